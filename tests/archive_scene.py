@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hivepipe.archive.append import Portion
-from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.append import Chunk
+from hivepipe.archive.archives import ArchiveCallbacks, Archives
 from hivepipe.archive.sources import Source, open_source
 from hivepipe.costs.price_table import built_in
 from hivepipe.files.manifest import Manifest
@@ -65,15 +65,15 @@ class Scene:
         self.redactor = REDACTOR
         self.archives = Archives(str(self.kept), Manifest(str(self.home)))
 
-    def desk(self, should_stop: Callable[[], bool] = lambda: False) -> Desk:
-        return Desk(
+    def desk(self, should_stop: Callable[[], bool] = lambda: False) -> ArchiveCallbacks:
+        return ArchiveCallbacks(
             self.redactor,
             lambda tally, subagents: describe(tally, PRICES, subagents),
             self._tell,
             should_stop=should_stop,
         )
 
-    def _tell(self, _source: Source, _path: str, portion: Portion) -> None:
+    def _tell(self, _source: Source, _path: str, portion: Chunk) -> None:
         """Write down, beyond a kill, which messages' usage was handed on."""
         with (self.root / "told").open("a") as told:
             told.writelines(f"{usage.message_id}\n" for usage in portion.usages)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import IO, BinaryIO
 
 from hivepipe.archive.archive_files import Kept, summed
-from hivepipe.archive.offsets import Reach
+from hivepipe.archive.offsets import Offsets
 from hivepipe.archive.reading import LineReader, tail_checksum
-from hivepipe.archive.removed_lines import Surplus
+from hivepipe.archive.removed_lines import RemovedLines
 from hivepipe.archive.sources import Source
 from hivepipe.archive.totals import Counted, Tallies
 from hivepipe.errors import EditedArchiveError, StoppedError
-from hivepipe.transcripts.session_facts import Said
+from hivepipe.transcripts.session_facts import SessionFacts
 from hivepipe.transcripts.usage import Usage
 
 PORTION_BYTES = 32 << 20
@@ -30,29 +30,29 @@ Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class Chunk:
     """The result of one portion; `before` and `after` are checkpoints."""
 
-    before: Reach
-    after: Reach
+    before: Offsets
+    after: Offsets
     surplus: bytes
     lines: int
     redactions: Counter[str]
     usages: list[Usage]
-    said: Said
+    said: SessionFacts
     counted: Counted
 
 
 def portions(
     kept: Kept,
-    reach: Reach | None,
+    reach: Offsets | None,
     source: Source,
     tallies: Tallies,
     redact: Redact,
     redact_alone: Redact,
     should_stop: Callable[[], bool],
     claim: Callable[[], None],
-) -> Iterator[Portion]:
+) -> Iterator[Chunk]:
     """Append new lines, yielding at least every 32 MB; StoppedError: the process is to stop.
 
     `reach` is the last checkpoint; None: unknown. `claim` is called before a file is made. `redact`
@@ -60,12 +60,12 @@ def portions(
     archive is not as it was written.
     """
     size = source.status.st_size
-    surplus = Surplus()
+    surplus = RemovedLines()
     before = reach if reach and _goes_on(kept, reach, source, size) else None
     if before:
         if size == before.source_bytes:
             return
-        surplus = Surplus(kept.surplus() if before.surplus else b"")
+        surplus = RemovedLines(kept.surplus() if before.surplus else b"")
         if surplus.checksum != before.surplus:
             before = None
     if reach:
@@ -84,7 +84,7 @@ def portions(
         yield from growth.portions(archive, should_stop)
 
 
-def _goes_on(kept: Kept, reach: Reach, source: Source, size: int) -> bool:
+def _goes_on(kept: Kept, reach: Offsets, source: Source, size: int) -> bool:
     """Tell whether archive and transcript are the files of the checkpoint, possibly longer."""
     status = kept.lines_status()
     is_whole = status is not None and (kept.is_packed or status.st_size >= reach.length)
@@ -97,10 +97,10 @@ def _goes_on(kept: Kept, reach: Reach, source: Source, size: int) -> bool:
 
 def _refuse_edited(
     kept: Kept,
-    reach: Reach,
+    reach: Offsets,
     source: Source,
     either: tuple[Redact, Redact],
-    surplus: Surplus | None,
+    surplus: RemovedLines | None,
 ) -> None:
     """Raise EditedArchiveError if the lines are neither as committed nor left by a killed process.
 
@@ -116,13 +116,17 @@ def _refuse_edited(
             raise EditedArchiveError
 
 
-def _is_untouched(kept: Kept, status: os.stat_result, reach: Reach) -> bool:
+def _is_untouched(kept: Kept, status: os.stat_result, reach: Offsets) -> bool:
     same_time = status.st_mtime_ns == reach.stamp
     return same_time and (kept.is_packed or status.st_size == reach.length)
 
 
 def _is_torn_write(
-    lines: BinaryIO, reach: Reach, source: Source, either: tuple[Redact, Redact], surplus: Surplus
+    lines: BinaryIO,
+    reach: Offsets,
+    source: Source,
+    either: tuple[Redact, Redact],
+    surplus: RemovedLines,
 ) -> bool:
     """Tell whether the lines behind the checkpoint are the start of what would be written there.
 
@@ -145,13 +149,13 @@ def _is_torn_write(
     return not lines.read(1)
 
 
-def _taken_stock(archive: IO[bytes]) -> tuple[Reach, Surplus]:
+def _taken_stock(archive: IO[bytes]) -> tuple[Offsets, RemovedLines]:
     """Return the checkpoint of an archive read from its lines, and all its lines as surplus."""
-    surplus = Surplus()
+    surplus = RemovedLines()
     reader = LineReader(archive.fileno(), takes_open_end=False)
     for batch in reader.batches():
         surplus.add(batch)
-    return Reach(reader.offset, reader.checksum), surplus
+    return Offsets(reader.offset, reader.checksum), surplus
 
 
 class _Growth:
@@ -162,9 +166,9 @@ class _Growth:
         source: Source,
         redact: Redact,
         counted: Counted,
-        surplus: Surplus,
-        committed: Reach | None,
-        before: Reach,
+        surplus: RemovedLines,
+        committed: Offsets | None,
+        before: Offsets,
     ) -> None:
         self._source = source
         self._redact = redact
@@ -175,7 +179,7 @@ class _Growth:
         self._lines = 0
         self._redactions = Counter[str]()
 
-    def portions(self, archive: IO[bytes], should_stop: Callable[[], bool]) -> Iterator[Portion]:
+    def portions(self, archive: IO[bytes], should_stop: Callable[[], bool]) -> Iterator[Chunk]:
         reader = LineReader(
             self._source.descriptor, self._before.source_bytes, self._before.source_checksum
         )
@@ -198,10 +202,10 @@ class _Growth:
         for _, found in added:
             self._redactions.update(found)
 
-    def _portion(self, archive: IO[bytes], reader: LineReader) -> Portion:
+    def _portion(self, archive: IO[bytes], reader: LineReader) -> Chunk:
         archive.flush()
         os.fsync(archive.fileno())
-        portion = Portion(
+        portion = Chunk(
             before=self._before,
             after=self._reach(reader, os.fstat(archive.fileno()).st_mtime_ns),
             surplus=self._surplus.text(),
@@ -215,8 +219,8 @@ class _Growth:
         self._lines, self._redactions = 0, Counter()
         return portion
 
-    def _reach(self, reader: LineReader, stamp: int = 0) -> Reach:
-        return Reach(
+    def _reach(self, reader: LineReader, stamp: int = 0) -> Offsets:
+        return Offsets(
             length=self._counted.length,
             checksum=self._counted.checksum,
             source_bytes=reader.offset,

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 import orjson
 
 from hivepipe.archive.naming import ArchiveName
-from hivepipe.archive.offsets import Reach
+from hivepipe.archive.offsets import Offsets
 from hivepipe.files.folders import Folder
 
 Meta = dict[str, Any]
@@ -48,17 +48,17 @@ class Kept:
 
     # ---- files other than the lines
 
-    def reach(self) -> Reach | None:
+    def reach(self) -> Offsets | None:
         """Return the last checkpoint; None: unknown, and the lines have to be read."""
         data = self._folder.read(self._reach)
         if not data:
-            return Reach.of_meta(self.meta())
-        first, *others = [Reach.parse(line) for line in data.splitlines()]
+            return Offsets.of_meta(self.meta())
+        first, *others = [Offsets.parse(line) for line in data.splitlines()]
         # A process was killed while it replaced the lines: their checksum shows which reach
         # applies.
         return next((each for each in others if each and self._is_whole(each)), first)
 
-    def write_reach(self, reach: Reach) -> None:
+    def write_reach(self, reach: Offsets) -> None:
         """Commit the lines that were written since the last checkpoint."""
         self._folder.overwrite(self._reach, reach.text())
 
@@ -164,7 +164,7 @@ class Kept:
             except (EOFError, zlib.error) as error:
                 raise gzip.BadGzipFile(str(error)) from error
 
-    def replace_lines(self, lines: Iterable[bytes], reach: Reach) -> Reach:
+    def replace_lines(self, lines: Iterable[bytes], reach: Offsets) -> Offsets:
         """Replace all lines atomically; return the new checkpoint. The modification time stays."""
         temporary = f".{self._lines}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -236,7 +236,7 @@ class Kept:
         reach = self.reach()
         return reach is not None and self._is_whole(reach)
 
-    def _is_whole(self, reach: Reach) -> bool:
+    def _is_whole(self, reach: Offsets) -> bool:
         if self.lines_status() is None:
             return False
         with self.open_to_read() as lines:

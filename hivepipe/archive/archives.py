@@ -11,20 +11,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from hivepipe.archive.append import Portion, portions
+from hivepipe.archive.append import Chunk, portions
 from hivepipe.archive.archive_files import Kept, Meta
-from hivepipe.archive.catalog import Shelf, entry_of, text_of
+from hivepipe.archive.catalog import Catalog, entry_of, text_of
 from hivepipe.archive.found_values import Learning, checksum_of, clear
 from hivepipe.archive.locks import locked
 from hivepipe.archive.naming import ArchiveName
-from hivepipe.archive.offsets import Reach
+from hivepipe.archive.offsets import Offsets
 from hivepipe.archive.sources import Source
 from hivepipe.archive.totals import GROWTH_PER_SIZE
 from hivepipe.errors import EditedArchiveError, StoppedError
 from hivepipe.events.claude_code import clean
 from hivepipe.files.folders import Folder, make_root
 from hivepipe.redact.redactor import Redactor
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 
 logger = logging.getLogger("hivepipe.archive")
 
@@ -32,13 +32,13 @@ MAIN, SUBAGENT = "main-session", "subagent"
 _WHO = ("kind", "session_id", "task_id", "agent_type", "parent_session_id")
 
 # (tally, tallies of its subagents) -> metadata
-Describe = Callable[[Tally, list[Tally]], dict[str, Any]]
+Describe = Callable[[Totals, list[Totals]], dict[str, Any]]
 # Called with each new portion and the path of its archive; called again after a kill
-Tell = Callable[[Source, str, Portion], None]
+Tell = Callable[[Source, str, Chunk], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ArchiveCallbacks:
     """What the caller provides for extending an archive."""
 
     redactor: Redactor
@@ -57,10 +57,10 @@ class Desk:
             raise StoppedError
 
 
-class Archives(Shelf):
+class Archives(Catalog):
     """The archives below one root, with the operations that extend them."""
 
-    def extend(self, source: Source, desk: Desk, *, settled: bool = False) -> int:
+    def extend(self, source: Source, desk: ArchiveCallbacks, *, settled: bool = False) -> int:
         """Append the lines of a transcript that its archive lacks; return how many.
 
         StoppedError: the process is to stop; the lines appended so far are kept. `settled`: the
@@ -91,12 +91,12 @@ class Archives(Shelf):
             return False
         with suppress(OSError), self.opened(entry) as kept:
             reach = kept.reach()
-            if reach and reach == Reach.of_meta(self.meta(kept)):
+            if reach and reach == Offsets.of_meta(self.meta(kept)):
                 is_all = reach.source_bytes == source.status.st_size
                 return is_all and self._is_cleared(kept, self.known_of(source.session))
         return False
 
-    def _grow(self, source: Source, desk: Desk, settled: bool) -> tuple[int, bool]:
+    def _grow(self, source: Source, desk: ArchiveCallbacks, settled: bool) -> tuple[int, bool]:
         """Append the lines; return how many, and whether the metadata were written."""
         name = self._name(source, settled)
         if name is None:
@@ -120,7 +120,7 @@ class Archives(Shelf):
 
     # ---- lines
 
-    def _append(self, kept: Kept, source: Source, desk: Desk) -> int:
+    def _append(self, kept: Kept, source: Source, desk: ArchiveCallbacks) -> int:
         reach = kept.reach()
         lines = 0
         of_session = desk.redactor.of_session(self.known_of(source.session))
@@ -189,7 +189,7 @@ class Archives(Shelf):
     def _is_cleared(self, kept: Kept, known: list[str]) -> bool:
         return not known or Learning.of(kept).cleared == checksum_of(known)
 
-    def _clear(self, kept: Kept, key: str, known: list[str], desk: Desk) -> bool:
+    def _clear(self, kept: Kept, key: str, known: list[str], desk: ArchiveCallbacks) -> bool:
         """Redact the known secrets of a session in all lines of an archive; return whether any were
         found.
 
@@ -205,7 +205,7 @@ class Archives(Shelf):
         replace(Learning.of(kept), cleared=checksum_of(known)).write(kept)
         return bool(changed)
 
-    def _clear_others(self, source: Source, desk: Desk) -> None:
+    def _clear_others(self, source: Source, desk: ArchiveCallbacks) -> None:
         """Redact the other archives of a session, and update their metadata."""
         known = self.known_of(source.session)
         for key, entry in self.of_session(source.session).items():
@@ -222,12 +222,14 @@ class Archives(Shelf):
 
     # ---- metadata
 
-    def _describe_if_due(self, kept: Kept, source: Source, desk: Desk, settled: bool) -> bool:
+    def _describe_if_due(
+        self, kept: Kept, source: Source, desk: ArchiveCallbacks, settled: bool
+    ) -> bool:
         """Write the metadata if they are due; return whether they were written."""
         reach, meta = kept.reach(), self.meta(kept)
-        if reach is None or reach == Reach.of_meta(meta) or not kept.meta_is_as_written():
+        if reach is None or reach == Offsets.of_meta(meta) or not kept.meta_is_as_written():
             return False
-        told = Reach.of_meta(meta) or Reach()
+        told = Offsets.of_meta(meta) or Offsets()
         is_much = reach.length - told.length >= GROWTH_PER_SIZE * kept.meta_size()
         if meta is not None and not settled and not is_much:
             return False
@@ -241,7 +243,7 @@ class Archives(Shelf):
         self._write_meta(kept, {**said, **reach.as_meta(clean(source.path))})
         return True
 
-    def _describe_again(self, key: str, desk: Desk) -> None:
+    def _describe_again(self, key: str, desk: ArchiveCallbacks) -> None:
         """Update the metadata of an archive that was redacted again, or whose subagent has grown.
 
         The tokens and files of a session include those of its subagents.
@@ -260,7 +262,7 @@ class Archives(Shelf):
             if said != meta and kept.meta_is_as_written():
                 self._write_meta(kept, said)
 
-    def _subagents(self, session: str) -> list[Tally]:
+    def _subagents(self, session: str) -> list[Totals]:
         """Return the tallies of a session's subagents; [] for a subagent.
 
         A tally that cannot be read is left out; `hivepipe archive verify` reports it.

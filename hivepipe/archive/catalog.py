@@ -20,12 +20,12 @@ from hivepipe.archive.totals import Tallies
 from hivepipe.errors import ArchiveError
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 
 AT_HAND = 256
 
 
-class Shelf:
+class Catalog:
     """The archives below one root."""
 
     def __init__(self, root: str, manifest: Manifest) -> None:
@@ -63,7 +63,7 @@ class Shelf:
         if len(self._metas) > AT_HAND:
             self._metas.popitem(last=False)
 
-    def tally(self, kept: Kept) -> Tally | None:
+    def tally(self, kept: Kept) -> Totals | None:
         """Return the tally of an archive, for reading only; None without a checkpoint."""
         reach = kept.reach()
         if reach is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from hivepipe.archive.archive_files import Kept
-from hivepipe.archive.offsets import Reach
+from hivepipe.archive.offsets import Offsets
 from hivepipe.redact.redactor import Redactor
 
 
@@ -75,7 +75,7 @@ def clear(kept: Kept, redactor: Redactor) -> int:
 
 
 def _cleared(
-    kept: Kept, reach: Reach | None, redactor: Redactor
+    kept: Kept, reach: Offsets | None, redactor: Redactor
 ) -> Generator[tuple[bytes, bytes], None, None]:
     left = reach.length if reach else 0
     with kept.open_to_read() as lines:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Offsets:
     """Sizes in bytes, and CRC-32 checksums of the content up to there."""
 
     length: int = 0
@@ -22,7 +22,7 @@ class Reach:
     stamp: int = field(default=0, compare=False)
 
     @classmethod
-    def parse(cls, text: bytes) -> "Reach | None":
+    def parse(cls, text: bytes) -> "Offsets | None":
         """Parse the output of `text`; None: it is damaged."""
         try:
             numbers = [int(word, 16) for word in text.split()]
@@ -35,7 +35,7 @@ class Reach:
         return b"%012x %08x %012x %08x %08x %08x %016x\n" % astuple(self)
 
     @classmethod
-    def of_meta(cls, meta: dict[str, Any] | None) -> "Reach | None":
+    def of_meta(cls, meta: dict[str, Any] | None) -> "Offsets | None":
         """Return the checkpoint in metadata; None if they have none."""
         try:
             archive, source = meta["archive"], meta["source"]  # type: ignore[index]

@@ -12,16 +12,16 @@ from collections.abc import Iterable
 NAME_BYTES = 8
 
 
-class Surplus:
+class RemovedLines:
     """A multiset of line hashes."""
 
     def __init__(self, text: bytes = b"") -> None:
         """Parse the output of `text`."""
         self._names = Counter(text[at : at + NAME_BYTES] for at in range(0, len(text), NAME_BYTES))
 
-    def copy(self) -> "Surplus":
+    def copy(self) -> "RemovedLines":
         """Return a copy."""
-        return Surplus(self.text())
+        return RemovedLines(self.text())
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Add lines."""

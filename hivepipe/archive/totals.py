@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import orjson
 
 from hivepipe.archive.archive_files import COPY_BYTES, Kept
-from hivepipe.archive.offsets import Reach
-from hivepipe.transcripts.totals import Tally
+from hivepipe.archive.offsets import Offsets
+from hivepipe.transcripts.totals import Totals
 
 IN_MEMORY = 256
 GROWTH_PER_SIZE = 16
@@ -23,7 +23,7 @@ GROWTH_PER_SIZE = 16
 class Counted:
     """The tally of the first `length` bytes; the saved tally covers `laid_aside` of them."""
 
-    tally: Tally
+    tally: Totals
     length: int = 0
     checksum: int = 0
     laid_aside: int = 0
@@ -44,7 +44,7 @@ class Tallies:
         """Start with an empty cache."""
         self._counted: OrderedDict[str, Counted] = OrderedDict()
 
-    def take(self, kept: Kept, reach: Reach) -> Counted:
+    def take(self, kept: Kept, reach: Offsets) -> Counted:
         """Return the tally of an archive up to its checkpoint, and take it out of the cache.
 
         A caller that fails while it feeds the tally does not return it with `keep`.
@@ -53,15 +53,15 @@ class Tallies:
         if counted is None or (counted.length, counted.checksum) != (reach.length, reach.checksum):
             counted = _laid_aside(kept)
             if not _catch_up(counted, kept, reach):
-                counted = Counted(Tally())
+                counted = Counted(Totals())
                 _catch_up(counted, kept, reach)
             counted.tally.take_usages()  # of lines whose usage was reported when they were added
             counted.tally.take_said()
         return counted
 
-    def anew(self, kept: Kept, reach: Reach) -> Counted:
+    def anew(self, kept: Kept, reach: Offsets) -> Counted:
         """Count all lines of an archive of unknown reports, so that all usage is reported."""
-        counted = Counted(Tally())
+        counted = Counted(Totals())
         _catch_up(counted, kept, reach)
         return counted
 
@@ -88,13 +88,13 @@ def _laid_aside(kept: Kept) -> Counted:
     try:
         head = orjson.loads(first)
         length, checksum = int(head["bytes"]), int(head["crc32"], 16)
-        tally = Tally.load(dumped)
+        tally = Totals.load(dumped)
     except (ValueError, LookupError, TypeError, AttributeError, AssertionError):  # damaged
         tally = None
-    return Counted(tally, length, checksum, length, len(data)) if tally else Counted(Tally())
+    return Counted(tally, length, checksum, length, len(data)) if tally else Counted(Totals())
 
 
-def _catch_up(counted: Counted, kept: Kept, reach: Reach) -> bool:
+def _catch_up(counted: Counted, kept: Kept, reach: Offsets) -> bool:
     """Count the lines up to the checkpoint; return False if the tally is of other lines."""
     if counted.length < reach.length:
         with kept.open_to_read() as lines:

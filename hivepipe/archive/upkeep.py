@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from hivepipe.archive.archive_files import Kept, summed
-from hivepipe.archive.catalog import Shelf, text_of
+from hivepipe.archive.catalog import Catalog, text_of
 from hivepipe.archive.index import Entry
 from hivepipe.archive.locks import locked
-from hivepipe.archive.offsets import Reach
+from hivepipe.archive.offsets import Offsets
 from hivepipe.archive.sources import open_source
 from hivepipe.errors import RefusedTranscriptError
 
 COMPRESS_AFTER_SECS = 30 * 86400.0
 
 
-def compress(shelf: Shelf, check_stop: Callable[[], None]) -> int:
+def compress(shelf: Catalog, check_stop: Callable[[], None]) -> int:
     """Compress the archives that have not grown for a month; return how many.
 
     `check_stop` may raise at any time; finished archives stay compressed. OSError: one archive
@@ -57,7 +57,7 @@ def _compress(kept: Kept, check_stop: Callable[[], None]) -> bool:
     return True
 
 
-def adopt(shelf: Shelf) -> int:
+def adopt(shelf: Catalog) -> int:
     """Enter the archives of 1.0.0, which had no manifest, in the manifest; return how many.
 
     An archive qualifies if its checkpoint and checksums match its files.
@@ -65,21 +65,21 @@ def adopt(shelf: Shelf) -> int:
     adopted = 0
     for _, kept in shelf.each_on_disk():
         with suppress(OSError):
-            if Reach.of_meta(kept.meta()) and kept.is_as_written():
+            if Offsets.of_meta(kept.meta()) and kept.is_as_written():
                 shelf.manifest.claim(kept.name.path)
                 adopted += 1
     shelf.manifest.set_adopts(adopts=False)
     return adopted
 
 
-def rebuild_index(shelf: Shelf) -> bool:
+def rebuild_index(shelf: Catalog) -> bool:
     """Rebuild the index from the files; return whether it was different."""
     if not os.path.isdir(shelf.root):
         return False
     return shelf.index.rebuild(lambda: dict(shelf.on_disk()))
 
 
-def verify(shelf: Shelf) -> Iterator[tuple[str, list[str]]]:
+def verify(shelf: Catalog) -> Iterator[tuple[str, list[str]]]:
     """Yield every archive's path with the list of its problems."""
     entries = shelf.index.entries()
     found = dict(shelf.on_disk())
@@ -93,11 +93,11 @@ def verify(shelf: Shelf) -> Iterator[tuple[str, list[str]]]:
             yield entry["path"], problems + _problems(shelf, found.get(key, entry))
 
 
-def _problems(shelf: Shelf, entry: Entry) -> list[str]:
+def _problems(shelf: Catalog, entry: Entry) -> list[str]:
     try:
         with shelf.opened(entry) as kept:
             reach, meta = kept.reach(), kept.meta()
-            told = Reach.of_meta(meta)
+            told = Offsets.of_meta(meta)
             if kept.lines_status() is None:
                 return ["its lines are missing"]
             if reach is None or meta is None or told is None:
@@ -117,7 +117,7 @@ def _bad_modes(kept: Kept) -> Iterator[str]:
         yield f"others may read it: mode {stat.S_IMODE(status.st_mode):04o}, not 0600"
 
 
-def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
+def _bad_lines(kept: Kept, reach: Offsets) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
             length, checksum = summed(lines, reach.length)
@@ -134,7 +134,7 @@ def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
         yield "it has more lines than hivepipe wrote"
 
 
-def _bad_source(path: str, reach: Reach) -> Iterator[str]:
+def _bad_source(path: str, reach: Offsets) -> Iterator[str]:
     """Compare the transcript with what was read from it, if Claude Code still has it."""
     folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):

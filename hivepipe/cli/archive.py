@@ -28,7 +28,7 @@ from hivepipe.operations.archive import archives_of
 from hivepipe.operations.found_archives import not_taken_in
 from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row
 from hivepipe.operations.slow import asked, at_once
-from hivepipe.operations.sweep import Swept, take_in
+from hivepipe.operations.sweep import SweepResult, take_in
 from hivepipe.operations.sweep import sweep as sweep_transcripts
 from hivepipe.settings import variable
 from hivepipe.text.plurals import counted
@@ -144,7 +144,7 @@ def sweep(as_json: bool) -> None:
     sys.exit(1 if swept.failed else 0)
 
 
-def _show_swept(swept: Swept, found: list[Row]) -> None:
+def _show_swept(swept: SweepResult, found: list[Row]) -> None:
     say(
         f"{counted(swept.taken, 'transcript')} archived ({counted(swept.lines, 'new line')}), "
         f"{swept.unchanged} unchanged, {swept.foreign} of other projects"

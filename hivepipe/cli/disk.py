@@ -12,7 +12,7 @@ from hivepipe.errors import HivepipeError
 from hivepipe.files.deletion_log import Deletion, deletions
 from hivepipe.home import locate
 from hivepipe.maintenance.disk_usage import stores
-from hivepipe.operations.prune_files import Dropped, drop_outdated
+from hivepipe.operations.prune_files import Pruned, drop_outdated
 from hivepipe.operations.slow import asked, at_once
 from hivepipe.text.plurals import counted
 
@@ -70,7 +70,7 @@ def _what(each: Deletion) -> str:
     return f"{each.number} of {each.path}" if each.kind == "rows" else short(each.path)
 
 
-def _prune(home: str) -> Dropped:
+def _prune(home: str) -> Pruned:
     os.umask(0o077)
     try:
         with at_once(home) as workplace:

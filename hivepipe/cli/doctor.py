@@ -10,7 +10,7 @@ from hivepipe.cli.probe import findings, summary
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.doctor.checks import CHECKS, examine
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.doctor.probing import probe
 from hivepipe.home import locate
 from hivepipe.stack.lock import Stack
@@ -27,7 +27,7 @@ def doctor(fire: bool, as_json: bool) -> None:
     """
     os.umask(0o077)
     place = locate(".")
-    patient = Patient(place, Stack.of(place))
+    patient = Facts(place, Stack.of(place))
     found = list(examine(patient))
     probes = probe(patient, with_stack=True) if fire else []
     found += [("probe", each) for each in findings(probes)]

@@ -18,7 +18,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
 from hivepipe.jobs.forget_query import Wanted
-from hivepipe.maintenance.forget import Forgetting, Gone
+from hivepipe.maintenance.forget import Deleted, Forgetting
 from hivepipe.text.plurals import counted
 
 SHORTEST_TEXT = 4
@@ -106,7 +106,7 @@ def _is_something(wanted: Wanted) -> bool:
     return bool(wanted.sessions or wanted.spellings)
 
 
-def _all_of_it(forgetting: Forgetting, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
+def _all_of_it(forgetting: Forgetting, wanted: Wanted, dry_run: bool) -> Iterator[Deleted]:
     yield from forgetting.forget(wanted, dry_run=dry_run)
     yield from forgetting.clean(dry_run=dry_run)
 
@@ -130,7 +130,7 @@ def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) ->
         raise HivepipeError(f"the text is still in {', '.join(map(printable, left))}")
 
 
-def _ask_and_do(go: Callable[[bool], Iterable[Gone]], dry_run: bool, yes: bool) -> None:
+def _ask_and_do(go: Callable[[bool], Iterable[Deleted]], dry_run: bool, yes: bool) -> None:
     if dry_run or not yes:
         _show(go(True), "would delete")
     if not dry_run:
@@ -139,7 +139,7 @@ def _ask_and_do(go: Callable[[bool], Iterable[Gone]], dry_run: bool, yes: bool) 
         _show(go(False), "deleted")
 
 
-def _show(places: Iterable[Gone], said: str) -> None:
+def _show(places: Iterable[Deleted], said: str) -> None:
     found: Counter[tuple[str, str]] = Counter()
     for place, number, what in places:
         found[place, what] += number

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.terminal import say
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.doctor.probing import Probe, probe
 from hivepipe.home import locate
 from hivepipe.stack.lock import Stack
@@ -21,7 +21,7 @@ def probe_here() -> list[Probe]:
     """Fire a test event through every hook of the current project; start no stack."""
     os.umask(0o077)
     place = locate(".")
-    return probe(Patient(place, Stack.of(place)), with_stack=False)
+    return probe(Facts(place, Stack.of(place)), with_stack=False)
 
 
 def is_good(found: list[Probe]) -> bool:

@@ -34,7 +34,7 @@ from hivepipe.home import locate
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.slow import execute_at_once
 from hivepipe.operations.summaries import hand_over, material_of, until_stored
-from hivepipe.operations.summariser import Made, Material, Summariser
+from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult
 from hivepipe.operations.workplace import Workplace, address_of
 from hivepipe.reading.choosing import session_named
 from hivepipe.redact import redact_text
@@ -245,7 +245,7 @@ def run(
         say(f"the memory server did not take the ratings: {problem}", err=True)
 
 
-def _show_made(made: Made) -> None:
+def _show_made(made: SummaryResult) -> None:
     summary = made.summary
     say(f"{summary.model or 'plain'}{f' ({summary.reason})' if summary.reason else ''}")
     say_text(summary.summary)
@@ -269,7 +269,7 @@ def _note_retrievals(db: Database, session: str, memories: list[Memory]) -> None
             record_retrieval(db, session, memory.name, memory.text, now)
 
 
-def _of_archive(home: str, session: str) -> Material:
+def _of_archive(home: str, session: str) -> SummaryInput:
     found = session_named(home, session)
     material = material_of(home, found)
     if material is None:
@@ -277,7 +277,7 @@ def _of_archive(home: str, session: str) -> Material:
     return material
 
 
-def _of_file(session: str, file: str, harness: str) -> Material:
+def _of_file(session: str, file: str, harness: str) -> SummaryInput:
     named = valid_id(session)
     if not named:
         raise SummaryError(f"{session!r} is not a valid session id")
@@ -286,7 +286,7 @@ def _of_file(session: str, file: str, harness: str) -> Material:
     except OSError as error:
         raise SummaryError(f"{file} cannot be read: {error.strerror}") from error
     clean = last_bytes(redact_text(text), LIMIT_BYTES)
-    return Material(named, Excerpt(clean, len(clean.splitlines())), {}, printable(harness)[:60])
+    return SummaryInput(named, Excerpt(clean, len(clean.splitlines())), {}, printable(harness)[:60])
 
 
 def _asked(session: str) -> Origin:

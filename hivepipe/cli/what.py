@@ -10,7 +10,7 @@ from hivepipe.cli.terminal import say
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.doctor.facts import Patient
+from hivepipe.doctor.facts import Facts
 from hivepipe.errors import StoreError
 from hivepipe.home import Place, kept_folder, locate, tree_of
 from hivepipe.install.data import Data, data_of
@@ -113,7 +113,7 @@ def _transcripts(place: Place) -> int:
 
 
 def _hooks(place: Place) -> list[str]:
-    return Patient(place, Stack.of(place)).who_runs_hooks
+    return Facts(place, Stack.of(place)).who_runs_hooks
 
 
 def _state(place: Place, hooks: list[str]) -> str:

@@ -19,7 +19,7 @@ _RANKS = {"spawned": 0, "running": 1, "completed": 2, "failed": 3, "deleted": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sign:
+class AgentSignal:
     """What one event says about an agent; None and empty mean: not said."""
 
     agent_id: str
@@ -36,7 +36,7 @@ class Sign:
     error: str = ""
 
 
-def record_sign(db: Database, job: Origin, sign: Sign) -> None:
+def record_sign(db: Database, job: Origin, sign: AgentSignal) -> None:
     """Insert the agent, or merge the event into its row.
 
     MissingParentError names the missing session or swarm.
@@ -81,7 +81,7 @@ def _swarm_of(db: Database, job: Origin) -> str:
     return swarm
 
 
-def _new_agent(swarm: str, job: Origin, sign: Sign) -> dict[str, object]:
+def _new_agent(swarm: str, job: Origin, sign: AgentSignal) -> dict[str, object]:
     return {
         "id": sign.agent_id,
         "swarm_id": swarm,
@@ -103,7 +103,7 @@ def _new_agent(swarm: str, job: Origin, sign: Sign) -> dict[str, object]:
     }
 
 
-def merge(known: dict[str, object], job: Origin, sign: Sign) -> dict[str, object]:
+def merge(known: dict[str, object], job: Origin, sign: AgentSignal) -> dict[str, object]:
     """Return the row merged with one more event; the order of events makes no difference."""
     row = dict(known)
     row["name"] = known["name"] or sign.name
@@ -147,7 +147,7 @@ def _part(of: dict[str, object], name: str) -> dict[str, object]:
 
 
 def _render(
-    row: dict[str, object], before: dict[str, object], job: Origin, sign: Sign
+    row: dict[str, object], before: dict[str, object], job: Origin, sign: AgentSignal
 ) -> dict[str, object]:
     """Rebuild the metadata from the row, in the predecessor's format.
 

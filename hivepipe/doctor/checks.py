@@ -14,14 +14,14 @@ from hivepipe.doctor import (
     stack,
     summaries,
 )
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 
 
 class Check(NamedTuple):
     """A check and its name, which `--json` shows."""
 
     name: str
-    look: Callable[[Patient], Iterator[Finding]]
+    look: Callable[[Facts], Iterator[Finding]]
 
 
 CHECKS = (
@@ -91,7 +91,7 @@ CHECKS = (
 )
 
 
-def examine(patient: Patient) -> Iterator[tuple[str, Finding]]:
+def examine(patient: Facts) -> Iterator[tuple[str, Finding]]:
     """Yield the findings of every check, with the name of the check."""
     for check in CHECKS:
         try:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import user_folder
 from hivepipe.install import claude_code
@@ -20,14 +20,14 @@ _DEFAULT_CLEANUP_DAYS = 30
 _ENOUGH_DAYS = 365
 
 
-def readable(patient: Patient) -> Iterator[Finding]:
+def readable(patient: Facts) -> Iterator[Finding]:
     """Find settings files with invalid JSON: Claude Code ignores the whole file."""
     for file in patient.settings_files:
         if file.trouble:
             yield Finding(f"{file.path} {file.trouble}: Claude Code ignores the file")
 
 
-def managed(patient: Patient) -> Iterator[Finding]:
+def managed(patient: Facts) -> Iterator[Finding]:
     """Find an administrator's settings that disable our hooks; they override all others."""
     files = {path: _json(path) for path in managed_files()}
     for path, settings in files.items():
@@ -37,7 +37,7 @@ def managed(patient: Patient) -> Iterator[Finding]:
 
 
 def _against_hooks(
-    settings: dict[str, Any], patient: Patient, is_plugin_managed: bool
+    settings: dict[str, Any], patient: Facts, is_plugin_managed: bool
 ) -> Iterator[str]:
     """Yield the settings that keep our hooks from running; fewer apply to a plugin."""
     if settings.get("disableAllHooks") is True:
@@ -58,7 +58,7 @@ def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
     return any(name.startswith("hivepipe@") for name in names)
 
 
-def switched_off(patient: Patient) -> Iterator[Finding]:
+def switched_off(patient: Facts) -> Iterator[Finding]:
     """Find user or project settings that disable all hooks."""
     for file in patient.settings_files:
         if file.settings.get("disableAllHooks") is True:
@@ -66,7 +66,7 @@ def switched_off(patient: Patient) -> Iterator[Finding]:
             yield Finding(f"{text}: take that out")
 
 
-def trusted(patient: Patient) -> Iterator[Finding]:
+def trusted(patient: Facts) -> Iterator[Finding]:
     """Find a folder that is not trusted: interactive sessions do not run its hooks."""
     state = _json(_state_file())
     projects = state.get("projects", {})
@@ -79,7 +79,7 @@ def trusted(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{text}: start `claude` there once and accept", is_note=True)
 
 
-def elsewhere(_patient: Patient) -> Iterator[Finding]:
+def elsewhere(_patient: Facts) -> Iterator[Finding]:
     """Find variables of CI and cloud environments, in which hooks do not start the stack."""
     for name in ("CI", "CLAUDE_CODE_REMOTE"):
         if environment(name):
@@ -88,7 +88,7 @@ def elsewhere(_patient: Patient) -> Iterator[Finding]:
             yield Finding(text, is_note=True)
 
 
-def disabled(_patient: Patient) -> Iterator[Finding]:
+def disabled(_patient: Facts) -> Iterator[Finding]:
     """Find environment variables that disable hooks."""
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
         if environment(name):
@@ -99,7 +99,7 @@ def disabled(_patient: Patient) -> Iterator[Finding]:
             yield Finding(text, f"unset {name}")
 
 
-def transcripts(patient: Patient) -> Iterator[Finding]:
+def transcripts(patient: Facts) -> Iterator[Finding]:
     """Find a short retention of transcripts in Claude Code's settings."""
     days = [file.settings.get("cleanupPeriodDays") for file in patient.settings_files]
     said = next((value for value in days if isinstance(value, int)), _DEFAULT_CLEANUP_DAYS)

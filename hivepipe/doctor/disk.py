@@ -14,7 +14,7 @@ from hivepipe.db.foreign import is_foreign
 from hivepipe.db.git_tracked import refusal
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path, is_on_shared_file_system
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import StoreError, TreeError
 from hivepipe.files.file_size import ENOUGH_BYTES, small_limit
 from hivepipe.files.known_hives import known
@@ -38,13 +38,13 @@ _FOR_OTHERS = 0o077
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def home(patient: Patient) -> Iterator[Finding]:
+def home(patient: Facts) -> Iterator[Finding]:
     """Find a record whose home was deleted, for example by `git clean`."""
     if patient.record.get("home") and not patient.home.is_dir():
         yield Finding(f"{patient.home} was deleted with all of its data", patient.up)
 
 
-def owner(patient: Patient) -> Iterator[Finding]:
+def owner(patient: Facts) -> Iterator[Finding]:
     """Find files of another user in the home, for example of root after a `sudo`."""
     for path in _ours(patient):
         if path.lstat().st_uid != os.geteuid():
@@ -54,7 +54,7 @@ def owner(patient: Patient) -> Iterator[Finding]:
             return
 
 
-def modes(patient: Patient) -> Iterator[Finding]:
+def modes(patient: Facts) -> Iterator[Finding]:
     """Find files that others can read; files in a folder closed to others do not count."""
     for path in _ours(patient):
         is_open = not path.is_symlink() and path.lstat().st_mode & _FOR_OTHERS
@@ -63,7 +63,7 @@ def modes(patient: Patient) -> Iterator[Finding]:
             yield Finding(f"others may enter or read {path}", f"chmod -R go-rwx {what}")
 
 
-def runtime(patient: Patient) -> Iterator[Finding]:
+def runtime(patient: Facts) -> Iterator[Finding]:
     """Find a sockets' folder that others can enter: it is not used."""
     folder = patient.stack.folder
     if os.path.lexists(folder) and not is_private_folder(folder):
@@ -71,7 +71,7 @@ def runtime(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{folder}, the sockets' folder, is not yours alone", f"chmod 700 {what}")
 
 
-def room(patient: Patient) -> Iterator[Finding]:
+def room(patient: Facts) -> Iterator[Finding]:
     """Find a disk that is nearly full: a full one loses events."""
     folder = next(path for path in (patient.home, *patient.home.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
@@ -80,7 +80,7 @@ def room(patient: Patient) -> Iterator[Finding]:
         yield Finding(text)
 
 
-def wal(patient: Patient) -> Iterator[Finding]:
+def wal(patient: Facts) -> Iterator[Finding]:
     """Find a large write-ahead log: a reader that never ends keeps it growing."""
     path = Path(f"{database_path(patient.place.home)}-wal")
     size = path.stat().st_size if path.exists() else 0
@@ -89,7 +89,7 @@ def wal(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe restart")
 
 
-def database(patient: Patient) -> Iterator[Finding]:
+def database(patient: Facts) -> Iterator[Finding]:
     """Find a database that is unreadable, damaged, or of a later version."""
     path = database_path(patient.place.home)
     if not path.exists() or is_foreign(path):  # checked by `predecessor`
@@ -116,7 +116,7 @@ def _is_damage(error: BaseException | None) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
-def file_size(patient: Patient) -> Iterator[Finding]:
+def file_size(patient: Facts) -> Iterator[Finding]:
     """Find a small `ulimit -f`: writes fail, and SQLite reports "disk I/O error"."""
     limit = small_limit()
     if limit is not None:
@@ -140,7 +140,7 @@ def _file_size_limit(pid: int) -> int | None:
     return None
 
 
-def state_folder_usable(_patient: Patient) -> Iterator[Finding]:
+def state_folder_usable(_patient: Facts) -> Iterator[Finding]:
     """Find a state folder that cannot be made or written, for example with a wrong HOME."""
     trouble = unusable_state_folder()
     if trouble:
@@ -157,7 +157,7 @@ def _better_home() -> str:
     return f"export HOME={shlex.quote(folder)}" if usable else ""
 
 
-def file_system(patient: Patient) -> Iterator[Finding]:
+def file_system(patient: Facts) -> Iterator[Finding]:
     """Report a home on a file system that several machines may mount."""
     if is_on_shared_file_system(patient.place.home):
         where = database_path(patient.place.home)
@@ -165,7 +165,7 @@ def file_system(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, is_note=True)
 
 
-def tracked(patient: Patient) -> Iterator[Finding]:
+def tracked(patient: Facts) -> Iterator[Finding]:
     """Find files in our folders that git tracks: they were added by force, or came with a pull."""
     folder = tree_of(patient.place.home)
     if not folder:
@@ -180,7 +180,7 @@ def tracked(patient: Patient) -> Iterator[Finding]:
         yield Finding(*refusal(folder, found))
 
 
-def unignored(patient: Patient) -> Iterator[Finding]:
+def unignored(patient: Facts) -> Iterator[Finding]:
     """Find a `.gitignore` of the user's in our folder that does not ignore the database."""
     tree = tree_of(patient.place.home)
     path = f"{tree}{IN_PROJECT}/.gitignore"
@@ -195,20 +195,20 @@ def unignored(patient: Patient) -> Iterator[Finding]:
             return
 
 
-def data_replaced(patient: Patient) -> Iterator[Finding]:
+def data_replaced(patient: Facts) -> Iterator[Finding]:
     """Find a link or another database in place of the data in the work tree."""
     trouble = replaced(patient.place.home)
     if trouble:
         yield Finding(trouble)
 
 
-def config(patient: Patient) -> Iterator[Finding]:
+def config(patient: Facts) -> Iterator[Finding]:
     """Find invalid settings."""
     for problem in patient.config.problems:
         yield Finding(f"{problem}: edit the file")
 
 
-def asking(patient: Patient) -> Iterator[Finding]:
+def asking(patient: Facts) -> Iterator[Finding]:
     """Find requests of the repository's files that the user has not answered."""
     found = waiting(patient.place.home, patient.place.project)
     if found:
@@ -216,7 +216,7 @@ def asking(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe trust", is_note=True)
 
 
-def _ours(patient: Patient) -> list[Path]:
+def _ours(patient: Facts) -> list[Path]:
     """Return the paths that must be private: folders, home files, the record, each `.hive`."""
     found = [patient.home, Path(record_path(patient.place.project))]
     found += map(Path, known(patient.place.home))

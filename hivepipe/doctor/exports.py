@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterator
 
 from hivepipe.archive.index import FILE as ARCHIVE_INDEX
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.home import kept_folder
 
 _FOLDERS = (".archive-locks", "main-session", "subagent")
 
 
-def usable(patient: Patient) -> Iterator[Finding]:
+def usable(patient: Facts) -> Iterator[Finding]:
     """Find a file or link in place of a folder: every attempt to archive would fail."""
     kept = kept_folder(patient.place.home)
     wanted = [os.path.dirname(kept), kept, *(f"{kept}/{name}" for name in _FOLDERS)]

@@ -46,7 +46,7 @@ class SettingsFile:
     trouble: str = ""
 
 
-class Patient:
+class Facts:
     """One project with its home and its stack."""
 
     def __init__(self, place: Place, stack: Stack) -> None:

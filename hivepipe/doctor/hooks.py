@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from hivepipe.doctor.facts import Finding, Patient, SettingsFile
+from hivepipe.doctor.facts import Facts, Finding, SettingsFile
 from hivepipe.errors import RegistrationError
 from hivepipe.home import default_home, read_record
 from hivepipe.install import claude_code
@@ -25,7 +25,7 @@ _START_SECS = 20
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def registered(patient: Patient) -> Iterator[Finding]:
+def registered(patient: Facts) -> Iterator[Finding]:
     """Find that neither a settings file nor the plugin contains our hooks."""
     try:
         refuse_broken_line(patient.place.project)
@@ -38,7 +38,7 @@ def registered(patient: Patient) -> Iterator[Finding]:
         yield Finding("no hook is registered with Claude Code here", f"hivepipe init{of_user}")
 
 
-def plugged_in(patient: Patient) -> Iterator[Finding]:
+def plugged_in(patient: Facts) -> Iterator[Finding]:
     """Find a plugin that is enabled but not installed, or differs from the package's version."""
     plugin = patient.plugin
     if plugin and not plugin.is_there:
@@ -49,7 +49,7 @@ def plugged_in(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{text}; still, bring the older one up to the newer", is_note=True)
 
 
-def recorded(patient: Patient) -> Iterator[Finding]:
+def recorded(patient: Facts) -> Iterator[Finding]:
     """Find hooks of a project without a record: its events go to the default home."""
     ours = [file for file in patient.with_hooks if file.scope is not Scope.USER]
     if ours and not read_record(patient.place.project):
@@ -58,7 +58,7 @@ def recorded(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{text} {patient.place.home}", f"hivepipe init{adopt}")
 
 
-def programs(patient: Patient) -> Iterator[Finding]:
+def programs(patient: Facts) -> Iterator[Finding]:
     """Find a missing hook program or interpreter, after a move or an upgrade of Python."""
     for file in patient.with_hooks:
         paths = {path for _, entry in file.entries for path in _needed(entry)}
@@ -71,7 +71,7 @@ def programs(patient: Patient) -> Iterator[Finding]:
                 yield Finding(f"{path} cannot be executed: nothing is recorded", _init(file))
 
 
-def origin(patient: Patient) -> Iterator[Finding]:
+def origin(patient: Facts) -> Iterator[Finding]:
     """Find hooks of another installation than that of this command."""
     here = hook_copy.launcher()
     for file in patient.with_hooks:
@@ -81,7 +81,7 @@ def origin(patient: Patient) -> Iterator[Finding]:
                 yield Finding(text, _init(file))
 
 
-def complete(patient: Patient) -> Iterator[Finding]:
+def complete(patient: Facts) -> Iterator[Finding]:
     """Find events without a hook, deleted or unknown to an older hivepipe."""
     for file in patient.with_hooks:
         known = {event.name for event in events_for(file.scope, patient.claude)}
@@ -90,7 +90,7 @@ def complete(patient: Patient) -> Iterator[Finding]:
             yield Finding(f"{file.path} has no hook of {', '.join(missing)}", _init(file))
 
 
-def unknown(patient: Patient) -> Iterator[Finding]:
+def unknown(patient: Facts) -> Iterator[Finding]:
     """Find hooks of events that this Claude Code does not know, after a downgrade."""
     claude = patient.claude
     if not claude:
@@ -106,7 +106,7 @@ def unknown(patient: Patient) -> Iterator[Finding]:
             yield Finding(text + end, _init(file), is_note=not ignores_file)
 
 
-def outdated(patient: Patient) -> Iterator[Finding]:
+def outdated(patient: Facts) -> Iterator[Finding]:
     """Find entries of an older hivepipe: they name files of the package, which upgrades replace."""
     for file in patient.with_hooks:
         for event, entry in file.entries:
@@ -116,7 +116,7 @@ def outdated(patient: Patient) -> Iterator[Finding]:
                 break
 
 
-def stale(patient: Patient) -> Iterator[Finding]:
+def stale(patient: Facts) -> Iterator[Finding]:
     """Find hooks of the previous version, after an upgrade without a restart."""
     here = hook_copy.launcher()
     uses = [file for file in patient.with_hooks if here in _launchers(file)]
@@ -125,7 +125,7 @@ def stale(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, _init(uses[0]))
 
 
-def shared(patient: Patient) -> Iterator[Finding]:
+def shared(patient: Facts) -> Iterator[Finding]:
     """Find hooks by name whose program does not exist."""
     forms = {form_of(entry["hooks"][0]) for file in patient.with_hooks for _, entry in file.entries}
     known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
@@ -134,14 +134,14 @@ def shared(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe init --project")
 
 
-def interpreter(patient: Patient) -> Iterator[Finding]:
+def interpreter(patient: Facts) -> Iterator[Finding]:
     """Find a recorded interpreter, which starts the stack, that is gone or has no hivepipe."""
     python = patient.record.get("python")
     if python and not _has_hivepipe(python):
         yield Finding(f"the recorded Python, {python}, has no hivepipe", "hivepipe init")
 
 
-def writable(_patient: Patient) -> Iterator[Finding]:
+def writable(_patient: Facts) -> Iterator[Finding]:
     """Find hook files that others can write: they could run code as the user."""
     copy = Path(hook_copy.launcher())
     copies = [path for path in (copy, copy.with_name("hook_path")) if path.exists()]
@@ -153,7 +153,7 @@ def writable(_patient: Patient) -> Iterator[Finding]:
             yield Finding(text, f"chmod go-w {shlex.quote(str(path))}")
 
 
-def doubled(patient: Patient) -> Iterator[Finding]:
+def doubled(patient: Facts) -> Iterator[Finding]:
     """Find hooks that run twice per event: it counts once, and costs twice."""
     plugin = patient.plugin
     files = [file for file in patient.with_hooks if file.scope is not Scope.CODEX]

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import OperationFailedError
 from hivepipe.operations.custom import names
 from hivepipe.operations.custom_runs import declaration_by
 
 
-def loadable(_patient: Patient) -> Iterator[Finding]:
+def loadable(_patient: Facts) -> Iterator[Finding]:
     """Report each installed operation with its events, or why it cannot be loaded."""
     for name in names():
         try:

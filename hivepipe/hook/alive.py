@@ -16,18 +16,18 @@ _OURS = re.compile(r"instance-[0-9]+-[0-9a-f]{8}")
 _DEAD = ("Z", "X")  # a zombie still accepts signals; its parent may never reap it
 
 
-class Fate(NamedTuple):
+class Liveness(NamedTuple):
     """`lives` is None if it cannot be known here; `reason` says why the process is dead."""
 
     lives: bool | None
     reason: str = ""
 
 
-LIVES = Fate(True)
-UNKNOWN = Fate(None)
+LIVES = Liveness(True)
+UNKNOWN = Liveness(None)
 
 
-def fate_of(instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, str]) -> Fate:
+def fate_of(instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, str]) -> Liveness:
     """Judge a row of `instances` from this machine."""
     host, boot, pid_space = here
     pid = instance["pid"] or 0
@@ -35,10 +35,10 @@ def fate_of(instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, s
     if pid <= 0 or not _OURS.fullmatch(instance["id"]) or instance["host"] != host:
         return UNKNOWN
     if (instance["boot"] or boot) != boot:
-        return Fate(False, "machine restarted")
+        return Liveness(False, "machine restarted")
     if (instance["pid_space"] or pid_space) != pid_space:
         return UNKNOWN
-    return LIVES if lives(pid, instance["pid_started"] or "") else Fate(False, "process gone")
+    return LIVES if lives(pid, instance["pid_started"] or "") else Liveness(False, "process gone")
 
 
 def lives(pid: int, started: str) -> bool:

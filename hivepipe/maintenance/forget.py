@@ -43,7 +43,7 @@ from hivepipe.stack.ping import answers
 from hivepipe.stack.temporary_redis import redis_at_hand
 
 
-class Gone(NamedTuple):
+class Deleted(NamedTuple):
     """The number of things deleted, or to be deleted, in one place."""
 
     place: str
@@ -140,7 +140,7 @@ class Forgetting:
 
     # ---- deletion
 
-    def forget(self, wanted: Wanted, *, dry_run: bool = False) -> Iterator[Gone]:
+    def forget(self, wanted: Wanted, *, dry_run: bool = False) -> Iterator[Deleted]:
         """Delete the data; yield the number per place.
 
         HivepipeError, OSError: the remaining data is deleted by another call.
@@ -152,25 +152,25 @@ class Forgetting:
             stored.remove_rows(self._db, wanted.sessions)
             say_forgotten(self._place.home)
         for table, count in rows.items():
-            yield Gone(f"table {table}", count, "row")
+            yield Deleted(f"table {table}", count, "row")
         yield from self._redis(wanted, dry_run)
         spool = queued.remove_spooled(self._spool, wanted, dry_run=dry_run)
-        yield Gone("spool", spool, "file")
+        yield Deleted("spool", spool, "file")
         if not dry_run:
             self._archives.remove_sessions(wanted.sessions)
-        yield Gone("archives", len(entries), "transcript")
+        yield Deleted("archives", len(entries), "transcript")
         workers = remove_sessions(self._place.home, wanted.sessions, dry_run=dry_run)
-        yield Gone("hive workers", workers, "folder")
+        yield Deleted("hive workers", workers, "folder")
         if wanted.spellings:
             left = stored.remove_text(self._db, wanted, dry_run=dry_run)
-            yield Gone("rows of no session, the text alone", left, "row")
+            yield Deleted("rows of no session, the text alone", left, "row")
         yield from self._memories(wanted, dry_run)
         yield from self._derived("skill_uses" in rows or bool(wanted.spellings), dry_run)
         needles = [*map(str.encode, (*wanted.sessions, *stems)), *wanted.spellings]
-        yield Gone("logs", self._remove_lines(needles, dry_run), "line")
-        yield Gone("markers", self._remove_markers(wanted, dry_run), "file")
+        yield Deleted("logs", self._remove_lines(needles, dry_run), "line")
+        yield Deleted("markers", self._remove_markers(wanted, dry_run), "file")
 
-    def clean(self, *, dry_run: bool = False) -> Iterator[Gone]:
+    def clean(self, *, dry_run: bool = False) -> Iterator[Deleted]:
         """Delete copies that may contain forgotten text: backups, free pages, Redis' file."""
         copies = stored.backups(self._db.path)
         if not dry_run:
@@ -183,7 +183,7 @@ class Forgetting:
             with self._redis_of_the_home() as (client, _):
                 if client is not None and self._place.socket.startswith("/"):
                     queued.rewrite_file(client)
-        yield Gone("backups of the database, whole", len(copies), "file")
+        yield Deleted("backups of the database, whole", len(copies), "file")
 
     def files_with(self, wanted: Wanted) -> list[str]:
         """Return our files that still contain the text, as a check of the result."""
@@ -192,7 +192,7 @@ class Forgetting:
         files = {path.resolve() for path in _files_of(map(Path, folders))}
         return sorted(str(path) for path in files if _holds(path, wanted))
 
-    def _memories(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
+    def _memories(self, wanted: Wanted, dry_run: bool) -> Iterator[Deleted]:
         """Remove texts from the memory index; the user's files stay, indexed again on a change."""
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
@@ -203,19 +203,19 @@ class Forgetting:
             if not dry_run:
                 index.clean()
                 prepare_recall(self._place.home, index)
-        yield Gone("memories, the file's text out of their index", len(found), "file")
+        yield Deleted("memories, the file's text out of their index", len(found), "file")
 
-    def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Gone]:
+    def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Deleted]:
         """Remove or rewrite data derived from the rest: search index, exports, briefings."""
         index = index_path(self._place.home)
         if index.exists():
             if not dry_run:
                 remove_index(index)
-            yield Gone("search index, made again by the next search", 1, "file")
+            yield Deleted("search index, made again by the next search", 1, "file")
         if has_skills:
             if not dry_run:
                 SkillExports(self._place.home).write()
-            yield Gone("skill exports, rewritten", 2, "file")
+            yield Deleted("skill exports, rewritten", 2, "file")
         if not dry_run:
             BriefingFiles(self._place.home).write(self._db.path)
 
@@ -254,7 +254,7 @@ class Forgetting:
 
     # ---- Redis
 
-    def _redis(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
+    def _redis(self, wanted: Wanted, dry_run: bool) -> Iterator[Deleted]:
         if not dry_run or answers(self._place.socket):
             with self._redis_of_the_home() as (client, has_workers):
                 if client is None:
@@ -265,9 +265,9 @@ class Forgetting:
                     jobs = queued.discard_jobs(client, wanted, has_workers=has_workers)
                     for session in wanted.sessions:
                         queued.remove_activity(client, session)
-                yield Gone("Redis", jobs, "job")
+                yield Deleted("Redis", jobs, "job")
         elif has_file(self._place.home):
-            yield Gone("Redis, whose file is not read while the stack is down", 1, "file")
+            yield Deleted("Redis, whose file is not read while the stack is down", 1, "file")
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:

@@ -44,13 +44,13 @@ def finish_agent(db: Database, job: Origin, args: FinishAgent) -> None:
     _record(db, job, replace(_life(args, status), error=args.error))
 
 
-def _record(db: Database, job: Origin, sign: agents.Sign) -> None:
+def _record(db: Database, job: Origin, sign: agents.AgentSignal) -> None:
     agents.record_sign(db, job, sign)
     note_event(db, job)
 
 
-def _call(args: AgentCall, status: str) -> agents.Sign:
-    return agents.Sign(
+def _call(args: AgentCall, status: str) -> agents.AgentSignal:
+    return agents.AgentSignal(
         agent_id=args.agent_id,
         status=status,
         type=args.type or DEFAULT_TYPE,
@@ -62,8 +62,8 @@ def _call(args: AgentCall, status: str) -> agents.Sign:
     )
 
 
-def _life(args: Agent, status: str) -> agents.Sign:
-    return agents.Sign(
+def _life(args: Agent, status: str) -> agents.AgentSignal:
+    return agents.AgentSignal(
         agent_id=args.agent_id,
         status=status,
         type=args.type,

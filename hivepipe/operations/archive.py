@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.archive import upkeep
-from hivepipe.archive.append import Portion
-from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.append import Chunk
+from hivepipe.archive.archives import ArchiveCallbacks, Archives
 from hivepipe.archive.scope import remember_claude_folder
 from hivepipe.archive.sources import Source, open_source, transcripts_of_agents
 from hivepipe.config import setting_table
@@ -38,8 +38,8 @@ from hivepipe.redact.configured import load_redactor
 from hivepipe.redact.redactor import Redactor
 from hivepipe.text.plurals import counted
 from hivepipe.transcripts.description import describe
-from hivepipe.transcripts.session_facts import Said
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.session_facts import SessionFacts
+from hivepipe.transcripts.totals import Totals
 
 PRICES_FOR_SECS = 300.0
 
@@ -114,7 +114,7 @@ def archives_of(home: str) -> Archives:
     return archives
 
 
-def desk_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> Desk:
+def desk_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> ArchiveCallbacks:
     """Return what an archive needs from its caller.
 
     `with_usage`: the usage of messages is handed back, and counts as cost. RedactionRuleError: a
@@ -122,14 +122,16 @@ def desk_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> De
     """
     redactor = _redactor(workplace.home, tuple(map(stamp, setting_table.files(workplace.home))))
 
-    def described(tally: Tally, subagents: list[Tally]) -> dict[str, Any]:
+    def described(tally: Totals, subagents: list[Totals]) -> dict[str, Any]:
         return describe(
             tally, _prices(workplace.home, time.monotonic() // PRICES_FOR_SECS), subagents
         )
 
-    def tell(source: Source, path: str, portion: Portion) -> None:
+    def tell(source: Source, path: str, portion: Chunk) -> None:
         if with_usage:
-            said = Said() if source.agent else portion.said  # an agent's title is not the session's
+            said = (
+                SessionFacts() if source.agent else portion.said
+            )  # an agent's title is not the session's
             workplace.hand_back(job, [*usage_jobs(portion.usages, said)])
         take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
         kinds = Counter(map(redactor.kind, portion.redactions.elements()))
@@ -140,7 +142,7 @@ def desk_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> De
         text = f"Cleared {counted(lines, 'earlier line')} of session {key} of what was found later"
         append(kept_folder(workplace.home), text)
 
-    return Desk(
+    return ArchiveCallbacks(
         redactor,
         described,
         tell,

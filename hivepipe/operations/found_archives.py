@@ -23,7 +23,7 @@ from typing import IO
 import orjson
 
 from hivepipe.archive.archive_files import META_SUFFIX, Meta
-from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.archives import ArchiveCallbacks, Archives
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.sources import UNKNOWN_TYPE, Source
 from hivepipe.events.claude_code import CAP_NAME, clean, valid_id
@@ -113,7 +113,7 @@ def _is_hidden(path: str) -> bool:
     return path.rpartition("/")[2].startswith(".")
 
 
-def _take_in(home: str, archives: Archives, desk: Desk, folder: str, path: str) -> Row:
+def _take_in(home: str, archives: Archives, desk: ArchiveCallbacks, folder: str, path: str) -> Row:
     whole = f"{folder}/{path}"
     with _opened(folder, path) as file:
         status = os.fstat(file.fileno())
@@ -242,7 +242,7 @@ def _id(text: str) -> str:
 # ---- metadata
 
 
-def _redacted(meta: Meta, desk: Desk) -> Meta:
+def _redacted(meta: Meta, desk: ArchiveCallbacks) -> Meta:
     with suppress(ValueError, TypeError):
         found = orjson.loads(desk.redactor.redact_line(orjson.dumps(meta))[0])
         if isinstance(found, dict):
@@ -250,7 +250,7 @@ def _redacted(meta: Meta, desk: Desk) -> Meta:
     return {}
 
 
-def _desk_for(desk: Desk, source: Source, said: Meta) -> Desk:
+def _desk_for(desk: ArchiveCallbacks, source: Source, said: Meta) -> ArchiveCallbacks:
     """Return a desk that puts the predecessor's values in place of the counted ones."""
 
     def its_own(counted: Meta) -> Meta:

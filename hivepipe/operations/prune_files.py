@@ -54,7 +54,7 @@ class Outdated(NamedTuple):
     before: float = 0.0
 
 
-class Dropped(NamedTuple):
+class Pruned(NamedTuple):
     """The number of deleted files of each kind."""
 
     archives: int
@@ -81,7 +81,7 @@ def first_deletion(home: str) -> float:
     return Manifest(home).installed_at() + DAY_SECS
 
 
-def drop_outdated(workplace: Workplace, job: Origin) -> Dropped:
+def drop_outdated(workplace: Workplace, job: Origin) -> Pruned:
     """Delete outdated files; return how many of each kind. RetentionError: no readable limits."""
     home, now = workplace.home, job.event_time_ns / 1e9
     limits = limits_of(home)
@@ -89,7 +89,7 @@ def drop_outdated(workplace: Workplace, job: Origin) -> Dropped:
         rotate(kept_folder(home))
     dropped = Counter(each.kind for each in _drop(workplace, job, outdated(home, now, limits)))
     workers = _drop_workers(home, now - limits.workers * DAY_SECS, limits)
-    return Dropped(dropped["archive"], dropped["log"], dropped["event"], workers)
+    return Pruned(dropped["archive"], dropped["log"], dropped["event"], workers)
 
 
 def announced(home: str, now: float) -> list[Outdated]:

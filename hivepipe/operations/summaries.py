@@ -24,7 +24,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.families.summaries import RecordSummary, SummariseIdle, SummariseSession
 from hivepipe.operations.forgotten_sessions import is_forgotten
-from hivepipe.operations.summariser import Made, Material, Summariser, of_compaction
+from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult, of_compaction
 from hivepipe.operations.workplace import Workplace
 from hivepipe.redact import redact_text
 from hivepipe.settings import switched_on
@@ -57,7 +57,7 @@ def summarise_session(workplace: Workplace, job: Origin, args: SummariseSession)
     until_stored(workplace, job, made)
 
 
-def _keep_compaction(workplace: Workplace, job: Origin, material: Material) -> None:
+def _keep_compaction(workplace: Workplace, job: Origin, material: SummaryInput) -> None:
     """Store Claude Code's own summary of a compaction, unless a model's summary exists."""
     made = of_compaction(material)
     if made is None:
@@ -86,7 +86,7 @@ def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> N
             workplace.hand_back(own, [asked.job(own.session[:8])])
 
 
-def material_of(home: str, session: str) -> Material | None:
+def material_of(home: str, session: str) -> SummaryInput | None:
     """Return the end of a session's archive; None: no archive, or no message in it."""
     archives = archives_of(home)
     entry = archives.index.entries().get(session)
@@ -106,7 +106,7 @@ def material_of(home: str, session: str) -> Material | None:
     clean = excerpt._replace(text=redact_text(excerpt.text))
     if not clean.messages:
         return None
-    return Material(session, clean, meta, memories=_memories(home, session))
+    return SummaryInput(session, clean, meta, memories=_memories(home, session))
 
 
 def _memories(home: str, session: str) -> tuple[Memory, ...]:
@@ -122,13 +122,13 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 # ---- the row
 
 
-def hand_over(workplace: Workplace, job: Origin, made: Made) -> None:
+def hand_over(workplace: Workplace, job: Origin, made: SummaryResult) -> None:
     """Hand a summary back to the writer."""
     said = RecordSummary(**made.summary._asdict(), useful=made.useful)
     workplace.hand_back(job, [said.job(job.session[:8])])
 
 
-def until_stored(workplace: Workplace, job: Origin, made: Made) -> str:
+def until_stored(workplace: Workplace, job: Origin, made: SummaryResult) -> str:
     """Wait until the row of a summary can be read, then send its ratings once.
 
     Return why the memory server refused them, or "". TryLaterError: the row could not be read.

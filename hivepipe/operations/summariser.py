@@ -48,14 +48,14 @@ CALL_IS_OVER_SECS = 900.0
 logger = logging.getLogger("hivepipe.summaries")
 
 
-class Made(NamedTuple):
+class SummaryResult(NamedTuple):
     """A summary, and which of the recalled memories were useful."""
 
     summary: Summary
     useful: dict[str, bool]
 
 
-class Material(NamedTuple):
+class SummaryInput(NamedTuple):
     """The input of a summary."""
 
     session: str
@@ -71,7 +71,7 @@ class Summariser:
     def __init__(
         self,
         home: str,
-        keep: Callable[[Made], None],
+        keep: Callable[[SummaryResult], None],
         should_stop: Callable[[], bool] = lambda: False,
         *,
         is_asked: bool = False,
@@ -85,7 +85,7 @@ class Summariser:
         self._should_stop = should_stop
         self._is_asked = is_asked
 
-    def summarise(self, material: Material) -> Made:
+    def summarise(self, material: SummaryInput) -> SummaryResult:
         """Return a summary after it was stored; TryLaterError: a later try may succeed."""
         try:
             self._refuse(material)
@@ -96,7 +96,7 @@ class Summariser:
             self._keep(made)
             return made
 
-    def _refuse(self, material: Material) -> None:
+    def _refuse(self, material: SummaryInput) -> None:
         """Raise SummaryError if no model may be asked about this."""
         if not is_enabled(self._home):
             raise SummaryError(OFF)
@@ -120,7 +120,7 @@ class Summariser:
             raise SummaryError(refused[0])
         return found[refused.index("")]  # an API key in the environment does not change the consent
 
-    def _by_model(self, material: Material, offer: Offer, question: Question) -> Made:
+    def _by_model(self, material: SummaryInput, offer: Offer, question: Question) -> SummaryResult:
         each = self._most(offer, question)
         offer = _with_secret(offer)
         subject = self._subject(material)
@@ -195,7 +195,7 @@ class Summariser:
             micro_usd + unsaid * each.micro_usd,
         )
 
-    def _subject(self, material: Material) -> str:
+    def _subject(self, material: SummaryInput) -> str:
         """Return the id of the call: one per state of a session, a new one if a person asks."""
         said = f"{self._home}\0{material.session}\0{material.excerpt.state}"
         if self._is_asked:
@@ -228,7 +228,9 @@ class Summariser:
             return SummaryError(reason)
         return TryLaterError(reason, delay)
 
-    def _summary(self, material: Material, offer: Offer, reply: Reply, each: Amount) -> Made:
+    def _summary(
+        self, material: SummaryInput, offer: Offer, reply: Reply, each: Amount
+    ) -> SummaryResult:
         answer, used = reply.answer or Answer(""), reply.used
         return _made(
             material,
@@ -242,18 +244,18 @@ class Summariser:
             cost_usd=self._amount(offer, reply, each).dollars,
         )
 
-    def _plain(self, material: Material, reason: str) -> Made:
+    def _plain(self, material: SummaryInput, reason: str) -> SummaryResult:
         if reason != OFF:
             logger.warning("session %s: a plain summary: %s", material.session, reason)
         answer = plain_summary(material.meta) if material.meta else _of_text(material)
         return _made(material, PLAIN, answer, reason=reason)
 
 
-def _of_text(material: Material) -> Answer:
+def _of_text(material: SummaryInput) -> Answer:
     return plain_text_summary(material.excerpt.text, material.harness)
 
 
-def of_compaction(material: Material) -> Made | None:
+def of_compaction(material: SummaryInput) -> SummaryResult | None:
     """Return Claude Code's own summary of a compaction; None: there is none."""
     words = material.meta.get("compact_summary")
     if not isinstance(words, str) or not words:
@@ -272,7 +274,7 @@ def _with_secret(offer: Offer) -> Offer:
         raise SummaryError(str(error)) from error
 
 
-def _made(material: Material, kind: str, answer: Answer, **more: Any) -> Made:
+def _made(material: SummaryInput, kind: str, answer: Answer, **more: Any) -> SummaryResult:
     clean = {
         name: tuple(map(redact_text, getattr(answer, name)))
         for name in ("key_learnings", "files", "open_ends")
@@ -285,7 +287,7 @@ def _made(material: Material, kind: str, answer: Answer, **more: Any) -> Made:
         harness=material.harness,
         **{**clean, **more},
     )
-    return Made(made, answer.useful)
+    return SummaryResult(made, answer.useful)
 
 
 def _caps() -> Amount:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from hivepipe.archive import scope, upkeep
-from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.archives import ArchiveCallbacks, Archives
 from hivepipe.archive.sources import UNKNOWN_TYPE, Source, open_source, transcripts_in
 from hivepipe.config.retention import limits_of
 from hivepipe.errors import RefusedTranscriptError, RetentionError, SearchError
@@ -27,7 +27,7 @@ logger = logging.getLogger("hivepipe.archive")
 
 
 @dataclass
-class Swept:
+class SweepResult:
     """The result of a sweep: counts of transcripts, and errors by path."""
 
     taken: int = 0
@@ -66,13 +66,13 @@ def take_in(workplace: Workplace, job: Origin) -> list[Row]:
     return rows
 
 
-def sweep(workplace: Workplace, job: Origin, claude_folders: list[str]) -> Swept:
+def sweep(workplace: Workplace, job: Origin, claude_folders: list[str]) -> SweepResult:
     """Check every transcript in these folders of Claude Code; StoppedError: told to stop."""
     archives = archives_of(workplace.home)
     followed = scope.followed_folders(workplace.home)
     desk = desk_of(workplace, job)
     oldest = time.time() - _kept_days(workplace.home) * DAY_SECS
-    swept = Swept()
+    swept = SweepResult()
     for folder in claude_folders:
         for path in transcripts_in(folder):
             desk.check_stop()
@@ -100,7 +100,12 @@ def _kept_days(home: str) -> float:
 
 
 def _take(
-    home: str, archives: Archives, source: Source, desk: Desk, followed: list[str], swept: Swept
+    home: str,
+    archives: Archives,
+    source: Source,
+    desk: ArchiveCallbacks,
+    followed: list[str],
+    swept: SweepResult,
 ) -> None:
     if archives.has_all_of(source):
         swept.unchanged += 1

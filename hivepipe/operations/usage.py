@@ -13,13 +13,13 @@ from hivepipe.events.job_plan import Job
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.archive import RecordUsage
 from hivepipe.times import ns_of
-from hivepipe.transcripts.session_facts import CUSTOM_TITLE, Said
+from hivepipe.transcripts.session_facts import CUSTOM_TITLE, SessionFacts
 from hivepipe.transcripts.usage import Usage
 
 MESSAGES_PER_JOB = 100  # some 25 kB
 
 
-def usage_jobs(usages: list[Usage], said: Said | None = None) -> Iterator[Job]:
+def usage_jobs(usages: list[Usage], said: SessionFacts | None = None) -> Iterator[Job]:
     """Yield the jobs that record the usage of messages and the facts about their session."""
     if said:
         counts = [

@@ -23,7 +23,7 @@ from hivepipe.orchestrator.rights import default_flags
 from hivepipe.orchestrator.start import locked, start
 from hivepipe.orchestrator.transcript import tidy
 from hivepipe.orchestrator.worker import LARGEST_TASK, Card, Worker
-from hivepipe.orchestrator.worker_signals import Signs
+from hivepipe.orchestrator.worker_signals import WorkerSignals
 from hivepipe.orchestrator.worker_state import Standing, stand
 from hivepipe.settings import hive_stale_secs
 from hivepipe.times import now
@@ -109,7 +109,7 @@ class Orchestrator:
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
         """Answer a worker's question; HiveError: it asked none, or it has no such option."""
-        standing = stand(worker, hive_stale_secs(), Signs(self.hive.home, [worker]))
+        standing = stand(worker, hive_stale_secs(), WorkerSignals(self.hive.home, [worker]))
         if standing.state != "need_input":
             raise HiveError(f"{worker.id} has no open question: its state is {standing.state}")
         if option:
@@ -173,7 +173,7 @@ class Orchestrator:
                 self.settle(worker)
             except OSError as error:  # a fault of one folder must not hide the others
                 self.troubles.append(f"{worker.id}: {error}")
-        signs = Signs(self.hive.home, looked_at)
+        signs = WorkerSignals(self.hive.home, looked_at)
         standings = [stand(worker, hive_stale_secs(), signs) for worker in looked_at]
         self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
         return standings

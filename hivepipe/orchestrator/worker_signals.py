@@ -14,7 +14,7 @@ from hivepipe.orchestrator.foreign_processes import Strangers
 from hivepipe.orchestrator.worker import Worker
 
 
-class Signs:
+class WorkerSignals:
     """Processes that hivepipe did not start, and the heartbeats of tool calls."""
 
     def __init__(self, home: str, workers: Iterable[Worker]) -> None:

@@ -8,7 +8,7 @@ from hivepipe.orchestrator.plain_file import changed_ns
 from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.status import Status
 from hivepipe.orchestrator.worker import Worker
-from hivepipe.orchestrator.worker_signals import Signs
+from hivepipe.orchestrator.worker_signals import WorkerSignals
 
 # States that need a person's action come first.
 ORDER = (
@@ -43,7 +43,7 @@ class Standing(NamedTuple):
     stranger: int = 0  # pid of a process on its session that hivepipe did not start; 0: none
 
 
-def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
+def stand(worker: Worker, stale_secs: float, signs: WorkerSignals) -> Standing:
     """Return the standing of one worker; nothing is changed."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False

@@ -12,7 +12,7 @@ import socket
 from hivepipe.queue.endpoint import BELL
 
 
-class Bell:
+class WakeUp:
     """The socket; bound for the life of the process."""
 
     def __init__(self, folder: str) -> None:

@@ -30,7 +30,7 @@ class OpenMessage:
 
 
 @dataclass(slots=True)
-class Ledger:
+class MessageCounts:
     """The ledger of one transcript."""
 
     _open: dict[str, OpenMessage] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Ledger:
         message.calls.append(call)
         return True
 
-    def sums(self, but_for: "Ledger | None" = None) -> Sums:
+    def sums(self, but_for: "MessageCounts | None" = None) -> Sums:
         """Return the usage of all messages by rate, without those that `but_for` has counted."""
         total = dict(self._sums)
         for mark, message in (self._open | self._subagents).items():
@@ -91,7 +91,7 @@ class Ledger:
         ]
 
     @classmethod
-    def of_state(cls, state: list[Any]) -> "Ledger":
+    def of_state(cls, state: list[Any]) -> "MessageCounts":
         """Restore a ledger from `state`."""
         still_open, subagents, sums, seen = state
         return cls(

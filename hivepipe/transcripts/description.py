@@ -6,12 +6,12 @@ from typing import Any
 
 from hivepipe.costs.bill import Bill
 from hivepipe.costs.prices import PriceTable
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 
 _TITLES = ("custom-title", "ai-title", "summary")  # the user's own title first
 
 
-def describe(tally: Tally, prices: PriceTable, subagents: Iterable[Tally] = ()) -> dict[str, Any]:
+def describe(tally: Totals, prices: PriceTable, subagents: Iterable[Totals] = ()) -> dict[str, Any]:
     """Return the metadata of a transcript.
 
     Tokens, cost, models, skills and files include those of the subagents, except messages that they
@@ -47,7 +47,7 @@ def describe(tally: Tally, prices: PriceTable, subagents: Iterable[Tally] = ()) 
     }
 
 
-def _bill(tally: Tally, subagents: Iterable[Tally], prices: PriceTable) -> dict[str, Any]:
+def _bill(tally: Totals, subagents: Iterable[Totals], prices: PriceTable) -> dict[str, Any]:
     bill = Bill()
     sums = (each.ledger.sums(but_for=tally.ledger) for each in subagents)
     for used in (tally.ledger.sums(), *sums):

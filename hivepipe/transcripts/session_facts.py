@@ -10,7 +10,7 @@ CUSTOM_TITLE = "custom-title"  # given by the user; takes precedence over one by
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SessionFacts:
     """The facts in new lines; empty fields: none.
 
     titles: the last title of each kind (custom-title, ai-title), and the number of its line.

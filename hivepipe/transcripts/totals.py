@@ -18,7 +18,7 @@ import orjson
 
 from hivepipe.events.claude_code import is_machine_made
 from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
-from hivepipe.transcripts.counted_messages import Ledger, mark_of
+from hivepipe.transcripts.counted_messages import MessageCounts, mark_of
 from hivepipe.transcripts.lines import (
     CAP_PATH,
     CAP_TEXT,
@@ -31,7 +31,7 @@ from hivepipe.transcripts.lines import (
     said,
     text,
 )
-from hivepipe.transcripts.session_facts import CUSTOM_TITLE, Said, counted_by
+from hivepipe.transcripts.session_facts import CUSTOM_TITLE, SessionFacts, counted_by
 from hivepipe.transcripts.usage import (
     Usage,
     is_api_error,
@@ -63,7 +63,7 @@ _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
 @dataclass(slots=True)
-class Tally:
+class Totals:
     """The totals so far. Lists hold each name once, in the order of first use."""
 
     lines: int = 0
@@ -92,12 +92,12 @@ class Tally:
     skills: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: MessageCounts = field(default_factory=MessageCounts)
     _usages: dict[tuple[str, str], Usage] = field(default_factory=dict, compare=False)
-    _said: Said = field(default_factory=Said, compare=False)
+    _said: SessionFacts = field(default_factory=SessionFacts, compare=False)
 
     @classmethod
-    def load(cls, dumped: str | bytes) -> "Tally | None":
+    def load(cls, dumped: str | bytes) -> "Totals | None":
         """Restore a tally; None: another version saved it, and the lines have to be fed again."""
         try:
             version, state = orjson.loads(dumped)
@@ -105,7 +105,7 @@ class Tally:
             return None
         if version != VERSION:
             return None
-        return cls(**(state | {"ledger": Ledger.of_state(state["ledger"])}))
+        return cls(**(state | {"ledger": MessageCounts.of_state(state["ledger"])}))
 
     def dump(self) -> bytes:
         """Return the tally as JSON: a few thousand bytes, and eight for each older message.
@@ -150,9 +150,9 @@ class Tally:
         self._usages.clear()
         return usages
 
-    def take_said(self) -> Said:
+    def take_said(self) -> SessionFacts:
         """Return the facts about the session in lines fed since the last call; not in a dump."""
-        said, self._said = self._said, Said()
+        said, self._said = self._said, SessionFacts()
         return replace(said, session=self.session)
 
     def _report(self, usage: Usage) -> None:

@@ -20,7 +20,7 @@ from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, take_lock
-from hivepipe.stack.wake_up import Bell
+from hivepipe.stack.wake_up import WakeUp
 
 ANOTHER_HOLDS_IT = 75
 LOCK_WAIT_SECS = 10.0
@@ -38,7 +38,7 @@ class Forwarder:
         take_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
         connection = connect(stack.address)
         self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
-        self._bell = Bell(stack.folder)
+        self._bell = WakeUp(stack.folder)
         self._version = installed()
         self._is_stopped = False
 

@@ -57,7 +57,7 @@ from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down, leave, may_leave
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.tree import refuse_replaced
-from hivepipe.stack.wake_up import Bell
+from hivepipe.stack.wake_up import WakeUp
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, is_full, unless_full
 from hivepipe.worker.group_commit import commit_batch
 from hivepipe.worker.idle_shutdown import IdleWatch
@@ -92,7 +92,7 @@ class Writer(ClaimingWorker):
         self._stack = Stack.prepared(self._home)
         # With a remote Redis the forwarder has the socket.
         is_local = self._stack.url and endpoint.is_local(self._stack.url)
-        self._bell = Bell(self._stack.folder) if is_local else None
+        self._bell = WakeUp(self._stack.folder) if is_local else None
         self._idle = IdleWatch(self._home, self._housekeeper)
         with contextlib.suppress(OSError):
             look_at_shared_root(self._home)

@@ -20,7 +20,7 @@ from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
 from hivepipe.events import job_plan, parse_event
 from hivepipe.events.job_plan import Job, Message
-from hivepipe.hook.alive import Fate
+from hivepipe.hook.alive import Liveness
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations import reaper, session_end
 from hivepipe.operations.families.sessions import ConcludeSession, ReapSessions
@@ -108,9 +108,9 @@ class Product:
         monkeypatch.setattr(reaper, "database_path", lambda _home: home / "hive.db")
         monkeypatch.setattr(session_end, "database_path", lambda _home: home / "hive.db")
 
-    def _fate(self, row: Any, _machine: object) -> Fate:
+    def _fate(self, row: Any, _machine: object) -> Liveness:
         gone = row["id"] in self.dead
-        return Fate(False, "process gone") if gone else Fate(True)
+        return Liveness(False, "process gone") if gone else Liveness(True)
 
     def messages(self, step: Step) -> list[Message]:
         """Return what the hook of this step hands over; a kill has no hook."""

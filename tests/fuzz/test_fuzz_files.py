@@ -17,7 +17,7 @@ from hivepipe.jobs.envelope import compose, envelope_of
 from hivepipe.orchestrator import records
 from hivepipe.orchestrator.status import WORDS, parse
 from hivepipe.transcripts.description import describe
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 from tests.archive_scene import TOKEN, Scene, line, lines
 from tests.faults.oracle import FIRST_NS
 from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed, values
@@ -62,7 +62,7 @@ def check_transcript(folder: Path, data: bytes) -> None:
     assert kept[-3:-1] == after.splitlines()[:2]
     assert scene.meta["message_count"] >= 3
     assert json.loads(scene.only("archive-index.json").read_bytes())
-    tally = Tally()
+    tally = Totals()
     for raw in data.split(b"\n"):
         tally.feed(raw)
     json.dumps(describe(tally, PRICES), ensure_ascii=False).encode()

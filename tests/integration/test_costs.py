@@ -14,7 +14,7 @@ from hivepipe.errors import BadEnvelopeError
 from hivepipe.jobs.envelope import Envelope, envelope_of, follow_ups, read_envelope
 from hivepipe.operations.slow import execute_at_once
 from hivepipe.operations.usage import MESSAGES_PER_JOB, usage_jobs
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 from hivepipe.transcripts.usage import Usage, usage_of
 from hivepipe.worker.group_commit import commit_batch
 from tests.conftest import Home
@@ -37,7 +37,7 @@ def reader(session: str = "", number: int = 1) -> Envelope:
 
 
 def usages_of(path: Path) -> list[Usage]:
-    tally = Tally()
+    tally = Totals()
     for line in path.read_bytes().splitlines():
         tally.feed(line)
     return tally.take_usages()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.db.agents import Sign, merge
+from hivepipe.db.agents import AgentSignal, merge
 from hivepipe.db.legacy_sql import LegacySql, RefusedError
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.migration.legacy_queue import entries
@@ -553,6 +553,6 @@ def test_an_agent_that_came_without_times_gets_those_of_its_next_sign() -> None:
         "name type model tool_use_id created_at last_active completed_at began_at metadata error"
     )
     known = {**dict.fromkeys(names.split()), "status": "spawned", "session_id": "old-1"}
-    row = merge(known, job, Sign(agent_id="a-1", status="completed"))
+    row = merge(known, job, AgentSignal(agent_id="a-1", status="completed"))
     assert row["created_at"] == row["last_active"] == row["completed_at"] == job.time
     assert row["metadata"]

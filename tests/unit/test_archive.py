@@ -13,7 +13,7 @@ from hivepipe.archive import append, reading, totals
 from hivepipe.archive.reading import LineReader
 from hivepipe.errors import StoppedError
 from hivepipe.transcripts.description import describe
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, lines
 from tests.conftest import untagged
 
@@ -351,7 +351,7 @@ def test_a_tally_survives_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch
             scene.fresh()
         scene.extend()
     assert scene.only(".*.tally").stat().st_size > 0
-    tally = Tally()
+    tally = Totals()
     for raw in scene.archived.splitlines():
         tally.feed(raw)
     said = {

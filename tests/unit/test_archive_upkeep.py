@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from hivepipe.archive import index as indexes
-from hivepipe.archive.catalog import Shelf
+from hivepipe.archive.catalog import Catalog
 from hivepipe.archive.index import Index
 from hivepipe.archive.upkeep import compress, rebuild_index, verify
 from hivepipe.errors import ArchiveError, StoppedError
@@ -370,7 +370,9 @@ def test_who_archives_just_now_is_waited_for(scene: Scene) -> None:
     """Forgotten while its first lines are on their way, before any index knows of it."""
     scene.path.write_bytes(lines(3))
     forgotten, manifest = set[str](), scene.archives.manifest
-    forgetting = Thread(target=lambda: Shelf(str(scene.kept), manifest).remove_sessions([SESSION]))
+    forgetting = Thread(
+        target=lambda: Catalog(str(scene.kept), manifest).remove_sessions([SESSION])
+    )
 
     class Slow(Redactor):
         def redact_line(self, raw: bytes) -> tuple[bytes, tuple[str, ...]]:

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from hivepipe.transcripts.lines import read_line
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 
 SESSION = "01a205ab-d103-7783-8da7-0b4ab90fa79e"
 AT = "2026-11-22T23:51:16.211Z"
@@ -63,8 +63,8 @@ SESSION_LINES = [
 ]
 
 
-def tally(lines: list[bytes]) -> Tally:
-    found = Tally()
+def tally(lines: list[bytes]) -> Totals:
+    found = Totals()
     for raw in lines:
         found.feed(raw)
     return found
@@ -91,7 +91,7 @@ def test_tokens_from_the_cache_count_once() -> None:
 
 def test_a_tally_that_was_laid_aside_goes_on_with_the_model() -> None:
     first = tally(SESSION_LINES[:5])
-    again = Tally.load(first.dump())
+    again = Totals.load(first.dump())
     assert again is not None
     for raw in SESSION_LINES[5:]:
         again.feed(raw)

@@ -7,7 +7,7 @@ import pytest
 
 from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.transcripts.compaction import without_frame
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 
 HEAD = "This session is being continued from a previous conversation that ran out of context. More."
 TOOLS = "<system-reminder>\n<tools-used>Bash</tools-used>\n</system-reminder>"
@@ -54,7 +54,7 @@ def compacted(words: str) -> bytes:
 
 def test_a_long_summary_is_cut_and_not_its_frame() -> None:
     words = f"{HEAD}\n\nSummary:\n{'x' * 50_000}\n\n{DETAILS}\n{GO_ON}"
-    tally = Tally()
+    tally = Totals()
     tally.feed(compacted(words))
     assert tally.compact_summary == "x" * 2000
 

@@ -12,7 +12,7 @@ import pytest
 from hivepipe.db import location
 from hivepipe.doctor import claude, disk
 from hivepipe.doctor.checks import CHECKS, Check, examine
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.events.job_plan import utc
 from hivepipe.home import Place
 from hivepipe.install.claude_plugin import Plugin
@@ -23,13 +23,13 @@ Usage = namedtuple("Usage", "total used free")
 
 
 @pytest.fixture
-def patient(tmp_path: Path) -> Patient:
+def patient(tmp_path: Path) -> Facts:
     home = tmp_path / "shop" / ".hive-mind"
     home.mkdir(parents=True)
-    return Patient(Place(str(home.parent), str(home), {}), Stack(str(home), str(tmp_path / "run")))
+    return Facts(Place(str(home.parent), str(home), {}), Stack(str(home), str(tmp_path / "run")))
 
 
-def found_by(name: str, patient: Patient) -> list[Finding]:
+def found_by(name: str, patient: Facts) -> list[Finding]:
     (check,) = [check for check in CHECKS if check.name == name]
     return list(check.look(patient))
 
@@ -37,7 +37,7 @@ def found_by(name: str, patient: Patient) -> list[Finding]:
 @pytest.mark.parametrize("setting", ["allowManagedHooksOnly", "disableAllHooks"])
 @pytest.mark.parametrize("file", ["managed-settings.json", "managed-settings.d/10-hooks.json"])
 def test_an_administrators_word_against_hooks_is_named(
-    patient: Patient,
+    patient: Facts,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     setting: str,
@@ -56,7 +56,7 @@ def test_an_administrators_word_against_hooks_is_named(
 
 @pytest.mark.parametrize("value", [True, ["skills", "hooks"]])
 def test_hooks_of_plugins_alone_are_allowed(
-    patient: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object
+    patient: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object
 ) -> None:
     path = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude, "_MANAGED", (str(path),))
@@ -70,7 +70,7 @@ def test_hooks_of_plugins_alone_are_allowed(
 
 
 def test_a_plugin_that_an_administrator_switches_on_is_a_managed_one(
-    patient: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    patient: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude, "_MANAGED", (str(path),))
@@ -84,7 +84,7 @@ def test_a_plugin_that_an_administrator_switches_on_is_a_managed_one(
 
 
 def test_a_disk_that_is_nearly_full_is_named(
-    patient: Patient, monkeypatch: pytest.MonkeyPatch
+    patient: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def with_free(count: int) -> Callable[[object], Usage]:
         return lambda _path: Usage(10**12, 0, count)
@@ -97,7 +97,7 @@ def test_a_disk_that_is_nearly_full_is_named(
 
 
 def test_a_shared_file_system_is_a_note_with_the_databases_place(
-    patient: Patient, monkeypatch: pytest.MonkeyPatch
+    patient: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert found_by("file-system", patient) == []
     monkeypatch.setattr(location, "_mounts", lambda: "1 0 0:1 / / rw - virtiofs share rw\n")
@@ -107,7 +107,7 @@ def test_a_shared_file_system_is_a_note_with_the_databases_place(
 
 
 def test_the_days_that_transcripts_live_are_a_note_until_they_are_many(
-    patient: Patient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    patient: Facts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     settings = Path(patient.place.project, ".claude", "settings.json")
@@ -118,21 +118,21 @@ def test_the_days_that_transcripts_live_are_a_note_until_they_are_many(
         ({"cleanupPeriodDays": 0}, 0),
     ):
         settings.write_text(json.dumps(said))
-        (finding,) = found_by("transcripts", Patient(patient.place, patient.stack))
+        (finding,) = found_by("transcripts", Facts(patient.place, patient.stack))
         assert finding.is_note
         assert f"after {days} days" in finding.text
     settings.write_text('{"cleanupPeriodDays": 3650}')
-    assert found_by("transcripts", Patient(patient.place, patient.stack)) == []
+    assert found_by("transcripts", Facts(patient.place, patient.stack)) == []
 
 
 def test_a_check_that_fails_itself_is_said_and_stops_no_other(
-    patient: Patient, monkeypatch: pytest.MonkeyPatch
+    patient: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_patient: Patient) -> Iterator[Finding]:
+    def broken(_patient: Facts) -> Iterator[Finding]:
         raise PermissionError("no")
         yield
 
-    def sound(_patient: Patient) -> Iterator[Finding]:
+    def sound(_patient: Facts) -> Iterator[Finding]:
         yield Finding("found")
 
     checks = (Check("broken", broken), Check("sound", sound))
@@ -143,7 +143,7 @@ def test_a_check_that_fails_itself_is_said_and_stops_no_other(
     assert second == ("sound", Finding("found"))
 
 
-def test_events_in_memory_are_named(patient: Patient, tmp_path: Path) -> None:
+def test_events_in_memory_are_named(patient: Facts, tmp_path: Path) -> None:
     patient.home.joinpath("spool").mkdir()
     patient.home.joinpath("spool", "1_1.json").touch()
     assert found_by("spool-in-memory", patient) == []
@@ -154,7 +154,7 @@ def test_events_in_memory_are_named(patient: Patient, tmp_path: Path) -> None:
     assert finding.text.startswith(f"1 event in memory: {patient.home} was not writable")
 
 
-def test_events_that_nobody_kept_are_named_with_their_times(patient: Patient) -> None:
+def test_events_that_nobody_kept_are_named_with_their_times(patient: Facts) -> None:
     assert found_by("lost-events", patient) == []
     now_ns = time.time_ns()
     path = patient.home / "lost-events"

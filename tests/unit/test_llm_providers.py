@@ -13,7 +13,7 @@ import pytest
 from hivepipe import settings
 from hivepipe.config.config_file import Config
 from hivepipe.doctor.checks import CHECKS
-from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import CredentialsError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack
@@ -359,7 +359,7 @@ def test_a_stack_inherits_no_credential_and_no_word_on_summaries(environ: Enviro
 def findings(name: str, home: Path) -> list[Finding]:
     place = Place(str(home.parent), str(home), {})
     (check,) = [check for check in CHECKS if check.name == name]
-    return list(check.look(Patient(place, Stack(str(home), str(home / "run")))))
+    return list(check.look(Facts(place, Stack(str(home), str(home / "run")))))
 
 
 def test_what_this_shell_says_is_not_what_the_stack_sees(environ: Environ, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rq import Queue, Worker
 
 from hivepipe.doctor import stack as checks
 from hivepipe.doctor.checks import CHECKS
-from hivepipe.doctor.facts import Patient
+from hivepipe.doctor.facts import Facts
 from hivepipe.home import Place
 from hivepipe.jobs.schedule_table import tick_id
 from hivepipe.monitor import status as product
@@ -263,9 +263,9 @@ def test_what_runs_reduced_is_said_in_sentences(
     assert [reduction.name for reduction in found] == names
     assert all(reduction.text.endswith((".py", ")", "fails")) for reduction in found)
     monkeypatch.setattr(checks.connection, "connect", lambda _address: redis)
-    monkeypatch.setattr(Patient, "is_alive", True)
-    monkeypatch.setattr(Patient, "programs", [])
+    monkeypatch.setattr(Facts, "is_alive", True)
+    monkeypatch.setattr(Facts, "programs", [])
     (check,) = [check for check in CHECKS if check.name == "reduced"]
-    told = list(check.look(Patient(Place(str(tmp_path), str(tmp_path), {}), home)))
+    told = list(check.look(Facts(Place(str(tmp_path), str(tmp_path), {}), home)))
     assert [finding.text for finding in told] == [reduction.text for reduction in found]
     assert any(not finding.is_note for finding in told) is ("no_scheduler" in names)

@@ -14,7 +14,7 @@ from hivepipe.costs.price_table import built_in
 from hivepipe.costs.tokens import Tokens
 from hivepipe.transcripts.counted_messages import OPEN_MESSAGES
 from hivepipe.transcripts.description import describe
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 MAIN = [
@@ -34,14 +34,14 @@ def lines_of(name: str) -> list[bytes]:
     return (FOLDER / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
 
 
-def tally_of(lines: list[bytes]) -> Tally:
-    tally = Tally()
+def tally_of(lines: list[bytes]) -> Totals:
+    tally = Totals()
     for line in lines:
         tally.feed(line)
     return tally
 
 
-def subagents_of(name: str) -> dict[str, Tally]:
+def subagents_of(name: str) -> dict[str, Totals]:
     paths = sorted((FOLDER / name).parent.glob("subagents/*.jsonl")) if "/" in name else []
     names = [str(path.relative_to(FOLDER)).removesuffix(".jsonl") for path in paths]
     return {name: tally_of(lines_of(name)) for name in names}
@@ -70,11 +70,11 @@ def test_nothing_of_the_samples_is_zero() -> None:
 # ---- in pieces
 
 
-def fed_in_pieces(lines: list[bytes], cuts: list[int]) -> Tally:
-    tally = Tally()
+def fed_in_pieces(lines: list[bytes], cuts: list[int]) -> Totals:
+    tally = Totals()
     for number, line in enumerate(lines):
         if number in cuts:
-            loaded = Tally.load(tally.dump())
+            loaded = Totals.load(tally.dump())
             assert loaded is not None
             tally = loaded
         tally.feed(line)
@@ -102,10 +102,10 @@ def test_a_year_of_two_digits_can_be_read_again() -> None:
 
 
 def test_a_dump_of_another_version_or_a_broken_one_is_not_believed() -> None:
-    dumped = json.loads(Tally().dump())
-    assert Tally.load(json.dumps(dumped)) == Tally()
-    assert Tally.load(json.dumps([dumped[0] + 1, dumped[1]])) is None
-    assert Tally.load(b"{") is None
+    dumped = json.loads(Totals().dump())
+    assert Totals.load(json.dumps(dumped)) == Totals()
+    assert Totals.load(json.dumps([dumped[0] + 1, dumped[1]])) is None
+    assert Totals.load(b"{") is None
 
 
 # ---- long ones
@@ -197,7 +197,7 @@ def test_a_long_replay_of_the_parents_messages_is_not_the_subagents_own() -> Non
     found = describe(main, PRICES, [subagent, subagent])
     assert found["tokens"]["output"] == 100 * many + 2 * 7
     assert describe(subagent, PRICES)["tokens"]["output"] == 100 * many + 7
-    assert Tally.load(subagent.dump()) == subagent
+    assert Totals.load(subagent.dump()) == subagent
 
 
 def test_usages_are_taken_once() -> None:
@@ -273,7 +273,7 @@ def asked(secs: int, content: Any) -> dict[str, Any]:
 def test_a_strange_line_hurts_nobody(line: bytes) -> None:
     tally = tally_of([line, *lines_of("session_b")])
     assert tally.answer.startswith("Indeed!")
-    assert Tally.load(tally.dump()) == tally
+    assert Totals.load(tally.dump()) == tally
 
 
 def test_counts_that_are_none_are_nothing() -> None:
@@ -295,7 +295,7 @@ def test_half_an_emoji_is_storable() -> None:
     line = b'{"type":"ai-title","aiTitle":"a \\ud83d b"}'
     tally = tally_of([line])
     assert tally.titles["ai-title"] == "a \ufffd b"
-    assert Tally.load(tally.dump()) == tally
+    assert Totals.load(tally.dump()) == tally
 
 
 KEYS = ("type", "uuid", "message", "usage", "content", "id", "timestamp", "input", "name")
@@ -308,21 +308,21 @@ ANY = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(ANY)
 def test_no_line_is_an_error(value: Any) -> None:
-    tally = Tally()
+    tally = Totals()
     for line in (
         value,
         {"type": "assistant", "message": value},
         {"type": "user", "message": value},
     ):
         tally.feed(json.dumps(line).encode())
-    assert Tally.load(tally.dump()) == tally
+    assert Totals.load(tally.dump()) == tally
 
 
 # ---- what is not the transcript's own
 
 
-def fed(*lines: Any) -> Tally:
-    tally = Tally()
+def fed(*lines: Any) -> Totals:
+    tally = Totals()
     for line in lines:
         tally.feed(json.dumps(line).encode())
     return tally
@@ -355,7 +355,7 @@ def test_a_summary_is_the_title_of_the_transcript_whose_line_it_names(
     tally = fed(*lines)
     assert describe(tally, PRICES)["title"] == title
     halves = fed(*lines[:1])
-    halves = Tally.load(halves.dump()) or Tally()
+    halves = Totals.load(halves.dump()) or Totals()
     for line in lines[1:]:
         halves.feed(json.dumps(line).encode())
     assert halves.titles == tally.titles
@@ -403,4 +403,4 @@ def test_titles_are_said_once_with_the_number_of_their_line() -> None:
     assert said.session == "s-1"
     assert said.titles == {"ai-title": ("Mend it all", 3), "custom-title": ("Mine", 2)}
     assert not tally.take_said()
-    assert Tally.load(tally.dump()) == tally
+    assert Totals.load(tally.dump()) == tally

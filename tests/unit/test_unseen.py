@@ -11,7 +11,7 @@ from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.db import unwritten_usage, usage
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
-from hivepipe.transcripts.totals import Tally
+from hivepipe.transcripts.totals import Totals
 from hivepipe.transcripts.usage import Usage
 from tests.unit.test_transcripts import fed
 
@@ -108,4 +108,4 @@ def test_a_line_of_the_transcript_says_it() -> None:
     said = tally.take_said()
     wanted = {MODEL: Tokens(10, 1, 30, 15, 5, 2), "broken": Tokens()}
     assert said.counts == [(7, 8, wanted, TIME)]
-    assert isinstance(Tally.load(tally.dump()), Tally)
+    assert isinstance(Totals.load(tally.dump()), Totals)

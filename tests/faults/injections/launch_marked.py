@@ -94,5 +94,5 @@ if ROLE == "llm":
     marked_after(summariser, "ask", "answered")
     marked_after(Spending, "settle", "settled")
 if ROLE == "forwarder":
-    marked_after(wake_up.Bell, "wait", "rung, or a second later")
+    marked_after(wake_up.WakeUp, "wait", "rung, or a second later")
 runpy.run_path(str(SCRIPT), run_name="__main__")
