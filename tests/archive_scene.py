@@ -65,18 +65,18 @@ class Scene:
         self.redactor = REDACTOR
         self.archives = Archives(str(self.kept), Manifest(str(self.home)))
 
-    def desk(self, should_stop: Callable[[], bool] = lambda: False) -> ArchiveCallbacks:
+    def callbacks(self, should_stop: Callable[[], bool] = lambda: False) -> ArchiveCallbacks:
         return ArchiveCallbacks(
             self.redactor,
-            lambda tally, subagents: describe(tally, PRICES, subagents),
+            lambda totals, subagents: describe(totals, PRICES, subagents),
             self._tell,
             should_stop=should_stop,
         )
 
-    def _tell(self, _source: Source, _path: str, portion: Chunk) -> None:
+    def _tell(self, _source: Source, _path: str, chunk: Chunk) -> None:
         """Write down, beyond a kill, which messages' usage was handed on."""
         with (self.root / "told").open("a") as told:
-            told.writelines(f"{usage.message_id}\n" for usage in portion.usages)
+            told.writelines(f"{usage.message_id}\n" for usage in chunk.usages)
 
     def told(self) -> list[str]:
         """Name the messages whose usage was handed on, as often as it was."""
@@ -90,7 +90,7 @@ class Scene:
 
     def extend(self, path: Path | None = None, *, settled: bool = False, **said: str) -> int:
         with self.source(path, **said) as source:
-            return self.archives.extend(source, self.desk(), settled=settled)
+            return self.archives.extend(source, self.callbacks(), settled=settled)
 
     def agent_path(self, agent: str = AGENT, session: str = SESSION) -> Path:
         folder = self.project / session / "subagents"

@@ -1,6 +1,6 @@
-"""Append the new lines of a transcript to its archive, redacted, one portion at a time.
+"""Append the new lines of a transcript to its archive, redacted, one chunk at a time.
 
-A portion is synced to disk before it is yielded. The caller then writes the checkpoint (`Reach`). A
+A chunk is synced to disk before it is yielded. The caller then writes the checkpoint (`Offsets`). A
 kill leaves the old checkpoint, and the lines behind it are cut off and written again, or the new
 one.
 """
@@ -16,7 +16,7 @@ from hivepipe.archive.offsets import Offsets
 from hivepipe.archive.reading import LineReader, tail_checksum
 from hivepipe.archive.removed_lines import RemovedLines
 from hivepipe.archive.sources import Source
-from hivepipe.archive.totals import Counted, Tallies
+from hivepipe.archive.totals import Counted, TotalsCache
 from hivepipe.errors import EditedArchiveError, StoppedError
 from hivepipe.transcripts.session_facts import SessionFacts
 from hivepipe.transcripts.usage import Usage
@@ -31,11 +31,11 @@ Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The result of one portion; `before` and `after` are checkpoints."""
+    """The result of one chunk; `before` and `after` are checkpoints."""
 
     before: Offsets
     after: Offsets
-    surplus: bytes
+    removed_lines: bytes
     lines: int
     redactions: Counter[str]
     usages: list[Usage]
@@ -43,11 +43,11 @@ class Chunk:
     counted: Counted
 
 
-def portions(
+def chunks(
     kept: Kept,
-    reach: Offsets | None,
+    offsets: Offsets | None,
     source: Source,
-    tallies: Tallies,
+    totals_cache: TotalsCache,
     redact: Redact,
     redact_alone: Redact,
     should_stop: Callable[[], bool],
@@ -55,89 +55,91 @@ def portions(
 ) -> Iterator[Chunk]:
     """Append new lines, yielding at least every 32 MB; StoppedError: the process is to stop.
 
-    `reach` is the last checkpoint; None: unknown. `claim` is called before a file is made. `redact`
-    may learn secrets from line to line, `redact_alone` uses the rules only. EditedArchiveError: the
-    archive is not as it was written.
+    `offsets` is the last checkpoint; None: unknown. `claim` is called before a file is made.
+    `redact` may learn secrets from line to line, `redact_alone` uses the rules only.
+    EditedArchiveError: the archive is not as it was written.
     """
     size = source.status.st_size
-    surplus = RemovedLines()
-    before = reach if reach and _goes_on(kept, reach, source, size) else None
+    removed_lines = RemovedLines()
+    before = offsets if offsets and _goes_on(kept, offsets, source, size) else None
     if before:
         if size == before.source_bytes:
             return
-        surplus = RemovedLines(kept.surplus() if before.surplus else b"")
-        if surplus.checksum != before.surplus:
+        removed_lines = RemovedLines(kept.removed_lines() if before.removed_lines else b"")
+        if removed_lines.checksum != before.removed_lines:
             before = None
-    if reach:
+    if offsets:
         either = (redact, redact_alone)
-        _refuse_edited(kept, reach, source, either, surplus if before else None)
+        _refuse_edited(kept, offsets, source, either, removed_lines if before else None)
     claim()
     with os.fdopen(kept.open_to_append(), "r+b") as archive:
         if before is None:
-            before, surplus = _taken_stock(archive)
-            counted = tallies.anew(kept, before)
+            before, removed_lines = _taken_stock(archive)
+            counted = totals_cache.anew(kept, before)
         else:
-            counted = tallies.take(kept, before)
+            counted = totals_cache.take(kept, before)
         archive.truncate(before.length)
         archive.seek(before.length)
-        growth = _Growth(source, redact, counted, surplus, reach, before)
-        yield from growth.portions(archive, should_stop)
+        growth = _Growth(source, redact, counted, removed_lines, offsets, before)
+        yield from growth.chunks(archive, should_stop)
 
 
-def _goes_on(kept: Kept, reach: Offsets, source: Source, size: int) -> bool:
+def _goes_on(kept: Kept, offsets: Offsets, source: Source, size: int) -> bool:
     """Tell whether archive and transcript are the files of the checkpoint, possibly longer."""
     status = kept.lines_status()
-    is_whole = status is not None and (kept.is_packed or status.st_size >= reach.length)
+    is_whole = status is not None and (kept.is_packed or status.st_size >= offsets.length)
     return (
         is_whole
-        and size >= reach.source_bytes
-        and tail_checksum(source.descriptor, reach.source_bytes) == reach.source_tail
+        and size >= offsets.source_bytes
+        and tail_checksum(source.descriptor, offsets.source_bytes) == offsets.source_tail
     )
 
 
 def _refuse_edited(
     kept: Kept,
-    reach: Offsets,
+    offsets: Offsets,
     source: Source,
     either: tuple[Redact, Redact],
-    surplus: RemovedLines | None,
+    removed_lines: RemovedLines | None,
 ) -> None:
     """Raise EditedArchiveError if the lines are neither as committed nor left by a killed process.
 
-    `surplus` None: the lines behind the checkpoint are kept, so they are not checked.
+    `removed_lines` None: the lines behind the checkpoint are kept, so they are not checked.
     """
     status = kept.lines_status()
-    if status is None or _is_untouched(kept, status, reach):
+    if status is None or _is_untouched(kept, status, offsets):
         return
     with kept.open_to_read() as lines:
-        if summed(lines, reach.length) != (reach.length, reach.checksum):
+        if summed(lines, offsets.length) != (offsets.length, offsets.checksum):
             raise EditedArchiveError
-        if surplus and not _is_torn_write(lines, reach, source, either, surplus.copy()):
+        if removed_lines and not _is_torn_write(
+            lines, offsets, source, either, removed_lines.copy()
+        ):
             raise EditedArchiveError
 
 
-def _is_untouched(kept: Kept, status: os.stat_result, reach: Offsets) -> bool:
-    same_time = status.st_mtime_ns == reach.stamp
-    return same_time and (kept.is_packed or status.st_size == reach.length)
+def _is_untouched(kept: Kept, status: os.stat_result, offsets: Offsets) -> bool:
+    same_time = status.st_mtime_ns == offsets.stamp
+    return same_time and (kept.is_packed or status.st_size == offsets.length)
 
 
 def _is_torn_write(
     lines: BinaryIO,
-    reach: Offsets,
+    offsets: Offsets,
     source: Source,
     either: tuple[Redact, Redact],
-    surplus: RemovedLines,
+    removed_lines: RemovedLines,
 ) -> bool:
     """Tell whether the lines behind the checkpoint are the start of what would be written there.
 
     The process that wrote them may have known fewer secrets of the session.
     """
     redact, redact_alone = either
-    reader = LineReader(source.descriptor, reach.source_bytes, reach.source_checksum)
+    reader = LineReader(source.descriptor, offsets.source_bytes, offsets.source_checksum)
     for batch in reader.batches():
         for raw in batch:
             line = redact(raw)[0]
-            if surplus.take(line):
+            if removed_lines.take(line):
                 continue
             left = lines.readline(len(raw) + len(line) + _ROOM_BYTES)
             if left.endswith(b"\n"):
@@ -150,12 +152,12 @@ def _is_torn_write(
 
 
 def _taken_stock(archive: IO[bytes]) -> tuple[Offsets, RemovedLines]:
-    """Return the checkpoint of an archive read from its lines, and all its lines as surplus."""
-    surplus = RemovedLines()
+    """Return the checkpoint of an archive read from its lines, and all its lines as removed."""
+    removed_lines = RemovedLines()
     reader = LineReader(archive.fileno(), takes_open_end=False)
     for batch in reader.batches():
-        surplus.add(batch)
-    return Offsets(reader.offset, reader.checksum), surplus
+        removed_lines.add(batch)
+    return Offsets(reader.offset, reader.checksum), removed_lines
 
 
 class _Growth:
@@ -166,20 +168,20 @@ class _Growth:
         source: Source,
         redact: Redact,
         counted: Counted,
-        surplus: RemovedLines,
+        removed_lines: RemovedLines,
         committed: Offsets | None,
         before: Offsets,
     ) -> None:
         self._source = source
         self._redact = redact
         self._counted = counted
-        self._surplus = surplus
+        self._removed_lines = removed_lines
         self._committed = committed
         self._before = before
         self._lines = 0
         self._redactions = Counter[str]()
 
-    def portions(self, archive: IO[bytes], should_stop: Callable[[], bool]) -> Iterator[Chunk]:
+    def chunks(self, archive: IO[bytes], should_stop: Callable[[], bool]) -> Iterator[Chunk]:
         reader = LineReader(
             self._source.descriptor, self._before.source_bytes, self._before.source_checksum
         )
@@ -187,45 +189,45 @@ class _Growth:
             self._append(archive, batch)
             is_told_to_stop = should_stop()
             if is_told_to_stop or reader.offset - self._before.source_bytes >= PORTION_BYTES:
-                yield self._portion(archive, reader)
+                yield self._chunk(archive, reader)
             if is_told_to_stop:
                 raise StoppedError
-        if self._reach(reader) != self._committed:
-            yield self._portion(archive, reader)
+        if self._offsets(reader) != self._committed:
+            yield self._chunk(archive, reader)
 
     def _append(self, archive: IO[bytes], batch: list[bytes]) -> None:
         redacted = [self._redact(line) for line in batch]
-        added = [(line, found) for line, found in redacted if not self._surplus.take(line)]
+        added = [(line, found) for line, found in redacted if not self._removed_lines.take(line)]
         archive.writelines(line + b"\n" for line, _ in added)
         self._counted.feed([line for line, _ in added])
         self._lines += len(added)
         for _, found in added:
             self._redactions.update(found)
 
-    def _portion(self, archive: IO[bytes], reader: LineReader) -> Chunk:
+    def _chunk(self, archive: IO[bytes], reader: LineReader) -> Chunk:
         archive.flush()
         os.fsync(archive.fileno())
-        portion = Chunk(
+        chunk = Chunk(
             before=self._before,
-            after=self._reach(reader, os.fstat(archive.fileno()).st_mtime_ns),
-            surplus=self._surplus.text(),
+            after=self._offsets(reader, os.fstat(archive.fileno()).st_mtime_ns),
+            removed_lines=self._removed_lines.text(),
             lines=self._lines,
             redactions=self._redactions,
-            usages=self._counted.tally.take_usages(),
-            said=self._counted.tally.take_said(),
+            usages=self._counted.totals.take_usages(),
+            said=self._counted.totals.take_said(),
             counted=self._counted,
         )
-        self._before = self._committed = portion.after
+        self._before = self._committed = chunk.after
         self._lines, self._redactions = 0, Counter()
-        return portion
+        return chunk
 
-    def _reach(self, reader: LineReader, stamp: int = 0) -> Offsets:
+    def _offsets(self, reader: LineReader, stamp: int = 0) -> Offsets:
         return Offsets(
             length=self._counted.length,
             checksum=self._counted.checksum,
             source_bytes=reader.offset,
             source_checksum=reader.checksum,
             source_tail=tail_checksum(self._source.descriptor, reader.offset),
-            surplus=self._surplus.checksum,
+            removed_lines=self._removed_lines.checksum,
             stamp=stamp,
         )

@@ -1,7 +1,8 @@
-"""The files of one archive: its lines, their checkpoint (`Reach`) and derived files.
+"""The files of one archive: its lines, their checkpoint (`Offsets`) and derived files.
 
-They are written in this order: lines, checkpoint, metadata, tally. The checkpoint is overwritten in
-place by one write. Metadata and tally are replaced atomically and can be rebuilt from the lines.
+They are written in this order: lines, checkpoint, metadata, totals. The checkpoint is overwritten
+in place by one write. Metadata and totals are replaced atomically and can be rebuilt from the
+lines.
 
 The checkpoint has the checksum of the lines, and the metadata have their own. Files that do not
 match were changed by another program, and are left as they are.
@@ -41,26 +42,26 @@ class Kept:
         self._lines = f"{name.stem}.jsonl"
         self._packed = f"{name.stem}.jsonl.gz"
         self._meta = f"{name.stem}{META_SUFFIX}"
-        self._reach = f".{name.stem}.reach"
-        self._tally = f".{name.stem}.tally"
-        self._surplus = f".{name.stem}.surplus"
+        self._offsets = f".{name.stem}.reach"
+        self._totals = f".{name.stem}.tally"
+        self._removed_lines = f".{name.stem}.surplus"
         self._learned = f".{name.stem}.learned"
 
     # ---- files other than the lines
 
-    def reach(self) -> Offsets | None:
+    def offsets(self) -> Offsets | None:
         """Return the last checkpoint; None: unknown, and the lines have to be read."""
-        data = self._folder.read(self._reach)
+        data = self._folder.read(self._offsets)
         if not data:
             return Offsets.of_meta(self.meta())
         first, *others = [Offsets.parse(line) for line in data.splitlines()]
-        # A process was killed while it replaced the lines: their checksum shows which reach
+        # A process was killed while it replaced the lines: their checksum shows which checkpoint
         # applies.
         return next((each for each in others if each and self._is_whole(each)), first)
 
-    def write_reach(self, reach: Offsets) -> None:
+    def write_offsets(self, offsets: Offsets) -> None:
         """Commit the lines that were written since the last checkpoint."""
-        self._folder.overwrite(self._reach, reach.text())
+        self._folder.overwrite(self._offsets, offsets.text())
 
     def learned(self) -> bytes:
         """Return the learned secrets; empty if there are none."""
@@ -100,29 +101,29 @@ class Kept:
         status = self._folder.status(self._meta)
         return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
 
-    def tally(self) -> bytes:
-        """Return the saved tally; empty if there is none."""
-        return self._folder.read(self._tally) or b""
+    def totals(self) -> bytes:
+        """Return the saved totals; empty if there are none."""
+        return self._folder.read(self._totals) or b""
 
-    def write_tally(self, data: bytes) -> None:
-        """Save a tally."""
-        self._folder.replace(self._tally, data)
+    def write_totals(self, data: bytes) -> None:
+        """Save totals."""
+        self._folder.replace(self._totals, data)
 
-    def remove_tally(self) -> None:
-        """Remove the saved tally."""
-        self._folder.remove(self._tally)
+    def remove_totals(self) -> None:
+        """Remove the saved totals."""
+        self._folder.remove(self._totals)
 
-    def surplus(self) -> bytes:
+    def removed_lines(self) -> bytes:
         """Return the hashes of lines that the transcript no longer has; empty without any."""
-        return self._folder.read(self._surplus) or b""
+        return self._folder.read(self._removed_lines) or b""
 
-    def write_surplus(self, data: bytes) -> None:
+    def write_removed_lines(self, data: bytes) -> None:
         """Write the hashes of lines that the transcript no longer has."""
-        self._folder.replace(self._surplus, data)
+        self._folder.replace(self._removed_lines, data)
 
-    def remove_surplus(self) -> None:
+    def clear_removed_lines(self) -> None:
         """Remove these hashes, when the transcript has all lines again."""
-        self._folder.remove(self._surplus)
+        self._folder.remove(self._removed_lines)
 
     # ---- lines
 
@@ -164,7 +165,7 @@ class Kept:
             except (EOFError, zlib.error) as error:
                 raise gzip.BadGzipFile(str(error)) from error
 
-    def replace_lines(self, lines: Iterable[bytes], reach: Offsets) -> Offsets:
+    def replace_lines(self, lines: Iterable[bytes], offsets: Offsets) -> Offsets:
         """Replace all lines atomically; return the new checkpoint. The modification time stays."""
         temporary = f".{self._lines}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -180,10 +181,10 @@ class Kept:
                 os.utime(out.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
             os.fsync(out.fileno())
             stamp = os.fstat(out.fileno()).st_mtime_ns
-        after = dataclasses.replace(reach, length=length, checksum=checksum, stamp=stamp)
-        self._folder.replace(self._reach, reach.text() + after.text())
+        after = dataclasses.replace(offsets, length=length, checksum=checksum, stamp=stamp)
+        self._folder.replace(self._offsets, offsets.text() + after.text())
         self._folder.rename(temporary, self._lines)
-        self._folder.replace(self._reach, after.text())
+        self._folder.replace(self._offsets, after.text())
         self._folder.remove(self._packed)
         return after
 
@@ -228,25 +229,25 @@ class Kept:
 
     def is_as_written(self) -> bool:
         """Tell whether all files are as hivepipe wrote them; reads all lines."""
-        reach = self.reach()
-        return reach is not None and self.meta_is_as_written() and self._is_whole(reach)
+        offsets = self.offsets()
+        return offsets is not None and self.meta_is_as_written() and self._is_whole(offsets)
 
     def lines_are_as_written(self) -> bool:
         """Tell whether the lines are as committed, with nothing behind them; reads all lines."""
-        reach = self.reach()
-        return reach is not None and self._is_whole(reach)
+        offsets = self.offsets()
+        return offsets is not None and self._is_whole(offsets)
 
-    def _is_whole(self, reach: Offsets) -> bool:
+    def _is_whole(self, offsets: Offsets) -> bool:
         if self.lines_status() is None:
             return False
         with self.open_to_read() as lines:
-            return summed(lines, reach.length) == (reach.length, reach.checksum) and not (
+            return summed(lines, offsets.length) == (offsets.length, offsets.checksum) and not (
                 lines.read(1)
             )
 
     def remove(self) -> int:
         """Remove all files of the archive, the lines last; return how many there were."""
-        hidden = (self._reach, self._tally, self._surplus, self._learned)
+        hidden = (self._offsets, self._totals, self._removed_lines, self._learned)
         names = (self._meta, *hidden, self._packed, self._lines)
         halves = (f".{name.removeprefix('.')}.tmp" for name in names)
         return sum(self._folder.remove(name) for name in (*halves, *names))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from hivepipe.archive.append import Chunk, portions
+from hivepipe.archive.append import Chunk, chunks
 from hivepipe.archive.archive_files import Kept, Meta
 from hivepipe.archive.catalog import Catalog, entry_of, text_of
 from hivepipe.archive.found_values import Learning, checksum_of, clear
@@ -31,9 +31,9 @@ logger = logging.getLogger("hivepipe.archive")
 MAIN, SUBAGENT = "main-session", "subagent"
 _WHO = ("kind", "session_id", "task_id", "agent_type", "parent_session_id")
 
-# (tally, tallies of its subagents) -> metadata
+# (totals, totals of its subagents) -> metadata
 Describe = Callable[[Totals, list[Totals]], dict[str, Any]]
-# Called with each new portion and the path of its archive; called again after a kill
+# Called with each new chunk and the path of its archive; called again after a kill
 Tell = Callable[[Source, str, Chunk], None]
 
 
@@ -43,7 +43,7 @@ class ArchiveCallbacks:
 
     redactor: Redactor
     describe: Describe
-    tell: Tell = lambda _source, _path, _portion: None
+    tell: Tell = lambda _source, _path, _chunk: None
     # Called with the key of an archive and the number of its earlier lines that were redacted
     tell_cleared: Callable[[str, int], None] = lambda _key, _lines: None
     is_forgotten: Callable[[str], bool] = lambda _session: False
@@ -60,7 +60,7 @@ class ArchiveCallbacks:
 class Archives(Catalog):
     """The archives below one root, with the operations that extend them."""
 
-    def extend(self, source: Source, desk: ArchiveCallbacks, *, settled: bool = False) -> int:
+    def extend(self, source: Source, callbacks: ArchiveCallbacks, *, settled: bool = False) -> int:
         """Append the lines of a transcript that its archive lacks; return how many.
 
         StoppedError: the process is to stop; the lines appended so far are kept. `settled`: the
@@ -68,19 +68,19 @@ class Archives(Catalog):
         without any time in its lines can be named too.
         """
         make_root(self.root)
-        with locked(self.root, source.key, desk.check_stop):
+        with locked(self.root, source.key, callbacks.check_stop):
             # Checked under the lock, so that no other process removes the archive meanwhile
-            if desk.is_forgotten(source.session):
+            if callbacks.is_forgotten(source.session):
                 return 0
             try:
-                lines, is_described = self._grow(source, desk, settled)
+                lines, is_described = self._grow(source, callbacks, settled)
             except EditedArchiveError:
                 self._leave(source)
-                lines, is_described = self._grow(source, desk, settled)
+                lines, is_described = self._grow(source, callbacks, settled)
         if settled:
-            self._clear_others(source, desk)
+            self._clear_others(source, callbacks)
         if source.agent and (is_described or settled):
-            self._describe_again(source.session, desk)
+            self._describe_again(source.session, callbacks)
         self.index.tidy()
         return lines
 
@@ -90,24 +90,24 @@ class Archives(Catalog):
         if entry is None:
             return False
         with suppress(OSError), self.opened(entry) as kept:
-            reach = kept.reach()
-            if reach and reach == Offsets.of_meta(self.meta(kept)):
-                is_all = reach.source_bytes == source.status.st_size
+            offsets = kept.offsets()
+            if offsets and offsets == Offsets.of_meta(self.meta(kept)):
+                is_all = offsets.source_bytes == source.status.st_size
                 return is_all and self._is_cleared(kept, self.known_of(source.session))
         return False
 
-    def _grow(self, source: Source, desk: ArchiveCallbacks, settled: bool) -> tuple[int, bool]:
+    def _grow(self, source: Source, callbacks: ArchiveCallbacks, settled: bool) -> tuple[int, bool]:
         """Append the lines; return how many, and whether the metadata were written."""
         name = self._name(source, settled)
         if name is None:
             return 0, False
         with Folder(self.root, *name.folders, make=True) as folder:
             kept = Kept(folder, name)
-            lines = self._append(kept, source, desk)
+            lines = self._append(kept, source, callbacks)
             if settled:
-                self._clear(kept, source.key, self.known_of(source.session), desk)
-            is_described = self._describe_if_due(kept, source, desk, settled)
-            if kept.reach() and source.key not in self.index.entries():
+                self._clear(kept, source.key, self.known_of(source.session), callbacks)
+            is_described = self._describe_if_due(kept, source, callbacks, settled)
+            if kept.offsets() and source.key not in self.index.entries():
                 self._note(kept, source)  # the index was rebuilt meanwhile
         return lines, is_described
 
@@ -120,34 +120,34 @@ class Archives(Catalog):
 
     # ---- lines
 
-    def _append(self, kept: Kept, source: Source, desk: ArchiveCallbacks) -> int:
-        reach = kept.reach()
+    def _append(self, kept: Kept, source: Source, callbacks: ArchiveCallbacks) -> int:
+        offsets = kept.offsets()
         lines = 0
-        of_session = desk.redactor.of_session(self.known_of(source.session))
+        of_session = callbacks.redactor.of_session(self.known_of(source.session))
         before = set(of_session.known)
-        for portion in portions(
+        for chunk in chunks(
             kept,
-            reach,
+            offsets,
             source,
-            self._tallies,
+            self._totals_cache,
             of_session.redact_line,
-            desk.redactor.redact_line,
-            desk.should_stop,
+            callbacks.redactor.redact_line,
+            callbacks.should_stop,
             lambda: self.manifest.claim(kept.name.path),
         ):
             self._note(kept, source)
-            desk.tell(source, f"{self.root}/{kept.path}", portion)
+            callbacks.tell(source, f"{self.root}/{kept.path}", chunk)
             if new := [each for each in of_session.known if each not in before]:
                 Learning.of(kept).with_known(new).write(kept)
                 before.update(new)
-            if portion.surplus:
-                kept.write_surplus(portion.surplus)
-            kept.write_reach(portion.after)
-            if reach and reach.surplus and not portion.surplus:
-                kept.remove_surplus()
-            reach = portion.after
-            self._tallies.keep(kept, portion.counted)
-            lines += portion.lines
+            if chunk.removed_lines:
+                kept.write_removed_lines(chunk.removed_lines)
+            kept.write_offsets(chunk.after)
+            if offsets and offsets.removed_lines and not chunk.removed_lines:
+                kept.clear_removed_lines()
+            offsets = chunk.after
+            self._totals_cache.keep(kept, chunk.counted)
+            lines += chunk.lines
         return lines
 
     def _name(self, source: Source, settled: bool) -> ArchiveName | None:
@@ -189,7 +189,7 @@ class Archives(Catalog):
     def _is_cleared(self, kept: Kept, known: list[str]) -> bool:
         return not known or Learning.of(kept).cleared == checksum_of(known)
 
-    def _clear(self, kept: Kept, key: str, known: list[str], desk: ArchiveCallbacks) -> bool:
+    def _clear(self, kept: Kept, key: str, known: list[str], callbacks: ArchiveCallbacks) -> bool:
         """Redact the known secrets of a session in all lines of an archive; return whether any were
         found.
 
@@ -197,53 +197,53 @@ class Archives(Catalog):
         """
         if self._is_cleared(kept, known) or not kept.lines_are_as_written():
             return False
-        desk.check_stop()
-        changed = clear(kept, desk.redactor.of_session(known).without_rules())
+        callbacks.check_stop()
+        changed = clear(kept, callbacks.redactor.of_session(known).without_rules())
         if changed:
-            self._tallies.drop(kept)
-            desk.tell_cleared(key, changed)
+            self._totals_cache.drop(kept)
+            callbacks.tell_cleared(key, changed)
         replace(Learning.of(kept), cleared=checksum_of(known)).write(kept)
         return bool(changed)
 
-    def _clear_others(self, source: Source, desk: ArchiveCallbacks) -> None:
+    def _clear_others(self, source: Source, callbacks: ArchiveCallbacks) -> None:
         """Redact the other archives of a session, and update their metadata."""
         known = self.known_of(source.session)
         for key, entry in self.of_session(source.session).items():
             if key == source.key:
                 continue
             changed = False
-            lock = locked(self.root, key, desk.check_stop)
+            lock = locked(self.root, key, callbacks.check_stop)
             with lock, suppress(OSError), self.opened(entry) as kept:
-                changed = self._clear(kept, key, known, desk)
+                changed = self._clear(kept, key, known, callbacks)
                 if kept.path != entry["path"]:
                     self.index.change({key: {**entry, "path": kept.path}})
             if changed:
-                self._describe_again(key, desk)
+                self._describe_again(key, callbacks)
 
     # ---- metadata
 
     def _describe_if_due(
-        self, kept: Kept, source: Source, desk: ArchiveCallbacks, settled: bool
+        self, kept: Kept, source: Source, callbacks: ArchiveCallbacks, settled: bool
     ) -> bool:
         """Write the metadata if they are due; return whether they were written."""
-        reach, meta = kept.reach(), self.meta(kept)
-        if reach is None or reach == Offsets.of_meta(meta) or not kept.meta_is_as_written():
+        offsets, meta = kept.offsets(), self.meta(kept)
+        if offsets is None or offsets == Offsets.of_meta(meta) or not kept.meta_is_as_written():
             return False
         told = Offsets.of_meta(meta) or Offsets()
-        is_much = reach.length - told.length >= GROWTH_PER_SIZE * kept.meta_size()
+        is_much = offsets.length - told.length >= GROWTH_PER_SIZE * kept.meta_size()
         if meta is not None and not settled and not is_much:
             return False
-        tally = self.tally(kept)
-        if tally is None:
+        totals = self.totals(kept)
+        if totals is None:
             return False
         who = _identity(source, meta)
-        described = desk.describe(tally, self._subagents(source.key))
+        described = callbacks.describe(totals, self._subagents(source.key))
         found = {"found": meta["found"]} if meta and "found" in meta else {}
-        said = {**who, **found, **described, **desk.adds(described), **who}
-        self._write_meta(kept, {**said, **reach.as_meta(clean(source.path))})
+        said = {**who, **found, **described, **callbacks.adds(described), **who}
+        self._write_meta(kept, {**said, **offsets.as_meta(clean(source.path))})
         return True
 
-    def _describe_again(self, key: str, desk: ArchiveCallbacks) -> None:
+    def _describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
         """Update the metadata of an archive that was redacted again, or whose subagent has grown.
 
         The tokens and files of a session include those of its subagents.
@@ -251,27 +251,27 @@ class Archives(Catalog):
         entry = self.index.entries().get(key)
         if entry is None:
             return
-        with locked(self.root, key, desk.check_stop), self.opened(entry) as kept:
-            meta, tally, reach = self.meta(kept), self.tally(kept), kept.reach()
-            if meta is None or tally is None or reach is None:
+        with locked(self.root, key, callbacks.check_stop), self.opened(entry) as kept:
+            meta, totals, offsets = self.meta(kept), self.totals(kept), kept.offsets()
+            if meta is None or totals is None or offsets is None:
                 return
-            described = desk.describe(tally, self._subagents(key))
+            described = callbacks.describe(totals, self._subagents(key))
             path = meta.get("source", {}).get("path", "")
             who = {name: meta[name] for name in _WHO if name in meta}
-            said = {**meta, **described, **who, **reach.as_meta(path)}
+            said = {**meta, **described, **who, **offsets.as_meta(path)}
             if said != meta and kept.meta_is_as_written():
                 self._write_meta(kept, said)
 
     def _subagents(self, session: str) -> list[Totals]:
-        """Return the tallies of a session's subagents; [] for a subagent.
+        """Return the totals of a session's subagents; [] for a subagent.
 
-        A tally that cannot be read is left out; `hivepipe archive verify` reports it.
+        Totals that cannot be read are left out; `hivepipe archive verify` reports them.
         """
         found = []
         for entry in self.of_subagents(session).values():
             with suppress(OSError), self.opened(entry) as kept:
-                found.append(self.tally(kept))
-        return [tally for tally in found if tally]
+                found.append(self.totals(kept))
+        return [totals for totals in found if totals]
 
     def _write_meta(self, kept: Kept, meta: Meta) -> None:
         kept.write_meta(meta)

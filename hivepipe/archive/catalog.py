@@ -16,7 +16,7 @@ from hivepipe.archive.index import Entry, Index, is_entry, key_of
 from hivepipe.archive.locks import let_everybody_finish, locked
 from hivepipe.archive.month_folders import month_folders, remove_empty
 from hivepipe.archive.naming import ArchiveName
-from hivepipe.archive.totals import Tallies
+from hivepipe.archive.totals import TotalsCache
 from hivepipe.errors import ArchiveError
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
@@ -33,7 +33,7 @@ class Catalog:
         self.root = root
         self.manifest = manifest
         self.index = Index(root, manifest)
-        self._tallies = Tallies()
+        self._totals_cache = TotalsCache()
         self._metas: OrderedDict[str, tuple[Stamp, Meta]] = OrderedDict()
 
     @contextmanager
@@ -63,14 +63,14 @@ class Catalog:
         if len(self._metas) > AT_HAND:
             self._metas.popitem(last=False)
 
-    def tally(self, kept: Kept) -> Totals | None:
-        """Return the tally of an archive, for reading only; None without a checkpoint."""
-        reach = kept.reach()
-        if reach is None:
+    def totals(self, kept: Kept) -> Totals | None:
+        """Return the totals of an archive, for reading only; None without a checkpoint."""
+        offsets = kept.offsets()
+        if offsets is None:
             return None
-        counted = self._tallies.take(kept, reach)
-        self._tallies.keep(kept, counted)
-        return counted.tally
+        counted = self._totals_cache.take(kept, offsets)
+        self._totals_cache.keep(kept, counted)
+        return counted.totals
 
     def meta_of(self, entry: Entry) -> Meta | None:
         """Return the metadata of an entry's archive; None: they are gone, or cannot be read."""
@@ -186,7 +186,7 @@ class Catalog:
     def _remove(self, key: str, entry: Entry) -> None:
         with suppress(FileNotFoundError), self.opened(entry) as kept:
             kept.remove()
-            self._tallies.drop(kept)
+            self._totals_cache.drop(kept)
         with suppress(FileNotFoundError):
             remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
         self.manifest.disown(ArchiveName.of_path(entry["path"]).path)

@@ -54,30 +54,30 @@ def clear(kept: Kept, redactor: Redactor) -> int:
     The caller holds the lock and has checked the lines. A line without a secret keeps every byte,
     and an archive without one is not written.
     """
-    reach = kept.reach()
+    offsets = kept.offsets()
     changed = 0
 
     def counted() -> Iterator[bytes]:
         nonlocal changed
-        for line, clean in _cleared(kept, reach, redactor):
+        for line, clean in _cleared(kept, offsets, redactor):
             changed += line != clean
             yield clean
 
-    with closing(_cleared(kept, reach, redactor)) as pairs:
+    with closing(_cleared(kept, offsets, redactor)) as pairs:
         is_changed = any(line != clean for line, clean in pairs)
-    if reach and is_changed:
+    if offsets and is_changed:
         learning = Learning.of(kept)
         # Written first, so that a search index of the old lines sees that they changed.
         replace(learning, edition=learning.edition + 1).write(kept)
-        kept.replace_lines(counted(), reach)
-        kept.remove_tally()
+        kept.replace_lines(counted(), offsets)
+        kept.remove_totals()
     return changed
 
 
 def _cleared(
-    kept: Kept, reach: Offsets | None, redactor: Redactor
+    kept: Kept, offsets: Offsets | None, redactor: Redactor
 ) -> Generator[tuple[bytes, bytes], None, None]:
-    left = reach.length if reach else 0
+    left = offsets.length if offsets else 0
     with kept.open_to_read() as lines:
         while left and (line := lines.readline()):
             left -= len(line)

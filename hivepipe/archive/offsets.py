@@ -17,7 +17,7 @@ class Offsets:
     source_bytes: int = 0
     source_checksum: int = 0
     source_tail: int = 0  # checksum of the last bytes, to recognise the same file
-    surplus: int = 0  # checksum of the hashes of lines that the source no longer has; 0: none
+    removed_lines: int = 0  # checksum of the hashes of lines that the source no longer has; 0: none
     # Modification time of the lines in ns; 0: unknown. Another time: another program wrote there.
     stamp: int = field(default=0, compare=False)
 
@@ -59,6 +59,6 @@ class Offsets:
                 "bytes": self.source_bytes,
                 "crc32": f"{self.source_checksum:08x}",
                 "tail": f"{self.source_tail:08x}",
-                "surplus": f"{self.surplus:08x}",
+                "surplus": f"{self.removed_lines:08x}",
             },
         }

@@ -17,7 +17,7 @@ from hivepipe.errors import RefusedTranscriptError
 COMPRESS_AFTER_SECS = 30 * 86400.0
 
 
-def compress(shelf: Catalog, check_stop: Callable[[], None]) -> int:
+def compress(catalog: Catalog, check_stop: Callable[[], None]) -> int:
     """Compress the archives that have not grown for a month; return how many.
 
     `check_stop` may raise at any time; finished archives stay compressed. OSError: one archive
@@ -27,10 +27,10 @@ def compress(shelf: Catalog, check_stop: Callable[[], None]) -> int:
     compressed = 0
     failed: OSError | None = None
     try:
-        for key, entry in sorted(shelf.index.entries().items()):
+        for key, entry in sorted(catalog.index.entries().items()):
             check_stop()
             try:
-                with locked(shelf.root, key, check_stop), shelf.opened(entry) as kept:
+                with locked(catalog.root, key, check_stop), catalog.opened(entry) as kept:
                     compressed += _compress(kept, check_stop)
                     if kept.path != entry["path"]:
                         changed[key] = {**entry, "path": kept.path}
@@ -40,7 +40,7 @@ def compress(shelf: Catalog, check_stop: Callable[[], None]) -> int:
                 failed = error
     finally:
         if changed:
-            shelf.index.change(changed)
+            catalog.index.change(changed)
     if failed:
         raise failed
     return compressed
@@ -57,54 +57,59 @@ def _compress(kept: Kept, check_stop: Callable[[], None]) -> bool:
     return True
 
 
-def adopt(shelf: Catalog) -> int:
+def adopt(catalog: Catalog) -> int:
     """Enter the archives of 1.0.0, which had no manifest, in the manifest; return how many.
 
     An archive qualifies if its checkpoint and checksums match its files.
     """
     adopted = 0
-    for _, kept in shelf.each_on_disk():
+    for _, kept in catalog.each_on_disk():
         with suppress(OSError):
             if Offsets.of_meta(kept.meta()) and kept.is_as_written():
-                shelf.manifest.claim(kept.name.path)
+                catalog.manifest.claim(kept.name.path)
                 adopted += 1
-    shelf.manifest.set_adopts(adopts=False)
+    catalog.manifest.set_adopts(adopts=False)
     return adopted
 
 
-def rebuild_index(shelf: Catalog) -> bool:
+def rebuild_index(catalog: Catalog) -> bool:
     """Rebuild the index from the files; return whether it was different."""
-    if not os.path.isdir(shelf.root):
+    if not os.path.isdir(catalog.root):
         return False
-    return shelf.index.rebuild(lambda: dict(shelf.on_disk()))
+    return catalog.index.rebuild(lambda: dict(catalog.on_disk()))
 
 
-def verify(shelf: Catalog) -> Iterator[tuple[str, list[str]]]:
+def verify(catalog: Catalog) -> Iterator[tuple[str, list[str]]]:
     """Yield every archive's path with the list of its problems."""
-    entries = shelf.index.entries()
-    found = dict(shelf.on_disk())
+    entries = catalog.index.entries()
+    found = dict(catalog.on_disk())
     for key, entry in sorted({**found, **entries}.items()):
         problems = []
         if key not in entries:
             problems.append("not in the index: `hivepipe archive rebuild-index`")
         elif key in found and found[key] != entry:
             problems.append("differs from the index: `hivepipe archive rebuild-index`")
-        with locked(shelf.root, key):
-            yield entry["path"], problems + _problems(shelf, found.get(key, entry))
+        with locked(catalog.root, key):
+            yield entry["path"], problems + _problems(catalog, found.get(key, entry))
 
 
-def _problems(shelf: Catalog, entry: Entry) -> list[str]:
+def _problems(catalog: Catalog, entry: Entry) -> list[str]:
     try:
-        with shelf.opened(entry) as kept:
-            reach, meta = kept.reach(), kept.meta()
+        with catalog.opened(entry) as kept:
+            offsets, meta = kept.offsets(), kept.meta()
             told = Offsets.of_meta(meta)
             if kept.lines_status() is None:
                 return ["its lines are missing"]
-            if reach is None or meta is None or told is None:
+            if offsets is None or meta is None or told is None:
                 return ["its metadata are missing or damaged: they are written again when it grows"]
             path = text_of(meta["source"], "path")
             edited = [] if kept.meta_is_as_written() else ["its metadata were changed"]
-            return [*edited, *_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(path, told)]
+            return [
+                *edited,
+                *_bad_modes(kept),
+                *_bad_lines(kept, offsets),
+                *_bad_source(path, told),
+            ]
     except OSError as error:
         return [f"cannot be read: {error.strerror}"]
 
@@ -117,24 +122,24 @@ def _bad_modes(kept: Kept) -> Iterator[str]:
         yield f"others may read it: mode {stat.S_IMODE(status.st_mode):04o}, not 0600"
 
 
-def _bad_lines(kept: Kept, reach: Offsets) -> Iterator[str]:
+def _bad_lines(kept: Kept, offsets: Offsets) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
-            length, checksum = summed(lines, reach.length)
+            length, checksum = summed(lines, offsets.length)
             # A partial line is only left by a killed process
             is_longer = lines.readline().endswith(b"\n")
     except OSError as error:
         yield f"its lines cannot be read: {error}"
         return
-    if length < reach.length:
-        yield f"{reach.length - length} bytes are missing"
-    elif checksum != reach.checksum:
+    if length < offsets.length:
+        yield f"{offsets.length - length} bytes are missing"
+    elif checksum != offsets.checksum:
         yield "its lines were changed"
     elif is_longer:
         yield "it has more lines than hivepipe wrote"
 
 
-def _bad_source(path: str, reach: Offsets) -> Iterator[str]:
+def _bad_source(path: str, offsets: Offsets) -> Iterator[str]:
     """Compare the transcript with what was read from it, if Claude Code still has it."""
     folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):
@@ -144,5 +149,5 @@ def _bad_source(path: str, reach: Offsets) -> Iterator[str]:
         open_source(path, os.path.dirname(folder)) as source,
         os.fdopen(os.dup(source.descriptor), "rb") as lines,
     ):
-        if summed(lines, reach.source_bytes)[1] != reach.source_checksum:
+        if summed(lines, offsets.source_bytes)[1] != offsets.source_checksum:
             yield "its transcript was changed since; the archive has it as it was"

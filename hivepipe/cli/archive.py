@@ -135,22 +135,22 @@ def sweep(as_json: bool) -> None:
     folders = scope.claude_folders(home, variable("CLAUDE_CONFIG_DIR") or "")
     with at_once(home) as workplace:
         job = asked("sweep_transcripts")
-        swept = sweep_transcripts(workplace, job, folders)
+        result = sweep_transcripts(workplace, job, folders)
         found = take_in(workplace, job)
     if as_json:
-        show_json(**asdict(swept), found=[row._asdict() for row in found])
+        show_json(**asdict(result), found=[row._asdict() for row in found])
     else:
-        _show_swept(swept, found)
-    sys.exit(1 if swept.failed else 0)
+        _show_result(result, found)
+    sys.exit(1 if result.failed else 0)
 
 
-def _show_swept(swept: SweepResult, found: list[Row]) -> None:
+def _show_result(result: SweepResult, found: list[Row]) -> None:
     say(
-        f"{counted(swept.taken, 'transcript')} archived ({counted(swept.lines, 'new line')}), "
-        f"{swept.unchanged} unchanged, {swept.foreign} of other projects"
+        f"{counted(result.taken, 'transcript')} archived ({counted(result.lines, 'new line')}), "
+        f"{result.unchanged} unchanged, {result.foreign} of other projects"
     )
-    if swept.expired:
-        old = counted(swept.expired, "transcript", "are")
+    if result.expired:
+        old = counted(result.expired, "transcript", "are")
         say(f"{old} older than the retention of archives: not archived")
     taken = sum(row.outcome == TAKEN for row in found)
     if taken:
@@ -160,7 +160,7 @@ def _show_swept(swept: SweepResult, found: list[Row]) -> None:
             say(f"not imported: {row.path}: {row.reason}", err=True)
         elif row.outcome == KNOWN and row.reason:
             say(f"{row.path}: {row.reason}")
-    for path, reason in swept.failed.items():
+    for path, reason in result.failed.items():
         say(f"not archived: {path}: {reason}", err=True)
 
 

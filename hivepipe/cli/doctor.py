@@ -27,9 +27,9 @@ def doctor(fire: bool, as_json: bool) -> None:
     """
     os.umask(0o077)
     place = locate(".")
-    patient = Facts(place, Stack.of(place))
-    found = list(examine(patient))
-    probes = probe(patient, with_stack=True) if fire else []
+    facts = Facts(place, Stack.of(place))
+    found = list(examine(facts))
+    probes = probe(facts, with_stack=True) if fire else []
     found += [("probe", each) for each in findings(probes)]
     healthy = all(finding.is_note for _, finding in found)
     if as_json:
@@ -37,12 +37,12 @@ def doctor(fire: bool, as_json: bool) -> None:
             {"check": name, "is_note": entry.is_note, "text": entry.text, "mend": entry.mend}
             for name, entry in found
         ]
-        hooks = patient.who_runs_hooks
+        hooks = facts.who_runs_hooks
         fired = {"probe": shown(probes)} if fire else {}
         show_json(home=place.home, hooks=hooks, healthy=healthy, findings=entries, **fired)
     else:
         say(f"home {place.home} ({place.state})")
-        for runner in patient.who_runs_hooks:
+        for runner in facts.who_runs_hooks:
             say(f"hooks run by {runner}")
         for _, finding in sorted(found, key=lambda pair: pair[1].is_note):
             _show(finding)

@@ -33,7 +33,7 @@ from hivepipe.files.regular_file import ANY_SIZE, read_given
 from hivepipe.home import locate
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.slow import execute_at_once
-from hivepipe.operations.summaries import hand_over, material_of, until_stored
+from hivepipe.operations.summaries import hand_over, summary_input_of, until_stored
 from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult
 from hivepipe.operations.workplace import Workplace, address_of
 from hivepipe.reading.choosing import session_named
@@ -221,31 +221,31 @@ def run(
 ) -> None:
     """Summarise a session now, even if it has a summary."""
     home = locate(".").home
-    material = _of_file(session, file, harness) if file else _of_archive(home, session)
+    summary_input = _of_file(session, file, harness) if file else _of_archive(home, session)
     brought = _memories(memories) if memories else []
     if brought and switched_on("HIVEPIPE_MEMORY_RATING"):
-        material = material._replace(memories=(*material.memories, *brought))
+        summary_input = summary_input._replace(memories=(*summary_input.memories, *brought))
     if dry_run:
-        _show_request(home, question_of(material.excerpt.text, material.memories))
+        _show_request(home, question_of(summary_input.excerpt.text, summary_input.memories))
         return
     if not is_enabled(home) and not as_json:  # JSON has the reason
         say("a plain summary: language models are off (`hivepipe summaries enable`)")
     with opened(database_path(home)) as db:
         workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
-        job = _asked(material.session)
+        job = _asked(summary_input.session)
         keep = partial(hand_over, workplace, job)
-        made = Summariser(home, keep, is_asked=True).summarise(material)
-        _note_retrievals(db, material.session, brought)
+        made = Summariser(home, keep, is_asked=True).summarise(summary_input)
+        _note_retrievals(db, summary_input.session, brought)
         problem = until_stored(workplace, job, made)
     if as_json:
-        show_json(session=material.session, **made.summary._asdict(), useful=made.useful)
+        show_json(session=summary_input.session, **made.summary._asdict(), useful=made.useful)
     else:
-        _show_made(made)
+        _show_result(made)
     if problem:
         say(f"the memory server did not take the ratings: {problem}", err=True)
 
 
-def _show_made(made: SummaryResult) -> None:
+def _show_result(made: SummaryResult) -> None:
     summary = made.summary
     say(f"{summary.model or 'plain'}{f' ({summary.reason})' if summary.reason else ''}")
     say_text(summary.summary)
@@ -271,10 +271,10 @@ def _note_retrievals(db: Database, session: str, memories: list[Memory]) -> None
 
 def _of_archive(home: str, session: str) -> SummaryInput:
     found = session_named(home, session)
-    material = material_of(home, found)
-    if material is None:
+    summary_input = summary_input_of(home, found)
+    if summary_input is None:
         raise SummaryError(f"session {found} has no archive")
-    return material
+    return summary_input
 
 
 def _of_file(session: str, file: str, harness: str) -> SummaryInput:

@@ -36,14 +36,14 @@ class AgentSignal:
     error: str = ""
 
 
-def record_sign(db: Database, job: Origin, sign: AgentSignal) -> None:
+def record_signal(db: Database, job: Origin, signal: AgentSignal) -> None:
     """Insert the agent, or merge the event into its row.
 
     MissingParentError names the missing session or swarm.
     """
-    row = db.row("SELECT * FROM agents WHERE id = :id", {"id": sign.agent_id})
-    known = dict(row) if row else _new_agent(_swarm_of(db, job), job, sign)
-    merged = merge(known, job, sign)
+    row = db.row("SELECT * FROM agents WHERE id = :id", {"id": signal.agent_id})
+    known = dict(row) if row else _new_agent(_swarm_of(db, job), job, signal)
+    merged = merge(known, job, signal)
     sql = """
         INSERT INTO agents (id, swarm_id, name, type, role, metadata, status, created_at,
           last_active, deleted_at, session_id, tool_use_id, model, completed_at, began_at,
@@ -81,9 +81,9 @@ def _swarm_of(db: Database, job: Origin) -> str:
     return swarm
 
 
-def _new_agent(swarm: str, job: Origin, sign: AgentSignal) -> dict[str, object]:
+def _new_agent(swarm: str, job: Origin, signal: AgentSignal) -> dict[str, object]:
     return {
-        "id": sign.agent_id,
+        "id": signal.agent_id,
         "swarm_id": swarm,
         "name": None,
         "type": None,
@@ -103,27 +103,27 @@ def _new_agent(swarm: str, job: Origin, sign: AgentSignal) -> dict[str, object]:
     }
 
 
-def merge(known: dict[str, object], job: Origin, sign: AgentSignal) -> dict[str, object]:
+def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[str, object]:
     """Return the row merged with one more event; the order of events makes no difference."""
     row = dict(known)
-    row["name"] = known["name"] or sign.name
-    if sign.type:
-        row["type"] = sign.type if sign.type_is_claudes else known["type"] or sign.type
-    row["model"] = _more_said(known["model"], sign.model)
-    row["tool_use_id"] = known["tool_use_id"] or sign.tool_use_id or None
-    if _RANKS[sign.status] > _RANKS[str(known["status"])]:
-        row["status"] = sign.status
+    row["name"] = known["name"] or signal.name
+    if signal.type:
+        row["type"] = signal.type if signal.type_is_claudes else known["type"] or signal.type
+    row["model"] = _more_said(known["model"], signal.model)
+    row["tool_use_id"] = known["tool_use_id"] or signal.tool_use_id or None
+    if _RANKS[signal.status] > _RANKS[str(known["status"])]:
+        row["status"] = signal.status
     row["created_at"] = min(str(known["created_at"] or job.time), job.time)
     row["last_active"] = max(str(known["last_active"] or ""), job.time)
-    if sign.began:
+    if signal.began:
         row["began_at"] = min(str(known["began_at"] or job.time), job.time)
-    if sign.status in ENDS:
+    if signal.status in ENDS:
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
-        row["outcome"] = row["status"] if row["status"] in ENDS else sign.status
-        row["error"] = max(str(known["error"] or ""), sign.error) or None  # of several, one
+        row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
+        row["error"] = max(str(known["error"] or ""), signal.error) or None  # of several, one
     before = _metadata(known)
     if before is not None:  # metadata that cannot be parsed stay unchanged
-        row["metadata"] = orjson.dumps(_render(row, before, job, sign)).decode()
+        row["metadata"] = orjson.dumps(_render(row, before, job, signal)).decode()
     return row
 
 
@@ -147,7 +147,7 @@ def _part(of: dict[str, object], name: str) -> dict[str, object]:
 
 
 def _render(
-    row: dict[str, object], before: dict[str, object], job: Origin, sign: AgentSignal
+    row: dict[str, object], before: dict[str, object], job: Origin, signal: AgentSignal
 ) -> dict[str, object]:
     """Rebuild the metadata from the row, in the predecessor's format.
 
@@ -176,8 +176,8 @@ def _render(
             "instance_id": min(instances),
         },
         "usage": {
-            "tokens": _first(usage.get("tokens"), sign.tokens),
-            "duration_ms": _first(usage.get("duration_ms"), sign.duration_ms),
+            "tokens": _first(usage.get("tokens"), signal.tokens),
+            "duration_ms": _first(usage.get("duration_ms"), signal.duration_ms),
         },
     }
 

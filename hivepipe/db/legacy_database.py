@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hivepipe.db.legacy_rows import OTHER_NAMES, TABLES
 from hivepipe.errors import StoreError
-from hivepipe.files.regular_file import portions, regular
+from hivepipe.files.regular_file import chunks, regular
 
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
 _ATTEMPTS = 5
@@ -157,7 +157,7 @@ def _copied(path: Path, folder: Path) -> Path:
 def _copy(source: str, target: Path) -> None:
     """Copy a file with its holes, so that a sparse file does not fill the disk."""
     with open(source, "rb", buffering=0, opener=_no_link) as file, target.open("wb") as copy:
-        for at, data in portions(file):
+        for at, data in chunks(file):
             copy.seek(at)
             copy.write(data)
         copy.truncate(os.fstat(file.fileno()).st_size)

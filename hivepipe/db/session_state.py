@@ -1,12 +1,12 @@
 """The status of a session, computed from facts that may arrive in any order.
 
-    sign    an event: the session works (active), or its turn is over (paused)
+    signal  an event: the session works (active), or its turn is over (paused)
     work    a heartbeat, which makes no job: `activity`
     end     a SessionEnd, sent by the client or by the reaper
     inside  the instances that are in the session: `assignments`
 
-A session has ended when no instance is inside and its newest end is newer than its newest sign.
-Otherwise its newest sign decides; a later heartbeat makes a paused session active.
+A session has ended when no instance is inside and its newest end is newer than its newest signal.
+Otherwise its newest signal decides; a later heartbeat makes a paused session active.
 """
 
 from hivepipe.db.activity import has_worked_since
@@ -19,7 +19,7 @@ ACTIVE, PAUSED, ENDED = "active", "paused", "ended"
 PROCESS_GOES_ON = ("clear", "resume")  # the process continues in another session
 
 
-def note_sign(db: Database, job: Origin, turn: str, time_ns: int = 0) -> None:
+def note_signal(db: Database, job: Origin, turn: str, time_ns: int = 0) -> None:
     """Record activity of a session, unless newer activity is known."""
     still_ended = "status = 'ended' AND last_end_ns >= :time_ns"
     sql = f"""
@@ -47,9 +47,9 @@ def note_work(db: Database, session: str) -> None:
         db.execute(sql, {"id": session})
 
 
-def _status(db: Database, session: str, turn: str, sign_ns: int) -> str:
-    """Return the status of an open session whose newest sign says `turn`."""
-    if turn == PAUSED and has_worked_since(db, session, sign_ns):
+def _status(db: Database, session: str, turn: str, signal_ns: int) -> str:
+    """Return the status of an open session whose newest signal says `turn`."""
+    if turn == PAUSED and has_worked_since(db, session, signal_ns):
         return ACTIVE
     return turn
 
@@ -108,14 +108,14 @@ def _end(db: Database, session: str, end_ns: int, reason: str) -> None:
     db.execute(sql, {"id": session, "time": stored_time(end_ns), "reason": reason})
 
 
-def _open(db: Database, session: str, turn: str, sign_ns: int) -> None:
+def _open(db: Database, session: str, turn: str, signal_ns: int) -> None:
     sql = """
         UPDATE sessions SET status = :status, ended_at = NULL, end_reason = NULL,
           paused_at = CASE WHEN :status = 'paused' THEN :time END
         WHERE id = :id
     """
-    status = _status(db, session, turn, sign_ns)
-    db.execute(sql, {"id": session, "status": status, "time": stored_time(sign_ns)})
+    status = _status(db, session, turn, signal_ns)
+    db.execute(sql, {"id": session, "status": status, "time": stored_time(signal_ns)})
 
 
 def is_open(store: Listings, session: str) -> bool:

@@ -6,7 +6,7 @@ import orjson
 
 from hivepipe.db.database import Database
 from hivepipe.db.listings import beginning
-from hivepipe.db.session_state import note_sign
+from hivepipe.db.session_state import note_signal
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.origin import Origin
 
@@ -41,7 +41,7 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
         _touch_swarm(db, job, start.swarm)
     else:
         _insert_swarm(db, job, start.swarm)
-    state_ns = _sign_ns(job, start.source)
+    state_ns = _signal_ns(job, start.source)
     known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
     sql = """
         INSERT INTO sessions (id, swarm_id, swarm_name, status, metadata, created_at, updated_at,
@@ -68,11 +68,11 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
     }
     db.execute(sql, parameters)
     if state_ns:
-        note_sign(db, job, "active", time_ns=state_ns)
+        note_signal(db, job, "active", time_ns=state_ns)
     return True
 
 
-def _sign_ns(job: Origin, source: str) -> int:
+def _signal_ns(job: Origin, source: str) -> int:
     """Return the time at which this start shows that the session works; 0: it does not show it.
 
     A start that was derived from another event must not outweigh that event. After a compaction the

@@ -91,11 +91,11 @@ CHECKS = (
 )
 
 
-def examine(patient: Facts) -> Iterator[tuple[str, Finding]]:
+def examine(facts: Facts) -> Iterator[tuple[str, Finding]]:
     """Yield the findings of every check, with the name of the check."""
     for check in CHECKS:
         try:
-            for finding in check.look(patient):
+            for finding in check.look(facts):
                 yield check.name, finding
         except Exception as error:  # noqa: BLE001  the others look all the same
             yield check.name, Finding(f"this check itself failed: {type(error).__name__}: {error}")

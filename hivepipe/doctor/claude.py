@@ -20,24 +20,24 @@ _DEFAULT_CLEANUP_DAYS = 30
 _ENOUGH_DAYS = 365
 
 
-def readable(patient: Facts) -> Iterator[Finding]:
+def readable(facts: Facts) -> Iterator[Finding]:
     """Find settings files with invalid JSON: Claude Code ignores the whole file."""
-    for file in patient.settings_files:
+    for file in facts.settings_files:
         if file.trouble:
             yield Finding(f"{file.path} {file.trouble}: Claude Code ignores the file")
 
 
-def managed(patient: Facts) -> Iterator[Finding]:
+def managed(facts: Facts) -> Iterator[Finding]:
     """Find an administrator's settings that disable our hooks; they override all others."""
     files = {path: _json(path) for path in managed_files()}
     for path, settings in files.items():
-        for name in _against_hooks(settings, patient, _has_plugin(files.values())):
+        for name in _against_hooks(settings, facts, _has_plugin(files.values())):
             text = f"your hooks will not run, because {path} says {name}"
             yield Finding(f"{text}: ask the administrator of this machine")
 
 
 def _against_hooks(
-    settings: dict[str, Any], patient: Facts, is_plugin_managed: bool
+    settings: dict[str, Any], facts: Facts, is_plugin_managed: bool
 ) -> Iterator[str]:
     """Yield the settings that keep our hooks from running; fewer apply to a plugin."""
     if settings.get("disableAllHooks") is True:
@@ -46,7 +46,7 @@ def _against_hooks(
         yield "allowManagedHooksOnly"
     only_plugins = settings.get("strictPluginOnlyCustomization")
     names_hooks = isinstance(only_plugins, list) and "hooks" in only_plugins
-    has_plugin = is_plugin_managed or (patient.plugin and patient.plugin.is_there)
+    has_plugin = is_plugin_managed or (facts.plugin and facts.plugin.is_there)
     if (only_plugins is True or names_hooks) and not has_plugin:
         yield "strictPluginOnlyCustomization (the plugin's hooks would run)"
 
@@ -58,28 +58,28 @@ def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
     return any(name.startswith("hivepipe@") for name in names)
 
 
-def switched_off(patient: Facts) -> Iterator[Finding]:
+def switched_off(facts: Facts) -> Iterator[Finding]:
     """Find user or project settings that disable all hooks."""
-    for file in patient.settings_files:
+    for file in facts.settings_files:
         if file.settings.get("disableAllHooks") is True:
             text = f"your hooks will not run, because {file.path} says disableAllHooks"
             yield Finding(f"{text}: take that out")
 
 
-def trusted(patient: Facts) -> Iterator[Finding]:
+def trusted(facts: Facts) -> Iterator[Finding]:
     """Find a folder that is not trusted: interactive sessions do not run its hooks."""
     state = _json(_state_file())
     projects = state.get("projects", {})
-    if not state or not isinstance(projects, dict) or not patient.settings_files:
+    if not state or not isinstance(projects, dict) or not facts.settings_files:
         return
-    folder = Path(patient.place.project)
+    folder = Path(facts.place.project)
     said = [projects.get(str(path)) for path in (folder, *folder.parents)]
     if not any(isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") for entry in said):
         text = f"Claude Code holds the hooks back until {folder} is trusted"
         yield Finding(f"{text}: start `claude` there once and accept", is_note=True)
 
 
-def elsewhere(_patient: Facts) -> Iterator[Finding]:
+def elsewhere(_facts: Facts) -> Iterator[Finding]:
     """Find variables of CI and cloud environments, in which hooks do not start the stack."""
     for name in ("CI", "CLAUDE_CODE_REMOTE"):
         if environment(name):
@@ -88,7 +88,7 @@ def elsewhere(_patient: Facts) -> Iterator[Finding]:
             yield Finding(text, is_note=True)
 
 
-def disabled(_patient: Facts) -> Iterator[Finding]:
+def disabled(_facts: Facts) -> Iterator[Finding]:
     """Find environment variables that disable hooks."""
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
         if environment(name):
@@ -99,9 +99,9 @@ def disabled(_patient: Facts) -> Iterator[Finding]:
             yield Finding(text, f"unset {name}")
 
 
-def transcripts(patient: Facts) -> Iterator[Finding]:
+def transcripts(facts: Facts) -> Iterator[Finding]:
     """Find a short retention of transcripts in Claude Code's settings."""
-    days = [file.settings.get("cleanupPeriodDays") for file in patient.settings_files]
+    days = [file.settings.get("cleanupPeriodDays") for file in facts.settings_files]
     said = next((value for value in days if isinstance(value, int)), _DEFAULT_CLEANUP_DAYS)
     if said < _ENOUGH_DAYS:
         path = f"{claude_code.config_folder()}/settings.json"

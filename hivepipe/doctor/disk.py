@@ -38,60 +38,60 @@ _FOR_OTHERS = 0o077
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def home(patient: Facts) -> Iterator[Finding]:
+def home(facts: Facts) -> Iterator[Finding]:
     """Find a record whose home was deleted, for example by `git clean`."""
-    if patient.record.get("home") and not patient.home.is_dir():
-        yield Finding(f"{patient.home} was deleted with all of its data", patient.up)
+    if facts.record.get("home") and not facts.home.is_dir():
+        yield Finding(f"{facts.home} was deleted with all of its data", facts.up)
 
 
-def owner(patient: Facts) -> Iterator[Finding]:
+def owner(facts: Facts) -> Iterator[Finding]:
     """Find files of another user in the home, for example of root after a `sudo`."""
-    for path in _ours(patient):
+    for path in _ours(facts):
         if path.lstat().st_uid != os.geteuid():
-            whole = shlex.quote(str(patient.home))
+            whole = shlex.quote(str(facts.home))
             text = f"{path} belongs to another user and cannot be used"
             yield Finding(text, f'sudo chown -R "$(id -u):$(id -g)" {whole}')
             return
 
 
-def modes(patient: Facts) -> Iterator[Finding]:
+def modes(facts: Facts) -> Iterator[Finding]:
     """Find files that others can read; files in a folder closed to others do not count."""
-    for path in _ours(patient):
+    for path in _ours(facts):
         is_open = not path.is_symlink() and path.lstat().st_mode & _FOR_OTHERS
         if is_open and not is_private_folder(str(path.parent)):
             what = shlex.quote(str(path))
             yield Finding(f"others may enter or read {path}", f"chmod -R go-rwx {what}")
 
 
-def runtime(patient: Facts) -> Iterator[Finding]:
+def runtime(facts: Facts) -> Iterator[Finding]:
     """Find a sockets' folder that others can enter: it is not used."""
-    folder = patient.stack.folder
+    folder = facts.stack.folder
     if os.path.lexists(folder) and not is_private_folder(folder):
         what = shlex.quote(folder)
         yield Finding(f"{folder}, the sockets' folder, is not yours alone", f"chmod 700 {what}")
 
 
-def room(patient: Facts) -> Iterator[Finding]:
+def room(facts: Facts) -> Iterator[Finding]:
     """Find a disk that is nearly full: a full one loses events."""
-    folder = next(path for path in (patient.home, *patient.home.parents) if path.is_dir())
+    folder = next(path for path in (facts.home, *facts.home.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
     if free < ROOM_BYTES:
         text = f"{free / 1e6:.0f} MB are free on the disk of {folder}: a full one loses events"
         yield Finding(text)
 
 
-def wal(patient: Facts) -> Iterator[Finding]:
+def wal(facts: Facts) -> Iterator[Finding]:
     """Find a large write-ahead log: a reader that never ends keeps it growing."""
-    path = Path(f"{database_path(patient.place.home)}-wal")
+    path = Path(f"{database_path(facts.place.home)}-wal")
     size = path.stat().st_size if path.exists() else 0
     if size > LARGE_WAL_BYTES:
         text = f"{path} has {size / 1e6:.0f} MB: some program has read the database for long"
         yield Finding(text, "hivepipe restart")
 
 
-def database(patient: Facts) -> Iterator[Finding]:
+def database(facts: Facts) -> Iterator[Finding]:
     """Find a database that is unreadable, damaged, or of a later version."""
-    path = database_path(patient.place.home)
+    path = database_path(facts.place.home)
     if not path.exists() or is_foreign(path):  # checked by `predecessor`
         return
     try:
@@ -107,8 +107,8 @@ def database(patient: Facts) -> Iterator[Finding]:
         trouble = str(error)
     if trouble:
         what = shlex.quote(str(path))
-        text = f"the database is damaged ({trouble}); backups are in {patient.home}/backups"
-        yield Finding(text, f"hivepipe down; mv {what} {what}.damaged; {patient.up}")
+        text = f"the database is damaged ({trouble}); backups are in {facts.home}/backups"
+        yield Finding(text, f"hivepipe down; mv {what} {what}.damaged; {facts.up}")
 
 
 def _is_damage(error: BaseException | None) -> bool:
@@ -116,18 +116,18 @@ def _is_damage(error: BaseException | None) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
-def file_size(patient: Facts) -> Iterator[Finding]:
+def file_size(facts: Facts) -> Iterator[Finding]:
     """Find a small `ulimit -f`: writes fail, and SQLite reports "disk I/O error"."""
     limit = small_limit()
     if limit is not None:
         text = f"no file may grow beyond {limit:,} bytes in this shell (ulimit -f): writing fails"
         yield Finding(f"{text}. Start a shell without the limit; ulimit -H -f is the account's")
-    for entry in patient.programs:
+    for entry in facts.programs:
         soft = _file_size_limit(entry["pid"])
         if soft is not None and soft < ENOUGH_BYTES:
             text = f"no file of the stack may grow beyond {soft:,} bytes: it was started in a shell"
             text = f"{text} with ulimit -f. The database is whole, and cannot be written"
-            yield Finding(text, f"hivepipe down; {patient.up}  # in a shell without the limit")
+            yield Finding(text, f"hivepipe down; {facts.up}  # in a shell without the limit")
             return
 
 
@@ -140,7 +140,7 @@ def _file_size_limit(pid: int) -> int | None:
     return None
 
 
-def state_folder_usable(_patient: Facts) -> Iterator[Finding]:
+def state_folder_usable(_facts: Facts) -> Iterator[Finding]:
     """Find a state folder that cannot be made or written, for example with a wrong HOME."""
     trouble = unusable_state_folder()
     if trouble:
@@ -157,17 +157,17 @@ def _better_home() -> str:
     return f"export HOME={shlex.quote(folder)}" if usable else ""
 
 
-def file_system(patient: Facts) -> Iterator[Finding]:
+def file_system(facts: Facts) -> Iterator[Finding]:
     """Report a home on a file system that several machines may mount."""
-    if is_on_shared_file_system(patient.place.home):
-        where = database_path(patient.place.home)
-        text = f"{patient.home} is on a network file system: the database is {where}"
+    if is_on_shared_file_system(facts.place.home):
+        where = database_path(facts.place.home)
+        text = f"{facts.home} is on a network file system: the database is {where}"
         yield Finding(text, is_note=True)
 
 
-def tracked(patient: Facts) -> Iterator[Finding]:
+def tracked(facts: Facts) -> Iterator[Finding]:
     """Find files in our folders that git tracks: they were added by force, or came with a pull."""
-    folder = tree_of(patient.place.home)
+    folder = tree_of(facts.place.home)
     if not folder:
         return
     try:
@@ -180,9 +180,9 @@ def tracked(patient: Facts) -> Iterator[Finding]:
         yield Finding(*refusal(folder, found))
 
 
-def unignored(patient: Facts) -> Iterator[Finding]:
+def unignored(facts: Facts) -> Iterator[Finding]:
     """Find a `.gitignore` of the user's in our folder that does not ignore the database."""
-    tree = tree_of(patient.place.home)
+    tree = tree_of(facts.place.home)
     path = f"{tree}{IN_PROJECT}/.gitignore"
     if not tree or not os.path.lexists(path) or read_small(path) == IGNORE_ALL:
         return
@@ -195,34 +195,34 @@ def unignored(patient: Facts) -> Iterator[Finding]:
             return
 
 
-def data_replaced(patient: Facts) -> Iterator[Finding]:
+def data_replaced(facts: Facts) -> Iterator[Finding]:
     """Find a link or another database in place of the data in the work tree."""
-    trouble = replaced(patient.place.home)
+    trouble = replaced(facts.place.home)
     if trouble:
         yield Finding(trouble)
 
 
-def config(patient: Facts) -> Iterator[Finding]:
+def config(facts: Facts) -> Iterator[Finding]:
     """Find invalid settings."""
-    for problem in patient.config.problems:
+    for problem in facts.config.problems:
         yield Finding(f"{problem}: edit the file")
 
 
-def asking(patient: Facts) -> Iterator[Finding]:
+def asking(facts: Facts) -> Iterator[Finding]:
     """Find requests of the repository's files that the user has not answered."""
-    found = waiting(patient.place.home, patient.place.project)
+    found = waiting(facts.place.home, facts.place.project)
     if found:
         text = f"files of this repository ask for something: {in_a_line(found)}"
         yield Finding(text, "hivepipe trust", is_note=True)
 
 
-def _ours(patient: Facts) -> list[Path]:
+def _ours(facts: Facts) -> list[Path]:
     """Return the paths that must be private: folders, home files, the record, each `.hive`."""
-    found = [patient.home, Path(record_path(patient.place.project))]
-    found += map(Path, known(patient.place.home))
-    tree = tree_of(patient.place.home)
+    found = [facts.home, Path(record_path(facts.place.project))]
+    found += map(Path, known(facts.place.home))
+    tree = tree_of(facts.place.home)
     if tree:
         found += [Path(f"{tree}{each}") for each in OWN_FOLDERS]
-    if patient.home.is_dir() and os.access(patient.home, os.R_OK):
-        found += sorted(patient.home.iterdir())
+    if facts.home.is_dir() and os.access(facts.home, os.R_OK):
+        found += sorted(facts.home.iterdir())
     return [path for path in found if os.path.lexists(path)]

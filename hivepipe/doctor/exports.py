@@ -10,9 +10,9 @@ from hivepipe.home import kept_folder
 _FOLDERS = (".archive-locks", "main-session", "subagent")
 
 
-def usable(patient: Facts) -> Iterator[Finding]:
+def usable(facts: Facts) -> Iterator[Finding]:
     """Find a file or link in place of a folder: every attempt to archive would fail."""
-    kept = kept_folder(patient.place.home)
+    kept = kept_folder(facts.place.home)
     wanted = [os.path.dirname(kept), kept, *(f"{kept}/{name}" for name in _FOLDERS)]
     said = "so transcripts are not archived"
     for path in filter(os.path.lexists, wanted):

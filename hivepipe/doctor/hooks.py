@@ -25,22 +25,22 @@ _START_SECS = 20
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def registered(patient: Facts) -> Iterator[Finding]:
+def registered(facts: Facts) -> Iterator[Finding]:
     """Find that neither a settings file nor the plugin contains our hooks."""
     try:
-        refuse_broken_line(patient.place.project)
+        refuse_broken_line(facts.place.project)
     except RegistrationError as error:
         yield Finding(str(error))
         return
-    if not patient.who_runs_hooks:
-        is_users = patient.place.home == default_home() and read_record(default_home())
+    if not facts.who_runs_hooks:
+        is_users = facts.place.home == default_home() and read_record(default_home())
         of_user = " --user" if is_users else ""
         yield Finding("no hook is registered with Claude Code here", f"hivepipe init{of_user}")
 
 
-def plugged_in(patient: Facts) -> Iterator[Finding]:
+def plugged_in(facts: Facts) -> Iterator[Finding]:
     """Find a plugin that is enabled but not installed, or differs from the package's version."""
-    plugin = patient.plugin
+    plugin = facts.plugin
     if plugin and not plugin.is_there:
         text = f"the plugin {plugin.id} is switched on and not installed"
         yield Finding(text, f"claude plugin install {shlex.quote(plugin.id)}")
@@ -49,18 +49,18 @@ def plugged_in(patient: Facts) -> Iterator[Finding]:
         yield Finding(f"{text}; still, bring the older one up to the newer", is_note=True)
 
 
-def recorded(patient: Facts) -> Iterator[Finding]:
+def recorded(facts: Facts) -> Iterator[Finding]:
     """Find hooks of a project without a record: its events go to the default home."""
-    ours = [file for file in patient.with_hooks if file.scope is not Scope.USER]
-    if ours and not read_record(patient.place.project):
-        adopt = " --adopt" if os.path.isdir(f"{patient.place.project}/.hive-mind") else ""
+    ours = [file for file in facts.with_hooks if file.scope is not Scope.USER]
+    if ours and not read_record(facts.place.project):
+        adopt = " --adopt" if os.path.isdir(f"{facts.place.project}/.hive-mind") else ""
         text = "this project has hooks but is not registered (was it moved?): events go to"
-        yield Finding(f"{text} {patient.place.home}", f"hivepipe init{adopt}")
+        yield Finding(f"{text} {facts.place.home}", f"hivepipe init{adopt}")
 
 
-def programs(patient: Facts) -> Iterator[Finding]:
+def programs(facts: Facts) -> Iterator[Finding]:
     """Find a missing hook program or interpreter, after a move or an upgrade of Python."""
-    for file in patient.with_hooks:
+    for file in facts.with_hooks:
         paths = {path for _, entry in file.entries for path in _needed(entry)}
         gone = {path for path in paths if not os.access(path, os.R_OK)}
         for path in sorted(gone)[:1]:
@@ -71,32 +71,32 @@ def programs(patient: Facts) -> Iterator[Finding]:
                 yield Finding(f"{path} cannot be executed: nothing is recorded", _init(file))
 
 
-def origin(patient: Facts) -> Iterator[Finding]:
+def origin(facts: Facts) -> Iterator[Finding]:
     """Find hooks of another installation than that of this command."""
     here = hook_copy.launcher()
-    for file in patient.with_hooks:
+    for file in facts.with_hooks:
         for path in sorted(_launchers(file) - {here}):
             if os.path.exists(path):  # else `programs` reports it
                 text = f"{file.path} runs the hooks of another installation, {path}, not {here}"
                 yield Finding(text, _init(file))
 
 
-def complete(patient: Facts) -> Iterator[Finding]:
+def complete(facts: Facts) -> Iterator[Finding]:
     """Find events without a hook, deleted or unknown to an older hivepipe."""
-    for file in patient.with_hooks:
-        known = {event.name for event in events_for(file.scope, patient.claude)}
+    for file in facts.with_hooks:
+        known = {event.name for event in events_for(file.scope, facts.claude)}
         missing = sorted(known - {event for event, _ in file.entries})
         if missing:
             yield Finding(f"{file.path} has no hook of {', '.join(missing)}", _init(file))
 
 
-def unknown(patient: Facts) -> Iterator[Finding]:
+def unknown(facts: Facts) -> Iterator[Finding]:
     """Find hooks of events that this Claude Code does not know, after a downgrade."""
-    claude = patient.claude
+    claude = facts.claude
     if not claude:
         return
     ignores_file = claude < claude_code.SKIPS_UNKNOWN_EVENTS_SINCE
-    for file in patient.with_hooks:
+    for file in facts.with_hooks:
         known = {event.name for event in events_for(file.scope, claude)}
         names = sorted({event for event, _ in file.entries} - known)
         if names:
@@ -106,9 +106,9 @@ def unknown(patient: Facts) -> Iterator[Finding]:
             yield Finding(text + end, _init(file), is_note=not ignores_file)
 
 
-def outdated(patient: Facts) -> Iterator[Finding]:
+def outdated(facts: Facts) -> Iterator[Finding]:
     """Find entries of an older hivepipe: they name files of the package, which upgrades replace."""
-    for file in patient.with_hooks:
+    for file in facts.with_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
                 text = f"{file.path} runs the hook of {event} in an older way"
@@ -116,32 +116,32 @@ def outdated(patient: Facts) -> Iterator[Finding]:
                 break
 
 
-def stale(patient: Facts) -> Iterator[Finding]:
+def stale(facts: Facts) -> Iterator[Finding]:
     """Find hooks of the previous version, after an upgrade without a restart."""
     here = hook_copy.launcher()
-    uses = [file for file in patient.with_hooks if here in _launchers(file)]
+    uses = [file for file in facts.with_hooks if here in _launchers(file)]
     if uses and os.path.exists(here) and not hook_copy.is_fresh():
         text = f"{here} is of another version of the package than is installed"
         yield Finding(text, _init(uses[0]))
 
 
-def shared(patient: Facts) -> Iterator[Finding]:
+def shared(facts: Facts) -> Iterator[Finding]:
     """Find hooks by name whose program does not exist."""
-    forms = {form_of(entry["hooks"][0]) for file in patient.with_hooks for _, entry in file.entries}
+    forms = {form_of(entry["hooks"][0]) for file in facts.with_hooks for _, entry in file.entries}
     known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
     if Form.SHARED in forms and not known:
         text = "the project's hooks look for yours, which are not there: they do nothing"
         yield Finding(text, "hivepipe init --project")
 
 
-def interpreter(patient: Facts) -> Iterator[Finding]:
+def interpreter(facts: Facts) -> Iterator[Finding]:
     """Find a recorded interpreter, which starts the stack, that is gone or has no hivepipe."""
-    python = patient.record.get("python")
+    python = facts.record.get("python")
     if python and not _has_hivepipe(python):
         yield Finding(f"the recorded Python, {python}, has no hivepipe", "hivepipe init")
 
 
-def writable(_patient: Facts) -> Iterator[Finding]:
+def writable(_facts: Facts) -> Iterator[Finding]:
     """Find hook files that others can write: they could run code as the user."""
     copy = Path(hook_copy.launcher())
     copies = [path for path in (copy, copy.with_name("hook_path")) if path.exists()]
@@ -153,10 +153,10 @@ def writable(_patient: Facts) -> Iterator[Finding]:
             yield Finding(text, f"chmod go-w {shlex.quote(str(path))}")
 
 
-def doubled(patient: Facts) -> Iterator[Finding]:
+def doubled(facts: Facts) -> Iterator[Finding]:
     """Find hooks that run twice per event: it counts once, and costs twice."""
-    plugin = patient.plugin
-    files = [file for file in patient.with_hooks if file.scope is not Scope.CODEX]
+    plugin = facts.plugin
+    files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX]
     if plugin and plugin.is_there and files:
         text = f"the plugin {plugin.id} and {files[0].path} both run the hooks: one is enough"
         yield Finding(text, _init(files[0]), is_note=files[0].scope is Scope.PROJECT)

@@ -8,7 +8,7 @@ from hivepipe.operations.custom import names
 from hivepipe.operations.custom_runs import declaration_by
 
 
-def loadable(_patient: Facts) -> Iterator[Finding]:
+def loadable(_facts: Facts) -> Iterator[Finding]:
     """Report each installed operation with its events, or why it cannot be loaded."""
     for name in names():
         try:

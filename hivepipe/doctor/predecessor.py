@@ -18,19 +18,19 @@ from hivepipe.migration.processes import find_processes
 _MIGRATE = "hivepipe migrate"
 
 
-def database(patient: Facts) -> Iterator[Finding]:
+def database(facts: Facts) -> Iterator[Finding]:
     """Find the predecessor's database in place of ours."""
-    path = database_path(patient.place.home)
+    path = database_path(facts.place.home)
     if is_foreign(path):
         text = f"{path} is of the bash hooks that hivepipe replaces: nothing can be stored"
         yield Finding(text, _MIGRATE)
 
 
-def home(patient: Facts) -> Iterator[Finding]:
+def home(facts: Facts) -> Iterator[Finding]:
     """Find a home of the predecessor that was not migrated, or that its hooks made again."""
     try:
-        record = records.read(patient.place.project)
-        found = find_home(patient.place.project, is_moved=bool(record and record.is_moved))
+        record = records.read(facts.place.project)
+        found = find_home(facts.place.project, is_moved=bool(record and record.is_moved))
     except MigrationError as error:
         yield Finding(str(error), is_note=True)
         return
@@ -42,9 +42,9 @@ def home(patient: Facts) -> Iterator[Finding]:
         yield Finding(text, _MIGRATE)
 
 
-def hooks(patient: Facts) -> Iterator[Finding]:
+def hooks(facts: Facts) -> Iterator[Finding]:
     """Find old hooks that still run: their worker writes to our database without any checks."""
-    for folder in dict.fromkeys((patient.place.project, real_path("."))):
+    for folder in dict.fromkeys((facts.place.project, real_path("."))):
         for found in find_hooks(folder):
             if found.old:
                 said = ", ".join(dict.fromkeys(command_of(entry) for _, entry in found.old))
@@ -54,9 +54,9 @@ def hooks(patient: Facts) -> Iterator[Finding]:
                 yield Finding(f"{text}, which may write into .hive-mind; look", is_note=True)
 
 
-def rows(patient: Facts) -> Iterator[Finding]:
+def rows(facts: Facts) -> Iterator[Finding]:
     """Find rows that another program wrote into our database, such as old hooks."""
-    path = database_path(patient.place.home)
+    path = database_path(facts.place.home)
     if not is_own(path):
         return
     with listings(path) as store:
@@ -70,7 +70,7 @@ def rows(patient: Facts) -> Iterator[Finding]:
         )
 
 
-def processes(patient: Facts) -> Iterator[Finding]:
+def processes(facts: Facts) -> Iterator[Finding]:
     """Find a running worker of the predecessor."""
-    for found in find_processes(patient.place.project, [Path(patient.place.home, "queue")]):
+    for found in find_processes(facts.place.project, [Path(facts.place.home, "queue")]):
         yield Finding(f"{found.text} (pid {found.pid})", f"kill {found.pid}")

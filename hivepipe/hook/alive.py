@@ -27,7 +27,9 @@ LIVES = Liveness(True)
 UNKNOWN = Liveness(None)
 
 
-def fate_of(instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, str]) -> Liveness:
+def liveness_of(
+    instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, str]
+) -> Liveness:
     """Judge a row of `instances` from this machine."""
     host, boot, pid_space = here
     pid = instance["pid"] or 0

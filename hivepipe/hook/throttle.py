@@ -25,7 +25,7 @@ LOCK_SECS = 0.5  # with fifty hooks at once the holder may wait 0.1 s for a CPU
 _LOCK_STEP_SECS = 0.001
 
 
-class _Tally:
+class _State:
     """The content of the file; a damaged file starts empty (the store keeps the highest totals)."""
 
     __slots__ = ("answers", "last_ns", "sessions")
@@ -71,14 +71,14 @@ def count_operation(
     except OSError:
         return Count(True, None, None)
     try:
-        tally = _Tally(posix.pread(descriptor, _SIZE_BYTES, 0))
+        state = _State(posix.pread(descriptor, _SIZE_BYTES, 0))
         for name in names:
-            if name in tally.answers:
-                due, operations, checkpoints = tally.answers[name]
+            if name in state.answers:
+                due, operations, checkpoints = state.answers[name]
                 return Count(bool(due), operations, checkpoints)
-        answer = _count(tally, session.encode() or b"-", event_time_ns, interval_ns)
-        tally.answers[names[0]] = answer
-        text = tally.text()
+        answer = _count(state, session.encode() or b"-", event_time_ns, interval_ns)
+        state.answers[names[0]] = answer
+        text = state.text()
         posix.pwrite(descriptor, text, 0)
         posix.ftruncate(descriptor, len(text))
         return Count(bool(answer[0]), answer[1], answer[2])
@@ -88,14 +88,14 @@ def count_operation(
         posix.close(descriptor)
 
 
-def _count(tally: _Tally, session: bytes, event_time_ns: int, interval_ns: int) -> list[int]:
-    elapsed = event_time_ns - tally.last_ns
+def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) -> list[int]:
+    elapsed = event_time_ns - state.last_ns
     # A clock that was set back by more than an interval must not stop checkpoints.
     due = elapsed >= interval_ns or elapsed < -interval_ns
     if due:
-        tally.last_ns = event_time_ns
-    operations, checkpoints = tally.sessions.pop(session, [0, 0])
-    tally.sessions[session] = [operations + 1, checkpoints + due]
+        state.last_ns = event_time_ns
+    operations, checkpoints = state.sessions.pop(session, [0, 0])
+    state.sessions[session] = [operations + 1, checkpoints + due]
     return [due, operations + 1, checkpoints + due]
 
 
@@ -107,7 +107,7 @@ def read_totals(path: str, session: str) -> Count:
     except OSError:
         return Count(False, None, None)
     try:
-        sessions = _Tally(posix.pread(descriptor, _SIZE_BYTES, 0)).sessions
+        sessions = _State(posix.pread(descriptor, _SIZE_BYTES, 0)).sessions
     except OSError:
         return Count(False, None, None)
     finally:

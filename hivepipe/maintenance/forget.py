@@ -21,7 +21,7 @@ from hivepipe.db.database import Database
 from hivepipe.errors import HivepipeError, StackError, StoreError
 from hivepipe.files.log_lines import remove_lines
 from hivepipe.files.logs import NAMES, is_own
-from hivepipe.files.regular_file import ANY_SIZE, portions, read_bytes, regular
+from hivepipe.files.regular_file import ANY_SIZE, chunks, read_bytes, regular
 from hivepipe.guard.client import assignment_path
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
 from hivepipe.hook.recall import told_path
@@ -304,7 +304,7 @@ def _holds(path: Path, wanted: Wanted) -> bool:
     overlap = max(map(len, wanted.spellings), default=1) - 1
     rest, end = b"", 0
     with open(path, "rb", buffering=0, opener=regular) as file:
-        for at, data in portions(file):
+        for at, data in chunks(file):
             seen = (rest if at == end else b"") + data
             if wanted.holds_text(seen):
                 return True

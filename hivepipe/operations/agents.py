@@ -44,8 +44,8 @@ def finish_agent(db: Database, job: Origin, args: FinishAgent) -> None:
     _record(db, job, replace(_life(args, status), error=args.error))
 
 
-def _record(db: Database, job: Origin, sign: agents.AgentSignal) -> None:
-    agents.record_sign(db, job, sign)
+def _record(db: Database, job: Origin, signal: agents.AgentSignal) -> None:
+    agents.record_signal(db, job, signal)
     note_event(db, job)
 
 

@@ -68,7 +68,7 @@ def archive_transcript(workplace: Workplace, job: Origin, args: ArchiveTranscrip
             _warn(workplace, job, f"transcript refused: {error}", is_settled)
             return
         remember_claude_folder(workplace.home, args.claude)
-        archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
+        archives_of(workplace.home).extend(source, callbacks_of(workplace, job), settled=is_settled)
         if args.ends:
             _archive_agents(workplace, job, args)
         is_over = args.ends and _is_over(workplace.home, job.session)
@@ -94,7 +94,7 @@ def _archive_agents(workplace: Workplace, job: Origin, args: ArchiveTranscript) 
             suppress(FileNotFoundError, RefusedTranscriptError),
             open_source(path, args.claude, job.session, "") as source,
         ):
-            archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=True)
+            archives_of(workplace.home).extend(source, callbacks_of(workplace, job), settled=True)
 
 
 def _is_over(home: str, session: str) -> bool:
@@ -114,7 +114,7 @@ def archives_of(home: str) -> Archives:
     return archives
 
 
-def desk_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> ArchiveCallbacks:
+def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> ArchiveCallbacks:
     """Return what an archive needs from its caller.
 
     `with_usage`: the usage of messages is handed back, and counts as cost. RedactionRuleError: a
@@ -122,20 +122,20 @@ def desk_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> Ar
     """
     redactor = _redactor(workplace.home, tuple(map(stamp, setting_table.files(workplace.home))))
 
-    def described(tally: Totals, subagents: list[Totals]) -> dict[str, Any]:
+    def described(totals: Totals, subagents: list[Totals]) -> dict[str, Any]:
         return describe(
-            tally, _prices(workplace.home, time.monotonic() // PRICES_FOR_SECS), subagents
+            totals, _prices(workplace.home, time.monotonic() // PRICES_FOR_SECS), subagents
         )
 
-    def tell(source: Source, path: str, portion: Chunk) -> None:
+    def tell(source: Source, path: str, chunk: Chunk) -> None:
         if with_usage:
             said = (
-                SessionFacts() if source.agent else portion.said
+                SessionFacts() if source.agent else chunk.said
             )  # an agent's title is not the session's
-            workplace.hand_back(job, [*usage_jobs(portion.usages, said)])
+            workplace.hand_back(job, [*usage_jobs(chunk.usages, said)])
         take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
-        kinds = Counter(map(redactor.kind, portion.redactions.elements()))
-        _audit(kept_folder(workplace.home), source.key, path, kinds, not portion.before.length)
+        kinds = Counter(map(redactor.kind, chunk.redactions.elements()))
+        _audit(kept_folder(workplace.home), source.key, path, kinds, not chunk.before.length)
 
     def tell_cleared(key: str, lines: int) -> None:
         forget_index(workplace.home)

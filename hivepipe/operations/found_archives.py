@@ -31,7 +31,7 @@ from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Found, Manifest
 from hivepipe.home import kept_folder
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.archive import archives_of, desk_of
+from hivepipe.operations.archive import archives_of, callbacks_of
 from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row
 from hivepipe.operations.workplace import Workplace
 
@@ -67,11 +67,11 @@ def take_in_archives(workplace: Workplace, job: Origin, folder: str) -> Iterator
     exceptions (StoreError, StoppedError) mean that the import can be repeated later.
     """
     archives = archives_of(workplace.home)
-    desk = desk_of(workplace, job, with_usage=False)
+    callbacks = callbacks_of(workplace, job, with_usage=False)
     for path in _found_in(folder, archives.manifest, workplace.home):
-        desk.check_stop()
+        callbacks.check_stop()
         try:
-            yield _take_in(workplace.home, archives, desk, folder, path)
+            yield _take_in(workplace.home, archives, callbacks, folder, path)
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             yield Row(f"{folder}/{path}", ARCHIVE, REFUSED, f"it cannot be read: {reason}")
@@ -113,7 +113,9 @@ def _is_hidden(path: str) -> bool:
     return path.rpartition("/")[2].startswith(".")
 
 
-def _take_in(home: str, archives: Archives, desk: ArchiveCallbacks, folder: str, path: str) -> Row:
+def _take_in(
+    home: str, archives: Archives, callbacks: ArchiveCallbacks, folder: str, path: str
+) -> Row:
     whole = f"{folder}/{path}"
     with _opened(folder, path) as file:
         status = os.fstat(file.fileno())
@@ -130,16 +132,16 @@ def _take_in(home: str, archives: Archives, desk: ArchiveCallbacks, folder: str,
         meta, trouble = _meta(folder, path)
         with _plain(home, path, file) as lines:
             source = _source(whole, path, meta, lines)
-            if desk.is_forgotten(source.session):
+            if callbacks.is_forgotten(source.session):
                 return Row(whole, ARCHIVE, REFUSED, "its session was forgotten")
-            said = _redacted(meta, desk)
+            said = _redacted(meta, callbacks)
             text = orjson.dumps(said).decode()
             found = Found(digest, ARCHIVE, whole, stamp, source.key, text, time())
             same = _same(found, known.values())
             if same:
                 archives.manifest.find(found)
                 return Row(whole, ARCHIVE, KNOWN, _as_other(found, same), found.key)
-            archives.extend(source, _desk_for(desk, source, said), settled=True)
+            archives.extend(source, _callbacks_for(callbacks, source, said), settled=True)
     if source.key not in archives.index.entries():
         return Row(whole, ARCHIVE, REFUSED, "it has no line")
     archives.manifest.find(found)
@@ -242,16 +244,16 @@ def _id(text: str) -> str:
 # ---- metadata
 
 
-def _redacted(meta: Meta, desk: ArchiveCallbacks) -> Meta:
+def _redacted(meta: Meta, callbacks: ArchiveCallbacks) -> Meta:
     with suppress(ValueError, TypeError):
-        found = orjson.loads(desk.redactor.redact_line(orjson.dumps(meta))[0])
+        found = orjson.loads(callbacks.redactor.redact_line(orjson.dumps(meta))[0])
         if isinstance(found, dict):
             return found
     return {}
 
 
-def _desk_for(desk: ArchiveCallbacks, source: Source, said: Meta) -> ArchiveCallbacks:
-    """Return a desk that puts the predecessor's values in place of the counted ones."""
+def _callbacks_for(callbacks: ArchiveCallbacks, source: Source, said: Meta) -> ArchiveCallbacks:
+    """Return callbacks that put the predecessor's values in place of the counted ones."""
 
     def its_own(counted: Meta) -> Meta:
         chosen = {
@@ -262,4 +264,4 @@ def _desk_for(desk: ArchiveCallbacks, source: Source, said: Meta) -> ArchiveCall
         found = {**said, "path": clean(source.path)}
         return {**chosen, "found": found}
 
-    return replace(desk, adds=its_own)
+    return replace(callbacks, adds=its_own)

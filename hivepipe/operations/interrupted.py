@@ -9,7 +9,7 @@ from dataclasses import replace
 from hivepipe.db.database import Database
 from hivepipe.db.open_sessions import open_turns
 from hivepipe.events.job_plan import Message
-from hivepipe.hook.alive import fate_of
+from hivepipe.hook.alive import liveness_of
 from hivepipe.jobs.envelope import compose
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.client_status import IDLE, client_status
@@ -24,7 +24,7 @@ REASON = "by a person, with Esc or No"
 def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Iterator[Message]:
     """Yield pause messages for each session with an open turn whose process is idle."""
     for row in open_turns(db):
-        if not fate_of(row, machine).lives:
+        if not liveness_of(row, machine).lives:
             continue
         session, transcript = row["session_id"], row["transcript_path"]
         said = client_status(row["pid"], row["pid_started"] or "", session, transcript)

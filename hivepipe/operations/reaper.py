@@ -22,7 +22,7 @@ from hivepipe.db.open_sessions import open_sessions, running_instances, unconclu
 from hivepipe.events import parse_event
 from hivepipe.events.job_plan import Context, Message, dumps, encode, plan
 from hivepipe.home import read_small
-from hivepipe.hook.alive import UNKNOWN, fate_of
+from hivepipe.hook.alive import UNKNOWN, liveness_of
 from hivepipe.hook.instance import Instance, forget, remembered, this_machine
 from hivepipe.jobs.agent_expiry import moment
 from hivepipe.jobs.envelope import compose
@@ -51,7 +51,7 @@ def reap_sessions(workplace: Workplace, job: Origin, _args: ReapSessions) -> Non
         sessions = [list(rows) for _, rows in groupby(open_sessions(db), lambda row: row[0])]
         pauses = list(interrupted(db, job, machine))
         left = unconcluded_sessions(db, job.event_time_ns - CONCLUDED_AFTER_NS)
-    gone = [row for row in instances if fate_of(row, machine).lives is False]
+    gone = [row for row in instances if liveness_of(row, machine).lives is False]
     ends = [end for rows in sessions for end in _ends(rows, machine, job.event_time_ns)]
     messages = [*pauses, *_losses(job, gone), *_conclusions(job, left)]
     for end in ends:
@@ -73,27 +73,27 @@ class _End(NamedTuple):
 def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterator[_End]:
     """Yield the ends of one session; `rows`: one for each instance that is or was in it."""
     inside = [row for row in rows if row["assignment"] == "active"]
-    fates = [(row, fate_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
-    gone = [(row, fate.reason) for row, fate in fates if fate.lives is False]
+    found = [(row, liveness_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
+    gone = [(row, liveness.reason) for row, liveness in found if liveness.lives is False]
     if gone:
         # If all are gone, the last event of the session counts for each.
         heard_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
         for row, reason in gone:
             yield _End(row, reason, max(row["assigned_time_ns"], heard_ns))
     elif inside or not rows[-1]["instance_id"]:
-        silent = _last_sign(rows) < datetime.fromtimestamp(now_ns / 1e9, UTC) - SILENT
-        if silent and not any(fate.lives for _, fate in fates):
+        silent = _last_signal(rows) < datetime.fromtimestamp(now_ns / 1e9, UTC) - SILENT
+        if silent and not any(liveness.lives for _, liveness in found):
             for row in inside or rows[-1:]:
                 yield _End(row, "silent for a week", _last_event_ns(rows))
     else:  # the processes continue in other sessions, or an event came after their ends
         last = max(rows, key=lambda row: row["assigned_time_ns"])
-        reason = fate_of(last, machine).reason or "left by its process"
+        reason = liveness_of(last, machine).reason or "left by its process"
         yield _End(last, reason, _last_event_ns(rows))
 
 
-def _last_sign(rows: list[Row]) -> datetime:
-    signs = [moment(row[column]) for row in rows for column in ("updated_at", "last_seen")]
-    return max(filter(None, signs), default=datetime.now(UTC))
+def _last_signal(rows: list[Row]) -> datetime:
+    times = [moment(row[column]) for row in rows for column in ("updated_at", "last_seen")]
+    return max(filter(None, times), default=datetime.now(UTC))
 
 
 def _last_event_ns(rows: list[Row]) -> int:

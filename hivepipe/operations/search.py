@@ -35,16 +35,16 @@ def all_archived(archives: Archives) -> Iterator[Archived]:
     for key, entry in archives.index.entries().items():
         found = None
         with suppress(OSError), archives.opened(entry) as kept:
-            reach, meta = kept.reach(), archives.meta(kept) or {}
-            found = reach and Archived(
+            offsets, meta = kept.offsets(), archives.meta(kept) or {}
+            found = offsets and Archived(
                 key=key,
                 session=entry["session_id"],
                 agent=entry["agent_type"],
                 project=str(meta.get("cwd") or ""),
-                size=reach.length,
+                size=offsets.length,
                 edition=Learning.of(kept).edition,
                 began=entry["started_at"],
-                lines_from=partial(_lines_from, archives, entry, reach.length),
+                lines_from=partial(_lines_from, archives, entry, offsets.length),
             )
         if found and found.size:
             yield found

@@ -6,7 +6,7 @@ import socket
 from hivepipe.db import assignments, history, sessions
 from hivepipe.db.applied import count_effectless
 from hivepipe.db.database import Database
-from hivepipe.db.session_state import ACTIVE, PAUSED, note_end, note_sign, note_turn_end
+from hivepipe.db.session_state import ACTIVE, PAUSED, note_end, note_signal, note_turn_end
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.sessions import (
     ActivateSession,
@@ -105,7 +105,7 @@ def _raise_totals(db: Database, job: Origin, args: Checkpoint) -> None:
 
 def note_event(db: Database, job: Origin, turn: str = ACTIVE) -> None:
     """Record an event of a session: it opens an ended session and puts the instance inside."""
-    note_sign(db, job, turn)
+    note_signal(db, job, turn)
     if job.instance:
         assignments.note_instance(db, job)
 

@@ -1,6 +1,6 @@
 """summarise_session and record_summary: the summary of a session.
 
-material     the end of the archive and its metadata, the recalled memories
+input        the end of the archive and its metadata, the recalled memories
 summary      handlers.summariser
 record       handed back to the writer; finished when the row can be read
 """
@@ -44,30 +44,30 @@ def summarise_session(workplace: Workplace, job: Origin, args: SummariseSession)
     home = workplace.home
     if is_forgotten(home, job.session) or read_record(job.project).get("state") == "off":
         return
-    material = material_of(home, job.session)
-    if material is None:
+    summary_input = summary_input_of(home, job.session)
+    if summary_input is None:
         return
     if args.compacted:
-        _keep_compaction(workplace, job, material)
+        _keep_compaction(workplace, job, summary_input)
         return
-    if _is_stored(home, material.session, material.excerpt.state):
+    if _is_stored(home, summary_input.session, summary_input.excerpt.state):
         return
     keep = partial(hand_over, workplace, job)
-    made = Summariser(home, keep, workplace.stop_requested).summarise(material)
-    until_stored(workplace, job, made)
+    result = Summariser(home, keep, workplace.stop_requested).summarise(summary_input)
+    until_stored(workplace, job, result)
 
 
-def _keep_compaction(workplace: Workplace, job: Origin, material: SummaryInput) -> None:
+def _keep_compaction(workplace: Workplace, job: Origin, summary_input: SummaryInput) -> None:
     """Store Claude Code's own summary of a compaction, unless a model's summary exists."""
-    made = of_compaction(material)
-    if made is None:
+    result = of_compaction(summary_input)
+    if result is None:
         return
     with suppress(StoreError), listings(database_path(workplace.home)) as store:
         known = summaries.list_summaries(store, job.session)
         if any(entry["kind"] == summaries.LLM for entry in known):
             return
-    hand_over(workplace, job, made)
-    until_stored(workplace, job, made)
+    hand_over(workplace, job, result)
+    until_stored(workplace, job, result)
 
 
 def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> None:
@@ -86,7 +86,7 @@ def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> N
             workplace.hand_back(own, [asked.job(own.session[:8])])
 
 
-def material_of(home: str, session: str) -> SummaryInput | None:
+def summary_input_of(home: str, session: str) -> SummaryInput | None:
     """Return the end of a session's archive; None: no archive, or no message in it."""
     archives = archives_of(home)
     entry = archives.index.entries().get(session)
@@ -94,8 +94,8 @@ def material_of(home: str, session: str) -> SummaryInput | None:
         return None
     try:
         with archives.opened(entry) as kept, kept.open_to_read() as file:
-            reach = kept.reach()
-            length = reach.length if reach else 0
+            offsets = kept.offsets()
+            length = offsets.length if offsets else 0
             begin = max(length - TAIL_BYTES, 0)
             file.seek(begin)
             lines = file.read(length - begin).split(b"\n")
@@ -122,24 +122,24 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 # ---- the row
 
 
-def hand_over(workplace: Workplace, job: Origin, made: SummaryResult) -> None:
+def hand_over(workplace: Workplace, job: Origin, result: SummaryResult) -> None:
     """Hand a summary back to the writer."""
-    said = RecordSummary(**made.summary._asdict(), useful=made.useful)
+    said = RecordSummary(**result.summary._asdict(), useful=result.useful)
     workplace.hand_back(job, [said.job(job.session[:8])])
 
 
-def until_stored(workplace: Workplace, job: Origin, made: SummaryResult) -> str:
+def until_stored(workplace: Workplace, job: Origin, result: SummaryResult) -> str:
     """Wait until the row of a summary can be read, then send its ratings once.
 
     Return why the memory server refused them, or "". TryLaterError: the row could not be read.
     """
     deadline = time.monotonic() + READ_BACK_SECS
-    while not _is_stored(workplace.home, job.session, made.summary.state):
+    while not _is_stored(workplace.home, job.session, result.summary.state):
         workplace.check_stop()
         if time.monotonic() > deadline:
             raise TryLaterError("the summary is not in the store yet", 30)
         time.sleep(0.05)
-    problem = send_ratings(workplace.home, job.session, made.useful)
+    problem = send_ratings(workplace.home, job.session, result.useful)
     if problem:
         logger.warning("the memory server did not take the ratings: %s", problem)
     return problem
@@ -155,10 +155,10 @@ def record_summary(db: Database, job: Origin, args: RecordSummary) -> None:
     """Write a summary that was handed back, with its ratings."""
     known = {name: getattr(args, name) for name in Summary._fields}
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-    made = Summary(**{**known, **lists})
-    if not all((made.state, made.made_at, made.kind, made.summary)):
+    result = Summary(**{**known, **lists})
+    if not all((result.state, result.made_at, result.kind, result.summary)):
         raise BadEnvelopeError("a summary without state, time, kind or words")
-    summaries.record_summary(db, job.session, made)
+    summaries.record_summary(db, job.session, result)
     for name, of_use in (args.useful or {}).items():
         if isinstance(of_use, bool):
-            memory_ratings.rate(db, job.session, name, of_use, made.made_at)
+            memory_ratings.rate(db, job.session, name, of_use, result.made_at)

@@ -85,24 +85,24 @@ class Summariser:
         self._should_stop = should_stop
         self._is_asked = is_asked
 
-    def summarise(self, material: SummaryInput) -> SummaryResult:
+    def summarise(self, summary_input: SummaryInput) -> SummaryResult:
         """Return a summary after it was stored; TryLaterError: a later try may succeed."""
         try:
-            self._refuse(material)
-            question = question_of(material.excerpt.text, material.memories)
-            return self._by_model(material, self.offer(), question)
+            self._refuse(summary_input)
+            question = question_of(summary_input.excerpt.text, summary_input.memories)
+            return self._by_model(summary_input, self.offer(), question)
         except SummaryError as error:
-            made = self._plain(material, str(error))
-            self._keep(made)
-            return made
+            result = self._plain(summary_input, str(error))
+            self._keep(result)
+            return result
 
-    def _refuse(self, material: SummaryInput) -> None:
+    def _refuse(self, summary_input: SummaryInput) -> None:
         """Raise SummaryError if no model may be asked about this."""
         if not is_enabled(self._home):
             raise SummaryError(OFF)
         if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:
             raise SummaryError("no queue: hivepipe does not wait for a language model")
-        excerpt = material.excerpt
+        excerpt = summary_input.excerpt
         if excerpt.messages < FEWEST_MESSAGES or len(excerpt.text.encode()) < FEWEST_BYTES:
             raise SummaryError("too short for a language model")
 
@@ -120,10 +120,12 @@ class Summariser:
             raise SummaryError(refused[0])
         return found[refused.index("")]  # an API key in the environment does not change the consent
 
-    def _by_model(self, material: SummaryInput, offer: Offer, question: Question) -> SummaryResult:
+    def _by_model(
+        self, summary_input: SummaryInput, offer: Offer, question: Question
+    ) -> SummaryResult:
         each = self._most(offer, question)
         offer = _with_secret(offer)
-        subject = self._subject(material)
+        subject = self._subject(summary_input)
         with spending() as ledger:
             tried = self._tried(ledger, subject)
             id, granted = ledger.reserve(
@@ -149,13 +151,13 @@ class Summariser:
         if reply.answer is None:
             self._settle(id, offer, reply, each)
             raise self._failure(offer, reply, tried + 1)
-        made = self._summary(material, offer, reply, each)
+        result = self._summary(summary_input, offer, reply, each)
         try:
             # Stored before the settlement, so that a kill in between loses no paid summary.
-            self._keep(made)
+            self._keep(result)
         finally:
             self._settle(id, offer, reply, each)
-        return made
+        return result
 
     def _settle(self, id: int, offer: Offer, reply: Reply, each: Amount) -> None:
         amount = self._amount(offer, reply, each)
@@ -195,9 +197,9 @@ class Summariser:
             micro_usd + unsaid * each.micro_usd,
         )
 
-    def _subject(self, material: SummaryInput) -> str:
+    def _subject(self, summary_input: SummaryInput) -> str:
         """Return the id of the call: one per state of a session, a new one if a person asks."""
-        said = f"{self._home}\0{material.session}\0{material.excerpt.state}"
+        said = f"{self._home}\0{summary_input.session}\0{summary_input.excerpt.state}"
         if self._is_asked:
             said += f"\0{time.time_ns()}"
         return blake2b(said.encode(), digest_size=16).hexdigest()
@@ -229,11 +231,11 @@ class Summariser:
         return TryLaterError(reason, delay)
 
     def _summary(
-        self, material: SummaryInput, offer: Offer, reply: Reply, each: Amount
+        self, summary_input: SummaryInput, offer: Offer, reply: Reply, each: Amount
     ) -> SummaryResult:
         answer, used = reply.answer or Answer(""), reply.used
-        return _made(
-            material,
+        return _result(
+            summary_input,
             LLM,
             answer,
             provider=offer.provider.kind,
@@ -244,27 +246,29 @@ class Summariser:
             cost_usd=self._amount(offer, reply, each).dollars,
         )
 
-    def _plain(self, material: SummaryInput, reason: str) -> SummaryResult:
+    def _plain(self, summary_input: SummaryInput, reason: str) -> SummaryResult:
         if reason != OFF:
-            logger.warning("session %s: a plain summary: %s", material.session, reason)
-        answer = plain_summary(material.meta) if material.meta else _of_text(material)
-        return _made(material, PLAIN, answer, reason=reason)
+            logger.warning("session %s: a plain summary: %s", summary_input.session, reason)
+        answer = (
+            plain_summary(summary_input.meta) if summary_input.meta else _of_text(summary_input)
+        )
+        return _result(summary_input, PLAIN, answer, reason=reason)
 
 
-def _of_text(material: SummaryInput) -> Answer:
-    return plain_text_summary(material.excerpt.text, material.harness)
+def _of_text(summary_input: SummaryInput) -> Answer:
+    return plain_text_summary(summary_input.excerpt.text, summary_input.harness)
 
 
-def of_compaction(material: SummaryInput) -> SummaryResult | None:
+def of_compaction(summary_input: SummaryInput) -> SummaryResult | None:
     """Return Claude Code's own summary of a compaction; None: there is none."""
-    words = material.meta.get("compact_summary")
+    words = summary_input.meta.get("compact_summary")
     if not isinstance(words, str) or not words:
         return None
     digest = blake2b(words.encode(), digest_size=12).hexdigest()
     # A state of its own, so that the session's state is still summarised
     state = Excerpt(f"{COMPACTION} {digest}", 0)
-    named = material._replace(excerpt=state)
-    return _made(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")
+    named = summary_input._replace(excerpt=state)
+    return _result(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")
 
 
 def _with_secret(offer: Offer) -> Offer:
@@ -274,20 +278,20 @@ def _with_secret(offer: Offer) -> Offer:
         raise SummaryError(str(error)) from error
 
 
-def _made(material: SummaryInput, kind: str, answer: Answer, **more: Any) -> SummaryResult:
+def _result(summary_input: SummaryInput, kind: str, answer: Answer, **more: Any) -> SummaryResult:
     clean = {
         name: tuple(map(redact_text, getattr(answer, name)))
         for name in ("key_learnings", "files", "open_ends")
     }
-    made = Summary(
-        state=material.excerpt.state,
+    summary = Summary(
+        state=summary_input.excerpt.state,
         made_at=now()[0],
         kind=kind,
         summary=redact_text(answer.summary),
-        harness=material.harness,
+        harness=summary_input.harness,
         **{**clean, **more},
     )
-    return SummaryResult(made, answer.useful)
+    return SummaryResult(summary, answer.useful)
 
 
 def _caps() -> Amount:

@@ -13,7 +13,7 @@ from hivepipe.config.retention import limits_of
 from hivepipe.errors import RefusedTranscriptError, RetentionError, SearchError
 from hivepipe.home import kept_folder
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.archive import archives_of, desk_of
+from hivepipe.operations.archive import archives_of, callbacks_of
 from hivepipe.operations.families.archive import CompressArchives, SweepTranscripts
 from hivepipe.operations.found_archives import take_in_archives
 from hivepipe.operations.found_exports import REFUSED, Row, take_in_exports
@@ -40,12 +40,14 @@ class SweepResult:
 
 def sweep_transcripts(workplace: Workplace, job: Origin, _args: SweepTranscripts) -> None:
     """Archive transcripts of this project whose hooks did not run, and repair the index."""
-    swept = sweep(workplace, job, scope.claude_folders(workplace.home))
+    result = sweep(workplace, job, scope.claude_folders(workplace.home))
     take_in(workplace, job)
-    for reason in swept.failed.values():
+    for reason in result.failed.values():
         logger.warning("a transcript could not be archived: %s", reason)
     _index(workplace)
-    logger.info("sweep: %d of %d transcripts had grown", swept.taken, swept.taken + swept.unchanged)
+    logger.info(
+        "sweep: %d of %d transcripts had grown", result.taken, result.taken + result.unchanged
+    )
 
 
 def _index(workplace: Workplace) -> None:
@@ -70,26 +72,26 @@ def sweep(workplace: Workplace, job: Origin, claude_folders: list[str]) -> Sweep
     """Check every transcript in these folders of Claude Code; StoppedError: told to stop."""
     archives = archives_of(workplace.home)
     followed = scope.followed_folders(workplace.home)
-    desk = desk_of(workplace, job)
+    callbacks = callbacks_of(workplace, job)
     oldest = time.time() - _kept_days(workplace.home) * DAY_SECS
-    swept = SweepResult()
+    result = SweepResult()
     for folder in claude_folders:
         for path in transcripts_in(folder):
-            desk.check_stop()
+            callbacks.check_stop()
             try:
                 with open_source(path, folder) as source:
                     if source.status.st_mtime < oldest:  # its archive would be outdated
-                        swept.expired += 1
+                        result.expired += 1
                         continue
-                    _take(workplace.home, archives, source, desk, followed, swept)
+                    _take(workplace.home, archives, source, callbacks, followed, result)
             except RefusedTranscriptError:
-                swept.foreign += 1
+                result.foreign += 1
             except FileNotFoundError:  # deleted meanwhile
                 continue
             except OSError as error:
-                swept.failed[path] = error.strerror or str(error)
+                result.failed[path] = error.strerror or str(error)
     upkeep.rebuild_index(archives)
-    return swept
+    return result
 
 
 def _kept_days(home: str) -> float:
@@ -103,22 +105,22 @@ def _take(
     home: str,
     archives: Archives,
     source: Source,
-    desk: ArchiveCallbacks,
+    callbacks: ArchiveCallbacks,
     followed: list[str],
-    swept: SweepResult,
+    result: SweepResult,
 ) -> None:
     if archives.has_all_of(source):
-        swept.unchanged += 1
+        result.unchanged += 1
         return
     cwd = source.head().cwd or _cwd_of_session(archives, source)
     if not cwd or not scope.may_take(home, cwd, followed):
-        swept.foreign += 1
+        result.foreign += 1
         return
     is_settled = time.time() - source.status.st_mtime > QUIET_SECS
-    lines = archives.extend(_typed(archives, source), desk, settled=is_settled)
-    swept.lines += lines
-    swept.taken += bool(lines)
-    swept.unchanged += not lines
+    lines = archives.extend(_typed(archives, source), callbacks, settled=is_settled)
+    result.lines += lines
+    result.taken += bool(lines)
+    result.unchanged += not lines
 
 
 def _cwd_of_session(archives: Archives, source: Source) -> str:
@@ -133,9 +135,9 @@ def _typed(archives: Archives, source: Source) -> Source:
     if source.agent_type != UNKNOWN_TYPE or entry is None:
         return source
     with suppress(OSError), archives.opened(entry) as kept:
-        tally = archives.tally(kept)
-        if tally and source.agent in tally.agents:
-            return replace(source, agent_type=tally.agents[source.agent])
+        totals = archives.totals(kept)
+        if totals and source.agent in totals.agents:
+            return replace(source, agent_type=totals.agents[source.agent])
     return source
 
 

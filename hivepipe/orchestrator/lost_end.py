@@ -16,12 +16,12 @@ def write_end(worker: Worker, run: Run) -> None:
     """Record that a run has ended, and its cost; the caller holds the worker's lock."""
     if not run.has_ended:
         run.is_lost = True
-        run.ended_at = _last_sign(worker)
+        run.ended_at = _last_signal(worker)
         worker.write_run(run)
     costs.book(worker, run)
 
 
-def _last_sign(worker: Worker) -> str:
+def _last_signal(worker: Worker) -> str:
     """Return the time of the last write of a worker's process, in the form of stored times."""
     times = [changed_ns(path) for path in (worker.transcript, worker.stderr)]
     return stored_time(max(times) or now()[1])

@@ -173,8 +173,8 @@ class Orchestrator:
                 self.settle(worker)
             except OSError as error:  # a fault of one folder must not hide the others
                 self.troubles.append(f"{worker.id}: {error}")
-        signs = WorkerSignals(self.hive.home, looked_at)
-        standings = [stand(worker, hive_stale_secs(), signs) for worker in looked_at]
+        signals = WorkerSignals(self.hive.home, looked_at)
+        standings = [stand(worker, hive_stale_secs(), signals) for worker in looked_at]
         self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
         return standings
 

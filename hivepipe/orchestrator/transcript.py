@@ -12,7 +12,7 @@ from hivepipe.orchestrator.plain_file import lines_in, plain
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.transcripts.lines import read_line
 
-_PORTION = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 def tidy(worker: Worker, since: int = 0) -> int:
@@ -77,9 +77,9 @@ def _copy_without(path: Path, copy: Path, spans: list[tuple[int, int]]) -> None:
             old.seek(at)
             left = start - at
             while left > 0:
-                portion = old.read(min(left, _PORTION))
-                new.write(portion)
-                left -= len(portion)
+                chunk = old.read(min(left, _CHUNK_BYTES))
+                new.write(chunk)
+                left -= len(chunk)
             at = start + length
         new.flush()
         os.fsync(new.fileno())

@@ -43,12 +43,12 @@ class Standing(NamedTuple):
     stranger: int = 0  # pid of a process on its session that hivepipe did not start; 0: none
 
 
-def stand(worker: Worker, stale_secs: float, signs: WorkerSignals) -> Standing:
+def stand(worker: Worker, stale_secs: float, signals: WorkerSignals) -> Standing:
     """Return the standing of one worker; nothing is changed."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
-    stranger = 0 if lives else signs.stranger(worker)
-    heard_ns = max(_heard_ns(worker, status, run), signs.heartbeat_ns(worker))
+    stranger = 0 if lives else signals.stranger(worker)
+    heard_ns = max(_heard_ns(worker, status, run), signals.heartbeat_ns(worker))
     is_silent = _silence_secs(heard_ns) >= stale_secs
     if stranger:
         state, note = _of_stranger(status, run, is_silent, stranger)
@@ -56,8 +56,8 @@ def stand(worker: Worker, stale_secs: float, signs: WorkerSignals) -> Standing:
     state, note = _state(status, run, lives, is_silent)
     if lives and run and not worker.folder.is_dir():
         state, note = "error", f"its folder was removed, its process {run.pid} still runs"
-    if lives is False and state not in _NOT_CANCELLED and signs.is_cancelled(worker):
-        state, note = "cancelled", signs.cancelled_because(worker)
+    if lives is False and state not in _NOT_CANCELLED and signals.is_cancelled(worker):
+        state, note = "cancelled", signals.cancelled_because(worker)
     return Standing(worker, state, note, status, run, heard_ns, lives)
 
 

@@ -30,7 +30,7 @@ class Activity:
     session: str
     since_ms: int
     last_ms: int
-    work_ms: int  # last sign of work other than the end of a turn; 0: none yet
+    work_ms: int  # last signal of work other than the end of a turn; 0: none yet
     calls: int
     failed: int
     denied: int

@@ -67,17 +67,17 @@ def is_local(url: str) -> bool:
 
 def ring(runtime: str) -> bool:
     """Notify the process that moves the spool; return False if no process listens."""
-    bell = socket(AF_UNIX, SOCK_DGRAM)
+    wake_up = socket(AF_UNIX, SOCK_DGRAM)
     try:
-        bell.setblocking(False)
-        bell.connect(f"{runtime}/{BELL}")
-        bell.send(b"!")
+        wake_up.setblocking(False)
+        wake_up.connect(f"{runtime}/{BELL}")
+        wake_up.send(b"!")
     except BlockingIOError:  # the buffer is full: notifications are pending already
         return True
     except OSError:
         return False
     finally:
-        bell.close()
+        wake_up.close()
     return True
 
 

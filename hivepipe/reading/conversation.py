@@ -152,8 +152,8 @@ class _Reader:
     def _lines_with_ends(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
         """Yield the committed lines from a byte on; a partial line at the start is left out."""
         with self.archives.opened(entry) as kept, kept.open_to_read() as file:
-            reach = kept.reach()
-            length = reach.length if reach else 0
+            offsets = kept.offsets()
+            length = offsets.length if offsets else 0
             offset = max(begin - 1, 0)
             file.seek(offset)
             if offset:

@@ -22,7 +22,7 @@ from hivepipe.settings import environment, of_files, variable
 from hivepipe.summaries.key_command import is_key, key_printed_by
 from hivepipe.text.urls import KIND, is_local, is_web_address
 
-Said = Callable[[str], str | None]  # reads a setting: from everywhere, or from files only
+ReadSetting = Callable[[str], str | None]  # reads a setting: from everywhere, or from files only
 Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
 
 FILE_NAME = "credentials.env"
@@ -137,7 +137,7 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
     return _keyless(said)
 
 
-def _keyless(said: Said) -> Offer | None:
+def _keyless(said: ReadSetting) -> Offer | None:
     """Return a local server that the user named, which may need no key; None without one."""
     for provider in PROVIDERS:
         if _named_url(provider, said) and provider.kind != "codex":
@@ -147,14 +147,16 @@ def _keyless(said: Said) -> Offer | None:
     return None
 
 
-def _offer(provider: Provider, said: Said, name: str, source: str, secret: str = "") -> Offer:
+def _offer(
+    provider: Provider, said: ReadSetting, name: str, source: str, secret: str = ""
+) -> Offer:
     url = _named_url(provider, said) or provider.url
     trouble = "" if not url or is_web_address(url) else f"{provider.kind}_url must be {KIND}"
     model = said("HIVEPIPE_LLM_MODEL") or provider.model
     return Offer(provider, name, source, model, url, secret, trouble=trouble)
 
 
-def _named_url(provider: Provider, said: Said) -> str:
+def _named_url(provider: Provider, said: ReadSetting) -> str:
     named = {
         "openrouter": said("HIVEPIPE_OPENROUTER_URL"),
         "anthropic": said("HIVEPIPE_ANTHROPIC_URL"),
@@ -237,7 +239,7 @@ def write_credential(name: str, secret: str | None, *, by_command: bool = False)
 # ---- Codex
 
 
-def _codex(provider: Provider, said: Said) -> Offer | None:
+def _codex(provider: Provider, said: ReadSetting) -> Offer | None:
     """Return an offer with Codex's access token, which is not refreshed, as that ends its login."""
     path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
     try:

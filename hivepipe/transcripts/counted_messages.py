@@ -2,7 +2,7 @@
 
 The last messages stay open: a later line of one may have a higher usage record. Older ones are
 closed into sums by rate, and a mark of eight characters records that they were counted. All
-messages of a subagent stay open: comparing them with the parent's ledger shows which are only
+messages of a subagent stay open: comparing them with the parent's counts shows which are only
 replayed.
 """
 
@@ -31,7 +31,7 @@ class OpenMessage:
 
 @dataclass(slots=True)
 class MessageCounts:
-    """The ledger of one transcript."""
+    """The counts of one transcript."""
 
     _open: dict[str, OpenMessage] = field(default_factory=dict)
     _subagents: dict[str, OpenMessage] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class MessageCounts:
         return total
 
     def state(self) -> list[Any]:
-        """Return the ledger as plain JSON."""
+        """Return the counts as plain JSON."""
         return [
             _packed(self._open),
             _packed(self._subagents),
@@ -92,7 +92,7 @@ class MessageCounts:
 
     @classmethod
     def of_state(cls, state: list[Any]) -> "MessageCounts":
-        """Restore a ledger from `state`."""
+        """Restore counts from `state`."""
         still_open, subagents, sums, seen = state
         return cls(
             _unpacked(still_open),

@@ -1,4 +1,4 @@
-"""The metadata of an archive, made from its tally."""
+"""The metadata of an archive, made from its totals."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,46 +11,48 @@ from hivepipe.transcripts.totals import Totals
 _TITLES = ("custom-title", "ai-title", "summary")  # the user's own title first
 
 
-def describe(tally: Totals, prices: PriceTable, subagents: Iterable[Totals] = ()) -> dict[str, Any]:
+def describe(
+    totals: Totals, prices: PriceTable, subagents: Iterable[Totals] = ()
+) -> dict[str, Any]:
     """Return the metadata of a transcript.
 
     Tokens, cost, models, skills and files include those of the subagents, except messages that they
     only replay from this transcript. Messages, tools, times and outcome are the transcript's own.
     """
     subagents = list(subagents)
-    family = (tally, *subagents)
-    titles = (tally.titles.get(kind, "") for kind in _TITLES)
+    family = (totals, *subagents)
+    titles = (totals.titles.get(kind, "") for kind in _TITLES)
     return {
-        "session_id": tally.session,
+        "session_id": totals.session,
         "title": next(filter(None, titles), ""),
-        "cwd": tally.cwd,
-        "git_branch": tally.git_branch,
-        "claude_version": tally.claude_version,
-        "started_at": tally.first,
-        "ended_at": tally.last,
-        "duration_seconds": _seconds(tally.first, tally.last),
-        "outcome": tally.outcome,
-        "message_count": tally.messages,
-        "compactions": tally.compactions,
-        "compact_summary": tally.compact_summary,
+        "cwd": totals.cwd,
+        "git_branch": totals.git_branch,
+        "claude_version": totals.claude_version,
+        "started_at": totals.first,
+        "ended_at": totals.last,
+        "duration_seconds": _seconds(totals.first, totals.last),
+        "outcome": totals.outcome,
+        "message_count": totals.messages,
+        "compactions": totals.compactions,
+        "compact_summary": totals.compact_summary,
         "tools": {
             name: {"calls": calls, "ok": ok, "failed": failed}
-            for name, (calls, ok, failed) in tally.tools.items()
+            for name, (calls, ok, failed) in totals.tools.items()
         },
         "skills_used": _union(it.skills for it in family),
         "files_modified": _union(it.files for it in family),
-        "deliverables": {"message": tally.answer, "files": list(tally.files)},
+        "deliverables": {"message": totals.answer, "files": list(totals.files)},
         "models": _union(it.models for it in family),
-        **_bill(tally, subagents, prices),
-        "lines": tally.lines,
-        "broken_lines": tally.broken_lines,
+        **_bill(totals, subagents, prices),
+        "lines": totals.lines,
+        "broken_lines": totals.broken_lines,
     }
 
 
-def _bill(tally: Totals, subagents: Iterable[Totals], prices: PriceTable) -> dict[str, Any]:
+def _bill(totals: Totals, subagents: Iterable[Totals], prices: PriceTable) -> dict[str, Any]:
     bill = Bill()
-    sums = (each.ledger.sums(but_for=tally.ledger) for each in subagents)
-    for used in (tally.ledger.sums(), *sums):
+    sums = (each.message_counts.sums(but_for=totals.message_counts) for each in subagents)
+    for used in (totals.message_counts.sums(), *sums):
         for rate, tokens in used.items():
             bill.add(rate, tokens)
     cost = bill.cost(prices)

@@ -1,9 +1,9 @@
 """Totals of the lines of one transcript, updated line by line.
 
-A tally is fed each line once, in order, and can be saved as JSON between two turns, so that a long
-session is never read again. It keeps parts of the lines, so it is fed redacted lines. Every message
-counts once, even if its lines are repeated (Claude Code has appended whole conversations to their
-own files). Lines that a fork copied from another session do not count.
+Totals are fed each line once, in order, and can be saved as JSON between two turns, so that a long
+session is never read again. They keep parts of the lines, so they are fed redacted lines. Every
+message counts once, even if its lines are repeated (Claude Code has appended whole conversations to
+their own files). Lines that a fork copied from another session do not count.
 
     feed        add a line
     dump, load  save, restore
@@ -92,28 +92,30 @@ class Totals:
     skills: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
-    ledger: MessageCounts = field(default_factory=MessageCounts)
+    message_counts: MessageCounts = field(default_factory=MessageCounts)
     _usages: dict[tuple[str, str], Usage] = field(default_factory=dict, compare=False)
     _said: SessionFacts = field(default_factory=SessionFacts, compare=False)
 
     @classmethod
     def load(cls, dumped: str | bytes) -> "Totals | None":
-        """Restore a tally; None: another version saved it, and the lines have to be fed again."""
+        """Restore totals; None: another version saved it, and the lines have to be fed again."""
         try:
             version, state = orjson.loads(dumped)
         except ValueError:
             return None
         if version != VERSION:
             return None
-        return cls(**(state | {"ledger": MessageCounts.of_state(state["ledger"])}))
+        counts = MessageCounts.of_state(state.pop("ledger"))
+        return cls(**state, message_counts=counts)
 
     def dump(self) -> bytes:
-        """Return the tally as JSON: a few thousand bytes, and eight for each older message.
+        """Return the totals as JSON: a few thousand bytes, and eight for each older message.
 
         For a subagent it is some 150 bytes for each message.
         """
         state = {it.name: getattr(self, it.name) for it in fields(self) if it.name[0] != "_"}
-        return orjson.dumps([VERSION, state | {"ledger": self.ledger.state()}])
+        state["ledger"] = state.pop("message_counts").state()
+        return orjson.dumps([VERSION, state])
 
     def feed(self, raw: bytes) -> None:
         """Add one line."""
@@ -163,9 +165,9 @@ class Totals:
         """Tell whether the line repeats what was counted, here or in another session."""
         of_line, of_message = _mark_of_line(line), _mark_of_message(line)
         if part(line, "forkedFrom") or self._is_copied(line):
-            self.ledger.close(of_line)  # the line may be repeated without this label
+            self.message_counts.close(of_line)  # the line may be repeated without this label
             return True
-        if self.ledger.is_closed(of_line) or self.ledger.is_closed(of_message):
+        if self.message_counts.is_closed(of_line) or self.message_counts.is_closed(of_message):
             return True
         results = list(blocks(part(line, "message"), "tool_result"))
         return bool(results) and not any(
@@ -244,9 +246,9 @@ class Totals:
             return
         mark = _mark_of_message(line) or mark_of("number", str(self.lines))
         if "content" not in message:  # Codex CLI reports the usage of an answer in a separate line
-            self.ledger.enter(mark, usage)
+            self.message_counts.enter(mark, usage)
             return
-        if self.ledger.enter(mark, usage):
+        if self.message_counts.enter(mark, usage):
             self.messages += 1
         _add(self.models, text(message, "model"))
         _add(self.skills, _skill_at_work(line))
@@ -262,7 +264,7 @@ class Totals:
 
     def _feed_call(self, call: Fields, mark: str) -> None:
         name, id = text(call, "name"), text(call, "id")
-        if not name or not self.ledger.enter_call(mark, id):
+        if not name or not self.message_counts.enter_call(mark, id):
             return
         arguments = part(call, "input")
         path = text(arguments, _PATHS[name], CAP_PATH) if name in _PATHS else ""
@@ -293,7 +295,7 @@ class Totals:
         elif line.get("isMeta") is not True:
             self.messages += not is_machine_made(words)
             self.outcome = "unknown"
-            self.ledger.close(_mark_of_line(line))
+            self.message_counts.close(_mark_of_line(line))
 
     def _feed_result(self, line: Fields, result: Fields) -> None:
         name, path, kind = self.calls.pop(text(result, "tool_use_id"), ("", "", ""))

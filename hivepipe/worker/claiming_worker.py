@@ -61,7 +61,7 @@ class ClaimingWorker(SimpleWorker):
 
     role: ClassVar[str]  # names the lock and the black box
     own_queues: ClassVar[tuple[str, ...]]
-    bell: ClassVar[str]
+    wake_up_key: ClassVar[str]
     places: ClassVar[int]  # the most jobs per claim
 
     def __init__(self, queues: Any, name: str | None = None, **options: Any) -> None:
@@ -290,7 +290,7 @@ class ClaimingWorker(SimpleWorker):
         self._is_resting = True
         try:
             if not self._stop_requested:
-                self.connection.blpop([self.bell], timeout=max(wait, 0.01))
+                self.connection.blpop([self.wake_up_key], timeout=max(wait, 0.01))
         finally:
             self._is_resting = False
 

@@ -38,7 +38,7 @@ class Forwarder:
         take_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
         connection = connect(stack.address)
         self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
-        self._bell = WakeUp(stack.folder)
+        self._wake_up = WakeUp(stack.folder)
         self._version = installed()
         self._is_stopped = False
 
@@ -54,13 +54,13 @@ class Forwarder:
                 moved = self._housekeeper.drain()
                 away = 0
                 if not moved:
-                    self._bell.wait(LONGEST_WAIT_SECS)
+                    self._wake_up.wait(LONGEST_WAIT_SECS)
             except (RefusedError, RedisError) as error:
                 wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
                 away += 1
                 logger.warning("Redis is away (%s), again in %s s", error, wait)
                 time.sleep(wait)  # wake-ups do not shorten it
-        self._bell.close()
+        self._wake_up.close()
 
 
 def serve() -> None:

@@ -52,7 +52,7 @@ class SlowWorker(ClaimingWorker):
 
     role = SLOW
     own_queues = (SLOW,)
-    bell = f"hivepipe:bell:{SLOW}"
+    wake_up_key = f"hivepipe:bell:{SLOW}"
     places = 1
 
     def request_stop(self, signum: int, frame: Any) -> None:
@@ -180,7 +180,7 @@ class LlmWorker(SlowWorker):
 
     role = LLM
     own_queues = (LLM,)
-    bell = f"hivepipe:bell:{LLM}"
+    wake_up_key = f"hivepipe:bell:{LLM}"
 
     def _open(self) -> None:
         self._take_place(LLM)

@@ -78,7 +78,7 @@ class Writer(ClaimingWorker):
 
     role = "writer"
     own_queues = QUEUES
-    bell = "hivepipe:bell"
+    wake_up_key = "hivepipe:bell"
     places = 200
 
     def _open(self) -> None:
@@ -92,7 +92,7 @@ class Writer(ClaimingWorker):
         self._stack = Stack.prepared(self._home)
         # With a remote Redis the forwarder has the socket.
         is_local = self._stack.url and endpoint.is_local(self._stack.url)
-        self._bell = WakeUp(self._stack.folder) if is_local else None
+        self._wake_up = WakeUp(self._stack.folder) if is_local else None
         self._idle = IdleWatch(self._home, self._housekeeper)
         with contextlib.suppress(OSError):
             look_at_shared_root(self._home)
@@ -161,8 +161,8 @@ class Writer(ClaimingWorker):
         if self._db is not None:
             self._db.close()  # the last connection merges the write-ahead log into the database
         self._aof_sync.stop()
-        if self._bell:
-            self._bell.close()
+        if self._wake_up:
+            self._wake_up.close()
 
     def _is_ready(self) -> bool:
         db = self._database()

@@ -16,7 +16,7 @@ STEP = 1 if rounds(0) else 17  # HIVEPIPE_TEST_ROUNDS: every call
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Several portions, and a tally that is laid aside, of a small transcript."""
+    """Several chunks, and totals that are laid aside, of a small transcript."""
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path / "live"))
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
     monkeypatch.setattr(append, "PORTION_BYTES", 3000)

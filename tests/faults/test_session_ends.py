@@ -103,12 +103,12 @@ class Product:
         self.known: dict[str, None] = {}
         self.reaped: list[Message] = []
         self.waiting: list[Envelope] = []
-        monkeypatch.setattr(reaper, "fate_of", self._fate)
+        monkeypatch.setattr(reaper, "liveness_of", self._liveness)
         monkeypatch.setattr(reaper, "_enqueue", lambda _address, found: self.reaped.extend(found))
         monkeypatch.setattr(reaper, "database_path", lambda _home: home / "hive.db")
         monkeypatch.setattr(session_end, "database_path", lambda _home: home / "hive.db")
 
-    def _fate(self, row: Any, _machine: object) -> Liveness:
+    def _liveness(self, row: Any, _machine: object) -> Liveness:
         gone = row["id"] in self.dead
         return Liveness(False, "process gone") if gone else Liveness(True)
 

@@ -38,7 +38,7 @@ SAMPLE_LINES.append(json.loads(line(1, f"key {TOKEN}")))
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Lines that stand across chunks and portions, in a small transcript."""
+    """Lines that stand across reads and chunks, in a small transcript."""
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
     monkeypatch.setattr(reading, "CHUNK_BYTES", 700)
     monkeypatch.setattr(append, "PORTION_BYTES", 1500)
@@ -62,10 +62,10 @@ def check_transcript(folder: Path, data: bytes) -> None:
     assert kept[-3:-1] == after.splitlines()[:2]
     assert scene.meta["message_count"] >= 3
     assert json.loads(scene.only("archive-index.json").read_bytes())
-    tally = Totals()
+    totals = Totals()
     for raw in data.split(b"\n"):
-        tally.feed(raw)
-    json.dumps(describe(tally, PRICES), ensure_ascii=False).encode()
+        totals.feed(raw)
+    json.dumps(describe(totals, PRICES), ensure_ascii=False).encode()
 
 
 @fuzzed

@@ -37,10 +37,10 @@ def reader(session: str = "", number: int = 1) -> Envelope:
 
 
 def usages_of(path: Path) -> list[Usage]:
-    tally = Totals()
+    totals = Totals()
     for line in path.read_bytes().splitlines():
-        tally.feed(line)
-    return tally.take_usages()
+        totals.feed(line)
+    return totals.take_usages()
 
 
 def jobs() -> Iterator[Envelope]:

@@ -146,11 +146,11 @@ def test_a_copy_grows_with_the_session_and_keeps_what_was_found(home: Home) -> N
     before = old.state(logs(home))
     with at_once(str(home.path)) as workplace:
         from hivepipe.archive.sources import open_source  # noqa: PLC0415
-        from hivepipe.operations.archive import desk_of  # noqa: PLC0415
+        from hivepipe.operations.archive import callbacks_of  # noqa: PLC0415
 
         with open_source(str(transcript)) as source:
-            desk = desk_of(workplace, asked("archive_transcript"))
-            assert archives_of(str(home.path)).extend(source, desk, settled=True) == 1
+            callbacks = callbacks_of(workplace, asked("archive_transcript"))
+            assert archives_of(str(home.path)).extend(source, callbacks, settled=True) == 1
     archives = archives_of(str(home.path))
     assert archives.meta_of(archives.index.entries()["fresh1"])["found"]["path"]  # type: ignore[index]
     original = "main-session/2025-02/2025-02-01_08-00-00_fresh1.jsonl"

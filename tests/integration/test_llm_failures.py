@@ -216,14 +216,15 @@ def test_killed_between_call_and_record_is_not_asked_again(scene: Scene, llm: Pr
 KILLED_WITH_THE_ANSWER = """
 import os, sys
 from hivepipe.config.config_file import load_and_use
-from hivepipe.operations.summariser import Material, Summariser
+from hivepipe.operations.summariser import Summariser, SummaryInput
 from hivepipe.summaries.excerpt import Excerpt
 
 def keep(made):
     print(made.summary.kind, made.summary.reason, flush=True)
     os.kill(os.getpid(), 9)
 
-Summariser(load_and_use()[0].home, keep).summarise(Material("s", Excerpt("Mend it. " * 50, 5), {}))
+summariser = Summariser(load_and_use()[0].home, keep)
+summariser.summarise(SummaryInput("s", Excerpt("Mend it. " * 50, 5), {}))
 """
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.hook.alive import fate_of, lives
+from hivepipe.hook.alive import liveness_of, lives
 from hivepipe.hook.instance import this_machine
 from hivepipe.operations import reaper
 from hivepipe.operations.declared import PERIODIC
@@ -416,13 +416,13 @@ def row(pid: int, **more: Any) -> dict[str, Any]:
 def test_a_zombie_is_dead_and_a_stopped_process_is_not() -> None:
     child = subprocess.Popen([sys.executable, "-I", "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert fate_of(row(child.pid), this_machine()).lives is True
+        assert liveness_of(row(child.pid), this_machine()).lives is True
         child.send_signal(signal.SIGSTOP)
-        assert fate_of(row(child.pid), this_machine()).lives is True
+        assert liveness_of(row(child.pid), this_machine()).lives is True
         child.kill()
         stat = Path(f"/proc/{child.pid}/stat")
         until(lambda: ") Z " in stat.read_text(), "no zombie")
-        assert fate_of(row(child.pid), this_machine()) == (False, "process gone")
+        assert liveness_of(row(child.pid), this_machine()) == (False, "process gone")
     finally:
         child.kill()
         child.communicate()
@@ -440,10 +440,10 @@ def test_a_pid_that_was_used_again_is_somebody_else() -> None:
     "more", [{"host": "elsewhere"}, {"pid_space": "pid:[1]"}, {"id": "named"}, {"pid": None}]
 )
 def test_who_is_not_of_this_machine_is_unknown(more: dict[str, Any]) -> None:
-    assert fate_of({**row(2**22 + 1), **more}, this_machine()).lives is None
+    assert liveness_of({**row(2**22 + 1), **more}, this_machine()).lives is None
 
 
 def test_rows_from_before_the_machine_was_recorded_are_judged_by_their_pid() -> None:
     old = {"boot": None, "pid_space": None}
-    assert fate_of(row(os.getpid(), **old), this_machine()).lives is True
-    assert fate_of(row(2**22 + 1, **old), this_machine()).lives is False
+    assert liveness_of(row(os.getpid(), **old), this_machine()).lives is True
+    assert liveness_of(row(2**22 + 1, **old), this_machine()).lives is False

@@ -244,7 +244,7 @@ def test_a_rewritten_secret_is_known_by_its_redacted_line(scene: Scene) -> None:
 # ---- what somebody who was killed left
 
 
-def test_what_is_behind_the_reach_is_cut_off(scene: Scene) -> None:
+def test_what_is_behind_the_checkpoint_is_cut_off(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend()
     with scene.only("*.jsonl").open("ab") as archive:
@@ -310,7 +310,7 @@ def test_told_to_stop_keeps_what_it_has_and_goes_on_there(
         before = len(scene.archived) if stopped else 0
         try:
             with scene.source() as source:
-                scene.archives.extend(source, scene.desk(lambda: True))
+                scene.archives.extend(source, scene.callbacks(lambda: True))
         except StoppedError:
             stopped += 1
             assert len(scene.archived) > before
@@ -322,18 +322,16 @@ def test_told_to_stop_keeps_what_it_has_and_goes_on_there(
     assert scene.meta["message_count"] == 40
 
 
-def test_a_large_transcript_comes_in_portions(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_transcript_comes_in_chunks(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(append, "PORTION_BYTES", 3000)
     seen = []
     scene.path.write_bytes(lines(60))
     with scene.source() as source:
-        desk = replace(
-            scene.desk(), tell=lambda _source, _path, portion: seen.append(portion.after.length)
+        callbacks = replace(
+            scene.callbacks(), tell=lambda _source, _path, chunk: seen.append(chunk.after.length)
         )
-        scene.archives.extend(source, desk)
+        scene.archives.extend(source, callbacks)
     assert len(seen) > 5
     assert seen == sorted(seen)
     assert scene.archived == lines(60)
@@ -342,7 +340,7 @@ def test_a_large_transcript_comes_in_portions(
 # ---- what it adds up to
 
 
-def test_a_tally_survives_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_totals_survive_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.2)
     for turn in range(30):
         with scene.path.open("ab") as transcript:
@@ -351,18 +349,18 @@ def test_a_tally_survives_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch
             scene.fresh()
         scene.extend()
     assert scene.only(".*.tally").stat().st_size > 0
-    tally = Totals()
+    whole = Totals()
     for raw in scene.archived.splitlines():
-        tally.feed(raw)
+        whole.feed(raw)
     said = {
         k: v for k, v in scene.meta.items() if k not in ("archive", "source", "kind", "meta_crc32")
     }
-    assert said == describe(tally, PRICES)
+    assert said == describe(whole, PRICES)
     assert sorted(scene.told()) == sorted(f"msg-{n}" for n in range(60))
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"bytes":5,"crc32":"0"}\n[1,{}]'])
-def test_a_damaged_tally_is_counted_anew(
+def test_damaged_totals_are_counted_anew(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, damage: bytes
 ) -> None:
     monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.2)

@@ -382,10 +382,10 @@ def test_who_archives_just_now_is_waited_for(scene: Scene) -> None:
                 forgetting.join(0.1)
             return raw, ()
 
-    desk = replace(scene.desk(), redactor=Slow(), is_forgotten=forgotten.__contains__)
+    callbacks = replace(scene.callbacks(), redactor=Slow(), is_forgotten=forgotten.__contains__)
     with scene.source() as source:
-        assert scene.archives.extend(source, desk) == 3
+        assert scene.archives.extend(source, callbacks) == 3
     forgetting.join()
     assert [*scene.kept.rglob(f"*{SESSION}*")] == []
     with scene.source() as source:
-        assert scene.archives.extend(source, desk) == 0
+        assert scene.archives.extend(source, callbacks) == 0

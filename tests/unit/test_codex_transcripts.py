@@ -63,7 +63,7 @@ SESSION_LINES = [
 ]
 
 
-def tally(lines: list[bytes]) -> Totals:
+def totals(lines: list[bytes]) -> Totals:
     found = Totals()
     for raw in lines:
         found.feed(raw)
@@ -71,7 +71,7 @@ def tally(lines: list[bytes]) -> Totals:
 
 
 def test_a_session_adds_up() -> None:
-    found = tally(SESSION_LINES)
+    found = totals(SESSION_LINES)
     assert (found.session, found.cwd) == (SESSION, "/home/ana/shop")
     assert (found.claude_version, found.models) == ("0.169.0", ["gpt-5.5"])
     assert found.tools == {"Bash": [1, 0, 1], "apply_patch": [1, 1, 0]}
@@ -81,7 +81,7 @@ def test_a_session_adds_up() -> None:
 
 
 def test_tokens_from_the_cache_count_once() -> None:
-    usages = tally(SESSION_LINES).take_usages()
+    usages = totals(SESSION_LINES).take_usages()
     assert [each.message_id for each in usages] == ["resp_1", "resp_2", "resp_3"]
     assert {each.session for each in usages} == {SESSION}
     assert {each.rate.model for each in usages} == {"gpt-5.5"}
@@ -89,8 +89,8 @@ def test_tokens_from_the_cache_count_once() -> None:
     assert (tokens.input, tokens.cache_read, tokens.output) == (700, 300, 50)
 
 
-def test_a_tally_that_was_laid_aside_goes_on_with_the_model() -> None:
-    first = tally(SESSION_LINES[:5])
+def test_totals_that_were_laid_aside_go_on_with_the_model() -> None:
+    first = totals(SESSION_LINES[:5])
     again = Totals.load(first.dump())
     assert again is not None
     for raw in SESSION_LINES[5:]:
@@ -100,11 +100,11 @@ def test_a_tally_that_was_laid_aside_goes_on_with_the_model() -> None:
 
 def test_an_interrupted_turn_is_one() -> None:
     aborted = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
-    assert tally([*SESSION_LINES[:5], aborted]).outcome == "interrupted"
+    assert totals([*SESSION_LINES[:5], aborted]).outcome == "interrupted"
 
 
 def test_a_compaction_is_counted() -> None:
-    assert tally([*SESSION_LINES, line("compacted", {"message": "So far."})]).compactions == 1
+    assert totals([*SESSION_LINES, line("compacted", {"message": "So far."})]).compactions == 1
 
 
 ODD = [
@@ -124,13 +124,13 @@ ODD = [
 @pytest.mark.parametrize("payload", ODD, ids=str)
 def test_an_odd_payload_breaks_nothing(payload: dict[str, Any]) -> None:
     for kind in ("response_item", "session_meta", "turn_context", "token_usage_record"):
-        assert tally([line(kind, payload)]).lines == 1
+        assert totals([line(kind, payload)]).lines == 1
 
 
 @pytest.mark.parametrize("usage", [None, [], {"input_tokens": "many"}, {"input_tokens": -1}])
 def test_odd_tokens_count_as_none(usage: object) -> None:
     raw = line("token_usage_record", {"response_id": "r", "usage": usage})
-    assert all(not any(each.tokens) for each in tally([raw]).take_usages())
+    assert all(not any(each.tokens) for each in totals([raw]).take_usages())
 
 
 def test_a_line_of_claude_code_stays_as_it_is() -> None:

@@ -54,9 +54,9 @@ def compacted(words: str) -> bytes:
 
 def test_a_long_summary_is_cut_and_not_its_frame() -> None:
     words = f"{HEAD}\n\nSummary:\n{'x' * 50_000}\n\n{DETAILS}\n{GO_ON}"
-    tally = Totals()
-    tally.feed(compacted(words))
-    assert tally.compact_summary == "x" * 2000
+    totals = Totals()
+    totals.feed(compacted(words))
+    assert totals.compact_summary == "x" * 2000
 
 
 def test_who_summarises_a_session_reads_no_frame() -> None:

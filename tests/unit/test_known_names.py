@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.real.known import EVERY, known, news, unseen, unused
 from tests.real.names import declared_events, merged, of_line, of_payload, of_request
 from tests.real.report import report
-from tests.real.tally import Total, Totals
+from tests.real.tally import Tally, Total
 
 KNOWN = known()
 READERS = KINDS | KINDS_BESIDE
@@ -112,7 +112,7 @@ def test_the_longest_list_of_a_program_is_that_of_its_events(tmp_path: Path) -> 
 
 
 def test_a_test_that_was_tried_again_counts_by_its_last_time(tmp_path: Path) -> None:
-    one, other = Totals(), Totals(comparisons=9)
+    one, other = Tally(), Tally(comparisons=9)
     one.add(3, {"event Newborn": {"egg"}})
     one.comparisons = 5
     file = tmp_path / "tally"

@@ -34,17 +34,17 @@ def lines_of(name: str) -> list[bytes]:
     return (FOLDER / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
 
 
-def tally_of(lines: list[bytes]) -> Totals:
-    tally = Totals()
+def totals_of(lines: list[bytes]) -> Totals:
+    totals = Totals()
     for line in lines:
-        tally.feed(line)
-    return tally
+        totals.feed(line)
+    return totals
 
 
 def subagents_of(name: str) -> dict[str, Totals]:
     paths = sorted((FOLDER / name).parent.glob("subagents/*.jsonl")) if "/" in name else []
     names = [str(path.relative_to(FOLDER)).removesuffix(".jsonl") for path in paths]
-    return {name: tally_of(lines_of(name)) for name in names}
+    return {name: totals_of(lines_of(name)) for name in names}
 
 
 def expected(name: str) -> Any:
@@ -53,16 +53,16 @@ def expected(name: str) -> Any:
 
 @pytest.mark.parametrize("name", MAIN)
 def test_a_transcript_gives_what_was_added_up_by_hand(name: str) -> None:
-    main = tally_of(lines_of(name))
+    main = totals_of(lines_of(name))
     subagents = subagents_of(name)
     assert describe(main, PRICES, subagents.values()) == expected(name)
-    for subagent, tally in subagents.items():
-        assert describe(tally, PRICES) == expected(subagent)
+    for subagent, totals in subagents.items():
+        assert describe(totals, PRICES) == expected(subagent)
 
 
 def test_nothing_of_the_samples_is_zero() -> None:
     """The predecessor looked for fields that real lines do not have, and found nothing."""
-    found = describe(tally_of(lines_of("representative_messages")), PRICES)
+    found = describe(totals_of(lines_of("representative_messages")), PRICES)
     for key in ("message_count", "duration_seconds", "tools", "files_modified", "cost_usd"):
         assert found[key], key
 
@@ -71,14 +71,14 @@ def test_nothing_of_the_samples_is_zero() -> None:
 
 
 def fed_in_pieces(lines: list[bytes], cuts: list[int]) -> Totals:
-    tally = Totals()
+    totals = Totals()
     for number, line in enumerate(lines):
         if number in cuts:
-            loaded = Totals.load(tally.dump())
+            loaded = Totals.load(totals.dump())
             assert loaded is not None
-            tally = loaded
-        tally.feed(line)
-    return tally
+            totals = loaded
+        totals.feed(line)
+    return totals
 
 
 SUBAGENTS = [name for main in MAIN for name in subagents_of(main)]
@@ -87,18 +87,18 @@ SUBAGENTS = [name for main in MAIN for name in subagents_of(main)]
 @pytest.mark.parametrize("name", MAIN + SUBAGENTS)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_any_pieces_give_the_same_tally(name: str, data: st.DataObject) -> None:
+def test_any_pieces_give_the_same_totals(name: str, data: st.DataObject) -> None:
     lines = lines_of(name)
     cuts = data.draw(st.lists(st.integers(0, len(lines)), max_size=8))
-    whole, pieces = tally_of(lines), fed_in_pieces(lines, cuts)
+    whole, pieces = totals_of(lines), fed_in_pieces(lines, cuts)
     assert pieces == whole
     assert pieces.dump() == whole.dump()
 
 
 def test_a_year_of_two_digits_can_be_read_again() -> None:
-    tally = tally_of([b'{"type":"user","timestamp":"0099-01-02T03:04:05.678Z"}\n'])
-    assert tally.first == "0099-01-02T03:04:05.678Z"
-    assert describe(tally, PRICES)["duration_seconds"] == 0
+    totals = totals_of([b'{"type":"user","timestamp":"0099-01-02T03:04:05.678Z"}\n'])
+    assert totals.first == "0099-01-02T03:04:05.678Z"
+    assert describe(totals, PRICES)["duration_seconds"] == 0
 
 
 def test_a_dump_of_another_version_or_a_broken_one_is_not_believed() -> None:
@@ -145,7 +145,7 @@ def edits(many: int) -> Iterator[bytes]:
 
 
 def test_a_session_of_a_thousand_edits() -> None:
-    found = describe(tally_of(list(edits(1000))), PRICES)
+    found = describe(totals_of(list(edits(1000))), PRICES)
     assert found["message_count"] == 1000
     assert found["tools"] == {"Edit": {"calls": 1000, "ok": 900, "failed": 100}}
     assert len(found["files_modified"]) == 45  # of 50 files, five are only ever hit by the tenths
@@ -158,7 +158,7 @@ def test_a_session_of_a_thousand_edits() -> None:
 
 def test_a_long_session_is_laid_aside_in_little_room() -> None:
     """A dump is written after every turn: it must not grow like the transcript."""
-    small, large = (tally_of(list(edits(many))).dump() for many in (100, 1000))
+    small, large = (totals_of(list(edits(many))).dump() for many in (100, 1000))
     assert len(large) - len(small) < 900 * 12
     assert len(small) < 12_000
 
@@ -167,9 +167,9 @@ def test_a_long_session_is_laid_aside_in_little_room() -> None:
 def test_a_conversation_appended_to_its_own_file_counts_once(again: int) -> None:
     prompt = {"type": "user", "uuid": "p", "message": {"content": "Go on"}}
     lines = [*edits(40), json.dumps(prompt).encode()]
-    once, often = tally_of(lines), tally_of(lines * (again + 1))
-    for tally in (once, often):
-        tally.lines = 0
+    once, often = totals_of(lines), totals_of(lines * (again + 1))
+    for totals in (once, often):
+        totals.lines = 0
     assert describe(often, PRICES) == describe(once, PRICES)
 
 
@@ -180,10 +180,10 @@ def test_of_several_records_of_a_message_the_one_with_most_output_counts() -> No
     for seed in range(10):
         shuffled = [*records, *others]
         random.Random(seed).shuffle(shuffled)
-        tally = tally_of([json.dumps(line).encode() for line in shuffled])
-        (tokens,) = tally.ledger.sums().values()
+        totals = totals_of([json.dumps(line).encode() for line in shuffled])
+        (tokens,) = totals.message_counts.sums().values()
         assert tokens.output == 300 + len(others)
-        assert {usage.tokens.output for usage in tally.take_usages()} == {300, 1}
+        assert {usage.tokens.output for usage in totals.take_usages()} == {300, 1}
 
 
 def test_a_long_replay_of_the_parents_messages_is_not_the_subagents_own() -> None:
@@ -191,9 +191,9 @@ def test_a_long_replay_of_the_parents_messages_is_not_the_subagents_own() -> Non
     many = 3 * OPEN_MESSAGES
     said = [answer(number, f"msg_{number}", 100) for number in range(many)]
     own = answer(many, "msg_own", 7)
-    main = tally_of([json.dumps(line).encode() for line in said])
+    main = totals_of([json.dumps(line).encode() for line in said])
     replayed = [json.dumps(line | {"isSidechain": True}).encode() for line in (*said, own)]
-    subagent = tally_of(replayed)
+    subagent = totals_of(replayed)
     found = describe(main, PRICES, [subagent, subagent])
     assert found["tokens"]["output"] == 100 * many + 2 * 7
     assert describe(subagent, PRICES)["tokens"]["output"] == 100 * many + 7
@@ -201,13 +201,13 @@ def test_a_long_replay_of_the_parents_messages_is_not_the_subagents_own() -> Non
 
 
 def test_usages_are_taken_once() -> None:
-    tally = tally_of(lines_of("fork/parent"))
-    assert [usage.message_id for usage in tally.take_usages()] == ["msg_P1", "msg_P2"]
-    assert tally.take_usages() == []
+    totals = totals_of(lines_of("fork/parent"))
+    assert [usage.message_id for usage in totals.take_usages()] == ["msg_P1", "msg_P2"]
+    assert totals.take_usages() == []
 
 
 def test_what_a_fork_copied_is_reported_as_a_replay_of_the_first_session() -> None:
-    usages = tally_of(lines_of("fork/fork")).take_usages()
+    usages = totals_of(lines_of("fork/fork")).take_usages()
     (copied,) = [usage for usage in usages if usage.message_id == "msg_P2"]
     assert copied.session == "aaaaaaaa-0000-4000-8000-000000000001"
     assert copied.is_replay
@@ -226,19 +226,19 @@ def test_what_a_fork_without_a_terminal_copied_is_its_parents() -> None:
     own = [asked(91, "Go on"), answer(95, "msg_F", 5, {"type": "text", "text": "More."})]
     opening = {"type": "queue-operation", "operation": "enqueue", "timestamp": at(90)}
     lines = [json.dumps(line).encode() for line in ({"type": "mode"}, opening, *copied, *own)]
-    tally = fed_in_pieces(lines, [3, 7])
-    found = describe(tally, PRICES)
+    totals = fed_in_pieces(lines, [3, 7])
+    found = describe(totals, PRICES)
     assert (found["started_at"], found["duration_seconds"]) == (at(90), 5)
     assert (found["message_count"], found["tools"], found["tokens"]["output"]) == (2, {}, 5)
-    reported = [usage.message_id for usage in tally_of(lines).take_usages()]
+    reported = [usage.message_id for usage in totals_of(lines).take_usages()]
     assert reported == ["msg_P1", "msg_P2", "msg_F"]  # the parent's own file may be gone
 
 
 def test_a_clock_that_is_set_back_makes_no_copies() -> None:
     opening = {"type": "queue-operation", "operation": "enqueue", "timestamp": at(90)}
     said = {"type": "text", "text": "Done."}
-    tally = fed(opening, asked(91, "Please work"), answer(2, "msg_1", 7, said))
-    assert describe(tally, PRICES)["tokens"]["output"] == 7
+    totals = fed(opening, asked(91, "Please work"), answer(2, "msg_1", 7, said))
+    assert describe(totals, PRICES)["tokens"]["output"] == 7
 
 
 def at(secs: int) -> str:
@@ -271,9 +271,9 @@ def asked(secs: int, content: Any) -> dict[str, Any]:
     ],
 )
 def test_a_strange_line_hurts_nobody(line: bytes) -> None:
-    tally = tally_of([line, *lines_of("session_b")])
-    assert tally.answer.startswith("Indeed!")
-    assert Totals.load(tally.dump()) == tally
+    totals = totals_of([line, *lines_of("session_b")])
+    assert totals.answer.startswith("Indeed!")
+    assert Totals.load(totals.dump()) == totals
 
 
 def test_counts_that_are_none_are_nothing() -> None:
@@ -286,16 +286,16 @@ def test_counts_that_are_none_are_nothing() -> None:
     }
     line = answer(1, "msg_a", 1)
     line["message"]["usage"] = used
-    tally = tally_of([json.dumps(line).encode()])
-    (tokens,) = tally.ledger.sums().values()
+    totals = totals_of([json.dumps(line).encode()])
+    (tokens,) = totals.message_counts.sums().values()
     assert tokens == Tokens(0, 0, 0, 4, 3)
 
 
 def test_half_an_emoji_is_storable() -> None:
     line = b'{"type":"ai-title","aiTitle":"a \\ud83d b"}'
-    tally = tally_of([line])
-    assert tally.titles["ai-title"] == "a \ufffd b"
-    assert Totals.load(tally.dump()) == tally
+    totals = totals_of([line])
+    assert totals.titles["ai-title"] == "a \ufffd b"
+    assert Totals.load(totals.dump()) == totals
 
 
 KEYS = ("type", "uuid", "message", "usage", "content", "id", "timestamp", "input", "name")
@@ -308,24 +308,24 @@ ANY = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(ANY)
 def test_no_line_is_an_error(value: Any) -> None:
-    tally = Totals()
+    totals = Totals()
     for line in (
         value,
         {"type": "assistant", "message": value},
         {"type": "user", "message": value},
     ):
-        tally.feed(json.dumps(line).encode())
-    assert Totals.load(tally.dump()) == tally
+        totals.feed(json.dumps(line).encode())
+    assert Totals.load(totals.dump()) == totals
 
 
 # ---- what is not the transcript's own
 
 
 def fed(*lines: Any) -> Totals:
-    tally = Totals()
+    totals = Totals()
     for line in lines:
-        tally.feed(json.dumps(line).encode())
-    return tally
+        totals.feed(json.dumps(line).encode())
+    return totals
 
 
 def summary(words: str, **more: str) -> dict[str, str]:
@@ -352,13 +352,13 @@ def message(uuid: str, kind: str = "user") -> dict[str, Any]:
 def test_a_summary_is_the_title_of_the_transcript_whose_line_it_names(
     lines: list[Any], title: str
 ) -> None:
-    tally = fed(*lines)
-    assert describe(tally, PRICES)["title"] == title
+    totals = fed(*lines)
+    assert describe(totals, PRICES)["title"] == title
     halves = fed(*lines[:1])
     halves = Totals.load(halves.dump()) or Totals()
     for line in lines[1:]:
         halves.feed(json.dumps(line).encode())
-    assert halves.titles == tally.titles
+    assert halves.titles == totals.titles
 
 
 def test_summaries_of_others_need_little_room() -> None:
@@ -368,8 +368,8 @@ def test_summaries_of_others_need_little_room() -> None:
 
 def test_requests_of_the_harness_are_not_counted() -> None:
     shape = {"type": "api-request-shape", "sessionId": "other", "cwd": "/x", "tools": ["t"] * 99}
-    tally = fed(shape, message("a"), {"type": "api-request-blob", "uuid": "b"})
-    assert (tally.lines, tally.session, tally.cwd) == (1, "", "")
+    totals = fed(shape, message("a"), {"type": "api-request-blob", "uuid": "b"})
+    assert (totals.lines, totals.session, totals.cwd) == (1, "", "")
 
 
 @pytest.mark.parametrize("name", ["Task", "Agent"])
@@ -398,9 +398,9 @@ def test_titles_are_said_once_with_the_number_of_their_line() -> None:
         {"type": "custom-title", "customTitle": "Mine", "sessionId": "s-1"},
         {"type": "ai-title", "aiTitle": "Mend it all", "sessionId": "s-1"},
     ]
-    tally = fed(*lines)
-    said = tally.take_said()
+    totals = fed(*lines)
+    said = totals.take_said()
     assert said.session == "s-1"
     assert said.titles == {"ai-title": ("Mend it all", 3), "custom-title": ("Mine", 2)}
-    assert not tally.take_said()
-    assert Totals.load(tally.dump()) == tally
+    assert not totals.take_said()
+    assert Totals.load(totals.dump()) == totals

@@ -104,8 +104,8 @@ def test_a_line_of_the_transcript_says_it() -> None:
     }  # fmt: skip
     line = {"type": "cost-state", "sessionId": "s", "startTime": 7, "totalDuration": 8}
     user = {"type": "user", "sessionId": "s", "uuid": "u", "timestamp": TIME}
-    tally = fed(user, {**line, "modelUsage": models})
-    said = tally.take_said()
+    totals = fed(user, {**line, "modelUsage": models})
+    said = totals.take_said()
     wanted = {MODEL: Tokens(10, 1, 30, 15, 5, 2), "broken": Tokens()}
     assert said.counts == [(7, 8, wanted, TIME)]
-    assert isinstance(Totals.load(tally.dump()), Totals)
+    assert isinstance(Totals.load(totals.dump()), Totals)

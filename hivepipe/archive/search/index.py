@@ -148,7 +148,7 @@ class SearchIndex:
 
     def missing_bytes(self, archived: Archived) -> int:
         """Return the number of bytes of an archive that are not indexed yet."""
-        return archived.size - self._reach(archived.key)
+        return archived.size - self._indexed_bytes(archived.key)
 
     def catch_up(self, archived: Archived, should_stop: Callable[[], bool] = lambda: False) -> int:
         """Index the new lines of an archive; return the number of passages.
@@ -158,7 +158,7 @@ class SearchIndex:
         """
         if not self.missing_bytes(archived):
             return 0
-        added, lines = 0, iter(archived.lines_from(self._reach(archived.key)))
+        added, lines = 0, iter(archived.lines_from(self._indexed_bytes(archived.key)))
         while True:
             with self._transaction():
                 row = self._claim(archived)
@@ -188,16 +188,16 @@ class SearchIndex:
         Lines that another process has indexed meanwhile are skipped.
         """
         sql = "SELECT bytes FROM archives WHERE id = ?"
-        reach = self._db.execute(sql, (archive,)).fetchone()[0]
+        indexed = self._db.execute(sql, (archive,)).fetchone()[0]
         added = read = 0
         for offset, raw in lines:
             read += 1
-            if offset >= reach:
+            if offset >= indexed:
                 added += self._add_line(archive, offset, raw)
-                reach = offset + len(raw)
+                indexed = offset + len(raw)
             if read == LINES_PER_COMMIT:
                 break
-        self._db.execute("UPDATE archives SET bytes = ? WHERE id = ?", (reach, archive))
+        self._db.execute("UPDATE archives SET bytes = ? WHERE id = ?", (indexed, archive))
         return added, read
 
     def _add_line(self, archive: int, offset: int, raw: bytes) -> int:
@@ -231,7 +231,7 @@ class SearchIndex:
         sql = "INSERT OR REPLACE INTO skipped (archive, offset, reason) VALUES (?, ?, ?)"
         self._db.execute(sql, (archive, offset, clean(reason)[:LONGEST_REASON]))
 
-    def _reach(self, key: str) -> int:
+    def _indexed_bytes(self, key: str) -> int:
         rows = self._ask("SELECT bytes FROM archives WHERE key = :key", {"key": key})
         return int(rows[0][0]) if rows else 0
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from random import Random
 
-from hivepipe.operations.summaries import material_of
+from hivepipe.operations.summaries import summary_input_of
 from tests.archive_scene import line
 from tests.conftest import until
 from tests.faults.injections.arena import Arena
@@ -74,8 +74,8 @@ class Asking:
         """A session that ended has its summary; no question was asked twice, all were counted."""
         session = session_of(wave.number)
         rows = arena.home.rows(f"SELECT * FROM summaries WHERE session_id = '{session}'")
-        material = material_of(str(arena.home.path), session)
-        state = material.excerpt.state if material else ""
+        summary_input = summary_input_of(str(arena.home.path), session)
+        state = summary_input.excerpt.state if summary_input else ""
         damage.count("lost", state not in {row["state"] for row in rows}, f"summary of {session}")
         plain = [row["reason"] for row in rows if row["kind"] != "llm"]
         paid = len(plain) - (self.hit in UNANSWERED)
