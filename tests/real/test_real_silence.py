@@ -16,7 +16,8 @@ WORK = Script(
     "work",
     [
         [Say("I write."), Call("Write", {"file_path": NOTE, "content": "one\n"})],
-        [Call("Read", {"file_path": NOTE}), bash("ls /no/such/place", fails=True)],
+        # The client sends results of parallel calls in the order of their ends.
+        [Call("Read", {"file_path": NOTE}), bash("sleep 1; ls /no/such/place", fails=True)],
         [Say("It is done.")],
     ],
 )
