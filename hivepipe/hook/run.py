@@ -204,11 +204,10 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     instance = instances.this_instance(place.home)
     if instances.had_no_session(event, instance):
         return NEUTRAL
-    return _record(name, event, place, instance, keyword_rules, received.trouble)
+    return _record(event, place, instance, keyword_rules, received.trouble)
 
 
 def _record(
-    name: str,
     event: Event,
     place: home.Place,
     instance: "instances.Instance",
@@ -224,14 +223,14 @@ def _record(
     direct = said = ""
     planned = job_plan.plan(event, context)
     watch = _watch(event, context, place)
-    _log_problems(place, name, [*event.problems, trouble])
+    _log_problems(place, event.name, [*event.problems, trouble])
     if planned or watch:
         from hivepipe.hook.hand_over import apply_and_end, hand_over
 
         messages = job_plan.encode(planned, event, context)
         note = watch.note() if watch else None
         _keep = lambda: _spool(place, event_time_ns, messages, note)  # noqa: E731
-        direct, said = hand_over(name, place, event_time_ns, messages, note)
+        direct, said = hand_over(event.name, place, event_time_ns, messages, note)
     _keep = None
     _keep_markers(event, place, instance, context)
     if isinstance(event, UserPromptSubmit):
@@ -246,7 +245,7 @@ def _record(
         answer = NEUTRAL
     if direct:
         _answer(answer)
-        apply_and_end(name, place, direct)
+        apply_and_end(event.name, place, direct)
     return answer
 
 

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +17,7 @@ from hivepipe.cli.main import main
 from hivepipe.operations.late_notes import take_in_notes
 from hivepipe.queue.activity import take_activity
 from tests import honest_sessions, payloads
-from tests.conftest import NEUTRAL, Home, Server, answered, undisturbed
+from tests.conftest import NEUTRAL, ROOT, Home, Server, answered, undisturbed
 from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
@@ -250,11 +252,12 @@ def test_a_call_that_was_refused_after_its_own_event_is_open_no_more(
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
 
 
+@pytest.mark.parametrize("is_named", [True, False])  # clients before `args` name no event
 @pytest.mark.parametrize(
     ("last", "failed"), [(payloads.PRE_BASH, 1), (payloads.POST_BASH, 0), (payloads.FAILED_BASH, 1)]
 )
 def test_a_batch_is_noted_behind_calls_that_wait_on_disk(
-    private_home: Home, redis_server: Server, last: dict[str, Any], failed: int
+    private_home: Home, redis_server: Server, last: dict[str, Any], failed: int, is_named: bool
 ) -> None:
     """Redis was away, and is back before the writer has taken in what hooks kept meanwhile."""
     call = payloads.PRE_BASH
@@ -268,7 +271,18 @@ def test_a_batch_is_noted_behind_calls_that_wait_on_disk(
     )
     redis_server.start()
     batched = changed(payloads.POST_BATCH, tool_calls=ran)
-    assert answered("PostToolBatch", batched, private_home.env) == NEUTRAL
+    if is_named:
+        assert answered("PostToolBatch", batched, private_home.env) == NEUTRAL
+    else:
+        code = "from hivepipe.hook.run import run; run('')"
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            input=json.dumps(batched).encode(),
+            env=private_home.env,
+            check=True,
+            timeout=60,
+        )
     with redis_server.client() as client:
         take_in_notes(client, str(private_home.path))
         (activity,) = take_activity(client)
