@@ -15,9 +15,7 @@ from hivepipe import errors, settings
 from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
 from hivepipe.config.setting_table import SETTINGS
-from hivepipe.events.job_plan import queue_of
-from hivepipe.jobs.args import HERE, priority_of
-from hivepipe.operations.declared import OPERATIONS, PERIODIC
+from hivepipe.operations.declared import OPERATIONS
 from hivepipe.operations.registry import HANDLERS
 from hivepipe.operations.slow import SLOW_OPERATIONS
 from hivepipe.settings import ALIASES
@@ -232,38 +230,21 @@ def test_the_page_says_which_settings_no_variable_sets() -> None:
 # ---- architecture
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_every_operation_has_a_handler_and_is_described(operation: str) -> None:
-    assert (operation in HANDLERS) != (operation in SLOW_OPERATIONS)
-    rows = {row[0].strip("`"): row for row in cells(ARCHITECTURE, "## Jobs")}
-    priority = priority_of(operation)
-    slow = SLOW_OPERATIONS.get(operation)
-    handed_on = f", {slow.queue}" if slow and slow.queue != HERE else ""
-    queue = f"{queue_of(priority)}{handed_on}"
-    assert rows[operation][1:3] == [str(priority), queue]
+def test_every_operation_has_one_handler() -> None:
+    assert set(OPERATIONS) == {*HANDLERS, *SLOW_OPERATIONS}
+    assert not {*HANDLERS} & {*SLOW_OPERATIONS}
 
 
-def test_no_operation_is_described_that_nothing_plans_or_handles() -> None:
-    rows = [row[0].strip("`") for row in cells(ARCHITECTURE, "## Jobs")]
-    assert set(rows) == {*OPERATIONS} == {*HANDLERS, *SLOW_OPERATIONS}
-
-
-def test_periodic_jobs_are_described() -> None:
-    units = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
-    found = [
-        (row[0].strip("`"), int(row[1].split()[0]) * units[row[1].split()[1]], row[2].strip("`"))
-        for row in cells(ARCHITECTURE, "## Periodic jobs")
-    ]
-    rows = {(row.name, row.interval_secs, row.operation) for row in PERIODIC}
-    assert len(found) == len(rows)
-    assert set(found) == rows
+def test_the_page_says_where_operations_are_declared() -> None:
+    assert "`hivepipe/operations/families`" in ARCHITECTURE
+    assert (ROOT / "hivepipe" / "operations" / "families").is_dir()
 
 
 def test_the_packages_are_those_that_the_linter_knows() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (contract,) = project["tool"]["importlinter"]["contracts"]
     layers = [re.split(r" [|:] ", layer) for layer in contract["layers"]]
-    rows = cells(ARCHITECTURE, "## Packages")
+    rows = items(ARCHITECTURE, "## Packages")
     assert [re.findall(r"`(\w+)`", row[0]) for row in rows] == layers
 
 
@@ -281,7 +262,7 @@ def test_the_envelope_is_described_key_by_key() -> None:
     source = (ROOT / "hivepipe" / "events" / "job_plan.py").read_text()
     body = source.split("envelope = {", 1)[1].split("\n    }\n", 1)[0]
     keys = re.findall(r'^ {8}"(\w+)":', body, re.MULTILINE)
-    assert keys == [row[0].strip("`") for row in cells(ARCHITECTURE, "### Envelope")]
+    assert keys == [row[0].strip("`") for row in items(ARCHITECTURE, "### Envelope")]
 
 
 def test_every_error_stands_in_the_tree() -> None:
