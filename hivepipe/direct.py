@@ -64,9 +64,9 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
         workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
         for path in reasons:  # after the commit, so that no other process waits for the lock
             reasons[path] += [_work(workplace, job.envelope) for job in read[path] if _is_slow(job)]
-            said = "; ".join(filter(None, reasons[path]))
-            if said:
-                report.failed[path] = said
+            why = "; ".join(filter(None, reasons[path]))
+            if why:
+                report.failed[path] = why
             else:
                 custom = [_work(workplace, job) for job in _custom(read[path])]
                 report.operations_failed += filter(None, custom)

@@ -40,8 +40,8 @@ def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
 
 def answer(folder: str, *words: str) -> str | None:
     """Return git's output without the last line break, or None if it fails."""
-    asked = ask(folder, *words)
-    return os.fsdecode(asked.stdout).rstrip("\n") if asked and asked.returncode == 0 else None
+    result = ask(folder, *words)
+    return os.fsdecode(result.stdout).rstrip("\n") if result and result.returncode == 0 else None
 
 
 def tracked_files(folder: str, *paths: str) -> list[str]:
@@ -49,12 +49,12 @@ def tracked_files(folder: str, *paths: str) -> list[str]:
 
     TreeError: git cannot tell.
     """
-    asked = ask(folder, "ls-files", "-z", "--", *paths)
-    if asked and asked.returncode == 0:
-        return [name for name in os.fsdecode(asked.stdout).split("\0") if name]
-    if (asked and _NO_REPOSITORY in asked.stderr) or not _is_below_a_repository(folder):
+    done = ask(folder, "ls-files", "-z", "--", *paths)
+    if done and done.returncode == 0:
+        return [name for name in os.fsdecode(done.stdout).split("\0") if name]
+    if (done and _NO_REPOSITORY in done.stderr) or not _is_below_a_repository(folder):
         return []
-    why = os.fsdecode(asked.stderr).strip() if asked else "git is not installed, or does not answer"
+    why = os.fsdecode(done.stderr).strip() if done else "git is not installed, or does not answer"
     raise TreeError(f"git does not say what it tracks in {folder}: {why}")
 
 

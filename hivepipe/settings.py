@@ -196,8 +196,8 @@ def hive_grace_secs() -> float:
 
 def hive_policy() -> str:
     """Return the policy for silent hive workers: report, ask or respawn."""
-    said = variable("HIVEPIPE_HIVE_POLICY") or ""
-    return said if said in ("report", "ask", "respawn") else DEFAULTS["HIVEPIPE_HIVE_POLICY"]
+    policy = variable("HIVEPIPE_HIVE_POLICY") or ""
+    return policy if policy in ("report", "ask", "respawn") else DEFAULTS["HIVEPIPE_HIVE_POLICY"]
 
 
 def hive_respawns() -> int:

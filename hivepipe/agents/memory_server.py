@@ -76,9 +76,9 @@ def _send(server: str, key: str, agent: str, events: list[dict[str, object]]) ->
     headers = {"X-Agent-ID": agent}
     if key and is_the_users:
         headers["Authorization"] = f"Bearer {key}"
-    asked = {"url": f"{server}/api/memory/rate", "said": {"events": events}, "headers": headers}
+    request = {"url": f"{server}/api/memory/rate", "said": {"events": events}, "headers": headers}
     words = [sys.executable, "-I", "-m", "hivepipe.agents.memory_server"]
-    problem = notify.told(words, json.dumps(asked)).removeprefix("exit code 1: ")
+    problem = notify.run_with_input(words, json.dumps(request)).removeprefix("exit code 1: ")
     if problem.startswith("HTTP 401") and "Authorization" not in headers:
         problem += f" (no key was sent: `hivepipe credentials set {MEMORY_SERVER_KEY}`)"
     return problem.replace(key, "***REDACTED***") if key else problem
@@ -105,26 +105,26 @@ def _is_uuid(text: str) -> bool:
     return len(text) == len(str(UUID(int=0)))
 
 
-def _post(asked: dict[str, Any]) -> str:
+def _post(request: dict[str, Any]) -> str:
     """Return an error of the request or of single ratings, or ""."""
-    problem, answer = notify.exchange(asked["url"], asked["said"], asked["headers"])
-    said = _parsed(answer)
+    problem, answer = notify.exchange(request["url"], request["said"], request["headers"])
+    fields = _parsed(answer)
     if problem:
-        return _short(f"{problem}: {said['error']}") if "error" in said else problem
-    refused = said.get("rejected")
+        return _short(f"{problem}: {fields['error']}") if "error" in fields else problem
+    refused = fields.get("rejected")
     if not isinstance(refused, list) or not refused:
         return ""
     first = refused[0] if isinstance(refused[0], dict) else {}
-    number = f"{len(refused)} of {len(asked['said']['events'])} ratings were refused"
+    number = f"{len(refused)} of {len(request['said']['events'])} ratings were refused"
     return _short(f"{number}: {first.get('memoryId')}: {first.get('reason')}")
 
 
 def _parsed(answer: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(answer)
+        fields = json.loads(answer)
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _short(text: str) -> str:

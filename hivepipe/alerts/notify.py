@@ -34,7 +34,7 @@ WORDS_CHARACTERS = 200
 _SCHEMES = ("http", "https")
 
 
-def run(command: str, said: Mapping[str, str]) -> str:
+def run(command: str, alert: Mapping[str, str]) -> str:
     """Run the command without a shell, with the alert as JSON on stdin; return an error or ""."""
     try:
         words = shlex.split(command)
@@ -42,16 +42,18 @@ def run(command: str, said: Mapping[str, str]) -> str:
         return f"the command cannot be read: {error}"
     if not words:
         return "the command is empty"
-    return told(words, json.dumps(said))
+    return run_with_input(words, json.dumps(alert))
 
 
-def post(url: str, said: Mapping[str, object]) -> str:
+def post(url: str, data: Mapping[str, object]) -> str:
     """POST JSON to an address of the user's; return an error or ""."""
     words = [sys.executable, "-I", "-m", "hivepipe.alerts.notify"]
-    return told(words, json.dumps({"url": url, "said": said})).removeprefix("exit code 1: ")
+    return run_with_input(words, json.dumps({"url": url, "said": data})).removeprefix(
+        "exit code 1: "
+    )
 
 
-def told(words: list[str], data: str) -> str:
+def run_with_input(words: list[str], data: str) -> str:
     """Run a command with data on stdin and a time limit; return an error or ""."""
     try:
         process = subprocess.Popen(
@@ -77,8 +79,8 @@ def told(words: list[str], data: str) -> str:
         process.wait()
     if last_words is None:
         return f"not done within {LIMIT_SECS} s"
-    said = redact_text(last_words.decode("utf-8", "replace"))[-WORDS_CHARACTERS:].strip()
-    return f"exit code {process.returncode}: {said}" if process.returncode else ""
+    last_text = redact_text(last_words.decode("utf-8", "replace"))[-WORDS_CHARACTERS:].strip()
+    return f"exit code {process.returncode}: {last_text}" if process.returncode else ""
 
 
 def _watch(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> bytes | None:
@@ -104,10 +106,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Return no new request: the redirect counts as an error."""
 
 
-def exchange(url: str, said: object, headers: Mapping[str, str]) -> tuple[str, bytes]:
+def exchange(url: str, content: object, headers: Mapping[str, str]) -> tuple[str, bytes]:
     """POST JSON; return an error or "", without the address in it, and the answer."""
     all_headers = {"Content-Type": "application/json", **headers}
-    data = json.dumps(said).encode()
+    data = json.dumps(content).encode()
     handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_local(url) else [])]
     try:
         if urlsplit(url).scheme not in _SCHEMES:
@@ -127,5 +129,5 @@ def exchange(url: str, said: object, headers: Mapping[str, str]) -> tuple[str, b
 
 if __name__ == "__main__":
     core_dumps.close_memory()
-    asked = json.load(sys.stdin)
-    sys.exit(exchange(asked["url"], asked["said"], {})[0] or None)
+    request = json.load(sys.stdin)
+    sys.exit(exchange(request["url"], request["said"], {})[0] or None)

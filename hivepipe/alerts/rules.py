@@ -157,21 +157,21 @@ def _spool(vitals: Vitals) -> Alert | None:
 
 
 def _hive(vitals: Vitals) -> Alert | None:
-    said = [f"{vitals.hive[state]} {called}" for state, called in _WAITING if state in vitals.hive]
-    if not said:
+    found = [f"{vitals.hive[state]} {called}" for state, called in _WAITING if state in vitals.hive]
+    if not found:
         return None
-    return Alert("hive_workers", f"hive workers: {', '.join(said)}; see `hivepipe hive check`")
+    return Alert("hive_workers", f"hive workers: {', '.join(found)}; see `hivepipe hive check`")
 
 
 def _effectless(vitals: Vitals) -> Alert | None:
-    said = [
+    counts = [
         f"{nothing} of {all_} {operation}"
         for operation, (nothing, all_) in sorted(vitals.effectless.items())
         if all_ >= SHARE_LEAST and nothing * 100 >= all_ * SHARE_PERCENT
     ]
-    if not said:
+    if not counts:
         return None
-    text = f"no-op updates within {_span(SHARE_SECS)}: {', '.join(said)}"
+    text = f"no-op updates within {_span(SHARE_SECS)}: {', '.join(counts)}"
     return Alert("no_effect", text)
 
 

@@ -13,7 +13,7 @@ from hivepipe.db.location import database_path
 from hivepipe.guard.client import task_of
 from hivepipe.home import locate
 from hivepipe.hook.greeting import MOST_CHARS, briefing
-from hivepipe.hook.keywords import told_by_keywords
+from hivepipe.hook.keywords import keyword_texts
 from hivepipe.hook.recall import fitting, in_words
 from hivepipe.operations.briefing_files import BriefingFiles
 
@@ -36,7 +36,7 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
     if prompt:
         found = fitting(place.home, own_swarm(place), profile or own_profile(), prompt)
         rules = Config(place.home, place.project).all_keyword_rules()
-        texts = [told_by_keywords(rules, prompt), in_words(found)]
+        texts = [keyword_texts(rules, prompt), in_words(found)]
         text = "\n\n".join(part for part in texts if part)
     else:
         BriefingFiles(place.home).write(database_path(place.home))

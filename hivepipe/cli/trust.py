@@ -25,7 +25,7 @@ from hivepipe.operations.recall import prepare_recall
 from hivepipe.settings import environment
 from hivepipe.text.plurals import counted
 
-_SAID = {
+_STATE_TEXTS = {
     asking.NEW: "not trusted: it has no effect",
     asking.CHANGED: "changed since you trusted it: the trusted copy stays in force",
     asking.TRUSTED: "trusted",
@@ -70,8 +70,8 @@ def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> Non
 
 def _refuse_home_in_tree(place: Place) -> None:
     if is_in_project(place.home):
-        said = "is in the work tree, where a commit could bring its own answer"
-        raise SettingsError(f"{place.home} {said}: hivepipe up -d moves it out first")
+        reason = "is in the work tree, where a commit could bring its own answer"
+        raise SettingsError(f"{place.home} {reason}: hivepipe up -d moves it out first")
 
 
 def _named(found: list[Asking], names: tuple[str, ...]) -> list[Asking]:
@@ -90,7 +90,7 @@ def _show(place: Place, file: Asking) -> None:
     trouble = f": {file.trouble}" if file.trouble else ""
     if known and file.state == asking.UNUSABLE:
         trouble += "; the trusted copy stays in force"
-    say(f"{file.name}  {_SAID[file.state]}{since}{trouble}", bold=True)
+    say(f"{file.name}  {_STATE_TEXTS[file.state]}{since}{trouble}", bold=True)
     if file.sha256:
         say(f"  SHA-256 {file.sha256}")
     if file.waits:
@@ -102,35 +102,35 @@ def _show(place: Place, file: Asking) -> None:
 def _in_words(place: Place, file: Asking) -> list[str]:
     """Return lines that explain the effect of a file."""
     if file.name != request.NAME:
-        when = "when a session starts" if asking.is_told_from_copy(file.name) else "where it fits"
+        when = "when a session starts" if asking.is_read_from_copy(file.name) else "where it fits"
         return [f"Claude would be given this {when}, as a quotation, not as your instruction"]
-    asked = request.Request(file.text, place.project, place.home)
-    said = [
-        f"applies if you set nothing else: {name} = {text}" for name, text in asked.values.items()
+    found = request.Request(file.text, place.project, place.home)
+    lines = [
+        f"applies if you set nothing else: {name} = {text}" for name, text in found.values.items()
     ]
-    if asked.values.get("guard") == "off":
-        said.append("guard = off: loops of an agent would no longer be stopped")
-    if asked.keyword_rules:
-        texts = counted(len(asked.keyword_rules), "text")
-        said.append(
+    if found.values.get("guard") == "off":
+        lines.append("guard = off: loops of an agent would no longer be stopped")
+    if found.keyword_rules:
+        texts = counted(len(found.keyword_rules), "text")
+        lines.append(
             f"Claude would be given {texts} with prompts that match its words, as a quotation"
         )
-    return [*said, *(f"ignored: {problem}" for problem in asked.problems)]
+    return [*lines, *(f"ignored: {problem}" for problem in found.problems)]
 
 
 def _as_json(place: Place, file: Asking) -> dict[str, object]:
-    said = {"name": file.name, "state": file.state, "sha256": file.sha256, "text": file.text}
+    entry = {"name": file.name, "state": file.state, "sha256": file.sha256, "text": file.text}
     problems = [file.trouble] if file.trouble else []
     if file.name == request.NAME and not problems:
         problems = request.Request(file.text, place.project, place.home).problems
-    return {**said, "problems": problems}
+    return {**entry, "problems": problems}
 
 
 def _ask(place: Place, wanted: list[Asking], yes: bool) -> None:
     """Ask the user; SettingsError inside a session of Claude Code."""
     if environment("CLAUDECODE"):
-        said = "a session of Claude Code cannot answer for you"
-        raise SettingsError(f"{said}: run `hivepipe trust` in a terminal of your own")
+        reason = "a session of Claude Code cannot answer for you"
+        raise SettingsError(f"{reason}: run `hivepipe trust` in a terminal of your own")
     if not yes:
         them = "this file" if len(wanted) == 1 else f"these {len(wanted)} files"
         confirm_or_end(f"Trust {them} of {short(place.project)}?")

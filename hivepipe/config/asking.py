@@ -64,11 +64,11 @@ def waiting(home: str, project: str) -> list[Asking]:
 
 def as_trusted(file: Asking) -> trust.Trusted:
     """Return the record of a file that the user trusts."""
-    text = file.text if is_told_from_copy(file.name) else ""
+    text = file.text if is_read_from_copy(file.name) else ""
     return trust.Trusted(file.sha256, text, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
 
 
-def is_told_from_copy(name: str) -> bool:
+def is_read_from_copy(name: str) -> bool:
     """Tell whether a trusted file's text is stored (requests and notes), not only its hash."""
     return name == request.NAME or name.startswith(f"{NOTES_FOLDER}/")
 

@@ -28,7 +28,7 @@ from hivepipe.home import Place, locate, read_small, write_small
 COMPILED = "hook-settings.json"
 LIMIT_BYTES = 1 << 20
 
-UNUSABLE = "?"  # the value of an unreadable setting with `says_what_is_spent`
+UNUSABLE = "?"  # the value of an unreadable setting with `limits_spending`
 
 
 class Value(NamedTuple):
@@ -50,9 +50,9 @@ class Config:
         self.home = home
         self.project = project
         self.requests = {
-            each: request.Request(asked[request.NAME].text, each, home)
+            each: request.Request(trusted[request.NAME].text, each, home)
             for each in trust.projects(home)
-            if request.NAME in (asked := trust.trusted_files(home, each))
+            if request.NAME in (trusted := trust.trusted_files(home, each))
         }
         self.problems: list[str] = []
         self._values: dict[str, tuple[str, str]] = {}
@@ -64,8 +64,8 @@ class Config:
 
     def for_settings(self) -> dict[str, str]:
         """Return the values for `settings.use`."""
-        asked = self.requests.get(self.project)
-        return {**(variables(asked.values) if asked else {}), **self.of_files()}
+        requested = self.requests.get(self.project)
+        return {**(variables(requested.values) if requested else {}), **self.of_files()}
 
     def of_files(self) -> dict[str, str]:
         """Return these values without a repository's requests."""
@@ -73,20 +73,20 @@ class Config:
 
     def all_keyword_rules(self) -> list[dict[str, Any]]:
         """Return the user's keyword rules, and the trusted ones of the repository."""
-        asked = self.requests.get(self.project)
-        return [*self.keyword_rules, *(asked.keyword_rules if asked else ())]
+        requested = self.requests.get(self.project)
+        return [*self.keyword_rules, *(requested.keyword_rules if requested else ())]
 
     def values(self) -> Iterator[Value]:
         """Yield every setting with its value and source: environment, a file, or default."""
-        asked = self.requests.get(self.project)
+        trusted = self.requests.get(self.project)
         for setting in SETTINGS:
-            said = settings.environment(setting.variable)
-            if said and not setting.is_of_files:
-                yield Value(setting, said, "environment")
+            value = settings.environment(setting.variable)
+            if value and not setting.is_of_files:
+                yield Value(setting, value, "environment")
             elif setting.name in self._values:
                 yield Value(setting, *self._values[setting.name])
-            elif asked and setting.name in asked.values:
-                yield Value(setting, asked.values[setting.name], f"{asked.path}, as trusted")
+            elif trusted and setting.name in trusted.values:
+                yield Value(setting, trusted.values[setting.name], f"{trusted.path}, as trusted")
             else:
                 yield Value(setting, setting.default, "default")
 
@@ -100,7 +100,7 @@ class Config:
             self.problems.append(f"{path}: cannot be read: {error}")
             self.requests.clear()  # this file might contradict them
             if path == self._users:
-                yield from ((each.name, UNUSABLE) for each in SETTINGS if each.says_what_is_spent)
+                yield from ((each.name, UNUSABLE) for each in SETTINGS if each.limits_spending)
             return
         rules, problems = keyword_rules(path, found.pop(CONTEXT, []))
         self.keyword_rules += rules
@@ -116,7 +116,7 @@ class Config:
                 self.problems.append(f"{path}: {name} belongs into {self._users}")
             elif text is None:
                 self.problems.append(f"{path}: {name} must be {setting.kind}")
-                if setting.says_what_is_spent:
+                if setting.limits_spending:
                     yield name, UNUSABLE
             else:
                 yield name, text
@@ -142,13 +142,13 @@ def unseen(home: str) -> list[str]:
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
         + f"put `{it.name}` into {files(home)[0]}"
         for it in SETTINGS
-        if it.says_what_is_spent and settings.environment(it.variable)
+        if it.limits_spending and settings.environment(it.variable)
     ]
 
 
 def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
-    """Return the values, with settings of `says_what_is_spent` read again from the files."""
-    of_spending = {setting.variable for setting in SETTINGS if setting.says_what_is_spent}
+    """Return the values, with settings of `limits_spending` read again from the files."""
+    of_spending = {setting.variable for setting in SETTINGS if setting.limits_spending}
     now = Config(home).for_settings()
     return {name: text for name, text in values.items() if name not in of_spending} | {
         name: text for name, text in now.items() if name in of_spending
@@ -158,15 +158,15 @@ def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
 def compile_for_hooks(config: Config) -> None:
     """Write the compiled settings for the hooks of this home; OSError: they were not written."""
     path = f"{config.home}/{COMPILED}"
-    said: dict[str, Any] = {"v": 1, "values": config.of_files()}
+    compiled: dict[str, Any] = {"v": 1, "values": config.of_files()}
     if config.keyword_rules:
-        said[CONTEXT] = config.keyword_rules
+        compiled[CONTEXT] = config.keyword_rules
     if config.requests:
-        said["asked"] = {
-            project: {"values": variables(asked.values), CONTEXT: asked.keyword_rules}
-            for project, asked in config.requests.items()
+        compiled["asked"] = {
+            project: {"values": variables(requested.values), CONTEXT: requested.keyword_rules}
+            for project, requested in config.requests.items()
         }
-    text = json.dumps(said) + "\n" if any([*said.values()][1:]) else ""
+    text = json.dumps(compiled) + "\n" if any([*compiled.values()][1:]) else ""
     if text == read_small(path, LIMIT_BYTES) or not os.path.isdir(config.home):
         return
     if text:

@@ -12,10 +12,10 @@ def keyword_rules(path: str, rules: Any) -> tuple[list[dict[str, Any]], list[str
         return [], [f"{path}: {CONTEXT} must be written [[{CONTEXT}]]"]
     usable, problems = [], []
     for number, rule in enumerate(rules, 1):
-        said: Any = rule if isinstance(rule, dict) else {}
-        keywords, text = said.get("keywords"), said.get("text")
+        fields: Any = rule if isinstance(rule, dict) else {}
+        keywords, text = fields.get("keywords"), fields.get("text")
         fits = (
-            set(said) == {"keywords", "text"}
+            set(fields) == {"keywords", "text"}
             and isinstance(keywords, list)
             and all(isinstance(word, str) and word.strip() for word in keywords)
             and isinstance(text, str)

@@ -88,7 +88,7 @@ class Setting(NamedTuple):
     unset: str = ""  # in words, where `settings.DEFAULTS` has no value
     is_the_users: bool = False
     is_of_files: bool = False  # nor by the environment, which a project can set
-    says_what_is_spent: bool = False  # invalid values are kept: code that would spend must see them
+    limits_spending: bool = False  # invalid values are kept: code that would spend must see them
 
     @property
     def variable(self) -> str:
@@ -118,7 +118,7 @@ def _of_summaries() -> Iterator[Setting]:
         ("memory_rating", _switch, "true or false", "false"),
         ("memory_server", _address, urls.KIND, "none"),
     ):
-        yield Setting(name, read, kind, unset, is_the_users=True, says_what_is_spent=True)
+        yield Setting(name, read, kind, unset, is_the_users=True, limits_spending=True)
 
 
 ID = "a name of letters, digits, '.', '_', '-'"

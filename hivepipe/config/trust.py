@@ -98,10 +98,10 @@ def _read(home: str) -> dict[str, dict[str, Trusted]]:
     if is_in_project(home):
         return {}
     try:
-        said = json.loads(read_bytes(path_of(home), LIMIT_BYTES))
+        content = json.loads(read_bytes(path_of(home), LIMIT_BYTES))
         return {
             project: {name: _trusted(file) for name, file in files.items()}
-            for project, files in said["projects"].items()
+            for project, files in content["projects"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

@@ -109,7 +109,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     row["name"] = known["name"] or signal.name
     if signal.type:
         row["type"] = signal.type if signal.type_is_claudes else known["type"] or signal.type
-    row["model"] = _more_said(known["model"], signal.model)
+    row["model"] = _more_specific(known["model"], signal.model)
     row["tool_use_id"] = known["tool_use_id"] or signal.tool_use_id or None
     if _RANKS[signal.status] > _RANKS[str(known["status"])]:
         row["status"] = signal.status
@@ -127,9 +127,9 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     return row
 
 
-def _more_said(known: object, said: str | None) -> object:
-    """Return the known model, or `said` if the known one is empty or "default"."""
-    return said if known in (None, "default") and said else known
+def _more_specific(known: object, new: str | None) -> object:
+    """Return the known model, or `new` if the known one is empty or "default"."""
+    return new if known in (None, "default") and new else known
 
 
 def _metadata(row: dict[str, object]) -> dict[str, object] | None:
@@ -182,5 +182,5 @@ def _render(
     }
 
 
-def _first(known: object, said: int | None) -> object:
-    return said if known is None else known
+def _first(known: object, new: int | None) -> object:
+    return new if known is None else known

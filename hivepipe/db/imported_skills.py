@@ -110,7 +110,7 @@ def _add_use(db: Database, use: SkillUse) -> None:
 
 def _id(use: SkillUse) -> str:
     """Return an id made of the use's content; equal uses have the same id."""
-    said = json.dumps([use.skill, use.time, use.session, use.arguments, use.success])
+    text = json.dumps([use.skill, use.time, use.session, use.arguments, use.success])
     return blake2b(
-        said.encode("utf-8", "replace"), digest_size=16, person=b"hivepipe-skill"
+        text.encode("utf-8", "replace"), digest_size=16, person=b"hivepipe-skill"
     ).hexdigest()

@@ -101,8 +101,8 @@ class LegacyDatabase:
             taken = self._columns.get(table.lower(), {})
             others = [name for name in columns if name not in taken.values()]
             if "id" in taken and others:
-                said = ", ".join(others)
-                reason = f"hivepipe does not have these columns: {said}"
+                names = ", ".join(others)
+                reason = f"hivepipe does not have these columns: {names}"
                 yield LeftOut(f"columns of {table}", self._count(table), reason)
 
     def _count(self, table: str) -> int | None:

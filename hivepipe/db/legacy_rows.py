@@ -121,8 +121,8 @@ def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str)
     if any(isinstance(value, list | dict) for value in known.values()):
         raise BadEnvelopeError("a value is neither text nor a number")
     for name in _IDS[table]:
-        said = str(known[name] or "")  # files are named by it
-        if valid_id(said) != said or (name == "id" and not said):
+        id = str(known[name] or "")  # files are named by it
+        if valid_id(id) != id or (name == "id" and not id):
             raise BadEnvelopeError(f"{name} is none: letters, digits, '.', '_', '-', up to 128")
     _BRING[table](db, job_id, known)
 
@@ -156,14 +156,14 @@ def _agent(db: Database, _job_id: str, row: dict[str, object]) -> None:
 def _session_in(metadata: object) -> str | None:
     """Return the session named in an agent's metadata; the predecessor had no column for it."""
     try:
-        said = json.loads(metadata) if isinstance(metadata, str) else None
+        fields = json.loads(metadata) if isinstance(metadata, str) else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         return None
-    context = said.get("spawn_context")
+    context = fields.get("spawn_context")
     inner = context.get("session_id") if isinstance(context, dict) else None
-    session = said.get("sessionId") or inner
+    session = fields.get("sessionId") or inner
     is_id = isinstance(session, str) and valid_id(session) == session
     return session if is_id else None
 
@@ -191,9 +191,9 @@ def _log(db: Database, job_id: str, row: dict[str, object]) -> None:
 
 def _task(db: Database, _job_id: str, row: dict[str, object]) -> None:
     """Import a task. A failed one becomes cancelled: hivepipe knows open, done and cancelled."""
-    said = str(row["status"] or "")
-    status = _TASK_STATES.get(said.lower(), "open")
-    reason = row["reason"] or (said if status == "cancelled" else None)
+    status_text = str(row["status"] or "")
+    status = _TASK_STATES.get(status_text.lower(), "open")
+    reason = row["reason"] or (status_text if status == "cancelled" else None)
     updated = row["updated_at"] or row["finished_at"] or row["created_at"]
     _insert(db, "tasks", row | {"status": status, "reason": reason, "updated_at": updated})
 

@@ -183,8 +183,8 @@ class Listings:
 
     def trouble(self) -> str:
         """Return the error that SQLite's quick check finds; "" if none."""
-        (said,) = self.rows("PRAGMA quick_check(1)", {})
-        return "" if said["quick_check"] == "ok" else str(said["quick_check"])
+        (row,) = self.rows("PRAGMA quick_check(1)", {})
+        return "" if row["quick_check"] == "ok" else str(row["quick_check"])
 
     def made_by_newer(self) -> str:
         """Return an error text if a newer hivepipe made this database; "" if not."""

@@ -34,8 +34,8 @@ def note_signal(db: Database, job: Origin, turn: str, time_ns: int = 0) -> None:
     """
     time_ns = time_ns or job.event_time_ns
     status = _status(db, job.session, turn, time_ns)
-    said = {"turn": turn, "status": status, "time": job.time, "time_ns": time_ns}
-    db.execute(sql, {"id": job.session, **said})
+    values = {"turn": turn, "status": status, "time": job.time, "time_ns": time_ns}
+    db.execute(sql, {"id": job.session, **values})
 
 
 def note_work(db: Database, session: str) -> None:

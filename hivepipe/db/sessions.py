@@ -93,11 +93,11 @@ def _merge_start(known: dict[str, object], job: Origin, start: Start) -> dict[st
     time_ns = job.event_time_ns if start.source else 0
     row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in _STARTS}}
     for column, field in _STARTS.items():
-        _say(row, column, getattr(start, field), -time_ns if column == "source" else time_ns)
+        _set_newest(row, column, getattr(start, field), -time_ns if column == "source" else time_ns)
     return row
 
 
-def _say(row: dict[str, object], column: str, value: str, order: int) -> bool:
+def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> bool:
     """Set a column of a session's row unless its value has a higher order; return whether it was
     set.
 
@@ -105,12 +105,12 @@ def _say(row: dict[str, object], column: str, value: str, order: int) -> bool:
     stays.
     """
     metadata = orjson.loads(str(row.get("metadata") or "{}"))
-    said = metadata.setdefault("said_ns", {})
+    orders = metadata.setdefault("said_ns", {})
     before = str(row.get(column) or "")
     lowest = -(1 << 63)
-    if not value or (order, value) <= (said.get(column, lowest), before):
+    if not value or (order, value) <= (orders.get(column, lowest), before):
         return False
-    row[column], said[column] = value, order
+    row[column], orders[column] = value, order
     row["metadata"] = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
     return True
 
@@ -123,7 +123,7 @@ def describe_session(db: Database, session: str, column: str, value: str, order:
     """
     found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session})
     row = dict(found) if found else {}
-    if row and _say(row, column, value, min(order, LATEST_NS)):
+    if row and _set_newest(row, column, value, min(order, LATEST_NS)):
         sql = f"UPDATE sessions SET {column} = :value, metadata = :metadata WHERE id = :id"
         db.execute(sql, {"id": session, "value": value, "metadata": row["metadata"]})
 

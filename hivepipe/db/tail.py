@@ -72,13 +72,13 @@ class Tail:
         return found
 
     def _new(self, store: Listings) -> Iterator[Line]:
-        asked = {"since": self._since, "session": self._session, "most": self._most}
+        parameters = {"since": self._since, "session": self._session, "most": self._most}
         for kind, sql in _ADDED.items():
-            for row in store.rows(sql, {**asked, "after": self._after[kind]}):
+            for row in store.rows(sql, {**parameters, "after": self._after[kind]}):
                 self._after[kind] = max(self._after[kind], row["number"])
                 yield self._line(kind, row)
         for kind, sql in _CHANGED.items():
-            for row in store.rows(sql, asked):
+            for row in store.rows(sql, parameters):
                 key = (kind, row["id"])
                 if self._seen.get(key) != row["what"]:
                     self._seen[key] = row["what"]

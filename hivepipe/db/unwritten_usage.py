@@ -45,8 +45,8 @@ def record(db: Database, session: str, started_ms: int, duration_ms: int, model:
         VALUES (:session, :started_ms, :duration_ms, :model, :time, {values})
         ON CONFLICT (session_id, started_ms, duration_ms, model) DO NOTHING
     """
-    said: dict[str, object] = {"session": session, "started_ms": started_ms, "model": model}
-    db.execute(sql, {**said, "duration_ms": duration_ms, "time": time, **tokens._asdict()})
+    row: dict[str, object] = {"session": session, "started_ms": started_ms, "model": model}
+    db.execute(sql, {**row, "duration_ms": duration_ms, "time": time, **tokens._asdict()})
 
 
 def unseen(store: Listings, session: str = "") -> Iterator[Unseen]:

@@ -24,10 +24,10 @@ def parse_event(name: str, data: bytes) -> Event | None:
     host = _other_host(fields)
     if host:
         fields = host.translated(fields)
-    said = fields.get("hook_event_name")
-    if isinstance(said, str) and said:
-        name = said
-    elif said is not None:
+    given = fields.get("hook_event_name")
+    if isinstance(given, str) and given:
+        name = given
+    elif given is not None:
         problems.append("hook_event_name is not a text")
     kind = KINDS.get(name)
     if kind is None:

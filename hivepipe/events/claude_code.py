@@ -395,13 +395,13 @@ class PreCompact(Event):
 class Stop(Event):
     """A turn ended, normally (Stop) or by an API error (StopFailure)."""
 
-    __slots__ = ("background_tasks", "effort", "error", "said")
+    __slots__ = ("background_tasks", "effort", "error", "last_message")
     shows_life = True
 
     def read(self, fields: Fields) -> None:
         """Read the fields of this kind of event."""
         self.error = self._text(fields, "error", CAP_ERROR)
-        self.said = ""  # Claude's text is kept for errors only
+        self.last_message = ""  # Claude's text is kept for errors only
         self.effort = self._text(self._object(fields, "effort"), "level", CAP_NAME)
         tasks = fields.get("background_tasks")
         if not isinstance(tasks, list):
@@ -420,7 +420,7 @@ class StopFailure(Stop):
     def read(self, fields: Fields) -> None:
         """Read the fields of this kind of event."""
         super().read(fields)
-        self.said = self._text(fields, "last_assistant_message", CAP_ERROR)
+        self.last_message = self._text(fields, "last_assistant_message", CAP_ERROR)
 
 
 class SessionEnd(Event):

@@ -56,9 +56,9 @@ class Host:
         self.has_transcripts = has_transcripts
         self.folder_variable = folder_variable
 
-    def translated(self, said: Fields) -> Fields:
+    def translated(self, payload: Fields) -> Fields:
         """Return an event with our names; unknown names stay."""
-        fields = {self.fields.get(key, key): value for key, value in said.items()}
+        fields = {self.fields.get(key, key): value for key, value in payload.items()}
         for key, table in (("hook_event_name", self.events), ("tool_name", self.tools)):
             word = fields.get(key)
             if isinstance(word, str):

@@ -433,7 +433,7 @@ def _on_compaction(event: claude_code.PreCompact, context: Context) -> list[Job]
 def _on_stop(event: claude_code.Stop, context: Context) -> list[Job]:
     payload: Payload = {
         "error": event.error,
-        "said": event.said,
+        "said": event.last_message,
         "effort": event.effort,
         "background_tasks": event.background_tasks,
     }

@@ -23,11 +23,11 @@ def noticed(event: Event) -> list[Payload]:
             :MOST_REFUSED
         ]
     if isinstance(event, other_events.Notification):
-        said = event.message or event.kind
-        return [_notice("notification", said)] if said else []
+        text = event.message or event.kind
+        return [_notice("notification", text)] if text else []
     if isinstance(event, other_events.PostModelSwitch) and event.to_model:
-        said = f"{event.from_model} to {event.to_model}, by {event.source or 'nobody'}"
-        return [_notice("model_switched", said)]
+        text = f"{event.from_model} to {event.to_model}, by {event.source or 'nobody'}"
+        return [_notice("model_switched", text)]
     if isinstance(event, claude_code.PostToolUse):
         return _task(event)
     return []

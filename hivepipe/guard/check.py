@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 MODES = ("off", "tasks", "all")
 
 
-def check(watch: Watch, said: str) -> Verdict | None:
+def check(watch: Watch, note_result: str) -> Verdict | None:
     """Judge an event; a call by the script's list of the last calls. None: no verdict."""
     event = watch.event
     if event.calls:
-        return None if guard_mode(watch.home) == "off" else _judged(said)
+        return None if guard_mode(watch.home) == "off" else _judged(note_result)
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
         disk = _shared_disk(watch)
         hint = disk.hint(event) if disk else ""
@@ -35,13 +35,13 @@ def check(watch: Watch, said: str) -> Verdict | None:
         return None
     disk = _shared_disk(watch)
     elsewhere = disk.verdict(event) if disk else None
-    if elsewhere or not said:
+    if elsewhere or not note_result:
         return elsewhere
-    return _judged(said)
+    return _judged(note_result)
 
 
-def _judged(said: str) -> Verdict | None:
-    return judge(last_calls(said.split(" ")), limits())
+def _judged(note_result: str) -> Verdict | None:
+    return judge(last_calls(note_result.split(" ")), limits())
 
 
 def denies(watch: Watch, verdict: Verdict) -> bool:

@@ -103,13 +103,13 @@ class Watch:
             elif is_edit and isinstance(event, PostToolUse):
                 self.kind = EDIT
 
-    def may_be_answered(self, said: str = "") -> bool:
+    def may_be_answered(self, note_result: str = "") -> bool:
         """Tell whether this event may get an answer; `hivepipe.guard.check` decides.
 
-        `said`: the result of the note's script.
+        `note_result`: the result of the note's script.
         """
         if self.event.calls:
-            return bool(said)  # a call of the batch was refused
+            return bool(note_result)  # a call of the batch was refused
         if isinstance(self.event, ToolEvent):
             has_disk = self.profile and settings.variable("HIVEPIPE_SHARED_ROOT")
             return isinstance(self.event, PreToolUse) or bool(has_disk)

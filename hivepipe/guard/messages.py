@@ -60,8 +60,8 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
             "The user can reopen it."
         )
     if verdict.rule == rules.SHARED_DISK:
-        said = f"Denied by the hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}."
-        return f"{said} If that is wrong, ask the user."
+        text = f"Denied by the hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}."
+        return f"{text} If that is wrong, ask the user."
     return (
         f"Denied by the hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}. "
         "Do something else, or ask the user."

@@ -53,8 +53,8 @@ class SharedDisk:
         if isinstance(event, PostToolUseFailure) and isinstance(event.outcome, str):
             text = event.outcome
         elif isinstance(event, PostToolUse) and event.tool == "Bash":
-            said = event.response.get("stderr")
-            text = said if isinstance(said, str) else ""
+            stderr = event.response.get("stderr")
+            text = stderr if isinstance(stderr, str) else ""
         words = " ".join(text.lower().split())  # the text may be wrapped
         return self._advice("") if any(term in words for term in READ_ONLY) else ""
 

@@ -28,11 +28,11 @@ def _answers(root: str) -> bool:
     """Tell whether the disk answers in time; a hung process is not waited for."""
     command = [sys.executable, "-I", "-S", "-c", _LOOK, root]
     nowhere = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
-    asked = os.posix_spawn(command[0], command, {}, file_actions=nowhere)
+    child = os.posix_spawn(command[0], command, {}, file_actions=nowhere)
     end = time.monotonic() + ANSWER_SECS
     while time.monotonic() < end:
-        if os.waitpid(asked, os.WNOHANG)[0]:
+        if os.waitpid(child, os.WNOHANG)[0]:
             return True
         time.sleep(_STEP_SECS)
-    os.kill(asked, signal.SIGKILL)
+    os.kill(child, signal.SIGKILL)
     return False

@@ -11,8 +11,8 @@ MOST_CHARS = 10_000  # Claude Code truncates longer texts
 
 def denial(reason: str) -> bytes:
     """Return the answer that denies a tool call; for PreToolUse only."""
-    said = {"permissionDecision": "deny", "permissionDecisionReason": reason[:MOST_CHARS]}
-    return _line(_specific("PreToolUse", said))
+    decision = {"permissionDecision": "deny", "permissionDecisionReason": reason[:MOST_CHARS]}
+    return _line(_specific("PreToolUse", decision))
 
 
 def stop(reason: str) -> bytes:
@@ -22,10 +22,10 @@ def stop(reason: str) -> bytes:
 
 def context(event_name: str, text: str, for_the_user: str = "") -> bytes:
     """Return the answer that adds context for Claude, and optionally a line for the user."""
-    said = _specific(event_name, {"additionalContext": text[:MOST_CHARS]})
+    fields = _specific(event_name, {"additionalContext": text[:MOST_CHARS]})
     if for_the_user:
-        return _line({"continue": True, "systemMessage": for_the_user, **said})
-    return _line(said)
+        return _line({"continue": True, "systemMessage": for_the_user, **fields})
+    return _line(fields)
 
 
 def message(text: str) -> bytes:
@@ -33,8 +33,8 @@ def message(text: str) -> bytes:
     return _line({"continue": True, "systemMessage": text})
 
 
-def _specific(event_name: str, said: dict[str, str]) -> dict[str, object]:
-    return {"hookSpecificOutput": {"hookEventName": event_name, **said}}
+def _specific(event_name: str, fields: dict[str, str]) -> dict[str, object]:
+    return {"hookSpecificOutput": {"hookEventName": event_name, **fields}}
 
 
 def _line(answer: dict[str, object]) -> bytes:

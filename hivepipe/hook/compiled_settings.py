@@ -13,8 +13,8 @@ from hivepipe.events.claude_code import parse_object
 def compiled_settings(text: str, project: str) -> tuple[dict[str, str], list[object]]:
     """Return the values for the sessions of a project, and its keyword rules."""
     found = parse_object(text.encode("utf-8", "surrogateescape"), []) or {}
-    asked = found.get("asked")
-    own = asked.get(project) if isinstance(asked, dict) else None
+    requests = found.get("asked")
+    own = requests.get(project) if isinstance(requests, dict) else None
     parts = [part for part in (own, found) if isinstance(part, dict)]
     values = {name: value for part in parts for name, value in _values(part)}
     rules = [rule for part in parts[::-1] for rule in _list(part.get("context"))]

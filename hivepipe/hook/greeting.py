@@ -99,11 +99,11 @@ def read_part(home: str, part: str) -> str:
     return read_small(part_path(home, part), PART_BYTES).strip()
 
 
-def export_names(context: Context, task: str, profile: str, said: str) -> None:
+def export_names(context: Context, task: str, profile: str, session_id: str) -> None:
     """Write the ids into CLAUDE_ENV_FILE, which the session's shell commands source.
 
     HIVEPIPE_EXPORTED tells a `claude` started in such a shell that it is another session of the
-    same task and profile. `said`: the session id in the event. Up to some version after 2.1.197 a
+    same task and profile. `session_id`: the one in the event. Up to some version after 2.1.197 a
     fork starts with the id of the session that it forks, while its shells have the right one.
     """
     path = settings.environment("CLAUDE_ENV_FILE")
@@ -118,7 +118,7 @@ def export_names(context: Context, task: str, profile: str, said: str) -> None:
     }
     # A shell sources these lines: they contain valid ids only, and quoted.
     lines = "".join([f"export {name}='{id}'\n" for name, id in names.items() if valid_id(id)])
-    if said and said == context.own_session:  # not if the user named another session
+    if session_id and session_id == context.own_session:  # not if the user named another session
         lines += 'export HIVEPIPE_SESSION_ID="${CLAUDE_CODE_SESSION_ID:-$HIVEPIPE_SESSION_ID}"\n'
     try:
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC

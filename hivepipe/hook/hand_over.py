@@ -34,7 +34,7 @@ def hand_over(
     if not direct:
         waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)
         try:
-            said = push(place, messages, None if waits else note)
+            note_result = push(place, messages, None if waits else note)
         except client.RefusedError as refused:
             _keep(place, event_time_ns, messages, note)
             _after_refusal(name, place, refused, len(messages))
@@ -44,7 +44,7 @@ def hand_over(
         # A Redis that is not ours runs independently of our stack.
         if messages and not place.socket.startswith("/"):
             _call_stack(name, place)
-        return "", said
+        return "", note_result
     return _keep(place, event_time_ns, messages) if messages else "", ""
 
 
@@ -55,7 +55,7 @@ def push(
 
     RefusedError: Redis did not accept them.
     """
-    if not _is_spoken_to(place):
+    if not _may_connect(place):
         raise client.AbsentError
     if note:
         return client.push_with(place.socket, messages, *note)
@@ -75,7 +75,7 @@ def _notes_wait(place: home.Place) -> bool:
     return False
 
 
-def _is_spoken_to(place: home.Place) -> bool:
+def _may_connect(place: home.Place) -> bool:
     """Tell whether a hook may connect to the Redis of this home."""
     if place.socket.startswith("/"):
         # Without a private folder no stack was started here, or the folder is another user's.

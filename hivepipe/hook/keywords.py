@@ -10,13 +10,13 @@ On the hook path, at UserPromptSubmit, loaded if there are such rules.
 MOST_CHARS = 9_500
 
 
-def told_by_keywords(rules: object, prompt: str) -> str:
+def keyword_texts(rules: object, prompt: str) -> str:
     """Return the texts of the rules whose words the prompt contains; at most 9,500 characters."""
-    said = " ".join(prompt.lower().split())
+    flat = " ".join(prompt.lower().split())
     texts: list[str] = []
     for rule in rules if isinstance(rules, list) else ():
         keywords, text = rule.get("keywords"), rule.get("text")
-        if text not in texts and any([has_word(said, keyword) for keyword in keywords]):
+        if text not in texts and any([has_word(flat, keyword) for keyword in keywords]):
             texts.append(text)
     return "\n\n".join(texts)[:MOST_CHARS]
 

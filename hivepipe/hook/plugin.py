@@ -71,8 +71,8 @@ def unfinished(place: Place) -> str:
         return ""
     if not place.python:
         _drop_old_events(place)
-    said = "hivepipe keeps this session's events on disk; to have them recorded, run"
-    return f"{said}: {_command(sys.argv[2:3] == ['copy'])}"
+    text = "hivepipe keeps this session's events on disk; to have them recorded, run"
+    return f"{text}: {_command(sys.argv[2:3] == ['copy'])}"
 
 
 def _drop_old_events(place: Place) -> None:

@@ -22,7 +22,7 @@ MOST_MEMORIES = 5
 FEWEST_WORDS = 2  # that a memory shares with a prompt; more for a long prompt
 WORDS_PER_MORE = 25
 MOST_PROMPT_CHARS = 8_000
-TOLD_BYTES = 1 << 16
+RECALLED_BYTES = 1 << 16
 MOST_PATH_CHARS = 400
 MOST_MEMORY_CHARS = 900
 
@@ -51,17 +51,17 @@ def recall(home: str, context: Context, prompt: str) -> list[Memory]:
 
     ValueError: the files are invalid.
     """
-    told = set(read_small(told_path(home, context.own_session), TOLD_BYTES).split())
-    found = fitting(home, context.swarm, context.profile, prompt, told)
+    recalled = set(read_small(recalled_path(home, context.own_session), RECALLED_BYTES).split())
+    found = fitting(home, context.swarm, context.profile, prompt, recalled)
     if found and context.own_session:
-        _note_told(home, context.own_session, found)
+        _note_recalled(home, context.own_session, found)
     return found
 
 
 def fitting(
-    home: str, swarm: str, profile: str, prompt: str, told: "set[str] | None" = None
+    home: str, swarm: str, profile: str, prompt: str, recalled: "set[str] | None" = None
 ) -> list[Memory]:
-    """Return the memories for a prompt, best first, at most five, without those in `told`."""
+    """Return the memories for a prompt, best first, at most five, without those in `recalled`."""
     words = words_of(prompt[:MOST_PROMPT_CHARS])
     found: list[Memory] = []
     for part in parts(swarm, profile):
@@ -70,7 +70,7 @@ def fitting(
             found += _fitting(text, words)
     best: dict[str, Memory] = {}
     for memory in found:
-        if memory.id not in (told or ()) and (
+        if memory.id not in (recalled or ()) and (
             memory.id not in best or best[memory.id].score < memory.score
         ):
             best[memory.id] = memory
@@ -90,8 +90,8 @@ def _fitting(part: str, words: list[str]) -> list[Memory]:
     fitting.sort(key=lambda number: -scores[number])
     found = []
     for number in fitting[: 4 * MOST_MEMORIES]:  # several may be of one file
-        said = parse_object(_line(part, f"#{number} ").encode(), []) or {}
-        id, path, text = said.get("id"), said.get("path"), said.get("text")
+        fields = parse_object(_line(part, f"#{number} ").encode(), []) or {}
+        id, path, text = fields.get("id"), fields.get("path"), fields.get("text")
         if isinstance(id, str) and isinstance(path, str) and isinstance(text, str):
             found.append(Memory(id, path, text, scores[number]))
     return found
@@ -153,7 +153,7 @@ def part_path(home: str, part: str) -> str:
 # ---- memories that were shown
 
 
-def told_path(home: str, session: str) -> str:
+def recalled_path(home: str, session: str) -> str:
     """Return the file that lists the memories shown to a session."""
     return f"{home}/recall/told-{short_hash(session)}"
 
@@ -163,12 +163,12 @@ def wanted_path(home: str) -> str:
     return f"{home}/recall/wanted"
 
 
-def _note_told(home: str, session: str, memories: list[Memory]) -> None:
+def _note_recalled(home: str, session: str, memories: list[Memory]) -> None:
     """Record memories as shown, so that they are not shown again."""
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
     try:
         make_folders(f"{home}/recall")
-        descriptor = posix.open(told_path(home, session), flags, 0o600)
+        descriptor = posix.open(recalled_path(home, session), flags, 0o600)
         try:
             posix.write(descriptor, "".join([f"{memory.id}\n" for memory in memories]).encode())
         finally:
@@ -185,6 +185,6 @@ def begin_anew(home: str, session: str) -> None:
     try:
         make_folders(f"{home}/recall")
         overwrite_small(wanted_path(home), "1\n")
-        posix.unlink(told_path(home, session))
+        posix.unlink(recalled_path(home, session))
     except OSError:
         return

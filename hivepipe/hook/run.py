@@ -190,7 +190,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     _place = place = _locate(event)
     if not _is_wanted(place):
         return _refusal(event, place)
-    values, keyword_rules = _said_by_files(place)
+    values, keyword_rules = _settings_of_files(place)
     settings.use(values)
     if event is None:
         what = "empty" if not data.strip() else "not an event that hivepipe knows"
@@ -220,7 +220,7 @@ def _record(
     context = _context(event, event_time_ns, place, instance)
     _keep_identity(event, place, context)
     recalled = _recall(event, place, context) if context.wants_memories else ""
-    direct = said = ""
+    direct = note_result = ""
     planned = job_plan.plan(event, context)
     watch = _watch(event, context, place)
     _log_problems(place, event.name, [*event.problems, trouble])
@@ -230,7 +230,7 @@ def _record(
         messages = job_plan.encode(planned, event, context)
         note = watch.note() if watch else None
         _keep = lambda: _spool(place, event_time_ns, messages, note)  # noqa: E731
-        direct, said = hand_over(event.name, place, event_time_ns, messages, note)
+        direct, note_result = hand_over(event.name, place, event_time_ns, messages, note)
     _keep = None
     _keep_markers(event, place, instance, context)
     if isinstance(event, UserPromptSubmit):
@@ -239,8 +239,8 @@ def _record(
         from hivepipe.hook.greeting import greeting
 
         answer = greeting(event, place, context, _unfinished(place))
-    elif watch and watch.may_be_answered(said):
-        answer = _judged(watch, said, place)
+    elif watch and watch.may_be_answered(note_result):
+        answer = _judged(watch, note_result, place)
     else:
         answer = NEUTRAL
     if direct:
@@ -259,9 +259,9 @@ def _is_wanted(place: home.Place) -> bool:
     """Tell whether events are recorded here; in CI and cloud environments only on request."""
     if place.state == "off" or home.owner_over_root(place.home):
         return False
-    asked = place.python or settings.environment("HIVEPIPE_HOME")
+    is_requested = place.python or settings.environment("HIVEPIPE_HOME")
     return (
-        bool(asked or settings.switched_on("HIVEPIPE_AUTOSTART"))
+        bool(is_requested or settings.switched_on("HIVEPIPE_AUTOSTART"))
         or not settings.on_a_passing_machine()
     )
 
@@ -273,10 +273,10 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
         return NEUTRAL
     from hivepipe.hook import answers
 
-    said = "hivepipe records nothing: root runs this session, and"
+    text = "hivepipe records nothing: root runs this session, and"
     from hivepipe.text.visible import printable
 
-    return answers.message(f"{said} {printable(place.home)} belongs to another user")
+    return answers.message(f"{text} {printable(place.home)} belongs to another user")
 
 
 def _locate(event: Event | None) -> home.Place:
@@ -292,7 +292,7 @@ def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
         from hivepipe.hook import throttle
 
         throttle.LOCK_SECS = LAST_SECS / 4
-        settings.use(_said_by_files(place)[0])
+        settings.use(_settings_of_files(place)[0])
         instance = instances.this_instance(place.home)
         context = _context(event, event_time_ns, place, instance)
         messages = job_plan.encode(job_plan.plan(event, context), event, context)
@@ -345,20 +345,20 @@ def _with_prompt(
     event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object, recalled: str
 ) -> bytes:
     """Return the context for a prompt: a cancelled task, texts by keyword, memories."""
-    told = []
+    texts = []
     if watch and watch.may_be_answered():
         from hivepipe.guard.check import check
 
         verdict = check(watch, "")
         if verdict:
-            from hivepipe.hook.verdict_answer import told_with_a_prompt
+            from hivepipe.hook.verdict_answer import prompt_notice
 
-            told.append(told_with_a_prompt(watch, verdict))
+            texts.append(prompt_notice(watch, verdict))
     if keyword_rules and event.is_users:
-        from hivepipe.hook.keywords import told_by_keywords
+        from hivepipe.hook.keywords import keyword_texts
 
-        told.append(told_by_keywords(keyword_rules, event.whole_prompt))
-    text = "\n\n".join([part for part in [*told, recalled] if part])
+        texts.append(keyword_texts(keyword_rules, event.whole_prompt))
+    text = "\n\n".join([part for part in [*texts, recalled] if part])
     if not text:
         return b""
     from hivepipe.hook import answers
@@ -366,11 +366,11 @@ def _with_prompt(
     return answers.context(event.name, text)
 
 
-def _judged(watch: "Watch", said: str, place: home.Place) -> bytes:
+def _judged(watch: "Watch", note_result: str, place: home.Place) -> bytes:
     """Return the guard's answer to calls, or b""."""
     from hivepipe.guard.check import check
 
-    verdict = check(watch, said)
+    verdict = check(watch, note_result)
     if verdict is None:
         return b""
     from hivepipe.hook.verdict_answer import reply
@@ -391,7 +391,7 @@ def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch
     return Watch(event, context, place.home, kind_of_call(event))
 
 
-def _said_by_files(place: home.Place) -> tuple[dict[str, str], object]:
+def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:
     """Return the compiled settings of files, and the keyword rules."""
     text = home.read_small(f"{place.home}/hook-settings.json", SETTINGS_BYTES)
     if not text:

@@ -17,7 +17,7 @@ from hivepipe.text.visible import printable
 _LEAVE_IT = "Do not go on with it."
 
 
-def told_with_a_prompt(watch: Watch, verdict: Verdict) -> str:
+def prompt_notice(watch: Watch, verdict: Verdict) -> str:
     """Return the context for a prompt after a cancellation, or "" if it was shown before."""
     if not is_news(watch.home, watch.session, verdict.subject):
         return ""
@@ -30,12 +30,12 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
         return context(event.name, printable(verdict.subject))
     denied = denies(watch, verdict)
-    was_spoken = _mark(place, verdict_note(watch, verdict, denied))
+    was_shown = _mark(place, verdict_note(watch, verdict, denied))
     tool = _tool(watch)
     if denied:
         reason = messages.reason(verdict, tool, watch.task)
         return denial(reason) if isinstance(event, PreToolUse) else stop(reason)
-    if was_spoken:
+    if was_shown:
         return b""
     return context(event.name, messages.warning(verdict, tool, limits()))
 

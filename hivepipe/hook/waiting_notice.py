@@ -25,20 +25,20 @@ def notice(home: str, unfinished: str = "") -> str:
     `unfinished` is the plugin's message, which is shown without waiting for events to get old.
     """
     now = time.time()
-    looked, told = _read(f"{home}/notice")
+    looked, shown = _read(f"{home}/notice")
     if unfinished:
-        if 0 <= now - told < DAY_SECS:
+        if 0 <= now - shown < DAY_SECS:
             return ""
         overwrite_small(f"{home}/notice", f"{int(now)} {int(now)}\n")
         return unfinished
-    if 0 <= now - looked < LOOK_SECS or 0 <= now - told < DAY_SECS:
+    if 0 <= now - looked < LOOK_SECS or 0 <= now - shown < DAY_SECS:
         return ""
     waiting = _waiting(f"{home}/spool")
     if not waiting:
         return ""
     since = int(min(waiting)[:20]) / 1e9
     is_late = now - since >= LATE_SECS
-    overwrite_small(f"{home}/notice", f"{int(now)} {int(now if is_late else told)}\n")
+    overwrite_small(f"{home}/notice", f"{int(now)} {int(now if is_late else shown)}\n")
     if not is_late:
         return ""
     count = f"{len(waiting)} events wait" if len(waiting) > 1 else "1 event waits"
@@ -47,8 +47,8 @@ def notice(home: str, unfinished: str = "") -> str:
 
 def _read(path: str) -> tuple[float, float]:
     try:
-        looked, told = read_small(path).split("\n", 1)[0].split(" ")
-        return float(looked), float(told)
+        looked, shown = read_small(path).split("\n", 1)[0].split(" ")
+        return float(looked), float(shown)
     except ValueError:
         return 0, 0
 

@@ -48,7 +48,7 @@ def version() -> tuple[int, ...] | None:
     if claude is None:
         return None
     try:
-        said = subprocess.run(
+        result = subprocess.run(
             [claude, "--version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -58,7 +58,7 @@ def version() -> tuple[int, ...] | None:
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", said.stdout)
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", result.stdout)
     return tuple(map(int, found.groups())) if found else None
 
 

@@ -32,11 +32,11 @@ def switched_on(*projects: str) -> Plugin | None:
     paths = [claude_code.settings_path(Scope.USER, "")]
     for scope in (Scope.PROJECT, Scope.LOCAL):  # the last one wins
         paths += [claude_code.settings_path(scope, project) for project in projects]
-    said: dict[str, bool] = {}
+    plugins: dict[str, bool] = {}
     for path in paths:
         enabled = _json(path).get("enabledPlugins")
-        said |= enabled if isinstance(enabled, dict) else {}
-    found = [_installed(id, projects) for id, is_on in said.items() if is_on and _is_ours(id)]
+        plugins |= enabled if isinstance(enabled, dict) else {}
+    found = [_installed(id, projects) for id, is_on in plugins.items() if is_on and _is_ours(id)]
     return max(found, key=lambda plugin: plugin.is_there, default=None)
 
 

@@ -20,8 +20,8 @@ def put_setting(name: str, value: str) -> None:
     path, line = config_path(), f'{name} = "{value}"'
     before = read(path)
     after = _with_line(before or "", name, line)
-    said = _settings(path, before or "")
-    if _settings(path, after) != {**said, name: value}:
+    settings = _settings(path, before or "")
+    if _settings(path, after) != {**settings, name: value}:
         raise SettingsError(
             f"{path} cannot be changed without doubt: put this line into it: {line}"
         )

@@ -36,8 +36,8 @@ def unusable_state_folder() -> str:
 
 
 def _unusable(folder: Path, there: Path) -> str:
-    said = variable("HOME")
-    named = f"HOME is {said}" if said else "HOME is not set"
+    home = variable("HOME")
+    named = f"HOME is {home}" if home else "HOME is not set"
     why = "cannot be written" if there.is_dir() else "is not a folder"
     return (
         f"hivepipe keeps its records in {folder}, and {there} {why} ({named}): "

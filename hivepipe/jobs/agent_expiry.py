@@ -29,8 +29,8 @@ def judge(agent: Mapping[str, Any], now: datetime) -> Verdict:
     metadata = _metadata(agent["metadata"])
     if metadata is None:
         return Verdict(False, "unreadable")
-    said = metadata.get("lifecycle")
-    lifecycle: Mapping[str, Any] = said if isinstance(said, dict) else {"type": said}
+    value = metadata.get("lifecycle")
+    lifecycle: Mapping[str, Any] = value if isinstance(value, dict) else {"type": value}
     if "permanent" in (lifecycle.get("type"), metadata.get("type")):
         return Verdict(False, "permanent")
     if any(str(each.get("protected", "")).lower() not in _NO for each in (lifecycle, metadata)):

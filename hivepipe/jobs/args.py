@@ -94,20 +94,20 @@ class Args:
 
     def __repr__(self) -> str:
         """Return the fields as a call."""
-        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._types)
-        return f"{type(self).__name__}({said})"
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._types)
+        return f"{type(self).__name__}({fields})"
 
     @classmethod
     def read(cls, payload: Mapping[str, Any]) -> Self:
         """Return the arguments in a payload; BadEnvelopeError: a value is missing or wrong."""
-        said = {
+        values = {
             name: cls._checked(name, payload[name])
             for name in cls._types
             if payload.get(name) is not None
         }
-        if missing := cls._required - said.keys():
+        if missing := cls._required - values.keys():
             raise BadEnvelopeError(f"{', '.join(sorted(missing))} is missing")
-        return cls(**said)
+        return cls(**values)
 
     @classmethod
     def _checked(cls, name: str, value: object) -> object:

@@ -162,8 +162,8 @@ def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:
 
 
 def _follow_up(parent: Origin, number: int, job: Job) -> Message:
-    said = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
-    id = blake2b(said.encode(), digest_size=16).hexdigest()
+    text = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
+    id = blake2b(text.encode(), digest_size=16).hexdigest()
     return compose(id, job, parent.event_time_ns, number=number, parent=parent)
 
 

@@ -46,17 +46,17 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the formatted line."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        said = {
+        fields = {
             "at": at.replace("+00:00", "Z"),
             "level": record.levelname,
             "process": self._process,
             "logger": record.name,
             "text": record.getMessage(),
         }
-        said |= {name: value for name, value in zip(_NAMES, _about.get(), strict=True) if value}
+        fields |= {name: value for name, value in zip(_NAMES, _about.get(), strict=True) if value}
         if record.exc_info:
-            said["traceback"] = self.formatException(record.exc_info)
-        return json.dumps({name: redact_text(value) for name, value in said.items()})
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps({name: redact_text(value) for name, value in fields.items()})
 
 
 def set_up(process: str) -> None:

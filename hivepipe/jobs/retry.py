@@ -45,13 +45,13 @@ def operation_delay_secs(attempts: int, retries: int) -> float | None:
     return FILE_SECS[min(attempts, len(FILE_SECS)) - 1] if attempts <= retries else None
 
 
-def llm_delay_secs(failures: int, chance: float, asked_secs: float) -> float:
+def llm_delay_secs(failures: int, chance: float, requested_secs: float) -> float:
     """Return the delay in seconds after this many failures of a provider; `chance`: 0 to 1.
 
     Jitter gives half to one and a half times the base delay, so that jobs do not return together.
-    The delay is never below `asked_secs`, which the provider asked for.
+    The delay is never below `requested_secs`, which the provider asked for.
     """
-    return max(asked_secs, LLM_SECS * 4.0 ** (failures - 1) * (0.5 + chance))
+    return max(requested_secs, LLM_SECS * 4.0 ** (failures - 1) * (0.5 + chance))
 
 
 def demoted(priority: int, attempts: int) -> int:

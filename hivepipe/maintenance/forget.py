@@ -24,7 +24,7 @@ from hivepipe.files.logs import NAMES, is_own
 from hivepipe.files.regular_file import ANY_SIZE, chunks, read_bytes, regular
 from hivepipe.guard.client import assignment_path
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
-from hivepipe.hook.recall import told_path
+from hivepipe.hook.recall import recalled_path
 from hivepipe.jobs.forget_query import Wanted
 from hivepipe.operations import memory
 from hivepipe.operations.archive import archives_of
@@ -198,8 +198,8 @@ class Forgetting:
         if not path.exists() or not wanted.spellings:
             return
         with closing(MemoryIndex(path)) as index:
-            says = lambda text: wanted.holds_text(text.encode("utf-8", "replace"))  # noqa: E731
-            found = index.forget_all(says, dry_run=dry_run)
+            holds_text = lambda text: wanted.holds_text(text.encode("utf-8", "replace"))  # noqa: E731
+            found = index.forget_all(holds_text, dry_run=dry_run)
             if not dry_run:
                 index.clean()
                 prepare_recall(self._place.home, index)
@@ -245,7 +245,7 @@ class Forgetting:
         }
         found |= {path for path in self._home.glob("context/*") if _is_named(path, wanted)}
         found |= {Path(assignment_path(self._place.home, each)) for each in wanted.sessions}
-        found |= {Path(told_path(self._place.home, each)) for each in wanted.sessions}
+        found |= {Path(recalled_path(self._place.home, each)) for each in wanted.sessions}
         found = {path for path in found if path.is_file()}
         if not dry_run:
             for path in found:

@@ -109,7 +109,7 @@ def budget() -> str:
         (spent.tokens, caps.tokens, f"{spent.tokens:,} of {caps.tokens:,} tokens"),
         (spent.dollars, caps.dollars, f"{spent.dollars:.2f} of {caps.dollars:.2f} USD"),
     )
-    return ", ".join(said for taken, cap, said in pairs if taken and taken >= cap * _NEARLY)
+    return ", ".join(text for taken, cap, text in pairs if taken and taken >= cap * _NEARLY)
 
 
 def _age_secs(spooled: Path) -> float:

@@ -53,8 +53,8 @@ def figures(client: Redis) -> Figures:
 
 def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) -> None:
     """Store the current counts as a sample for later comparison."""
-    said = json.dumps({"at": time.time(), "done": done, "effectless": effectless})
-    client.lpush(SAMPLES_KEY, said)
+    sample = json.dumps({"at": time.time(), "done": done, "effectless": effectless})
+    client.lpush(SAMPLES_KEY, sample)
     client.ltrim(SAMPLES_KEY, 0, MOST_SAMPLES - 1)
 
 

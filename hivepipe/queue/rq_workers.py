@@ -65,12 +65,12 @@ def rq_workers(connection: Redis) -> list[RqWorker]:
     pipe = connection.pipeline(transaction=False)
     for key in keys:
         pipe.hmget(key, *_FIELDS)
-    found = [_worker(key, said) for key, said in zip(keys, pipe.execute(), strict=True)]
+    found = [_worker(key, values) for key, values in zip(keys, pipe.execute(), strict=True)]
     return sorted(found, key=lambda worker: (worker.queues, worker.name))
 
 
-def _worker(key: bytes, said: list[bytes | None]) -> RqWorker:
-    texts = [(value or b"").decode("utf-8", "replace") for value in said]
+def _worker(key: bytes, values: list[bytes | None]) -> RqWorker:
+    texts = [(value or b"").decode("utf-8", "replace") for value in values]
     queues, state, host, pid, heartbeat, birth, executed, failed, role = texts
     return RqWorker(
         name=key.decode("utf-8", "replace").removeprefix(_PREFIX),

@@ -85,10 +85,10 @@ _meanings = _Meanings()
 
 
 def _meant(mark: bytes) -> bytes:
-    said = _SPELLED.fullmatch(mark)
-    if said is None:
+    match = _SPELLED.fullmatch(mark)
+    if match is None:
         return _SEQUENCE if mark[-1] < 0x80 and mark[0] not in _UNSEEN and mark != b"\x1b" else b""
-    code, byte, octal, entity, letter = said.groups()
+    code, byte, octal, entity, letter = match.groups()
     if code:
         return chr(min(int(code, 16), 0x10FFFF)).encode("utf-8", "surrogatepass")
     if entity:

@@ -127,9 +127,9 @@ def _words(section: dict[str, Any], known: Mapping[str, str]) -> dict[str, str]:
     return words
 
 
-def _expanded(said: str | list[str], words: Mapping[str, str], what: str) -> str:
+def _expanded(pattern: str | list[str], words: Mapping[str, str], what: str) -> str:
     """Return a pattern with its alternatives joined and its words expanded."""
-    text = said if isinstance(said, str) else "|".join(said)
+    text = pattern if isinstance(pattern, str) else "|".join(pattern)
 
     def meant(found: re.Match[str]) -> str:
         if found[1] not in words:

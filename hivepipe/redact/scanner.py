@@ -232,8 +232,8 @@ def compiled(pattern: str, name: str) -> "re2._Regexp":
 
 
 def _reason(error: Exception) -> str:
-    said = error.args[0] if error.args else error
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    message = error.args[0] if error.args else error
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
 
 
 def _options() -> re2.Options:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.config.config_file import Config, compile_for_hooks
-from hivepipe.hook.keywords import MOST_CHARS, has_word, told_by_keywords
+from hivepipe.hook.keywords import MOST_CHARS, has_word, keyword_texts
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_each_text_is_told_once_and_cut() -> None:
         {"keywords": ["deploy"], "text": "x" * MOST_CHARS},
         {"keywords": ["other"], "text": "never"},
     ]
-    told = told_by_keywords(rules, "DEPLOY the Release")
+    told = keyword_texts(rules, "DEPLOY the Release")
     assert told.startswith("first\n\nxxx")
     assert told.count("first") == 1
     assert len(told) == MOST_CHARS
-    assert told_by_keywords(None, "deploy") == ""
+    assert keyword_texts(None, "deploy") == ""
 
 
 def test_words_may_stand_on_two_lines(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_words_may_stand_on_two_lines(tmp_path: Path) -> None:
         '[[context]]\nkeywords = ["release  notes"]\ntext = "Tuesdays."\n'
     )
     rules = Config(str(tmp_path)).keyword_rules
-    assert told_by_keywords(rules, "write the Release\n  notes, please") == "Tuesdays."
-    assert told_by_keywords(rules, "release some notes") == ""
+    assert keyword_texts(rules, "write the Release\n  notes, please") == "Tuesdays."
+    assert keyword_texts(rules, "release some notes") == ""
 
 
 def test_rules_are_compiled_and_a_bad_one_is_named(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def goal_part(task: Entry | None, prompt: str) -> str:
     if task:
         found.append(f"Before the compaction this session worked on task {_task(task)}")
     if prompt:
-        said = quoted(prompt, _MOST_PROMPT_CHARS)
-        found.append(f"The last prompt of the user before the compaction was:\n{said}")
+        quote = quoted(prompt, _MOST_PROMPT_CHARS)
+        found.append(f"The last prompt of the user before the compaction was:\n{quote}")
     return cut("\n\n".join(found), MOST_GOAL_CHARS)
 
 
@@ -133,20 +133,20 @@ def _last_session(last: Entry) -> str:
 
 def _session_line(session: Entry) -> str:
     who = session["profile"] or f"session {session['id'][:8]}"
-    said = f"{who} ({session['condition']}, last sign of life {_day(session['last_active_at'])})"
+    head = f"{who} ({session['condition']}, last sign of life {_day(session['last_active_at'])})"
     if session["task_id"]:
         more = session.get("progress") or session.get("text")
-        return _item(f"{said}: {session['task_id']}", more)
-    return _item(said, session["objective"])
+        return _item(f"{head}: {session['task_id']}", more)
+    return _item(head, session["objective"])
 
 
 def _delegation_line(agent: Entry) -> str:
     return _item(f"{agent['type'] or 'agent'} ({agent['status']})", agent["name"])
 
 
-def _item(said: str, more: str | None) -> str:
+def _item(head: str, more: str | None) -> str:
     """Return a list item; text from other sources is quoted below it."""
-    line = f"- {_one_line(said)}"
+    line = f"- {_one_line(head)}"
     return f"{line}\n{quoted(_one_line(more), _MOST_LINE_CHARS, '  ')}" if more else line
 
 

@@ -58,8 +58,8 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
     request = urllib.request.Request(f"{provider.url.rstrip('/')}/embeddings", body, headers)
     try:
         with _opener(provider.url).open(request, timeout=TIMEOUT_SECS) as reply:
-            said = json.loads(reply.read(MOST_RESPONSE_BYTES))
-        found = sorted(said["data"], key=lambda entry: entry["index"])
+            answer = json.loads(reply.read(MOST_RESPONSE_BYTES))
+        found = sorted(answer["data"], key=lambda entry: entry["index"])
         vectors = [_normal(entry["embedding"]) for entry in found]
     except urllib.error.HTTPError as error:
         raise EmbeddingError(f"{provider.url} answers {error.code}") from None

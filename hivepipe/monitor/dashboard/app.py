@@ -84,8 +84,8 @@ def _judge(token: str, is_local: bool) -> Response | None:
     if is_local and not _is_loopback(request.host):
         return Response("call it by the address that `hivepipe dashboard` printed\n", 403)
     cookie = cookie_name(token)
-    asked = request.args.get("token", "")
-    if asked and _is(asked, token):
+    given = request.args.get("token", "")
+    if given and _is(given, token):
         answer = redirect(request.path)
         answer.set_cookie(cookie, token, httponly=True, samesite="Strict")
         return answer  # type: ignore[return-value]
@@ -115,8 +115,8 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _is(said: str, token: str) -> bool:
-    return hmac.compare_digest(said.encode(), token.encode())
+def _is(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())
 
 
 def server(app: Flask, host: str, port: int) -> BaseWSGIServer:
