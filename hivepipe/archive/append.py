@@ -39,7 +39,7 @@ class Chunk:
     lines: int
     redactions: Counter[str]
     usages: list[Usage]
-    said: SessionFacts
+    facts: SessionFacts
     counted: Counted
 
 
@@ -187,10 +187,10 @@ class _Growth:
         )
         for batch in reader.batches():
             self._append(archive, batch)
-            is_told_to_stop = should_stop()
-            if is_told_to_stop or reader.offset - self._before.source_bytes >= PORTION_BYTES:
+            must_stop = should_stop()
+            if must_stop or reader.offset - self._before.source_bytes >= PORTION_BYTES:
                 yield self._chunk(archive, reader)
-            if is_told_to_stop:
+            if must_stop:
                 raise StoppedError
         if self._offsets(reader) != self._committed:
             yield self._chunk(archive, reader)
@@ -214,7 +214,7 @@ class _Growth:
             lines=self._lines,
             redactions=self._redactions,
             usages=self._counted.totals.take_usages(),
-            said=self._counted.totals.take_said(),
+            facts=self._counted.totals.take_facts(),
             counted=self._counted,
         )
         self._before = self._committed = chunk.after

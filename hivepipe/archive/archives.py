@@ -229,8 +229,8 @@ class Archives(Catalog):
         offsets, meta = kept.offsets(), self.meta(kept)
         if offsets is None or offsets == Offsets.of_meta(meta) or not kept.meta_is_as_written():
             return False
-        told = Offsets.of_meta(meta) or Offsets()
-        is_much = offsets.length - told.length >= GROWTH_PER_SIZE * kept.meta_size()
+        described_until = Offsets.of_meta(meta) or Offsets()
+        is_much = offsets.length - described_until.length >= GROWTH_PER_SIZE * kept.meta_size()
         if meta is not None and not settled and not is_much:
             return False
         totals = self.totals(kept)
@@ -239,8 +239,8 @@ class Archives(Catalog):
         who = _identity(source, meta)
         described = callbacks.describe(totals, self._subagents(source.key))
         found = {"found": meta["found"]} if meta and "found" in meta else {}
-        said = {**who, **found, **described, **callbacks.adds(described), **who}
-        self._write_meta(kept, {**said, **offsets.as_meta(clean(source.path))})
+        new_meta = {**who, **found, **described, **callbacks.adds(described), **who}
+        self._write_meta(kept, {**new_meta, **offsets.as_meta(clean(source.path))})
         return True
 
     def _describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
@@ -258,9 +258,9 @@ class Archives(Catalog):
             described = callbacks.describe(totals, self._subagents(key))
             path = meta.get("source", {}).get("path", "")
             who = {name: meta[name] for name in _WHO if name in meta}
-            said = {**meta, **described, **who, **offsets.as_meta(path)}
-            if said != meta and kept.meta_is_as_written():
-                self._write_meta(kept, said)
+            new_meta = {**meta, **described, **who, **offsets.as_meta(path)}
+            if new_meta != meta and kept.meta_is_as_written():
+                self._write_meta(kept, new_meta)
 
     def _subagents(self, session: str) -> list[Totals]:
         """Return the totals of a session's subagents; [] for a subagent.

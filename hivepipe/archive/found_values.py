@@ -28,15 +28,15 @@ class Learning:
     def of(cls, kept: Kept) -> "Learning":
         """Read the learned secrets of an archive."""
         try:
-            said = orjson.loads(kept.learned() or b"{}")
-            return cls(tuple(map(str, said["known"])), int(said["cleared"]), int(said["edition"]))
+            data = orjson.loads(kept.learned() or b"{}")
+            return cls(tuple(map(str, data["known"])), int(data["cleared"]), int(data["edition"]))
         except (ValueError, KeyError, TypeError):
             return cls()
 
     def write(self, kept: Kept) -> None:
         """Write them to the archive."""
-        said = {"known": self.known, "cleared": self.cleared, "edition": self.edition}
-        kept.write_learned(orjson.dumps(said))
+        data = {"known": self.known, "cleared": self.cleared, "edition": self.edition}
+        kept.write_learned(orjson.dumps(data))
 
     def with_known(self, known: Iterable[str]) -> "Learning":
         """Return a copy that has these too, in the order in which they were found."""

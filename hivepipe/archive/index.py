@@ -159,8 +159,8 @@ def _text(entries: Entries) -> bytes:
 def _parsed(data: bytes | None) -> Entries:
     """Return the entries of a file; {} if it cannot be parsed: a rebuild restores them."""
     try:
-        said = orjson.loads(data or b"{}")
-        found = said.get("archives", {}).items()
+        fields = orjson.loads(data or b"{}")
+        found = fields.get("archives", {}).items()
     except (ValueError, AttributeError):
         return {}
     return {key: entry for key, entry in found if is_entry(entry) and key == key_of(entry)}

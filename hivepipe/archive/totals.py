@@ -59,7 +59,7 @@ class TotalsCache:
                 counted = Counted(Totals())
                 _catch_up(counted, kept, offsets)
             counted.totals.take_usages()  # of lines whose usage was reported when they were added
-            counted.totals.take_said()
+            counted.totals.take_facts()
         return counted
 
     def anew(self, kept: Kept, offsets: Offsets) -> Counted:

@@ -97,10 +97,10 @@ def _problems(catalog: Catalog, entry: Entry) -> list[str]:
     try:
         with catalog.opened(entry) as kept:
             offsets, meta = kept.offsets(), kept.meta()
-            told = Offsets.of_meta(meta)
+            described = Offsets.of_meta(meta)
             if kept.lines_status() is None:
                 return ["its lines are missing"]
-            if offsets is None or meta is None or told is None:
+            if offsets is None or meta is None or described is None:
                 return ["its metadata are missing or damaged: they are written again when it grows"]
             path = text_of(meta["source"], "path")
             edited = [] if kept.meta_is_as_written() else ["its metadata were changed"]
@@ -108,7 +108,7 @@ def _problems(catalog: Catalog, entry: Entry) -> list[str]:
                 *edited,
                 *_bad_modes(kept),
                 *_bad_lines(kept, offsets),
-                *_bad_source(path, told),
+                *_bad_source(path, described),
             ]
     except OSError as error:
         return [f"cannot be read: {error.strerror}"]

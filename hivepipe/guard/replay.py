@@ -27,7 +27,7 @@ from hivepipe.guard.client import (
     Watch,
 )
 from hivepipe.guard.rules import judge
-from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said
+from hivepipe.transcripts.lines import Fields, blocks, message_text, part, read_line
 
 Event = tuple[int, Fields]  # line number, and the event as a hook would receive it
 
@@ -69,11 +69,11 @@ def replay(events: Iterable[Event], home: str) -> Report:
         context = Context(event_time_ns=time_ms * 1_000_000, own_session=event.session_id)
         watch = Watch(event, context, home, kind_of_call(event))
         watch.task = ""
-        said = memory.run(watch.note())
+        note_result = memory.run(watch.note())
         if not isinstance(event, PreToolUse):
             continue
         report.calls += 1
-        verdict = judge(last_calls(said.split(" ")), limits())
+        verdict = judge(last_calls(note_result.split(" ")), limits())
         if verdict and (
             memory.run(verdict_note(watch, verdict, verdict.deny)) == "1" or verdict.deny
         ):
@@ -104,7 +104,7 @@ class Memory:
         if of["verb"] == "prompt" or activity["task"] != of["task"]:
             calls.append(PROMPT)
         activity["task"] = of["task"]
-        said = ""
+        result = ""
         if of["verb"] in ("call", "result"):
             place = self._place(calls, of["id"], of["pattern"])
             before = "" if place is None else calls[place]
@@ -121,14 +121,14 @@ class Memory:
             if of["failed"] == "1" and len(before) <= 33:
                 activity["failed"] += 1
             if of["verb"] == "call":
-                said = " ".join(calls[max(0, place - WINDOW) : place + 1])
+                result = " ".join(calls[max(0, place - WINDOW) : place + 1])
         if of["verb"] == "batch":
-            said = self._refused(calls, activity, of["batch"].split())
+            result = self._refused(calls, activity, of["batch"].split())
         del calls[:-KEPT_CALLS]
-        return said
+        return result
 
     def _refused(self, calls: list[str], activity: dict[str, Any], batch: list[str]) -> str:
-        said = ""
+        last = ""
         for id, pattern, result, was_not_run in zip(*[iter(batch)] * 4, strict=True):
             place = self._place(calls, id, "")
             if place is None and was_not_run == "1":
@@ -141,8 +141,8 @@ class Memory:
             else:
                 continue
             activity["failed"] += 1
-            said = " ".join(calls[max(0, place - WINDOW) : place + 1])
-        return said
+            last = " ".join(calls[max(0, place - WINDOW) : place + 1])
+        return last
 
     def _place(self, calls: list[str], id: str, pattern: str) -> int | None:
         for place in range(len(calls) - 1, -1, -1):
@@ -158,9 +158,9 @@ class Memory:
             return "0"
         subject = f"told:{of['subject']}"
         if of["subject"]:
-            told = activity.get(subject)
-            if told is not None and (
-                of["subject"] == WAITING_SUBJECT or activity["calls"] - told < QUIET_CALLS
+            warned_at = activity.get(subject)
+            if warned_at is not None and (
+                of["subject"] == WAITING_SUBJECT or activity["calls"] - warned_at < QUIET_CALLS
             ):
                 return "0"
             activity[subject] = activity["calls"]
@@ -211,7 +211,7 @@ def _events_of(line: Fields, called: dict[str, Fields]) -> Iterator[Fields]:
             call = called.get(str(block.get("tool_use_id")), {})
             yield {**whose, **call, **_outcome(line, block, len(results) == 1)}
         if not results and any(blocks(message, "text")):
-            yield {"hook_event_name": "UserPromptSubmit", **whose, "prompt": said(message)}
+            yield {"hook_event_name": "UserPromptSubmit", **whose, "prompt": message_text(message)}
 
 
 def _outcome(line: Fields, block: Fields, alone: bool) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def record_alert(db: Database, job: Origin, args: RecordAlert) -> None:
 
 def send_alert(workplace: Workplace, job: Origin, args: SendAlert) -> None:
     """Run the user's command and call the user's webhook, once each; failures are logged."""
-    said = {
+    fields = {
         "home": workplace.home,
         "alert": args.name,
         "state": args.state,
@@ -75,6 +75,6 @@ def send_alert(workplace: Workplace, job: Origin, args: SendAlert) -> None:
     }
     command, url = variable("HIVEPIPE_ALERT_COMMAND"), variable("HIVEPIPE_ALERT_WEBHOOK")
     for target, tell in ((command, notify.run), (url, notify.post)):
-        problem = tell(target, said) if target else ""
+        problem = tell(target, fields) if target else ""
         if problem:
-            logger.warning("alert %s not sent: %s", said["alert"], problem)
+            logger.warning("alert %s not sent: %s", fields["alert"], problem)

@@ -73,8 +73,8 @@ def archive_transcript(workplace: Workplace, job: Origin, args: ArchiveTranscrip
             _archive_agents(workplace, job, args)
         is_over = args.ends and _is_over(workplace.home, job.session)
         if is_settled and (args.compacted or is_over):
-            asked = SummariseSession(compacted=args.compacted or None)
-            workplace.hand_back(job, [asked.job(source.session[:8])])
+            summarise = SummariseSession(compacted=args.compacted or None)
+            workplace.hand_back(job, [summarise.job(source.session[:8])])
 
 
 def _was_unused(home: str, session: str) -> bool:
@@ -129,10 +129,10 @@ def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) 
 
     def tell(source: Source, path: str, chunk: Chunk) -> None:
         if with_usage:
-            said = (
-                SessionFacts() if source.agent else chunk.said
+            facts = (
+                SessionFacts() if source.agent else chunk.facts
             )  # an agent's title is not the session's
-            workplace.hand_back(job, [*usage_jobs(chunk.usages, said)])
+            workplace.hand_back(job, [*usage_jobs(chunk.usages, facts)])
         take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
         kinds = Counter(map(redactor.kind, chunk.redactions.elements()))
         _audit(kept_folder(workplace.home), source.key, path, kinds, not chunk.before.length)

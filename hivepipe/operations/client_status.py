@@ -33,17 +33,17 @@ def client_status(
     """
     text = read_small(f"{_settings_folder(transcript or '')}/sessions/{pid}.json", MOST_BYTES)
     try:
-        said = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("sessionId") != session:
+    if not isinstance(fields, dict) or fields.get("sessionId") != session:
         return None
-    if said.get("pid", pid) != pid or str(said.get("procStart") or started) != started:
+    if fields.get("pid", pid) != pid or str(fields.get("procStart") or started) != started:
         return None
-    status, at_ms = said.get("status"), said.get("statusUpdatedAt", said.get("updatedAt"))
+    status, at_ms = fields.get("status"), fields.get("statusUpdatedAt", fields.get("updatedAt"))
     if status not in (BUSY, WAITING, IDLE) or not isinstance(at_ms, int | float):
         return None
-    waits_for = said.get("waitingFor") if status == WAITING else ""
+    waits_for = fields.get("waitingFor") if status == WAITING else ""
     words = waits_for[:MOST_WORDS] if isinstance(waits_for, str) else ""
     return ClientStatus(status, int(at_ms * 1_000_000), words)
 

@@ -19,11 +19,11 @@ from hivepipe.operations.custom import GROUP, declaration_of
 
 def main() -> None:
     """Load the function, report its declaration, and call it if it names the event."""
-    said = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     header = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        _run(said["name"], said["event"], header)
+        _run(request["name"], request["event"], header)
     except BaseException as error:  # noqa: BLE001  also SystemExit and KeyboardInterrupt
         frames = traceback.extract_tb(error.__traceback__)
         place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"

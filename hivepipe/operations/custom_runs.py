@@ -133,5 +133,5 @@ class Run:
 
 
 def _declaration(header: bytes) -> Declaration:
-    said = json.loads(header)
-    return Declaration(tuple(said["on"]), said["retries"], said["timeout_secs"])
+    fields = json.loads(header)
+    return Declaration(tuple(fields["on"]), fields["retries"], fields["timeout_secs"])

@@ -134,14 +134,14 @@ def _take_in(
             source = _source(whole, path, meta, lines)
             if callbacks.is_forgotten(source.session):
                 return Row(whole, ARCHIVE, REFUSED, "its session was forgotten")
-            said = _redacted(meta, callbacks)
-            text = orjson.dumps(said).decode()
+            its_meta = _redacted(meta, callbacks)
+            text = orjson.dumps(its_meta).decode()
             found = Found(digest, ARCHIVE, whole, stamp, source.key, text, time())
             same = _same(found, known.values())
             if same:
                 archives.manifest.find(found)
                 return Row(whole, ARCHIVE, KNOWN, _as_other(found, same), found.key)
-            archives.extend(source, _callbacks_for(callbacks, source, said), settled=True)
+            archives.extend(source, _callbacks_for(callbacks, source, its_meta), settled=True)
     if source.key not in archives.index.entries():
         return Row(whole, ARCHIVE, REFUSED, "it has no line")
     archives.manifest.find(found)
@@ -252,16 +252,16 @@ def _redacted(meta: Meta, callbacks: ArchiveCallbacks) -> Meta:
     return {}
 
 
-def _callbacks_for(callbacks: ArchiveCallbacks, source: Source, said: Meta) -> ArchiveCallbacks:
+def _callbacks_for(callbacks: ArchiveCallbacks, source: Source, its_meta: Meta) -> ArchiveCallbacks:
     """Return callbacks that put the predecessor's values in place of the counted ones."""
 
     def its_own(counted: Meta) -> Meta:
         chosen = {
             name: value
-            for name, value in said.items()
+            for name, value in its_meta.items()
             if name not in counted or isinstance(value, _ITS_OWN.get(name, ()))
         }
-        found = {**said, "path": clean(source.path)}
+        found = {**its_meta, "path": clean(source.path)}
         return {**chosen, "found": found}
 
     return replace(callbacks, adds=its_own)

@@ -119,8 +119,8 @@ def _take_in_usage(home: str, manifest: Manifest, path: str, data: bytes) -> Ite
     yield Row(path, USAGE, TAKEN, f"{len(good)} skills")
     for name, skill in read:
         if isinstance(skill, str):
-            said = f"skill {clean(name)[:CAP_NAME]}"
-            yield Row(path, said, REFUSED, f"{said}: {skill}")
+            what = f"skill {clean(name)[:CAP_NAME]}"
+            yield Row(path, what, REFUSED, f"{what}: {skill}")
 
 
 def _is_own_index(home: str, data: bytes) -> bool:

@@ -50,5 +50,5 @@ def _check(hive: Hive, policy: Policy, hindrance: str) -> None:
 
 
 def _why(standing: Standing, hindrance: str) -> str:
-    said = f"{standing.state}: {standing.note}" if standing.note else standing.state
-    return "; ".join(filter(None, (said, hindrance)))
+    state = f"{standing.state}: {standing.note}" if standing.note else standing.state
+    return "; ".join(filter(None, (state, hindrance)))

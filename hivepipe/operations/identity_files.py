@@ -106,8 +106,8 @@ def is_tracked(path: Path) -> bool:
     """Tell whether git tracks this file; True if that cannot be determined."""
     if not any((folder / ".git").exists() for folder in path.parents):
         return False
-    asked = git.ask(str(path.parent), "ls-files", "--error-unmatch", "--", path.name)
-    return asked is None or asked.returncode != 1
+    result = git.ask(str(path.parent), "ls-files", "--error-unmatch", "--", path.name)
+    return result is None or result.returncode != 1
 
 
 def _kept(home: str, path: Path) -> Path:

@@ -27,17 +27,17 @@ def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Ite
         if not liveness_of(row, machine).lives:
             continue
         session, transcript = row["session_id"], row["transcript_path"]
-        said = client_status(row["pid"], row["pid_started"] or "", session, transcript)
-        if said is None or said.status != IDLE or said.at_ns > job.event_time_ns - SETTLED_NS:
+        client = client_status(row["pid"], row["pid_started"] or "", session, transcript)
+        if client is None or client.status != IDLE or client.at_ns > job.event_time_ns - SETTLED_NS:
             continue
         # A client may notify of a question after the person left it.
-        is_newest = row["waits_for"] or stored_time(said.at_ns) > row["last_active_at"]
-        if said.at_ns > row["state_time_ns"] and is_newest:
+        is_newest = row["waits_for"] or stored_time(client.at_ns) > row["last_active_at"]
+        if client.at_ns > row["state_time_ns"] and is_newest:
             project = row["project"] or ""
             parent = replace(job, session=session, instance=row["id"], project=project)
             for each in (
                 PauseSession().job(session[:8]),
                 RecordNotice(kind="interrupted", text=REASON).job("interrupted"),
             ):
-                id = f"{each.operation}-{session}-{said.at_ns}"
-                yield compose(id, each, said.at_ns, parent=parent)
+                id = f"{each.operation}-{session}-{client.at_ns}"
+                yield compose(id, each, client.at_ns, parent=parent)

@@ -35,7 +35,7 @@ def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
         processes = processes_of(store, session["id"])
         alive = _any_lives(processes)
         entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
-        client = _said_by_client(session, processes) if alive else None
+        client = _status_by_client(session, processes) if alive else None
         state = condition(
             session["status"],
             last,
@@ -71,12 +71,12 @@ def condition(
         return "lost"
     if status == "paused":
         return status
-    said = client.status if client else ""
+    reported = client.status if client else ""
     has_news = client is not None and last_active_at < stored_time(client.at_ns)
     # An idle client asks nothing: 2.1.197 notifies of a question after the person left it.
-    if said == IDLE and turn_is_open and (has_news or asks):
+    if reported == IDLE and turn_is_open and (has_news or asks):
         return "paused"
-    if said == WAITING or (asks and not (said == BUSY and has_news)):
+    if reported == WAITING or (asks and not (reported == BUSY and has_news)):
         return "waiting"
     if waits or not last_active_at:
         return status
@@ -86,12 +86,12 @@ def condition(
     return "stalled" if silence >= settings.stalled_secs() else status
 
 
-def _waits_for(state: str, client: ClientStatus | None, asked: object) -> object:
+def _waits_for(state: str, client: ClientStatus | None, question: object) -> object:
     """Return what a session waits for from a person, or None."""
-    return ((client and client.waits_for) or asked or None) if state == "waiting" else None
+    return ((client and client.waits_for) or question or None) if state == "waiting" else None
 
 
-def _said_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | None:
+def _status_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | None:
     """Return the latest status that a session's processes report, or None."""
     found = [
         client_status(
@@ -99,7 +99,7 @@ def _said_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | No
         )
         for each in processes
     ]
-    return max(filter(None, found), key=lambda said: said.at_ns, default=None)
+    return max(filter(None, found), key=lambda status: status.at_ns, default=None)
 
 
 def _any_lives(processes: list[Entry]) -> bool | None:

@@ -133,15 +133,15 @@ def provider() -> Provider | None:
 
 def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:
     """Embed the chunks without a vector; a provider's failure is logged as a warning."""
-    asked = provider()
-    if asked is None:
+    embedder = provider()
+    if embedder is None:
         return
     try:
-        while missing := index.without_vector(asked.model, AT_ONCE):
+        while missing := index.without_vector(embedder.model, AT_ONCE):
             check_stop()
-            vectors = embed(asked, [text for _, text in missing])
+            vectors = embed(embedder, [text for _, text in missing])
             ids = [id for id, _ in missing]
-            index.put_vectors(asked.model, zip(ids, vectors, strict=True))
+            index.put_vectors(embedder.model, zip(ids, vectors, strict=True))
     except EmbeddingError as error:
         logger.warning("memories are found by words alone: %s", error)
 
@@ -154,11 +154,11 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
     by_words = index.find_words(words, 10 * limit) if words else []
     best = max((score for _, score in by_words), default=0.0) or 1.0
     scores = {chunk: WORDS_WEIGHT * score / best for chunk, score in by_words}
-    asked = provider()
-    if asked is not None:
+    embedder = provider()
+    if embedder is not None:
         try:
-            (vector,) = embed(asked, [redact_text(query)])
-            for chunk, other in index.vectors(asked.model):
+            (vector,) = embed(embedder, [redact_text(query)])
+            for chunk, other in index.vectors(embedder.model):
                 scores[chunk] = scores.get(chunk, 0.0) + similarity(vector, other)
         except EmbeddingError as error:
             logger.warning("found by words alone: %s", error)

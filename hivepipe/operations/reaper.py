@@ -67,7 +67,7 @@ class _End(NamedTuple):
 
     row: Row
     reason: str
-    heard_ns: int
+    last_active_ns: int
 
 
 def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterator[_End]:
@@ -77,9 +77,9 @@ def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterat
     gone = [(row, liveness.reason) for row, liveness in found if liveness.lives is False]
     if gone:
         # If all are gone, the last event of the session counts for each.
-        heard_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
+        last_active_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
         for row, reason in gone:
-            yield _End(row, reason, max(row["assigned_time_ns"], heard_ns))
+            yield _End(row, reason, max(row["assigned_time_ns"], last_active_ns))
     elif inside or not rows[-1]["instance_id"]:
         silent = _last_signal(rows) < datetime.fromtimestamp(now_ns / 1e9, UTC) - SILENT
         if silent and not any(liveness.lives for _, liveness in found):
@@ -97,8 +97,8 @@ def _last_signal(rows: list[Row]) -> datetime:
 
 
 def _last_event_ns(rows: list[Row]) -> int:
-    heard_ns = ("state_time_ns", "last_end_ns", "checkpoint_time_ns", "assigned_time_ns")
-    return max(row[column] or 0 for row in rows for column in heard_ns)
+    columns = ("state_time_ns", "last_end_ns", "checkpoint_time_ns", "assigned_time_ns")
+    return max(row[column] or 0 for row in rows for column in columns)
 
 
 def _session_end(end: _End) -> list[Message]:
@@ -107,19 +107,19 @@ def _session_end(end: _End) -> list[Message]:
     They contain that time, so that an end that an event outweighs is no duplicate of the next one.
     """
     last = end.row
-    said = {
+    payload = {
         "hook_event_name": "SessionEnd",
         "session_id": last["session_id"],
         "transcript_path": last["transcript_path"] or "",
         "cwd": last["project"] or "",
         "reason": end.reason,
-        "heard_ns": end.heard_ns,
+        "heard_ns": end.last_active_ns,
     }
-    event = parse_event("SessionEnd", dumps(said).encode())
+    event = parse_event("SessionEnd", dumps(payload).encode())
     if event is None:
         return []
     context = Context(
-        event_time_ns=end.heard_ns + 1,
+        event_time_ns=end.last_active_ns + 1,
         session=last["session_id"],
         own_session=last["session_id"],
         instance=last["instance_id"] or "",

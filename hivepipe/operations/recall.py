@@ -116,8 +116,8 @@ def _lines(passages: list[Passage], rated: dict[str, int]) -> Iterator[str]:
             weight = _WEIGHT * math.log(1 + len(passages) / len(numbers))
             yield " ".join([word, *[f"{n}:{round(weight * liked[n])}" for n in numbers]])
     for number, passage in enumerate(passages):
-        said = {"id": short_hash(passage.path), "path": passage.path}
-        yield f"#{number} {json.dumps({**said, 'text': passage.text[:MOST_CHARS]})}"
+        fields = {"id": short_hash(passage.path), "path": passage.path}
+        yield f"#{number} {json.dumps({**fields, 'text': passage.text[:MOST_CHARS]})}"
 
 
 def _factor(rating: int) -> float:

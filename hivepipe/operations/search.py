@@ -58,8 +58,8 @@ def all_summaries(home: str) -> Iterator[Archived]:
     except StoreError:  # no database yet, or one of an older hivepipe
         return
     for entry in found:
-        said = [entry["summary"], entry["key_learnings"], entry["files"], entry["open_ends"]]
-        line = {"type": SUMMARY, "timestamp": entry["made_at"], "said": said}
+        texts = [entry["summary"], entry["key_learnings"], entry["files"], entry["open_ends"]]
+        line = {"type": SUMMARY, "timestamp": entry["made_at"], "said": texts}
         raw = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
         yield Archived(
             key=f"{entry['session_id']}#{entry['state']}#{entry['made_at']}",

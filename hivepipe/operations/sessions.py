@@ -66,11 +66,11 @@ def pause_session(db: Database, job: Origin, args: PauseSession) -> None:
         history.insert_log(db, job, "ERROR", message, "{}")
 
 
-def _error(kind: str, said: str) -> str:
+def _error(kind: str, message: str) -> str:
     """Return kind and message of an error; the kind is left out if it is "unknown"."""
-    if kind == "unknown" and said:
-        return said
-    return f"{kind}: {said}" if said else kind
+    if kind == "unknown" and message:
+        return message
+    return f"{kind}: {message}" if message else kind
 
 
 def end_session(db: Database, job: Origin, args: EndSession) -> None:

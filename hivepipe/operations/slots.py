@@ -88,8 +88,8 @@ def _record_executed(workplace: Workplace, job: Origin) -> None:
 
 
 def _slot_job(job: Origin) -> Job:
-    said = RecordSlot(name=job.periodic, opened=job.slot or 0, executed_ns=time.time_ns())
-    return said.job(job.periodic)
+    args = RecordSlot(name=job.periodic, opened=job.slot or 0, executed_ns=time.time_ns())
+    return args.job(job.periodic)
 
 
 def record_slot(db: Database, _job: Origin, args: RecordSlot) -> None:

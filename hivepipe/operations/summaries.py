@@ -82,8 +82,8 @@ def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> N
                 session=session["id"],
                 project=session["project"] or "",
             )
-            asked = SummariseSession(silent_since=session["last"])
-            workplace.hand_back(own, [asked.job(own.session[:8])])
+            summarise = SummariseSession(silent_since=session["last"])
+            workplace.hand_back(own, [summarise.job(own.session[:8])])
 
 
 def summary_input_of(home: str, session: str) -> SummaryInput | None:
@@ -124,8 +124,8 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 
 def hand_over(workplace: Workplace, job: Origin, result: SummaryResult) -> None:
     """Hand a summary back to the writer."""
-    said = RecordSummary(**result.summary._asdict(), useful=result.useful)
-    workplace.hand_back(job, [said.job(job.session[:8])])
+    args = RecordSummary(**result.summary._asdict(), useful=result.useful)
+    workplace.hand_back(job, [args.job(job.session[:8])])
 
 
 def until_stored(workplace: Workplace, job: Origin, result: SummaryResult) -> str:

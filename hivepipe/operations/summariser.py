@@ -199,10 +199,10 @@ class Summariser:
 
     def _subject(self, summary_input: SummaryInput) -> str:
         """Return the id of the call: one per state of a session, a new one if a person asks."""
-        said = f"{self._home}\0{summary_input.session}\0{summary_input.excerpt.state}"
+        text = f"{self._home}\0{summary_input.session}\0{summary_input.excerpt.state}"
         if self._is_asked:
-            said += f"\0{time.time_ns()}"
-        return blake2b(said.encode(), digest_size=16).hexdigest()
+            text += f"\0{time.time_ns()}"
+        return blake2b(text.encode(), digest_size=16).hexdigest()
 
     def _tried(self, ledger: Spending, subject: str) -> int:
         """Return the number of failed tries; SummaryError: it may not be tried again."""

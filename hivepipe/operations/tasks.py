@@ -78,7 +78,7 @@ class TaskBoard:
         """
         if not valid_id(prefix):
             raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
-        known = {*sessions_like(self._db, ""), *_heard_of(self._home)}
+        known = {*sessions_like(self._db, ""), *_sessions_of_hooks(self._home)}
         found = [prefix] if prefix in known else [id for id in known if id.startswith(prefix)]
         if len(found) > 1:
             raise TaskError(f"{len(found)} ids of a session begin with {prefix}")
@@ -132,7 +132,7 @@ class TaskBoard:
         raise TaskError(_no("task", prefix, tasks.tasks_like(self._db, "")) + or_else)
 
 
-def _heard_of(home: str) -> list[str]:
+def _sessions_of_hooks(home: str) -> list[str]:
     """Return the sessions in the hooks' files, including those that the store does not know yet."""
     return [read_small(str(path)).strip() for path in Path(home, "sessions").glob(".session_*")]
 
@@ -140,8 +140,8 @@ def _heard_of(home: str) -> list[str]:
 def _no(kind: str, prefix: str, known: list[str]) -> str:
     """Return the error for an unknown id, with similar ids."""
     close = get_close_matches(prefix, known, n=_CLOSE_IDS) if prefix else []
-    said = f"no {kind} has the id {prefix}"
-    return f"{said}; close to it: {', '.join(close)}" if close else said
+    text = f"no {kind} has the id {prefix}"
+    return f"{text}; close to it: {', '.join(close)}" if close else text
 
 
 @contextmanager

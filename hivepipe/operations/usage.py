@@ -19,15 +19,15 @@ from hivepipe.transcripts.usage import Usage
 MESSAGES_PER_JOB = 100  # some 25 kB
 
 
-def usage_jobs(usages: list[Usage], said: SessionFacts | None = None) -> Iterator[Job]:
+def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterator[Job]:
     """Yield the jobs that record the usage of messages and the facts about their session."""
-    if said:
+    if facts:
         counts = [
             [started_ms, duration_ms, {model: [*tokens] for model, tokens in models.items()}, time]
-            for started_ms, duration_ms, models, time in said.counts
+            for started_ms, duration_ms, models, time in facts.counts
         ]
-        told = {"session": said.session, "titles": said.titles, "counts": counts}
-        yield RecordUsage(messages=[], said=told).job(said.session[:8])
+        packed_facts = {"session": facts.session, "titles": facts.titles, "counts": counts}
+        yield RecordUsage(messages=[], said=packed_facts).job(facts.session[:8])
     for at in range(0, len(usages), MESSAGES_PER_JOB):
         some = usages[at : at + MESSAGES_PER_JOB]
         packed = RecordUsage(messages=[_packed(each) for each in some])
@@ -45,7 +45,7 @@ def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
             usage.record(db, unpacked)
             _note_model(db, unpacked)
     if args.said and not is_forgotten(db, str(args.said.get("session"))):
-        _note_said(db, job, args.said)
+        _note_facts(db, job, args.said)
 
 
 def _note_model(db: Database, message: Usage) -> None:
@@ -57,20 +57,20 @@ def _note_model(db: Database, message: Usage) -> None:
         describe_session(db, message.session, "model", message.rate.model, order)
 
 
-def _note_said(db: Database, job: Origin, said: dict[str, Any]) -> None:
+def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
     """Record titles and counts; BadEnvelopeError: not the payload of `usage_jobs`.
 
     A title by the user outweighs one by Claude, and one from hooks before the transcript was read.
     """
     try:
-        for kind, (title, number) in dict(said["titles"]).items():
+        for kind, (title, number) in dict(facts["titles"]).items():
             order = job.event_time_ns if kind == CUSTOM_TITLE else int(number)
-            describe_session(db, str(said["session"]), "objective", str(title), order)
-        for started_ms, duration_ms, models, time in said.get("counts", ()):
+            describe_session(db, str(facts["session"]), "objective", str(title), order)
+        for started_ms, duration_ms, models, time in facts.get("counts", ()):
             for model, tokens in models.items():
                 unwritten_usage.record(
                     db,
-                    str(said["session"]),
+                    str(facts["session"]),
                     int(started_ms),
                     int(duration_ms),
                     model,

@@ -72,7 +72,7 @@ def _signal(standing: Standing, number: signal.Signals) -> None:
 def _give_up(worker: Worker, run: Run) -> None:
     """Write status `error` on behalf of the worker, keeping its previous fields."""
     before = dict(worker.status().fields)
-    said = {
+    fields = {
         **before,
         "status": "error",
         "error": f"no sign of life; asked, it wrote no status.json, and {ending(run)}",
@@ -82,10 +82,10 @@ def _give_up(worker: Worker, run: Run) -> None:
         "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
-        write_status(worker.status_file, said)
+        write_status(worker.status_file, fields)
     except HiveError:  # the previous fields have wrong types
-        kept = {name: said[name] for name in said if name not in before or name == "by"}
-        write_status(worker.status_file, {**kept, "status": "error", "error": said["error"]})
+        kept = {name: fields[name] for name in fields if name not in before or name == "by"}
+        write_status(worker.status_file, {**kept, "status": "error", "error": fields["error"]})
 
 
 def _spent_today(home: str) -> float:

@@ -119,22 +119,24 @@ class Orchestrator:
             text = f"{options[option - 1]}\n{text}".strip()
         if not text.strip():
             raise HiveError("the answer is empty")
-        asked = standing.status.digest
+        question = standing.status.digest
         start(
             self.hive,
             worker,
             _granted(self._card(worker)),
             "answer",
             prompts.ANSWER.format(text=text),
-            may_start=lambda: _answered(worker, asked),
+            may_start=lambda: _answered(worker, question),
         )
         self.record([worker])
 
     def park(self, worker: Worker, after: int = 0) -> None:
         """Resume a worker to write down what it learned; `after` as in `resume`."""
         card = _granted(self._card(worker))
-        told = command.words(self.hive, worker, card)
-        self.resume(worker, prompts.prompt(self.hive.root / "prompts", "park", told), "park", after)
+        terms = command.words(self.hive, worker, card)
+        self.resume(
+            worker, prompts.prompt(self.hive.root / "prompts", "park", terms), "park", after
+        )
 
     def respawn(self, worker: Worker) -> Worker:
         """Start a new worker on the same task, told what was done and what is left.
@@ -144,8 +146,8 @@ class Orchestrator:
         card, status = self._card(worker), worker.status()
         task = worker.task().rstrip()
         for name, called in (("progress", "What was done"), ("remaining", "What is left")):
-            if said := status.text(name):
-                task += f"\n\n# {called}, by the one before you\n\n{said}"
+            if text := status.text(name):
+                task += f"\n\n# {called}, by the one before you\n\n{text}"
         return self.spawn(
             card.project,
             task,
@@ -291,11 +293,11 @@ def _was_started(worker: Worker) -> bool:
     return any(run.is_started and not run.trouble for run in worker.runs())
 
 
-def _answered(worker: Worker, asked: str) -> str:
+def _answered(worker: Worker, question: str) -> str:
     """Return why an answer comes too late, or "" if the question is still open."""
     status, run = worker.status(), worker.last_run()
     is_answered = run is not None and run.kind != "park" and run.started_ns > status.changed_ns
-    return "" if status.digest == asked and not is_answered else f"{worker.id} was answered"
+    return "" if status.digest == question and not is_answered else f"{worker.id} was answered"
 
 
 def _overtaken(worker: Worker, after: int) -> str:

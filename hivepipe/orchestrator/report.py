@@ -29,8 +29,8 @@ def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
     it refuses the job, the store is written directly.
     """
     job = _args(worker, status).job(worker.id)
-    said = f"{worker.id}\0{status.changed_ns}\0{status.digest}"
-    id = blake2b(said.encode(), digest_size=16).hexdigest()
+    text = f"{worker.id}\0{status.changed_ns}\0{status.digest}"
+    id = blake2b(text.encode(), digest_size=16).hexdigest()
     session = valid_id(worker.card().session)
     origin = Origin(
         id=id,

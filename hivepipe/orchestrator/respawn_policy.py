@@ -66,8 +66,8 @@ def taken(worker: Worker) -> list[Step]:
         return []
     for line in lines:
         try:
-            said = json.loads(line)
-            found.append(Step(str(said["step"]), int(said["run"]), int(said["at_ns"])))
+            fields = json.loads(line)
+            found.append(Step(str(fields["step"]), int(fields["run"]), int(fields["at_ns"])))
         except (ValueError, KeyError, TypeError):
             continue
     return found
@@ -139,7 +139,7 @@ def _of_living(standing: Standing, run: Run, steps: list[Step], policy: Policy, 
         is_over = (now_ns - of_run["stop"]) / 1e9 >= policy.grace_secs
         return "kill" if is_over and "kill" not in of_run else ""
     if run.kind in _OUR_RUNS:
-        silent_secs = (now_ns - standing.heard_ns) / 1e9 if standing.heard_ns else 0
+        silent_secs = (now_ns - standing.last_active_ns) / 1e9 if standing.last_active_ns else 0
         return "stop" if silent_secs >= policy.grace_secs else ""
     return "stop" if standing.state == "stale" else ""
 

@@ -69,11 +69,11 @@ def start(
             worker.write_run(run)
         except OSError as error:
             raise HiveError(f"{worker.state}: {error.strerror}: nothing was started") from None
-        said = _start_runner(worker, number, lock, command.environment(hive, worker, card))
+        answer = _start_runner(worker, number, lock, command.environment(hive, worker, card))
     finally:
         os.close(lock)
-    if said != _STARTED:
-        raise HiveError(f"{worker.id} could not be started: {said.decode(errors='replace')}")
+    if answer != _STARTED:
+        raise HiveError(f"{worker.id} could not be started: {answer.decode(errors='replace')}")
     return run
 
 
@@ -134,5 +134,5 @@ def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes
         )
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read()
-    return said or b"its runner ended at once: see runner.log in its state"
+        answer = pipe.read()
+    return answer or b"its runner ended at once: see runner.log in its state"

@@ -62,7 +62,7 @@ class Status(NamedTuple):
         return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
     @property
-    def said_ns(self) -> int:
+    def reported_ns(self) -> int:
         """Return the later of file time and timestamp in ns; future timestamps do not count."""
         try:
             at = datetime.fromisoformat(self.text("timestamp"))
@@ -70,8 +70,8 @@ class Status(NamedTuple):
             return self.changed_ns
         at = at if at.tzinfo else at.replace(tzinfo=UTC)
         now_ns = int(datetime.now(UTC).timestamp() * 1e9)
-        said_ns = int(at.timestamp() * 1e9)
-        return max(self.changed_ns, said_ns) if said_ns <= now_ns else self.changed_ns
+        written_ns = int(at.timestamp() * 1e9)
+        return max(self.changed_ns, written_ns) if written_ns <= now_ns else self.changed_ns
 
 
 NONE = Status("", {}, (), 0, "")

@@ -22,9 +22,9 @@ from hivepipe.transcripts.lines import (
     blocks,
     count,
     id_of,
+    message_text,
     part,
     read_line,
-    said,
     text,
 )
 
@@ -218,7 +218,7 @@ def _amount(value: object) -> Decimal:
 def _steps(line: Fields) -> Iterator[Step]:
     message = part(line, "message")
     if line.get("type") == "assistant":
-        words = said(message)
+        words = message_text(message)
         if words:
             yield Step("says", words)
         for call in blocks(message, "tool_use"):
@@ -228,7 +228,7 @@ def _steps(line: Fields) -> Iterator[Step]:
         results.append(line)
     for result in results:
         if result.get("is_error") is True:
-            yield Step("fails", said(result) or str(result.get("content"))[:CAP_TEXT])
+            yield Step("fails", message_text(result) or str(result.get("content"))[:CAP_TEXT])
 
 
 def _shown(arguments: Fields) -> str:

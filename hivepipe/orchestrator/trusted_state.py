@@ -57,9 +57,9 @@ def take_over(root: Path) -> list[str]:
             if (folder / _MARK).exists():
                 return []
             _take_moved(root, folder)
-            said = _take(root, folder)
+            doubts = _take(root, folder)
             write_small(str(folder / _MARK), json.dumps(_identity(root)) + "\n")
-            return said
+            return doubts
     except (OSError, LockHeldError) as error:
         raise HiveError(f"{folder} cannot be made: {error}") from None
 
@@ -85,7 +85,7 @@ def _take_moved(root: Path, folder: Path) -> None:
 
 
 def _take(root: Path, folder: Path) -> list[str]:
-    said = []
+    doubts = []
     for kind in ("workers", "archive"):
         make_folders(str(folder / kind))
     if not (folder / PROJECTS).exists():
@@ -95,12 +95,12 @@ def _take(root: Path, folder: Path) -> list[str]:
         if not target.exists():
             new = folder / "new"
             _copy(old, new)
-            said += _doubt(new, target.name)
+            doubts += _doubt(new, target.name)
             new.rename(target)
         _put_away(old, target)
     with suppress(OSError):
         (root / "state").rmdir()
-    return said
+    return doubts
 
 
 def _old_states(root: Path, folder: Path) -> list[tuple[Path, Path]]:

@@ -87,7 +87,7 @@ class Watch:
             for _ in watch(
                 self._hive.workers_folder,
                 self._hive.state_folder,
-                watch_filter=_is_told,
+                watch_filter=_is_watched,
                 debounce=_DEBOUNCE_MS,
                 step=_DEBOUNCE_MS,
                 rust_timeout=LOOK_EVERY_MS,
@@ -100,7 +100,7 @@ class Watch:
                 yield
 
 
-def _is_told(_change: object, path: str) -> bool:
+def _is_watched(_change: object, path: str) -> bool:
     """Tell whether a path is watched; transcripts are not, because they grow all the time."""
     return path.endswith("/status.json") or "/runs/" in path
 

@@ -97,11 +97,11 @@ class Worker:
 
     def status(self) -> Status:
         """Return its last status; a missing commit is no problem if it may not commit."""
-        said = read_status(self.status_file)
-        if UNCOMMITTED not in said.problems or may_commit(self.card().flags or ALL.flags):
-            return said
-        left = tuple(each for each in said.problems if each != UNCOMMITTED)
-        return said._replace(problems=left)
+        status = read_status(self.status_file)
+        if UNCOMMITTED not in status.problems or may_commit(self.card().flags or ALL.flags):
+            return status
+        left = tuple(each for each in status.problems if each != UNCOMMITTED)
+        return status._replace(problems=left)
 
     def card(self) -> Card:
         """Return the parameters of its spawn; only the session if hivepipe did not start it."""

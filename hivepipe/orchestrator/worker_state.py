@@ -38,7 +38,7 @@ class Standing(NamedTuple):
     note: str  # the reason, or what it waits for
     status: Status
     run: Run | None
-    heard_ns: int  # time of the last activity; 0: there was none
+    last_active_ns: int  # time of the last activity; 0: there was none
     lives: bool | None
     stranger: int = 0  # pid of a process on its session that hivepipe did not start; 0: none
 
@@ -48,27 +48,27 @@ def stand(worker: Worker, stale_secs: float, signals: WorkerSignals) -> Standing
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
     stranger = 0 if lives else signals.stranger(worker)
-    heard_ns = max(_heard_ns(worker, status, run), signals.heartbeat_ns(worker))
-    is_silent = _silence_secs(heard_ns) >= stale_secs
+    last_active_ns = max(_last_active_ns(worker, status, run), signals.heartbeat_ns(worker))
+    is_silent = _silence_secs(last_active_ns) >= stale_secs
     if stranger:
         state, note = _of_stranger(status, run, is_silent, stranger)
-        return Standing(worker, state, note, status, run, heard_ns, True, stranger)
+        return Standing(worker, state, note, status, run, last_active_ns, True, stranger)
     state, note = _state(status, run, lives, is_silent)
     if lives and run and not worker.folder.is_dir():
         state, note = "error", f"its folder was removed, its process {run.pid} still runs"
     if lives is False and state not in _NOT_CANCELLED and signals.is_cancelled(worker):
         state, note = "cancelled", signals.cancelled_because(worker)
-    return Standing(worker, state, note, status, run, heard_ns, lives)
+    return Standing(worker, state, note, status, run, last_active_ns, lives)
 
 
-def _heard_ns(worker: Worker, status: Status, run: Run | None) -> int:
+def _last_active_ns(worker: Worker, status: Status, run: Run | None) -> int:
     """Return the newest time of activity: of status, transcript or start."""
     grown_ns = changed_ns(worker.transcript)
-    return max(status.said_ns, grown_ns, run.started_ns if run else 0)
+    return max(status.reported_ns, grown_ns, run.started_ns if run else 0)
 
 
-def _silence_secs(heard_ns: int) -> float:
-    return time.time() - heard_ns / 1e9 if heard_ns else 0
+def _silence_secs(last_active_ns: int) -> float:
+    return time.time() - last_active_ns / 1e9 if last_active_ns else 0
 
 
 def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool) -> tuple[str, str]:
@@ -103,8 +103,8 @@ def _of_stranger(status: Status, run: Run | None, is_silent: bool, pid: int) -> 
     if word not in ("", "working"):
         return word, _words(status)
     by = f"process {pid}, not started by hivepipe"
-    said = _words(status) if word or status.problems else ""
-    return ("stale" if is_silent else "working"), "; ".join(filter(None, (said, by)))
+    words = _words(status) if word or status.problems else ""
+    return ("stale" if is_silent else "working"), "; ".join(filter(None, (words, by)))
 
 
 def _of_other(status: Status) -> tuple[str, str]:
@@ -122,8 +122,8 @@ def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[st
     if run.kind == "park":
         return "parking", "writes down what it learned"
     if word in ("", "working"):
-        said = _words(status) if word or status.problems else ""
-        return ("stale", "silent, its process runs") if is_silent else ("working", said)
+        words = _words(status) if word or status.problems else ""
+        return ("stale", "silent, its process runs") if is_silent else ("working", words)
     return word, _words(status)
 
 

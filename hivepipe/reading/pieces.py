@@ -90,8 +90,8 @@ def _call(block: Fields) -> Piece:
     arguments = part(block, "input")
     name = text(block, "name") or "tool"
     kind = text(arguments, "subagent_type")
-    said = " ".join(filter(None, (name, kind, _label(arguments))))
-    return Piece(CALL, said, id=text(block, "id"), diff=_diff(arguments))
+    title = " ".join(filter(None, (name, kind, _label(arguments))))
+    return Piece(CALL, title, id=text(block, "id"), diff=_diff(arguments))
 
 
 def _label(arguments: Fields) -> str:
@@ -151,10 +151,10 @@ def _text(fields: Fields, key: str) -> str:
     return clean(value) if isinstance(value, str) else ""
 
 
-def _capped(said: str) -> str:
-    if len(said) <= MOST_CHARS:
-        return said
-    return f"{said[:MOST_CHARS]}\n[{len(said) - MOST_CHARS:,} more characters]"
+def _capped(whole: str) -> str:
+    if len(whole) <= MOST_CHARS:
+        return whole
+    return f"{whole[:MOST_CHARS]}\n[{len(whole) - MOST_CHARS:,} more characters]"
 
 
 # ---- file changes of a call

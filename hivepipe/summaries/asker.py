@@ -29,12 +29,12 @@ def main() -> None:
         if program:
             become_claude(program, request)
         reason = "`claude` is not on PATH"
-        said = {"requests": 0, "failure": "refused", "reason": reason}
+        answer = {"requests": 0, "failure": "refused", "reason": reason}
     else:
         from hivepipe.summaries.over_http import ask_over_http  # noqa: PLC0415  claude needs none of it
 
-        said = ask_over_http(request)
-    sys.stdout.write(json.dumps(said))
+        answer = ask_over_http(request)
+    sys.stdout.write(json.dumps(answer))
     sys.stdout.flush()
     os._exit(0)  # connections of the library may still be open
 

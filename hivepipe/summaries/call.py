@@ -106,12 +106,12 @@ def ask(
     }
     output, failure = _run(json.dumps(request).encode(), timeout_secs, should_stop)
     if failure:
-        return Reply(None, Used(granted, None, None, granted), failure, _SAID[failure])
+        return Reply(None, Used(granted, None, None, granted), failure, _REASONS[failure])
     reply = _read(output, offer, question, granted)
     return reply._replace(reason=_without(reply.reason, offer))
 
 
-_SAID = {
+_REASONS = {
     "timeout": "no answer in time; the process was killed",
     "stopped": "stopped during the request; the process was killed",
     "too large": "the answer is longer than any summary; the process was killed",
@@ -150,67 +150,72 @@ def _converse(
     # A process that ends at once reports the reason on stdout, or not at all
     with suppress(BrokenPipeError), stdin:
         stdin.write(data)
-    said = b""
+    output = b""
     deadline = time.monotonic() + timeout_secs
     with selectors.DefaultSelector() as selector:
         selector.register(stdout, selectors.EVENT_READ)
         while time.monotonic() < deadline:
             if should_stop():
-                return said, "stopped"
+                return output, "stopped"
             if not selector.select(LOOK_EVERY_SECS):
                 continue
             chunk = os.read(stdout.fileno(), 1 << 16)
             if not chunk:
-                return said, ""
-            said += chunk
-            if len(said) > LONGEST_ANSWER_BYTES:
+                return output, ""
+            output += chunk
+            if len(output) > LONGEST_ANSWER_BYTES:
                 return b"", "too large"
-    return said, "timeout"
+    return output, "timeout"
 
 
 def _read(output: bytes, offer: Offer, question: Question, granted: int) -> Reply:
     try:
-        said = json.loads(output)
-        if not isinstance(said, dict):
+        fields = json.loads(output)
+        if not isinstance(fields, dict):
             raise ValueError
     except (ValueError, RecursionError):
         nothing = Used(granted, None, None, granted)
         return Reply(None, nothing, "broken", "the process of the request ended without a result")
     if offer.provider.kind == "claude":
-        return _reply_of_claude(said, question)
-    return _reply_of(said, question)
+        return _reply_of_claude(fields, question)
+    return _reply_of(fields, question)
 
 
-def _reply_of(said: dict[str, Any], question: Question) -> Reply:
+def _reply_of(fields: dict[str, Any], question: Question) -> Reply:
     used = Used(
-        said["requests"], said.get("input_tokens"), said.get("output_tokens"), said.get("unsaid", 0)
+        fields["requests"],
+        fields.get("input_tokens"),
+        fields.get("output_tokens"),
+        fields.get("unsaid", 0),
     )
-    if said.get("failure"):
-        return Reply(None, used, said["failure"], said["reason"], said.get("retry_after_secs"))
+    if fields.get("failure"):
+        return Reply(
+            None, used, fields["failure"], fields["reason"], fields.get("retry_after_secs")
+        )
     try:
-        return Reply(read_answer(said.get("answer"), question.names), used)
+        return Reply(read_answer(fields.get("answer"), question.names), used)
     except AnswerError as error:
         return Reply(None, used, "answer", str(error))
 
 
-def _reply_of_claude(said: dict[str, Any], question: Question) -> Reply:
+def _reply_of_claude(fields: dict[str, Any], question: Question) -> Reply:
     """Parse the output of `claude -p --output-format json`, or an error of `asker`."""
-    if "requests" in said:
-        return _reply_of(said, question)
-    usages = said.get("modelUsage")
+    if "requests" in fields:
+        return _reply_of(fields, question)
+    usages = fields.get("modelUsage")
     counted = list(usages.values()) if isinstance(usages, dict) else []
     counted = [usage for usage in counted if isinstance(usage, dict)]
-    cost = said.get("total_cost_usd")
+    cost = fields.get("total_cost_usd")
     used = Used(
-        max(1, _whole(said, "num_turns")),
+        max(1, _whole(fields, "num_turns")),
         sum(_whole(usage, *_CLAUDES_INPUT) for usage in counted),
         sum(_whole(usage, "outputTokens") for usage in counted),
         cost_usd=float(cost) if isinstance(cost, int | float) else None,
     )
-    if said.get("is_error") or said.get("subtype") != "success":
-        return _failed_claude(said, used)
+    if fields.get("is_error") or fields.get("subtype") != "success":
+        return _failed_claude(fields, used)
     try:
-        return Reply(read_answer(said.get("structured_output"), question.names), used)
+        return Reply(read_answer(fields.get("structured_output"), question.names), used)
     except AnswerError as error:
         return Reply(None, used, "answer", str(error))
 
@@ -219,13 +224,13 @@ _CLAUDES_INPUT = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputToke
 _CLAUDES_FAILURES = {401: "auth", 403: "auth", 402: "quota", 429: "rate limit", 404: "refused"}
 
 
-def _failed_claude(said: dict[str, Any], used: Used) -> Reply:
-    status = said.get("api_error_status")
+def _failed_claude(fields: dict[str, Any], used: Used) -> Reply:
+    status = fields.get("api_error_status")
     if isinstance(status, int):
         failure = _CLAUDES_FAILURES.get(status, "server" if status >= 500 else "refused")
     else:
-        failure = "answer" if "structured" in str(said.get("subtype")) else "refused"
-    words = said.get("errors") or said.get("result") or said.get("subtype")
+        failure = "answer" if "structured" in str(fields.get("subtype")) else "refused"
+    words = fields.get("errors") or fields.get("result") or fields.get("subtype")
     return Reply(None, used, failure, f"claude: {words}")
 
 

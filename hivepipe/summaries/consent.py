@@ -35,8 +35,8 @@ def consent_path(home: str) -> Path:
 def read_consent(home: str) -> Consent | None:
     """Return the consent; None: there is none."""
     try:
-        said = json.loads(read_small(str(consent_path(home))))
-        return Consent(*(str(said[name]) for name in Consent._fields))
+        fields = json.loads(read_small(str(consent_path(home))))
+        return Consent(*(str(fields[name]) for name in Consent._fields))
     except (ValueError, LookupError, TypeError):
         return None
 
@@ -68,8 +68,8 @@ def is_enabled(home: str, *, with_environment: bool = True) -> bool:
 
 
 def _word(with_environment: bool) -> str:
-    said = settings.variable if with_environment else settings.of_files
-    return said("HIVEPIPE_SUMMARIES") or ""
+    read_setting = settings.variable if with_environment else settings.of_files
+    return read_setting("HIVEPIPE_SUMMARIES") or ""
 
 
 def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:

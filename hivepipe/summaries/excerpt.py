@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from hivepipe.events.claude_code import is_machine_made
 from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
-from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said, text
+from hivepipe.transcripts.lines import Fields, blocks, message_text, part, read_line, text
 
 LIMIT_BYTES = 20_000
 CALL_CHARACTERS = 300
 RESULT_CHARACTERS = 500
-SAID_CHARACTERS = 4_000
+MESSAGE_CHARACTERS = 4_000
 
 # Commands of the terminal; a session that was only resumed and left needs no new summary.
 _OF_THE_TERMINAL = re.compile(
@@ -71,15 +71,15 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
     for call in blocks(message, "tool_use"):
         yield f"[Claude calls {text(call, 'name')}: {_arguments(part(call, 'input'))}]"
     for result in blocks(message, "tool_result"):
-        answer = said(result, RESULT_CHARACTERS).strip()
+        answer = message_text(result, RESULT_CHARACTERS).strip()
         if answer:
             yield f"[{'failed' if result.get('is_error') is True else 'answer'}: {answer}]"
 
 
 def _words(line: Fields, message: Fields) -> str:
     if line.get("isCompactSummary") is True:
-        return without_frame(said(message, CAP_SUMMARY))[:SAID_CHARACTERS].strip()
-    return said(message, SAID_CHARACTERS).strip()
+        return without_frame(message_text(message, CAP_SUMMARY))[:MESSAGE_CHARACTERS].strip()
+    return message_text(message, MESSAGE_CHARACTERS).strip()
 
 
 def _speaker(line: Fields, kind: str, words: str) -> str:

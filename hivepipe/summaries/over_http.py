@@ -65,13 +65,13 @@ async def _ask(request: Request) -> dict[str, Any]:
             answer = await _agent(request, client).run(
                 request["text"], usage=usage, usage_limits=limits
             )
-            said: dict[str, Any] = {"answer": dict(answer.output)}
+            fields: dict[str, Any] = {"answer": dict(answer.output)}
         except Exception as error:  # noqa: BLE001  any error is the reply
-            said = _failure(error, was_sent=wire.sent > 0)
+            fields = _failure(error, was_sent=wire.sent > 0)
     known = bool(usage.input_tokens or usage.output_tokens)
     tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     unsaid = wire.sent - usage.requests if known else wire.sent
-    return {**said, "requests": wire.sent, "unsaid": unsaid, **(tokens if known else {})}
+    return {**fields, "requests": wire.sent, "unsaid": unsaid, **(tokens if known else {})}
 
 
 def _agent(request: Request, client: httpx2.AsyncClient) -> Agent[object, Any]:

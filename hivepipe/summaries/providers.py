@@ -115,53 +115,55 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
     the stack sees it, without this shell's variables. A command for a key is not run.
     """
     kept = _read_file()
-    said = variable if with_environment else of_files
+    read_setting = variable if with_environment else of_files
     for provider in PROVIDERS:
         if provider.kind == "codex":
-            found = _codex(provider, said)
+            found = _codex(provider, read_setting)
             if found:
                 return found
         for name in provider.credentials:
             secret = (environment(name) or "").strip() if with_environment else ""
             if secret:
-                offer = _offer(provider, said, name, "environment", secret)
+                offer = _offer(provider, read_setting, name, "environment", secret)
                 trouble = (
                     "" if is_key(secret) else f"{name} is not a key: a key is one line of ASCII"
                 )
                 return replace(offer, trouble=trouble or offer.trouble)
             if name in kept:
-                return _offer(provider, said, name, str(credentials_path()), kept[name])
+                return _offer(provider, read_setting, name, str(credentials_path()), kept[name])
             if name + _COMMAND in kept:
                 source = f"a command in {credentials_path()}"
-                return replace(_offer(provider, said, name, source), command=kept[name + _COMMAND])
-    return _keyless(said)
+                return replace(
+                    _offer(provider, read_setting, name, source), command=kept[name + _COMMAND]
+                )
+    return _keyless(read_setting)
 
 
-def _keyless(said: ReadSetting) -> Offer | None:
+def _keyless(read_setting: ReadSetting) -> Offer | None:
     """Return a local server that the user named, which may need no key; None without one."""
     for provider in PROVIDERS:
-        if _named_url(provider, said) and provider.kind != "codex":
-            offer = _offer(provider, said, NO_KEY, "this machine")
+        if _named_url(provider, read_setting) and provider.kind != "codex":
+            offer = _offer(provider, read_setting, NO_KEY, "this machine")
             if offer.is_local or offer.trouble:
                 return offer
     return None
 
 
 def _offer(
-    provider: Provider, said: ReadSetting, name: str, source: str, secret: str = ""
+    provider: Provider, read_setting: ReadSetting, name: str, source: str, secret: str = ""
 ) -> Offer:
-    url = _named_url(provider, said) or provider.url
+    url = _named_url(provider, read_setting) or provider.url
     trouble = "" if not url or is_web_address(url) else f"{provider.kind}_url must be {KIND}"
-    model = said("HIVEPIPE_LLM_MODEL") or provider.model
+    model = read_setting("HIVEPIPE_LLM_MODEL") or provider.model
     return Offer(provider, name, source, model, url, secret, trouble=trouble)
 
 
-def _named_url(provider: Provider, said: ReadSetting) -> str:
+def _named_url(provider: Provider, read_setting: ReadSetting) -> str:
     named = {
-        "openrouter": said("HIVEPIPE_OPENROUTER_URL"),
-        "anthropic": said("HIVEPIPE_ANTHROPIC_URL"),
-        "openai": said("HIVEPIPE_OPENAI_URL"),
-        "codex": said("HIVEPIPE_CODEX_URL"),
+        "openrouter": read_setting("HIVEPIPE_OPENROUTER_URL"),
+        "anthropic": read_setting("HIVEPIPE_ANTHROPIC_URL"),
+        "openai": read_setting("HIVEPIPE_OPENAI_URL"),
+        "codex": read_setting("HIVEPIPE_CODEX_URL"),
     }
     return (named.get(provider.kind) or "").rstrip("/")
 
@@ -239,7 +241,7 @@ def write_credential(name: str, secret: str | None, *, by_command: bool = False)
 # ---- Codex
 
 
-def _codex(provider: Provider, said: ReadSetting) -> Offer | None:
+def _codex(provider: Provider, read_setting: ReadSetting) -> Offer | None:
     """Return an offer with Codex's access token, which is not refreshed, as that ends its login."""
     path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
     try:
@@ -249,7 +251,7 @@ def _codex(provider: Provider, said: ReadSetting) -> Offer | None:
         return None
     if not isinstance(secret, str) or not isinstance(account, str) or not secret:
         return None
-    found = replace(_offer(provider, said, CODEX, str(path), secret), account=account)
+    found = replace(_offer(provider, read_setting, CODEX, str(path), secret), account=account)
     if _expires(secret) < time.time():
         return replace(found, trouble="the access token of Codex has expired: use `codex` once")
     return found

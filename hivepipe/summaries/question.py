@@ -105,35 +105,35 @@ def _fenced(words: str, tag: str) -> str:
     return words.replace(f"</{tag}", f"<\\/{tag}")
 
 
-def read_answer(said: object, names: tuple[str, ...] = ()) -> Answer:
+def read_answer(fields: object, names: tuple[str, ...] = ()) -> Answer:
     """Parse and check an answer; AnswerError gives the error.
 
     Ratings of memories that were not in the question are dropped.
     """
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         raise AnswerError("the answer is not an object")
-    summary = said.get("summary")
+    summary = fields.get("summary")
     if not isinstance(summary, str) or not summary.strip():
         raise AnswerError("`summary` must be a text")
     return Answer(
         summary=clean(summary.strip()[:LONGEST_SUMMARY]),
-        key_learnings=_texts(said, "key_learnings"),
-        files=_texts(said, "files"),
-        open_ends=_texts(said, "open_ends"),
-        useful=_useful(said, names) if names else {},
+        key_learnings=_texts(fields, "key_learnings"),
+        files=_texts(fields, "files"),
+        open_ends=_texts(fields, "open_ends"),
+        useful=_useful(fields, names) if names else {},
     )
 
 
-def _texts(said: dict[str, Any], name: str) -> tuple[str, ...]:
-    found = said.get(name)
+def _texts(fields: dict[str, Any], name: str) -> tuple[str, ...]:
+    found = fields.get(name)
     if not isinstance(found, list) or not all(isinstance(entry, str) for entry in found):
         raise AnswerError(f"`{name}` must be a list of texts")
     texts = (clean(entry.strip()[:LONGEST_ENTRY]) for entry in found)
     return tuple(dict.fromkeys(filter(None, texts)))[:MOST_ENTRIES]
 
 
-def _useful(said: dict[str, Any], names: tuple[str, ...]) -> dict[str, bool]:
-    found = said.get("memories")
+def _useful(fields: dict[str, Any], names: tuple[str, ...]) -> dict[str, bool]:
+    found = fields.get("memories")
     if not isinstance(found, list):
         raise AnswerError("`memories` must be a list")
     rated = {}

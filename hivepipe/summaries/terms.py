@@ -49,8 +49,8 @@ def trouble() -> str:
 
 def timeout_secs() -> float:
     """Return the time limit of a call in seconds."""
-    said = _number(variable("HIVEPIPE_LLM_TIMEOUT") or "")
-    return said or float(DEFAULTS["HIVEPIPE_LLM_TIMEOUT"])
+    secs = _number(variable("HIVEPIPE_LLM_TIMEOUT") or "")
+    return secs or float(DEFAULTS["HIVEPIPE_LLM_TIMEOUT"])
 
 
 def _cap(text: str | None, name: str) -> float:

@@ -40,8 +40,8 @@ def translated(line: Fields) -> Fields:
     payload = line["payload"]
     kind = line["type"] if line["type"] != "response_item" else str(payload.get("type"))
     translate = _TRANSLATORS.get(kind)
-    said = translate(payload) if translate else {"type": line["type"]}
-    return {"timestamp": line.get("timestamp"), **said}
+    fields = translate(payload) if translate else {"type": line["type"]}
+    return {"timestamp": line.get("timestamp"), **fields}
 
 
 def _session(payload: Fields) -> Fields:
@@ -76,21 +76,21 @@ def _is_of_codex(texts: list[Any]) -> bool:
 
 def _call(payload: Fields) -> Fields:
     name = payload.get("name", payload.get("type"))
-    said = _object(payload.get("arguments", payload.get("input", payload.get("action"))))
+    given = _object(payload.get("arguments", payload.get("input", payload.get("action"))))
     if name in _SHELLS:  # its hooks call these tools Bash
-        name, said = "Bash", {"command": said.get("cmd", said.get("command")), **said}
-    block = {"type": "tool_use", "id": payload.get("call_id"), "name": name, "input": said}
+        name, given = "Bash", {"command": given.get("cmd", given.get("command")), **given}
+    block = {"type": "tool_use", "id": payload.get("call_id"), "name": name, "input": given}
     return {"type": "assistant", "message": _answer(payload, [block])}
 
 
-def _object(said: object) -> Fields:
+def _object(arguments: object) -> Fields:
     """Return the arguments of a call, which may be JSON text."""
-    if isinstance(said, str):
+    if isinstance(arguments, str):
         try:
-            said = orjson.loads(said)
+            arguments = orjson.loads(arguments)
         except orjson.JSONDecodeError:
-            return {"input": said}
-    return said if isinstance(said, dict) else {"input": said}
+            return {"input": arguments}
+    return arguments if isinstance(arguments, dict) else {"input": arguments}
 
 
 def _result(payload: Fields) -> Fields:

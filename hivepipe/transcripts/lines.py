@@ -75,7 +75,7 @@ def blocks(message: Fields, kind: str) -> Iterator[Fields]:
                 yield block
 
 
-def said(message: Fields, cap: int = CAP_TEXT) -> str:
+def message_text(message: Fields, cap: int = CAP_TEXT) -> str:
     """Return the text of a message, cut to the cap."""
     texts = (text(block, "text", cap) for block in blocks(message, "text"))
     return "\n\n".join(filter(None, texts))[:cap]

@@ -8,7 +8,7 @@ their own files). Lines that a fork copied from another session do not count.
     feed        add a line
     dump, load  save, restore
     take_usages the usage of the messages, for the store
-    take_said   titles and counts of the session
+    take_facts  titles and counts of the session
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -25,17 +25,17 @@ from hivepipe.transcripts.lines import (
     Fields,
     blocks,
     id_of,
+    message_text,
     moment,
     part,
     read_line,
-    said,
     text,
 )
 from hivepipe.transcripts.session_facts import CUSTOM_TITLE, SessionFacts, counted_by
 from hivepipe.transcripts.usage import (
     Usage,
     is_api_error,
-    is_said_by_claude,
+    is_by_claude,
     merged,
     message_key,
     usage_of,
@@ -57,7 +57,7 @@ _HANDBACK = "SubagentHandback"
 _TITLES = {CUSTOM_TITLE: "customTitle", "ai-title": "aiTitle"}
 _SPAWNS = ("Agent", "Task")
 _OF_THE_HARNESS = "api-request"  # Claude Code's own requests: the system prompt, the tools
-_ASKED, _SAID = "queue-operation", ("user", "assistant")
+_QUEUED, _MESSAGES = "queue-operation", ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
@@ -94,7 +94,7 @@ class Totals:
     models: list[str] = field(default_factory=list)
     message_counts: MessageCounts = field(default_factory=MessageCounts)
     _usages: dict[tuple[str, str], Usage] = field(default_factory=dict, compare=False)
-    _said: SessionFacts = field(default_factory=SessionFacts, compare=False)
+    _facts: SessionFacts = field(default_factory=SessionFacts, compare=False)
 
     @classmethod
     def load(cls, dumped: str | bytes) -> "Totals | None":
@@ -152,10 +152,10 @@ class Totals:
         self._usages.clear()
         return usages
 
-    def take_said(self) -> SessionFacts:
+    def take_facts(self) -> SessionFacts:
         """Return the facts about the session in lines fed since the last call; not in a dump."""
-        said, self._said = self._said, SessionFacts()
-        return replace(said, session=self.session)
+        facts, self._facts = self._facts, SessionFacts()
+        return replace(facts, session=self.session)
 
     def _report(self, usage: Usage) -> None:
         known = self._usages.get(usage.key)
@@ -181,11 +181,11 @@ class Totals:
         lines, which do not name their origin. The first message of the fork itself ends the copy.
         """
         written, kind = moment(line), text(line, "type")
-        if not self.first and kind == _ASKED:
+        if not self.first and kind == _QUEUED:
             self.opened = written
         if written and written < self.opened:
             return True
-        if kind in _SAID:
+        if kind in _MESSAGES:
             self.opened = ""
         return False
 
@@ -208,9 +208,9 @@ class Totals:
     def _feed_title(self, kind: str, line: Fields) -> None:
         if kind in _TITLES and text(line, _TITLES[kind]):
             self.titles[kind] = text(line, _TITLES[kind])
-            self._said.titles[kind] = (self.titles[kind], self.lines)
+            self._facts.titles[kind] = (self.titles[kind], self.lines)
         elif kind == "cost-state":
-            self._said.counts.append(counted_by(line, self.last))
+            self._facts.counts.append(counted_by(line, self.last))
         elif kind == "summary" and text(line, "summary"):
             self._feed_summary(line)
 
@@ -242,7 +242,7 @@ class Totals:
         if is_api_error(line):
             self.outcome = "error"
         message = part(line, "message")
-        if not message or not is_said_by_claude(line):
+        if not message or not is_by_claude(line):
             return
         mark = _mark_of_message(line) or mark_of("number", str(self.lines))
         if "content" not in message:  # Codex CLI reports the usage of an answer in a separate line
@@ -255,7 +255,7 @@ class Totals:
         calls = list(blocks(message, "tool_use"))
         for call in calls:
             self._feed_call(call, mark)
-        answer = said(message)
+        answer = message_text(message)
         if answer:
             before = f"{self.answer}\n\n" if self.answer_of == mark else ""
             self.answer = f"{before}{answer}"[:CAP_TEXT]
@@ -285,11 +285,11 @@ class Totals:
         results = list(blocks(message, "tool_result"))
         for result in results:
             self._feed_result(line, result)
-        words = said(message)
+        words = message_text(message)
         if results or not words:
             return
         if line.get("isCompactSummary") is True:
-            self.compact_summary = without_frame(said(message, CAP_SUMMARY))[:CAP_TEXT]
+            self.compact_summary = without_frame(message_text(message, CAP_SUMMARY))[:CAP_TEXT]
         elif words.startswith(_INTERRUPTED):
             self.outcome = "interrupted"
         elif line.get("isMeta") is not True:
@@ -335,8 +335,8 @@ def _skill_at_work(line: Fields) -> str:
 
 def _is_refused(line: Fields) -> bool:
     response = line.get("toolUseResult")
-    says_no = isinstance(response, dict) and response.get("success") is False
-    return says_no or bool(text(line, "toolDenialKind"))
+    is_failure = isinstance(response, dict) and response.get("success") is False
+    return is_failure or bool(text(line, "toolDenialKind"))
 
 
 def _outcome(stop_reason: Any, has_text: bool, has_calls: bool) -> str:

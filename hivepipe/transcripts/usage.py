@@ -67,7 +67,7 @@ def message_key(line: Fields) -> tuple[str, str]:
     return (text(part(line, "message"), "id") or text(line, "uuid"), text(line, "requestId"))
 
 
-def is_said_by_claude(line: Fields) -> bool:
+def is_by_claude(line: Fields) -> bool:
     """Tell whether the model wrote the line; False for notes of Claude Code and API errors."""
     model = part(line, "message").get("model")
     return line.get("type") == "assistant" and not is_api_error(line) and model != SYNTHETIC
@@ -83,7 +83,7 @@ def usage_of(line: Fields) -> Usage | None:
     message = part(line, "message")
     used = part(message, "usage")
     message_id, request_id = message_key(line)
-    if not (used and message_id and is_said_by_claude(line)):
+    if not (used and message_id and is_by_claude(line)):
         return None
     origin = part(line, "forkedFrom")
     tokens = _tokens(used)

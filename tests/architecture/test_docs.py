@@ -38,7 +38,7 @@ USERS_PAGES = (
 )
 EXAMPLES = {"first-change.md": {"models"}}  # a command that the page adds
 GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the lists
-READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs", "said")
+READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs", "read_setting")
 
 
 def code_of(page: str) -> list[str]:

@@ -106,7 +106,7 @@ def check_status(db: Database, data: bytes) -> None:
     status = parse(data, FIRST_NS)
     assert status.word in ("", *WORDS)
     assert status.word or status.problems
-    assert status.said_ns >= FIRST_NS
+    assert status.reported_ns >= FIRST_NS
     content = records.content_of(status)
     for shown in (*status.problems, status.text("question"), *status.texts("options")):
         shown.encode()

@@ -67,7 +67,7 @@ def test_what_we_write_can_be_read_and_nonsense_is_refused(tmp_path: Path) -> No
 
 def test_a_timestamp_of_tomorrow_is_not_believed() -> None:
     status = parse(b'{"status": "working", "timestamp": "2999-01-01T00:00:00Z"}', 5)
-    assert status.said_ns == 5
+    assert status.reported_ns == 5
 
 
 UUID = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"

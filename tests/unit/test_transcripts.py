@@ -399,8 +399,8 @@ def test_titles_are_said_once_with_the_number_of_their_line() -> None:
         {"type": "ai-title", "aiTitle": "Mend it all", "sessionId": "s-1"},
     ]
     totals = fed(*lines)
-    said = totals.take_said()
+    said = totals.take_facts()
     assert said.session == "s-1"
     assert said.titles == {"ai-title": ("Mend it all", 3), "custom-title": ("Mine", 2)}
-    assert not totals.take_said()
+    assert not totals.take_facts()
     assert Totals.load(totals.dump()) == totals

@@ -105,7 +105,7 @@ def test_a_line_of_the_transcript_says_it() -> None:
     line = {"type": "cost-state", "sessionId": "s", "startTime": 7, "totalDuration": 8}
     user = {"type": "user", "sessionId": "s", "uuid": "u", "timestamp": TIME}
     totals = fed(user, {**line, "modelUsage": models})
-    said = totals.take_said()
+    said = totals.take_facts()
     wanted = {MODEL: Tokens(10, 1, 30, 15, 5, 2), "broken": Tokens()}
     assert said.counts == [(7, 8, wanted, TIME)]
     assert isinstance(Totals.load(totals.dump()), Totals)

@@ -269,8 +269,8 @@ class SearchIndex:
         ]
         if not all(pieces):
             return _Matching("", {})
-        asked: dict[str, object] = {"words": " AND ".join(words), "pieces": " AND ".join(pieces)}
-        wanted = {table: match for table, match in asked.items() if match}
+        queries: dict[str, object] = {"words": " AND ".join(words), "pieces": " AND ".join(pieces)}
+        wanted = {table: match for table, match in queries.items() if match}
         sql = " INTERSECT ".join(
             f"SELECT rowid FROM {table} WHERE {table} MATCH :{table}" for table in wanted
         )

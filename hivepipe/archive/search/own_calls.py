@@ -41,10 +41,10 @@ def _is_own(block: Fields) -> bool:
     """Tell whether a block calls a command or a skill of hivepipe."""
     if block.get("type") != "tool_use":
         return False
-    asked = part(block, "input")
+    arguments = part(block, "input")
     match block.get("name"):
         case "Bash":
-            return bool(_COMMAND.search(text(asked, "command", cap=_LONGEST_COMMAND)))
+            return bool(_COMMAND.search(text(arguments, "command", cap=_LONGEST_COMMAND)))
         case "Skill":
-            return bool(_SKILL.match(text(asked, "skill")))
+            return bool(_SKILL.match(text(arguments, "skill")))
     return False

@@ -84,13 +84,13 @@ def folded(text: str) -> str:
     return flat(text).lower().replace("\N{GREEK SMALL LETTER FINAL SIGMA}", _SIGMA)
 
 
-def terms_of(asked: str, *, whole_words: bool = False) -> list[Term]:
+def terms_of(query: str, *, whole_words: bool = False) -> list[Term]:
     """Return the terms of a query; SearchError: there are none.
 
     "some text" in quotes is a phrase, wor* matches words with this prefix. There is no other
     syntax, because searched texts are full of dots, dashes and brackets.
     """
-    terms = list(dict.fromkeys(_terms(asked, whole_words)))
+    terms = list(dict.fromkeys(_terms(query, whole_words)))
     if not terms:
         raise SearchError("nothing to search for: give at least one word")
     return terms
@@ -101,16 +101,16 @@ def quoted(text: str) -> str:
     return '"{}"'.format(text.replace('"', '""'))
 
 
-def fts_query(asked: str) -> str:
+def fts_query(query: str) -> str:
     """Return the FTS5 query for all words of a search, without punctuation."""
-    terms = [each for each in terms_of(asked) if _WORD.search(each.text)]
+    terms = [each for each in terms_of(query) if _WORD.search(each.text)]
     if not terms:
         raise SearchError("nothing to search for: give at least one word")
     return " AND ".join(quoted(each.text) + "*" * each.begins_word for each in terms)
 
 
-def _terms(asked: str, whole_words: bool) -> Iterator[Term]:
-    for phrase, word in _PARTS.findall(asked):
+def _terms(query: str, whole_words: bool) -> Iterator[Term]:
+    for phrase, word in _PARTS.findall(query):
         text = folded(phrase or word)
         stem = text.rstrip("*")
         if word.endswith("*") and _WORD.search(stem):

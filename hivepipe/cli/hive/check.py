@@ -71,7 +71,7 @@ def _show_all(found: list[Standing], utc: bool, shows_all: bool) -> None:
         if counts[state]:
             say(f"{counts[state]:>6} {_MEANING[state]}")
     width, height = _screen()
-    ordered = sorted(found, key=lambda it: (ORDER.index(it.state), -it.heard_ns))
+    ordered = sorted(found, key=lambda it: (ORDER.index(it.state), -it.last_active_ns))
     room = len(ordered) if shows_all else max(height - len(counts) - 5, 3)
     shown = ordered if len(ordered) <= room else ordered[: room - 1]
     if shown:
@@ -97,7 +97,8 @@ def _short(standing: Standing) -> str:
 
 
 def _line(standing: Standing, utc: bool, id_width: int) -> str:
-    at = moment(stored_time(standing.heard_ns), utc)[5:16] if standing.heard_ns else " " * 11
+    active_ns = standing.last_active_ns
+    at = moment(stored_time(active_ns), utc)[5:16] if active_ns else " " * 11
     note = printable(redact_text(" ".join(standing.note.split())))
     return f"{standing.state:<12} {at}  {_short(standing):<{id_width}}  {note}"
 
@@ -107,7 +108,8 @@ def _show_one(standing: Standing, utc: bool) -> None:
     card = worker.card()
     say(f"=== {worker.id} ===")
     _say("state", f"{standing.state}: {standing.note}" if standing.note else standing.state)
-    _say("heard", moment(stored_time(standing.heard_ns), utc) if standing.heard_ns else "")
+    active_ns = standing.last_active_ns
+    _say("heard", moment(stored_time(active_ns), utc) if active_ns else "")
     _say("project", card.path)
     _say("session", card.session)
     _say("task", " ".join(worker.task().split())[:300])
@@ -140,16 +142,16 @@ def _show_one(standing: Standing, utc: bool) -> None:
 def _show_end(standing: Standing) -> None:
     """Print the report, and the end of stderr if the worker failed."""
     worker = standing.worker
-    if said := read_end(worker.report, _REPORT_BYTES).strip():
+    if text := read_end(worker.report, _REPORT_BYTES).strip():
         say()
         say(f"--- {worker.report.name}")
-        say_text(redact_text(said))
+        say_text(redact_text(text))
     if standing.state not in (*OVER, "error", "not started"):
         return
-    if said := read_end(worker.stderr, _LAST_BYTES).strip():
+    if text := read_end(worker.stderr, _LAST_BYTES).strip():
         say()
         say(f"--- the end of {worker.stderr.name}")
-        say_text(redact_text(said))
+        say_text(redact_text(text))
 
 
 def _say(name: str, value: object) -> None:
@@ -172,6 +174,6 @@ def _as_json(standing: Standing) -> dict[str, Any]:
         "run": run.number if run else 0,
         "exit_code": run.exit_code if run else None,
         "cost_usd": shown_dollars(cost_of(worker)),
-        "heard_at": stored_time(standing.heard_ns) if standing.heard_ns else None,
+        "heard_at": stored_time(standing.last_active_ns) if standing.last_active_ns else None,
         "folder": str(worker.folder),
     }

@@ -24,8 +24,10 @@ def learnings(project: str, as_json: bool) -> None:
         wanted = ["patterns.md", f"{project}-insights.md"]
         if wanted[1] not in names:
             known = [name.removesuffix("-insights.md") for name in names if name != "patterns.md"]
-            said = ", ".join(known) or "none"
-            raise HiveError(f"there are no insights of {project!r}; projects with insights: {said}")
+            others = ", ".join(known) or "none"
+            raise HiveError(
+                f"there are no insights of {project!r}; projects with insights: {others}"
+            )
     texts = {
         name: redact_text(read_end(names[name], _LARGEST_BYTES)).strip()
         for name in wanted

@@ -75,8 +75,8 @@ def _explain(standing: Standing, change: Change) -> None:
         return
     _tell(f"{worker.id}: {standing.state}")
     for name in _SHOWN.get(status.word, ()):
-        if said := status.text(name):
-            _tell(f"  {name}: {said}")
+        if text := status.text(name):
+            _tell(f"  {name}: {text}")
     for number, option in enumerate(status.texts("options"), 1):
         _tell(f"  {number}. {option}")
     for problem in status.problems:

@@ -25,8 +25,8 @@ def transcript(start: str, calls: bool, as_json: bool) -> None:
 
     The worker may be archived.
     """
-    told = steps(_lines(here_hive(), start))
-    found = [step for step in told if not calls or step.kind == "calls"]
+    all_steps = steps(_lines(here_hive(), start))
+    found = [step for step in all_steps if not calls or step.kind == "calls"]
     if as_json:
         show_json(steps=[step._asdict() for step in found])
         return
