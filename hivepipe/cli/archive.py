@@ -27,7 +27,7 @@ from hivepipe.home import locate
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.found_archives import not_taken_in
 from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row
-from hivepipe.operations.slow import asked, at_once
+from hivepipe.operations.slow import at_once, manual_origin
 from hivepipe.operations.sweep import SweepResult, take_in
 from hivepipe.operations.sweep import sweep as sweep_transcripts
 from hivepipe.settings import variable
@@ -134,7 +134,7 @@ def sweep(as_json: bool) -> None:
     os.makedirs(home, exist_ok=True)
     folders = scope.claude_folders(home, variable("CLAUDE_CONFIG_DIR") or "")
     with at_once(home) as workplace:
-        job = asked("sweep_transcripts")
+        job = manual_origin("sweep_transcripts")
         result = sweep_transcripts(workplace, job, folders)
         found = take_in(workplace, job)
     if as_json:
@@ -189,8 +189,8 @@ def rebuild_index() -> None:
     """Rebuild archive-index.json from the archives."""
     archives = _archives()
     changed = upkeep.rebuild_index(archives)
-    said = "was rebuilt" if changed else "was correct"
-    say(f"{counted(len(archives.index.entries()), 'archive')}; the index {said}")
+    result = "was rebuilt" if changed else "was correct"
+    say(f"{counted(len(archives.index.entries()), 'archive')}; the index {result}")
 
 
 @archive.command()

@@ -17,6 +17,6 @@ class Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Return click's message, with a suggestion if a value is close."""
-        said = super().get_invalid_choice_message(value, ctx)
+        message = super().get_invalid_choice_message(value, ctx)
         close = get_close_matches(str(value), self.choices, n=1)
-        return f"{said} Did you mean {close[0]!r}?" if close else said
+        return f"{message} Did you mean {close[0]!r}?" if close else message

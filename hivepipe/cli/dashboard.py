@@ -56,8 +56,8 @@ def dashboard(port: int, bind: str) -> None:
         server = app.server(made, bind, port)
     except OSError as error:
         is_name = (error.errno or 0) < 0  # a negative errno is a failed name resolution
-        said = error.strerror if is_name else os.strerror(error.errno or 0)
-        raise StackError(f"cannot listen on {bind}:{port}: {said}") from error
+        reason = error.strerror if is_name else os.strerror(error.errno or 0)
+        raise StackError(f"cannot listen on {bind}:{port}: {reason}") from error
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # its lines would hold the token
     host = f"[{bind}]" if ":" in bind else bind
     say(f"http://{host}:{server.port}/?token={quote(token, safe='')}")

@@ -13,7 +13,7 @@ from hivepipe.files.deletion_log import Deletion, deletions
 from hivepipe.home import locate
 from hivepipe.maintenance.disk_usage import stores
 from hivepipe.operations.prune_files import Pruned, drop_outdated
-from hivepipe.operations.slow import asked, at_once
+from hivepipe.operations.slow import at_once, manual_origin
 from hivepipe.text.plurals import counted
 
 
@@ -74,6 +74,6 @@ def _prune(home: str) -> Pruned:
     os.umask(0o077)
     try:
         with at_once(home) as workplace:
-            return drop_outdated(workplace, asked("prune_files"))
+            return drop_outdated(workplace, manual_origin("prune_files"))
     except OSError as error:
         raise HivepipeError(f"some expired data could not be deleted: {error}") from error

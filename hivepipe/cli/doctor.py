@@ -49,8 +49,8 @@ def doctor(fire: bool, as_json: bool) -> None:
         wrong = len([entry for _, entry in found if not entry.is_note])
         if fire:
             say(f"probe: {summary(probes)}")
-        said = counted(wrong, "problem") if wrong else _well(fire)
-        say(f"{len(CHECKS)} checks: {said}")
+        result = counted(wrong, "problem") if wrong else _well(fire)
+        say(f"{len(CHECKS)} checks: {result}")
     sys.exit(0 if healthy else 1)
 
 

@@ -139,10 +139,10 @@ def _ask_and_do(go: Callable[[bool], Iterable[Deleted]], dry_run: bool, yes: boo
         _show(go(False), "deleted")
 
 
-def _show(places: Iterable[Deleted], said: str) -> None:
+def _show(places: Iterable[Deleted], action: str) -> None:
     found: Counter[tuple[str, str]] = Counter()
     for place, number, what in places:
         found[place, what] += number
     for (place, what), number in found.items():
         if number:
-            say(f"{said}: {place}: {counted(number, what)}")
+            say(f"{action}: {place}: {counted(number, what)}")

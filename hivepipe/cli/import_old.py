@@ -93,16 +93,16 @@ def _show(imported: Imported, left_out: list[LeftOut], is_dry: bool, as_json: bo
         )
         return
     show_not_taken(imported, left_out)
-    said = ", ".join(f"{number} {name}" for name, number in sorted(totals.items()))
+    counts = ", ".join(f"{number} {name}" for name, number in sorted(totals.items()))
     would_be = "would be: " if is_dry else ""
-    say(f"{would_be}{said or 'nothing to import'}; into {short(str(database))}")
+    say(f"{would_be}{counts or 'nothing to import'}; into {short(str(database))}")
 
 
 def show_not_taken(imported: Imported, left_out: list[LeftOut]) -> None:
     """Show each entry, row and table that was not imported, and why."""
-    told = [each for each in imported.outcomes if each.outcome not in (TAKEN, BEFORE)]
-    if told:
-        rows = [tuple(map(printable, each)) for each in told]
+    not_taken = [each for each in imported.outcomes if each.outcome not in (TAKEN, BEFORE)]
+    if not_taken:
+        rows = [tuple(map(printable, each)) for each in not_taken]
         show_table(("entry", "what", "outcome", "why"), rows)
     for each in left_out:
         if each.rows != 0:

@@ -54,8 +54,8 @@ def init(
     dry_run: bool,
 ) -> None:
     """Install hivepipe's hooks for this project, or for all of your projects."""
-    asked = {Scope.LOCAL: local, Scope.PROJECT: project, Scope.USER: user, Scope.CODEX: codex}
-    scope, *others = [scope for scope, is_asked in asked.items() if is_asked] or [Scope.LOCAL]
+    chosen = {Scope.LOCAL: local, Scope.PROJECT: project, Scope.USER: user, Scope.CODEX: codex}
+    scope, *others = [scope for scope, is_asked in chosen.items() if is_asked] or [Scope.LOCAL]
     if others:
         raise click.UsageError("one of --local, --project, --user and --codex")
     plan = installation.plan(scope, adopt=adopt, in_tree=in_tree)
@@ -116,9 +116,9 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
 
 def _show_migrated(record: Record) -> None:
     kept = [short(each) for each in record.asides if os.path.isdir(each)]
-    said = f"kept in {', '.join(kept)}" if kept else "out of the settings"
+    where = f"kept in {', '.join(kept)}" if kept else "out of the settings"
     say(
-        f"old      what `hivepipe migrate` found is {said}: hivepipe migrate --undo, or "
+        f"old      what `hivepipe migrate` found is {where}: hivepipe migrate --undo, or "
         "uninstall --purge, puts it back"
     )
 
@@ -182,8 +182,8 @@ def _offer_to_move(plan: installation.Plan) -> None:
 def _show_old_hooks(plan: installation.Plan) -> None:
     for found in find_hooks(plan.project):
         if found.old:
-            said = f"{len(found.old)} old bash hooks are still in {short(found.path)}"
-            say(f"         {said}: hivepipe migrate takes them out")
+            text = f"{len(found.old)} old bash hooks are still in {short(found.path)}"
+            say(f"         {text}: hivepipe migrate takes them out")
 
 
 def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:

@@ -63,8 +63,8 @@ class Tail:
             before = self._read(log.with_name(f"{log.name}.1"), 0)
             now = self._read(log, 0)
             self._seen[log] = len(now)
-            said = (before + now).decode("utf-8", "replace").splitlines()
-            lines += [(log.stem, line) for line in said[max(len(said) - count, 0) :]]
+            read = (before + now).decode("utf-8", "replace").splitlines()
+            lines += [(log.stem, line) for line in read[max(len(read) - count, 0) :]]
         return lines
 
     def new_lines(self) -> list[tuple[str, str]]:

@@ -63,18 +63,18 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except HivepipeError as error:
-            said = str(error)
+            message = str(error)
         except click.ClickException as error:  # its message may quote an argument, which is data
             error.message = printable(error.message)  # type: ignore[misc]
             raise
         except UnicodeError as error:
-            said = f"not UTF-8: {error}"
+            message = f"not UTF-8: {error}"
         except BrokenPipeError:
             raise  # click knows what to do
         except OSError as error:
-            said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             _drop_what_cannot_be_written()
-        say(f"hivepipe: {said}", err=True)
+        say(f"hivepipe: {message}", err=True)
         return ctx.exit(1)
 
     def main(self, *words: Any, **options: Any) -> Any:

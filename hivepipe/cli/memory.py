@@ -56,14 +56,14 @@ def search(
     With a provider of embeddings, the search also finds memories of similar meaning.
     """
     place = locate(".")
-    asked = " ".join(f'"{word}"' if " " in word else word for word in words)
+    text = " ".join(f'"{word}"' if " " in word else word for word in words)
     with closing(_caught_up(place)) as index:
         memories.embed_missing(index)
         try:
-            query = fts_query(asked)
+            query = fts_query(text)
         except SearchError as error:
             raise MemoryIndexError(str(error)) from error
-        found = memories.search(place.home, index, asked, query, _MOST_LOOKED_AT)
+        found = memories.search(place.home, index, text, query, _MOST_LOOKED_AT)
     found = [hit for hit in found if scope in (None, hit.scope)]
     found = [hit for hit in found if of_all or _is_for_us(hit, place)][:limit]
     _record(place, found)

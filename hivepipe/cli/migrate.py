@@ -75,8 +75,8 @@ def migrate(
         _show_result(plan, result)
     probed = None if no_probe else probe_here()
     if as_json:
-        said = None if probed is None else entries(probed)
-        show_json(changed=True, plan=planned, result=result_entry(plan, result), probe=said)
+        probes = None if probed is None else entries(probed)
+        show_json(changed=True, plan=planned, result=result_entry(plan, result), probe=probes)
     else:
         _show_end(probed)
     sys.exit(0 if is_good(probed or []) else 1)
@@ -191,9 +191,9 @@ def _show_rows(taken: Taken, word: str) -> None:
     show_not_taken(taken.imported, taken.left_out)
     totals = Counter(each.outcome for each in taken.imported.outcomes)
     rows = Counter(_kind(each) for each in taken.imported.outcomes if each.outcome == TAKEN)
-    said = ", ".join(f"{number} {kind}" for kind, number in rows.items())
+    counts = ", ".join(f"{number} {kind}" for kind, number in rows.items())
     before = f"; {totals[BEFORE]} are here already" if totals[BEFORE] else ""
-    say(f"rows     {word} {said or 'nothing new'}{before}")
+    say(f"rows     {word} {counts or 'nothing new'}{before}")
 
 
 def _kind(outcome: Outcome) -> str:

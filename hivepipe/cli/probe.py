@@ -54,11 +54,11 @@ def summary(found: list[Probe]) -> str:
     recorded = [each for each in found if each.recorded]
     if not found:
         return "there are no hooks to test"
-    said = f"{len(recorded)} of {len(found)} hooks recorded an event"
+    text = f"{len(recorded)} of {len(found)} hooks recorded an event"
     if any(each.by_hand for each in recorded):
-        said += " (spooled and applied from disk: the stack is not running)"
+        text += " (spooled and applied from disk: the stack is not running)"
     others = Counter(each.verdict for each in found if not each.recorded)
-    return ", ".join([said, *(f"{count} {verdict}" for verdict, count in others.items())])
+    return ", ".join([text, *(f"{count} {verdict}" for verdict, count in others.items())])
 
 
 def entries(found: list[Probe]) -> list[dict[str, Any]]:

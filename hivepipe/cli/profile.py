@@ -158,8 +158,8 @@ def remove(profile_id: str, yes: bool) -> None:
     with profile_book(locate(".").home) as book:
         versions = book.versions(profile_id)
         if not yes:
-            said = f"{profile_id} has {counted(versions, 'version')} of files. Remove for good?"
-            confirm_or_end(said)
+            question = f"{profile_id} has {counted(versions, 'version')} of files. Remove for good?"
+            confirm_or_end(question)
         book.remove(profile_id)
     say(f"{profile_id} is removed")
 

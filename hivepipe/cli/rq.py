@@ -27,7 +27,7 @@ def rq(context: click.Context) -> None:
     from hivepipe.queue.restricted_rq import run  # noqa: PLC0415  rq costs 150 ms to import
 
     place = locate(".")
-    asked = context.args or ["--help"]
-    address = place.socket if asked[0].startswith("-") else wake(place)
+    arguments = context.args or ["--help"]
+    address = place.socket if arguments[0].startswith("-") else wake(place)
     with lines_of_others():
-        sys.exit(run(address, asked))
+        sys.exit(run(address, arguments))

@@ -69,8 +69,8 @@ def search(
     """
     os.umask(0o077)
     home = locate(".").home
-    asked = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
-    terms = terms_of(asked, whole_words=whole_words)
+    query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
+    terms = terms_of(query, whole_words=whole_words)
     filters = Filters.of(
         project=os.path.realpath(project) if project else "",
         session=session,

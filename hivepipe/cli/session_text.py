@@ -101,19 +101,19 @@ def _days(events: list[Event], utc: bool) -> Iterator[tuple[str, list[Event]]]:
 
 def _text(event: Event) -> Text:
     style = _COLOURS.get(event.outcome or "") or _COLOURS.get(event.kind, "")
-    flat = printable(" ".join(_said(event).split()))
+    flat = printable(" ".join(_event_text(event).split()))
     is_long = is_terminal() and len(flat) > _MOST_CHARS
     return Text(f"{flat[:_MOST_CHARS]}…" if is_long else flat, style)
 
 
-def _said(event: Event) -> str:
+def _event_text(event: Event) -> str:
     if event.kind == "checkpoint":
         return f"{event.text} {short(event.file_path)}" if event.file_path else event.text
     if event.agent_id:
-        said = f"{event.outcome} {event.text}"
+        text = f"{event.outcome} {event.text}"
     else:
-        said = f"{event.text} (failed)" if event.outcome == "failed" else event.text
-    return f"{said}: {event.error}" if event.error else said
+        text = f"{event.text} (failed)" if event.outcome == "failed" else event.text
+    return f"{text}: {event.error}" if event.error else text
 
 
 def _show_files(console: Console, found: TimeLine) -> None:

@@ -56,8 +56,8 @@ def up(
             say(f"warning: {warning}", err=True)
     tree = tree_of(home) or recorded_tree(project, home)
     registration.register(project, stack, sys.executable, adopt=adopt, owner=owner, tree=tree)
-    for said in unseen(home):
-        say(f"note: {said}", err=True)
+    for note in unseen(home):
+        say(f"note: {note}", err=True)
     begun = time.monotonic()
     stack = lifecycle.bring_up(project, stack)
     say(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}")
@@ -109,8 +109,8 @@ def restart() -> None:
     """Stop the stack and start it again with the installed code."""
     os.umask(0o077)
     place = locate(".")
-    for said in unseen(place.home):
-        say(f"note: {said}", err=True)
+    for note in unseen(place.home):
+        say(f"note: {note}", err=True)
     begun = time.monotonic()
     stack = lifecycle.restart(_registered(place), Stack.of(place))
     say(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}")

@@ -142,11 +142,11 @@ def _show_workers(report: dict[str, Any]) -> None:
     """Show the workers by their heartbeats, for a stack without a supervisor."""
     for worker in report["workers"] or ():
         queues = ", ".join(worker["queues"])
-        heard = "no heartbeat"
+        heartbeat = "no heartbeat"
         if worker["heartbeat_secs"] is not None:
-            heard = f"heartbeat {worker['heartbeat_secs']:.0f} s ago"
+            heartbeat = f"heartbeat {worker['heartbeat_secs']:.0f} s ago"
         where = f"on {printable(worker['host'])}, pid {worker['pid']}"
-        say(f"worker    of {queues} {where}, {heard}")
+        say(f"worker    of {queues} {where}, {heartbeat}")
 
 
 def _show_effectless(counters: dict[str, int] | None) -> None:

@@ -28,8 +28,8 @@ def verdict(report: dict[str, Any]) -> str:
     alerts = counted(len(report["alerts"]), "alert") if report["alerts"] else ""
     if word == condition.DEGRADED:
         return f"running, with {alerts}" if alerts else "running; the database was busy just now"
-    said = f"{word}: {_MEANING[word]}" if word in _MEANING else word
-    return f"{said}; {alerts}" if alerts and word in NOT_RUNNING else said
+    text = f"{word}: {_MEANING[word]}" if word in _MEANING else word
+    return f"{text}; {alerts}" if alerts and word in NOT_RUNNING else text
 
 
 def silence(report: dict[str, Any], pid: int) -> str:

@@ -62,8 +62,8 @@ def enable(yes: bool) -> None:
     Shows what is sent, to whom and at what price, and asks. Applies to this home.
     """
     home = locate(".").home
-    for said in unseen(home):
-        say(f"note: {said}", err=True)
+    for note in unseen(home):
+        say(f"note: {note}", err=True)
     offer = find_offer(with_environment=False)
     if offer is None:
         raise SummaryError(_no_credential())
@@ -232,7 +232,7 @@ def run(
         say("a plain summary: language models are off (`hivepipe summaries enable`)")
     with opened(database_path(home)) as db:
         workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
-        job = _asked(summary_input.session)
+        job = _manual_origin(summary_input.session)
         keep = partial(hand_over, workplace, job)
         made = Summariser(home, keep, is_asked=True).summarise(summary_input)
         _note_retrievals(db, summary_input.session, brought)
@@ -256,8 +256,8 @@ def _show_result(made: SummaryResult) -> None:
 def _memories(file: str) -> list[Memory]:
     try:
         lines = read_given(file).decode().splitlines()
-        said = [json.loads(line) for line in lines if line.strip()]
-        return [Memory(str(one["name"]), redact_text(str(one["text"]))) for one in said]
+        entries = [json.loads(line) for line in lines if line.strip()]
+        return [Memory(str(one["name"]), redact_text(str(one["text"]))) for one in entries]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise SummaryError(f"{file} is not a list of memories: {error!r}") from error
 
@@ -289,7 +289,7 @@ def _of_file(session: str, file: str, harness: str) -> SummaryInput:
     return SummaryInput(named, Excerpt(clean, len(clean.splitlines())), {}, printable(harness)[:60])
 
 
-def _asked(session: str) -> Origin:
+def _manual_origin(session: str) -> Origin:
     now_ns = time.time_ns()
     project = locate(".").project
     return Origin(

@@ -68,13 +68,13 @@ def _paragraph(columns: tuple[str, ...], row: tuple[str, ...], width: int) -> st
     """Return the first value of a row, and below it the names and values of non-empty cells."""
     lines = [row[0]]
     for name, value in zip(columns[1:], row[1:], strict=True):
-        said = f"  {name} {value}".rstrip()
+        cell = f"  {name} {value}".rstrip()
         if not value:
             continue
-        if len(lines) > 1 and cell_len(lines[-1]) + cell_len(said) <= width:
-            lines[-1] += said
+        if len(lines) > 1 and cell_len(lines[-1]) + cell_len(cell) <= width:
+            lines[-1] += cell
         else:
-            lines.append(said)
+            lines.append(cell)
     return "\n".join(lines)
 
 

@@ -7,7 +7,15 @@ from html import escape
 from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.tables import moment
 from hivepipe.cli.terminal import say
-from hivepipe.cli.transcript_words import MOST_FOLDED, SAID, failure, folded, head, turn_of, turns
+from hivepipe.cli.transcript_words import (
+    MESSAGES,
+    MOST_FOLDED,
+    failure,
+    folded,
+    head,
+    turn_of,
+    turns,
+)
 from hivepipe.reading.conversation import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 
@@ -74,7 +82,7 @@ def _name(piece: Piece) -> str:
 def _show(piece: Piece) -> None:
     if piece.kind == AGENT:
         return
-    if piece.kind in SAID:
+    if piece.kind in MESSAGES:
         _block("", piece.text)
     elif piece.kind == CALL:
         _block("call", piece.text)

@@ -5,7 +5,7 @@ import re
 from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.tables import moment
 from hivepipe.cli.terminal import say
-from hivepipe.cli.transcript_words import SAID, failure, folded, head, turn_of, turns
+from hivepipe.cli.transcript_words import MESSAGES, failure, folded, head, turn_of, turns
 from hivepipe.reading.conversation import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 
@@ -35,8 +35,8 @@ def _show(piece: Piece, quote: str) -> None:
     if piece.kind == AGENT:
         return
     _line("", quote)
-    if piece.kind in SAID:
-        for line in _said(piece.text):
+    if piece.kind in MESSAGES:
+        for line in _quoted(piece.text):
             _line(f"> {line}", quote)
     elif piece.kind == CALL:
         _line(f"- **{_escaped(piece.text)}**", quote)
@@ -49,7 +49,7 @@ def _show(piece: Piece, quote: str) -> None:
         _line(f"  - {_escaped(folded(piece))}", quote)
 
 
-def _said(text: str) -> list[str]:
+def _quoted(text: str) -> list[str]:
     """Return the lines of a Markdown text; `<` outside of code is escaped."""
     lines, fence = [], ""
     for line in text.splitlines():

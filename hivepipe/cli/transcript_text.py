@@ -9,7 +9,7 @@ from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import moment
 from hivepipe.cli.terminal import MARGIN, is_terminal
-from hivepipe.cli.transcript_words import SAID, failure, folded, head, turn_of, turns
+from hivepipe.cli.transcript_words import MESSAGES, failure, folded, head, turn_of, turns
 from hivepipe.reading.conversation import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 from hivepipe.text.visible import printable
@@ -28,8 +28,8 @@ def show_text(found: Conversation, utc: bool) -> None:
         for part in _wrapped(screen, Text(text, style), width and width - len(indent + before)):
             screen.print(Text.assemble(indent, (before, "dim"), part), soft_wrap=True)
 
-    for name, said in head(found, utc):
-        line(f"{name:<8} ", printable(said))
+    for name, value in head(found, utc):
+        line(f"{name:<8} ", printable(value))
     for piece, begins in turns(found.pieces):
         indent = _INDENT * piece.depth
         if begins:
@@ -60,7 +60,7 @@ def _lines(piece: Piece) -> list[tuple[str, str, str]]:
     """Return the lines of a piece: margin, text, style."""
     if piece.kind == AGENT:
         return []
-    if piece.kind in SAID:
+    if piece.kind in MESSAGES:
         return [(MARGIN, text, "") for text in printable_lines(piece.text)]
     if piece.kind == FAILURE:
         lines = [text for each in failure(piece) for text in printable_lines(each)]

@@ -9,7 +9,7 @@ from hivepipe.text.plurals import counted
 
 MOST_FOLDED = 100  # characters of the line that replaces a folded piece
 MOST_FAILURE_LINES = 20
-SAID = (USER, CLAUDE)
+MESSAGES = (USER, CLAUDE)
 
 
 def head(found: Conversation, utc: bool) -> list[tuple[str, str]]:
@@ -51,8 +51,8 @@ def folded(piece: Piece) -> str:
     shown = f"{first[:MOST_FOLDED]}…" if len(first) > MOST_FOLDED else first
     more = f" ({counted(len(lines), 'line')})" if len(lines) > 1 else ""
     of = "thinking" if piece.kind == THINKING else " ".join(piece.of.split())
-    said = f"{of}: {shown}" if of else shown
-    return f"{said}{more}"
+    text = f"{of}: {shown}" if of else shown
+    return f"{text}{more}"
 
 
 def failure(piece: Piece) -> list[str]:

@@ -73,8 +73,8 @@ def trusted(facts: Facts) -> Iterator[Finding]:
     if not state or not isinstance(projects, dict) or not facts.settings_files:
         return
     folder = Path(facts.place.project)
-    said = [projects.get(str(path)) for path in (folder, *folder.parents)]
-    if not any(isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") for entry in said):
+    found = [projects.get(str(path)) for path in (folder, *folder.parents)]
+    if not any(isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") for entry in found):
         text = f"Claude Code holds the hooks back until {folder} is trusted"
         yield Finding(f"{text}: start `claude` there once and accept", is_note=True)
 
@@ -102,10 +102,10 @@ def disabled(_facts: Facts) -> Iterator[Finding]:
 def transcripts(facts: Facts) -> Iterator[Finding]:
     """Find a short retention of transcripts in Claude Code's settings."""
     days = [file.settings.get("cleanupPeriodDays") for file in facts.settings_files]
-    said = next((value for value in days if isinstance(value, int)), _DEFAULT_CLEANUP_DAYS)
-    if said < _ENOUGH_DAYS:
+    kept_days = next((value for value in days if isinstance(value, int)), _DEFAULT_CLEANUP_DAYS)
+    if kept_days < _ENOUGH_DAYS:
         path = f"{claude_code.config_folder()}/settings.json"
-        text = f"Claude Code deletes transcripts after {said} days; to keep them, put"
+        text = f"Claude Code deletes transcripts after {kept_days} days; to keep them, put"
         yield Finding(f'{text} "cleanupPeriodDays": 3650 into {path}', is_note=True)
 
 

@@ -14,14 +14,14 @@ def usable(facts: Facts) -> Iterator[Finding]:
     """Find a file or link in place of a folder: every attempt to archive would fail."""
     kept = kept_folder(facts.place.home)
     wanted = [os.path.dirname(kept), kept, *(f"{kept}/{name}" for name in _FOLDERS)]
-    said = "so transcripts are not archived"
+    consequence = "so transcripts are not archived"
     for path in filter(os.path.lexists, wanted):
         if os.path.islink(path) or not os.path.isdir(path):
-            yield Finding(f"{path} is not a folder, {said}: move it away")
+            yield Finding(f"{path} is not a folder, {consequence}: move it away")
             return
         if not os.access(path, os.W_OK | os.X_OK):
-            yield Finding(f"{path} cannot be written, {said}: it must be a folder of yours")
+            yield Finding(f"{path} cannot be written, {consequence}: it must be a folder of yours")
             return
     index = f"{kept}/{ARCHIVE_INDEX}"
     if os.path.islink(index) or (os.path.lexists(index) and not os.path.isfile(index)):
-        yield Finding(f"{index} is not a file, {said}: move it away")
+        yield Finding(f"{index} is not a file, {consequence}: move it away")

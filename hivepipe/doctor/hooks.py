@@ -193,7 +193,7 @@ def _uninstall(file: SettingsFile) -> str:
 def _has_hivepipe(python: str) -> bool:
     command = [python, "-I", "-c", "import hivepipe.stack.supervisor as s; print(s.__name__)"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECS)
-        return said.stdout.strip() == "hivepipe.stack.supervisor"
+        result = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECS)
+        return result.stdout.strip() == "hivepipe.stack.supervisor"
     except (OSError, ValueError, subprocess.SubprocessError):
         return False

@@ -47,8 +47,8 @@ def hooks(facts: Facts) -> Iterator[Finding]:
     for folder in dict.fromkeys((facts.place.project, real_path("."))):
         for found in find_hooks(folder):
             if found.old:
-                said = ", ".join(dict.fromkeys(command_of(entry) for _, entry in found.old))
-                yield Finding(f"{found.path} still runs old bash hooks: {said}", _MIGRATE)
+                commands = ", ".join(dict.fromkeys(command_of(entry) for _, entry in found.old))
+                yield Finding(f"{found.path} still runs old bash hooks: {commands}", _MIGRATE)
             for event, entry in found.doubtful:
                 text = f"{found.path} runs {command_of(entry)} on {event}"
                 yield Finding(f"{text}, which may write into .hive-mind; look", is_note=True)
@@ -62,8 +62,8 @@ def rows(facts: Facts) -> Iterator[Finding]:
     with listings(path) as store:
         found = written_by_others(store)
     if found:
-        said = ", ".join(f"{number} of {table}" for table, number in found.items())
-        text = f"another program wrote rows into {path} within two days ({said})"
+        counts = ", ".join(f"{number} of {table}" for table, number in found.items())
+        text = f"another program wrote rows into {path} within two days ({counts})"
         yield Finding(
             f"{text}: old bash hooks, as a rule. A session of Claude Code that was open when they "
             "were taken out runs them until it is started anew"

@@ -133,9 +133,9 @@ def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
     """Return a hook's environment: the user's, `env` of the settings, Claude Code's variables."""
     found = everything()
     for file in reversed(facts.settings_files):  # the one with the highest precedence comes last
-        said = file.settings.get("env")
-        if isinstance(said, dict):
-            found |= {name: value for name, value in said.items() if isinstance(value, str)}
+        variables = file.settings.get("env")
+        if isinstance(variables, dict):
+            found |= {name: value for name, value in variables.items() if isinstance(value, str)}
     found |= {
         "CLAUDE_PROJECT_DIR": real_path("."),
         "CLAUDECODE": "1",
@@ -182,13 +182,13 @@ def _run(
         return f"cannot start {words[0]}: {getattr(error, 'strerror', None) or error}"
     with process:
         try:
-            said, complained = process.communicate(json.dumps(event), timeout=limit)
+            output, errors = process.communicate(json.dumps(event), timeout=limit)
         except subprocess.TimeoutExpired:
             _kill(process)
             return f"no answer within {limit:g} s"
         except OSError as error:  # it ended without reading the event
-            complained, said = str(error), ""
-    return _failure(process.returncode, said, complained)
+            errors, output = str(error), ""
+    return _failure(process.returncode, output, errors)
 
 
 def _kill(process: "subprocess.Popen[str]") -> None:
@@ -202,11 +202,11 @@ def _kill(process: "subprocess.Popen[str]") -> None:
             pipe.close()
 
 
-def _failure(code: int, said: str, complained: str) -> str:
+def _failure(code: int, output: str, errors: str) -> str:
     """Return the error of a hook by its exit code and the last line of its output, or ""."""
     if code == 0:
         return ""
-    words = (complained.strip() or said.strip()).splitlines()[-1:]
+    words = (errors.strip() or output.strip()).splitlines()[-1:]
     return ": ".join([f"exit code {code}", *words])
 
 
@@ -277,9 +277,9 @@ def _reason(facts: Facts, environment: dict[str, str]) -> str:
     folder = next(path for path in (spool, *spool.parents) if path.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         return f"{folder} cannot be written"
-    said = _logged(facts)
-    if said:
-        return f"the hook's log says: {said}"
+    message = _logged(facts)
+    if message:
+        return f"the hook's log says: {message}"
     return f"it is neither in the database of {facts.home} nor on disk there"
 
 
@@ -297,8 +297,8 @@ def _logged(facts: Facts) -> str:
 def _judged(found: Probe, seen: set[str], by_hand: set[str], trouble: str) -> Probe:
     is_by_hand = found.token in by_hand
     recorded = found.token in seen or is_by_hand
-    said = found.trouble or ("" if recorded else trouble)
-    return replace(found, recorded=recorded, by_hand=is_by_hand, trouble=said)
+    reason = found.trouble or ("" if recorded else trouble)
+    return replace(found, recorded=recorded, by_hand=is_by_hand, trouble=reason)
 
 
 def _leave_no_trace(home: str, tokens: set[str]) -> None:

@@ -17,5 +17,5 @@ def skipped(facts: Facts) -> Iterator[Finding]:
         return
     named = "; ".join(f"{each.key} at byte {each.offset}: {each.reason}" for each in some)
     more = f"; and {total - len(some)} more" if total > len(some) else ""
-    said = "is kept, and no search finds it" if total == 1 else "are kept, and no search finds them"
-    yield Finding(f"{counted(total, 'line')} {said} ({named}{more})", is_note=True)
+    what = "is kept, and no search finds it" if total == 1 else "are kept, and no search finds them"
+    yield Finding(f"{counted(total, 'line')} {what} ({named}{more})", is_note=True)

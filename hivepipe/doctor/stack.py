@@ -22,7 +22,7 @@ from hivepipe.queue.ticks import clock_runs
 from hivepipe.settings import of_files
 from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
-from hivepipe.stack.members import SUPERVISOR, asked, members
+from hivepipe.stack.members import SUPERVISOR, members, value_or
 from hivepipe.stack.processes import identity
 from hivepipe.stack.redis_server import find_server, install_command, version_of
 from hivepipe.stack.starter import read_starting
@@ -86,7 +86,7 @@ def supervised(facts: Facts) -> Iterator[Finding]:
 
 def _had_supervisor(processes: list[psutil.Process]) -> bool:
     """Tell whether supervisord started these; a Procfile's manager or a container did not."""
-    return any(asked(process.environ, {}).get("SUPERVISOR_ENABLED") for process in processes)
+    return any(value_or(process.environ, {}).get("SUPERVISOR_ENABLED") for process in processes)
 
 
 def autostart(facts: Facts) -> Iterator[Finding]:
@@ -122,8 +122,8 @@ def _unsupervised(facts: Facts) -> Iterator[Finding]:
         pid = found["redis"][0].pid
         what = "does not answer" if listens(facts.stack.socket) else "cannot be reached"
         why = "" if os.path.lexists(facts.stack.socket) else ": its socket is missing"
-        said = f"Redis (pid {pid}), which hivepipe does not supervise, {what}{why}"
-        text = f"{said}; events wait on disk. Restart it with the manager that started it"
+        subject = f"Redis (pid {pid}), which hivepipe does not supervise, {what}{why}"
+        text = f"{subject}; events wait on disk. Restart it with the manager that started it"
         yield Finding(text, f"kill {pid}")
     elif found:
         names = ", ".join(sorted(found))
@@ -147,7 +147,7 @@ def reduced(facts: Facts) -> Iterator[Finding]:
     """Find stock RQ workers, or a missing scheduler: some work is done later, or not at all."""
     if facts.programs:  # `programs` covers this case
         return
-    found = _asked(facts, lambda client: (rq_workers(client), clock_runs(client)))
+    found = _query(facts, lambda client: (rq_workers(client), clock_runs(client)))
     for reduction in reductions_of(*found) if found else ():
         yield Finding(reduction.text, is_note=reduction.name != "no_scheduler")
 
@@ -211,7 +211,7 @@ def set_aside(facts: Facts) -> Iterator[Finding]:
 
 def store(facts: Facts) -> Iterator[Finding]:
     """Find that the writer cannot write to the database."""
-    trouble = _asked(facts, lambda client: client.hgetall(claims.TROUBLE_KEY))
+    trouble = _query(facts, lambda client: client.hgetall(claims.TROUBLE_KEY))
     if trouble:
         reason = trouble[b"reason"].decode("utf-8", "replace")
         secs = facts.now - float(trouble[b"since"])
@@ -220,7 +220,7 @@ def store(facts: Facts) -> Iterator[Finding]:
 
 def redis_memory(facts: Facts) -> Iterator[Finding]:
     """Find that Redis' memory is full, or nearly full: then it refuses new jobs."""
-    memory = _asked(facts, lambda client: client.info("memory")) or {}
+    memory = _query(facts, lambda client: client.info("memory")) or {}
     used, most = memory.get("used_memory", 0), memory.get("maxmemory", 0)
     if most and used >= most * NEARLY_FULL:
         text = f"Redis is full ({used / 1e6:.0f} of {most / 1e6:.0f} MB)"
@@ -229,7 +229,7 @@ def redis_memory(facts: Facts) -> Iterator[Finding]:
 
 def failed_jobs(facts: Facts) -> Iterator[Finding]:
     """Find jobs in the dead-letter queue, kept until they are retried or deleted."""
-    accounts = _asked(facts, claims.accounts)
+    accounts = _query(facts, claims.accounts)
     if accounts and accounts["failed"]:
         text = f"{counted(accounts['failed'], 'failed job')}: `hivepipe failed list` says why"
         yield Finding(text, "hivepipe failed retry --all")
@@ -237,7 +237,7 @@ def failed_jobs(facts: Facts) -> Iterator[Finding]:
 
 def foreign(facts: Facts) -> Iterator[Finding]:
     """Find jobs in our queues that hivepipe did not enqueue."""
-    found = _asked(facts, _foreign_jobs) or 0
+    found = _query(facts, _foreign_jobs) or 0
     if found:
         text = f"{found} waiting jobs are not ours: does another application use this Redis?"
         yield Finding(f"{text} Our writer does not run them")
@@ -267,7 +267,7 @@ def _foreign_jobs(client: Redis) -> int:
     return count
 
 
-def _asked(facts: Facts, ask: Callable[[Redis], Any]) -> Any:
+def _query(facts: Facts, ask: Callable[[Redis], Any]) -> Any:
     """Query Redis; None if it does not answer."""
     if not facts.is_alive:
         return None

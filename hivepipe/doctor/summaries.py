@@ -22,8 +22,8 @@ def agreed(facts: Facts) -> Iterator[Finding]:
     """Report which provider is enabled, and whether it can be used."""
     home = facts.place.home
     offer = _offer()
-    for said in unseen(home):
-        yield Finding(said, is_note=True)
+    for note in unseen(home):
+        yield Finding(note, is_note=True)
     if not is_enabled(home, with_environment=False):
         if offer:
             text = f"{offer.name} could write summaries ({offer.source}); nothing is sent"

@@ -152,9 +152,9 @@ def sha256(text: str) -> str:
 def _refuse_processes(plan: Plan) -> None:
     found = plan.processes()
     if found:
-        said = "; ".join(f"{each.text} (pid {each.pid})" for each in found)
+        names = "; ".join(f"{each.text} (pid {each.pid})" for each in found)
         raise MigrationError(
-            f"still at work: {said}. End it, then run `hivepipe migrate` again: it continues from "
+            f"still at work: {names}. End it, then run `hivepipe migrate` again: it continues from "
             "here. An old queue worker ends by itself five minutes after its last entry"
         )
 

@@ -18,7 +18,7 @@ from hivepipe.operations.found_exports import (
     Row,
     take_in_exports,
 )
-from hivepipe.operations.slow import asked, at_once
+from hivepipe.operations.slow import at_once, manual_origin
 
 _EXPORTS = (USAGE, USAGE_INDEX, ARCHIVE_INDEX)
 
@@ -45,7 +45,7 @@ def find_files(project: str, home: str) -> OldFiles | None:
 def take_in_files(home: str, files: OldFiles) -> list[Row]:
     """Import each file once; an unreadable one gets a row of its own."""
     with at_once(home) as workplace:
-        job = asked("sweep_transcripts")
+        job = manual_origin("sweep_transcripts")
         exports = take_in_exports(home, files.folder)
         return [*exports, *take_in_archives(workplace, job, files.folder)]
 

@@ -64,10 +64,10 @@ def _read(path: Path) -> Entry:
     if found is None:
         return Entry(path, "", "", "", "broken JSON")
     sql, operation = found.get("sql"), found.get("operation")
-    said = operation if isinstance(operation, str) else ""
+    name = operation if isinstance(operation, str) else ""
     if not isinstance(sql, str) or not sql.strip():
-        return Entry(path, said, "", "", "no SQL in it")
-    return Entry(path, said, sql.strip(), _created_at(found, path))
+        return Entry(path, name, "", "", "no SQL in it")
+    return Entry(path, name, sql.strip(), _created_at(found, path))
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
@@ -83,9 +83,9 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 def _created_at(found: dict[str, Any], path: Path) -> str:
     """Return when the entry was made, from its content or its name."""
-    said = found.get("created_at")
-    if isinstance(said, str) and said:
-        return said
+    value = found.get("created_at")
+    if isinstance(value, str) and value:
+        return value
     match = _NAME.fullmatch(path.name)
     secs = int(match[2]) if match else 0
     if secs > 10**12:  # in nanoseconds where `date` supports them

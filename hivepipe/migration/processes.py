@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psutil
 
-from hivepipe.stack.members import asked, others
+from hivepipe.stack.members import others, value_or
 
 _WORKER = re.compile(r"(.*/)?queue-worker(-macos)?\.sh")
 
@@ -35,16 +35,16 @@ def find_processes(project: str, moved: Iterable[Path]) -> list[OldProcess]:
 
 def _is_worker(process: psutil.Process, project: str) -> str:
     """Return a text with the script of the project's queue worker, or "" for other processes."""
-    scripts = [word for word in asked(process.cmdline, [])[:4] if _WORKER.fullmatch(word)]
+    scripts = [word for word in value_or(process.cmdline, [])[:4] if _WORKER.fullmatch(word)]
     if not scripts:
         return ""
-    folder = str(asked(process.cwd, ""))
+    folder = str(value_or(process.cwd, ""))
     is_here = f"{folder}/".startswith(f"{project}/") or scripts[0].startswith(f"{project}/")
     return f"the old queue worker, {scripts[0]}" if is_here else ""
 
 
 def _holds(process: psutil.Process, names: set[str], folders: tuple[str, ...]) -> str:
-    for file in asked(process.open_files, []):
+    for file in value_or(process.open_files, []):
         if file.path in names or file.path.startswith(folders):
-            return f"{asked(process.name, 'it')} has {file.path} open"
+            return f"{value_or(process.name, 'it')} has {file.path} open"
     return ""

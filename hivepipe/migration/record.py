@@ -83,16 +83,16 @@ def read(project: str) -> Record | None:
     """Return the record of a project, or None; MigrationError: the record is damaged."""
     path = _path(project)
     try:
-        said = json.loads(read_bytes(path))
+        fields = json.loads(read_bytes(path))
         return Record(
-            project=said["project"],
+            project=fields["project"],
             settings=[
                 Settings(**{**each, "hooks": [(event, entry) for event, entry in each["hooks"]]})
-                for each in said["settings"]
+                for each in fields["settings"]
             ],
-            moves=[Move(**each) for each in said["moves"]],
-            asides=said["asides"],
-            is_complete=said["is_complete"],
+            moves=[Move(**each) for each in fields["moves"]],
+            asides=fields["asides"],
+            is_complete=fields["is_complete"],
         )
     except FileNotFoundError:
         return None

@@ -43,9 +43,9 @@ def _undo(project: str) -> Record:
     for settings in record.settings:
         _give_back(settings)
     if in_the_way:
-        said = "; ".join(f"{source} is in the way of {target}" for source, target in in_the_way[:5])
+        text = "; ".join(f"{source} is in the way of {target}" for source, target in in_the_way[:5])
         raise MigrationError(
-            f"{said}. Move away what has the place, then run `hivepipe migrate --undo`. The rest "
+            f"{text}. Move away what has the place, then run `hivepipe migrate --undo`. The rest "
             "of the old home and the old hooks are back"
         )
     for aside in record.asides:

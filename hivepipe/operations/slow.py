@@ -82,7 +82,7 @@ def at_once(home: str) -> Iterator[Workplace]:
         yield Workplace(home, address_of(home), partial(execute_at_once, home, db))
 
 
-def asked(operation: str) -> Origin:
+def manual_origin(operation: str) -> Origin:
     """Return the origin of work that was not enqueued; jobs that it hands back derive their ids
     from its id.
     """

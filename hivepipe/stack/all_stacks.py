@@ -10,12 +10,12 @@ from hivepipe.home import Place, default_home, project_of, state_folder
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.members import (
     SUPERVISOR,
-    asked,
     family,
     home_of,
     is_supervisor,
     members,
     others,
+    value_or,
 )
 from hivepipe.stack.registration import records
 
@@ -35,7 +35,7 @@ class KnownStack(NamedTuple):
     @property
     def age_secs(self) -> float:
         """Return the age in seconds of its oldest process; 0 without any."""
-        since = [asked(process.create_time, time.time()) for process in self.processes]
+        since = [value_or(process.create_time, time.time()) for process in self.processes]
         return max(time.time() - min(since), 0) if since else 0
 
     @property
@@ -61,7 +61,7 @@ def _running_stacks() -> list[Stack]:
     """Return the stacks of all supervisors that use this state folder, recorded or not."""
     found = []
     for process in others():
-        words = asked(process.cmdline, [])
+        words = value_or(process.cmdline, [])
         if is_supervisor(words) and _state_folder_of(process) == state_folder():
             found.append(Stack(home_of(process), os.path.dirname(words[-1])))
     return found
@@ -69,7 +69,7 @@ def _running_stacks() -> list[Stack]:
 
 def _state_folder_of(process: psutil.Process) -> str:
     """Return the state folder of another process; one account may have several."""
-    environ = asked(process.environ, {})
+    environ = value_or(process.environ, {})
     state = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME', '')}/.local/state"
     return f"{state}/hivepipe"
 
@@ -95,7 +95,7 @@ def is_default(stack: Stack) -> bool:
 
 
 def _memory_of(process: psutil.Process) -> int:
-    full = asked(process.memory_full_info, None)
+    full = value_or(process.memory_full_info, None)
     if full is None:
         return 0
     return int(getattr(full, "pss", full.uss))  # macOS has no pss

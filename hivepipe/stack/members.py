@@ -31,11 +31,11 @@ def members(stack: Stack) -> dict[str, list[psutil.Process]]:
     locks[stack.data_lock] = "redis"
     found: dict[str, list[psutil.Process]] = {}
     for process in others():
-        words = asked(process.cmdline, [])
+        words = value_or(process.cmdline, [])
         if is_supervisor(words):
             name = SUPERVISOR if home_of(process) == stack.home else ""
         else:
-            held = (locks.get(file.path) for file in asked(process.open_files, []))
+            held = (locks.get(file.path) for file in value_or(process.open_files, []))
             name = next(filter(None, held), "") or _program_of(stack, process, words)
         if name:
             found.setdefault(name, []).append(process)
@@ -45,7 +45,7 @@ def members(stack: Stack) -> dict[str, list[psutil.Process]]:
 def others() -> Iterator[psutil.Process]:
     """Yield the other processes with the effective user id of this one."""
     for process in psutil.process_iter():
-        user = asked(lambda process=process: process.uids().effective, -1)  # type: ignore[misc]
+        user = value_or(lambda process=process: process.uids().effective, -1)  # type: ignore[misc]
         if process.pid != os.getpid() and user == os.geteuid():
             yield process
 
@@ -69,10 +69,10 @@ def _program_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
 
 def home_of(process: psutil.Process) -> str:
     """Return the home that a process of a stack was started for."""
-    return str(asked(process.environ, {}).get("HIVEPIPE_HOME", ""))
+    return str(value_or(process.environ, {}).get("HIVEPIPE_HOME", ""))
 
 
-def asked(ask: Callable[[], Any], otherwise: Any) -> Any:
+def value_or(ask: Callable[[], Any], otherwise: Any) -> Any:
     """Query a process; return `otherwise` if it has ended or access is denied."""
     try:
         return ask()
@@ -82,13 +82,13 @@ def asked(ask: Callable[[], Any], otherwise: Any) -> Any:
 
 def family(process: psutil.Process) -> list[psutil.Process]:
     """Return a process and all its descendants."""
-    return [process, *asked(lambda: process.children(recursive=True), [])]
+    return [process, *value_or(lambda: process.children(recursive=True), [])]
 
 
 def signal_all(group: list[psutil.Process], send: Any) -> None:
     """Signal each process that still exists."""
     for process in group:
-        asked(lambda process=process: send(process), None)  # type: ignore[misc]
+        value_or(lambda process=process: send(process), None)  # type: ignore[misc]
 
 
 def end(group: list[psutil.Process], secs: float) -> None:
@@ -112,5 +112,5 @@ def wait(group: list[psutil.Process], secs: float) -> list[psutil.Process]:
 
 
 def _runs(process: psutil.Process) -> bool:
-    state = asked(process.status, psutil.STATUS_ZOMBIE)
+    state = value_or(process.status, psutil.STATUS_ZOMBIE)
     return bool(state != psutil.STATUS_ZOMBIE and process.is_running())

@@ -93,10 +93,10 @@ def _is_recent(server: str) -> bool:
 def version_of(server: str) -> tuple[int, int, int] | None:
     """Return the version that a server reports, or None if it is no server."""
     try:
-        said = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=5)
+        result = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=5)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    found = re.search(r"server v=(\d+)\.(\d+)\.(\d+)", said.stdout)
+    found = re.search(r"server v=(\d+)\.(\d+)\.(\d+)", result.stdout)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 

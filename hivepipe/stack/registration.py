@@ -270,7 +270,7 @@ def _change(of_home: str, /, **now: str) -> None:
 
 def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:
     off = {"state": "off"} if record.get("state") == "off" else {}
-    return {name: said for name, said in {**record, **now, **off}.items() if said}
+    return {name: value for name, value in {**record, **now, **off}.items() if value}
 
 
 def refuse_switched_off(project: str) -> None:

@@ -158,10 +158,10 @@ def redis_trouble(stack: Stack) -> str:
         if state == "RUNNING":
             return "Redis runs but its socket is missing: it is restarted within 20 s"
         return "Redis does not stay up (`hivepipe logs redis` says why)" if state else ""
-    said = ping(stack.socket)
-    if said.startswith(b"-LOADING"):
+    answer = ping(stack.socket)
+    if answer.startswith(b"-LOADING"):
         return "Redis is loading its file: events wait on disk until it has"
-    return "" if said else "Redis is stopped or busy: it accepts connections and does not answer"
+    return "" if answer else "Redis is stopped or busy: it accepts connections and does not answer"
 
 
 def is_cut_off(stack: Stack) -> bool:

@@ -44,7 +44,7 @@ def wake(place: Place) -> str:
         if not place.python:
             raise StackError("there is no stack: hivepipe is not set up here; run `hivepipe init`")
         if place.state != "on":
-            said = f"the stack is stopped by `hivepipe {place.state}`"
-            raise StackError(f"{said}: run `hivepipe {'on' if place.state == 'off' else 'up -d'}`")
+            text = f"the stack is stopped by `hivepipe {place.state}`"
+            raise StackError(f"{text}: run `hivepipe {'on' if place.state == 'off' else 'up -d'}`")
         start_by_itself(stack)
     return stack.address

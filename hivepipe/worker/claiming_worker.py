@@ -86,7 +86,7 @@ class ClaimingWorker(SimpleWorker):
         self._home, self._address = place.home, place.socket
         self._box = BlackBox(f"{runtime}/{self.role}.job")
         self._beat_at = -math.inf
-        self._said_at: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
         self._version = installed()
         self._parent = os.getppid()
         self._worked = False
@@ -312,7 +312,7 @@ class ClaimingWorker(SimpleWorker):
         """Start the stack again if its supervisor was killed: no process would be restarted."""
         place = locate(".")
         if os.path.exists(Stack.of(place).supervisor_socket):
-            self._say_once_a_minute("supervisor", "the supervisor has ended: restarting the stack")
+            self._log_once_a_minute("supervisor", "the supervisor has ended: restarting the stack")
             try:
                 start_stack(place)
             except OSError as error:  # this worker would not be restarted, either
@@ -320,15 +320,15 @@ class ClaimingWorker(SimpleWorker):
 
     def _say_what_stays(self, claim: Claim) -> None:
         if claim.newer:
-            self._say_once_a_minute("newer", "jobs of a newer hivepipe wait: upgrade this one")
+            self._log_once_a_minute("newer", "jobs of a newer hivepipe wait: upgrade this one")
         if claim.foreign:
             text = f"{counted(claim.foreign, 'job')} of another program in our queues"
-            self._say_once_a_minute("foreign", text)
+            self._log_once_a_minute("foreign", text)
 
-    def _say_once_a_minute(self, subject: str, text: str) -> None:
+    def _log_once_a_minute(self, subject: str, text: str) -> None:
         now = time.monotonic()
-        if now - self._said_at.get(subject, -math.inf) > 60:
-            self._said_at[subject] = now
+        if now - self._logged_at.get(subject, -math.inf) > 60:
+            self._logged_at[subject] = now
             logger.warning("%s", text)
 
 

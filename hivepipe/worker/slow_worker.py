@@ -68,7 +68,7 @@ class SlowWorker(ClaimingWorker):
     def _take_place(self, queue: str) -> None:
         load_slow(queue)
         send = partial(hand_back, self.connection, self._address)
-        self._workplace = Workplace(self._home, self._address, send, self._is_told_to_stop)
+        self._workplace = Workplace(self._home, self._address, send, self._should_stop)
 
     def _tidy(self) -> None:
         """Update the exports, between two jobs."""
@@ -121,7 +121,7 @@ class SlowWorker(ClaimingWorker):
             self._claims.acknowledge([(job, envelope.operation)])
             self._environment_works()
 
-    def _is_told_to_stop(self) -> bool:
+    def _should_stop(self) -> bool:
         return bool(self._stop_requested)
 
     @contextmanager

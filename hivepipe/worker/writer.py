@@ -130,7 +130,7 @@ class Writer(ClaimingWorker):
         try:
             idle_secs = self._idle.idle_secs(self._db)
         except (sqlite3.Error, OSError) as error:
-            self._say_once_a_minute("idle", str(error))
+            self._log_once_a_minute("idle", str(error))
             return
         if idle_secs >= settings.idle_secs() and leave(self._stack):
             logger.info("no work for %.0f s: shutting the stack down", idle_secs)
@@ -336,7 +336,7 @@ class Writer(ClaimingWorker):
                 opened = Database(database_path(self._home), BUSY_TIMEOUT_SECS)
             except (StoreError, TreeError, sqlite3.Error) as error:
                 self._could_open = False
-                self._say_once_a_minute("store", str(error))
+                self._log_once_a_minute("store", str(error))
                 self._in_trouble(str(error))
                 return None
             if not self._could_open:  # else closed for an error: a commit must prove it

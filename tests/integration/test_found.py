@@ -19,7 +19,7 @@ from hivepipe.operations.archive import archives_of
 from hivepipe.operations.found_archives import not_taken_in, take_in_archives
 from hivepipe.operations.found_exports import KNOWN, LEFT, REFUSED, TAKEN, Row, take_in_exports
 from hivepipe.operations.skill_exports import SkillExports
-from hivepipe.operations.slow import asked, at_once
+from hivepipe.operations.slow import at_once, manual_origin
 from tests import predecessor_scene as old
 from tests.conftest import ROOT, Home
 
@@ -40,7 +40,7 @@ def logs(home: Home) -> Path:
 def take_in(home: Home, folder: Path) -> list[Row]:
     exports = take_in_exports(str(home.path), str(folder))
     with at_once(str(home.path)) as workplace:
-        job = asked("sweep_transcripts")
+        job = manual_origin("sweep_transcripts")
         return [*exports, *take_in_archives(workplace, job, str(folder))]
 
 
@@ -149,7 +149,7 @@ def test_a_copy_grows_with_the_session_and_keeps_what_was_found(home: Home) -> N
         from hivepipe.operations.archive import callbacks_of  # noqa: PLC0415
 
         with open_source(str(transcript)) as source:
-            callbacks = callbacks_of(workplace, asked("archive_transcript"))
+            callbacks = callbacks_of(workplace, manual_origin("archive_transcript"))
             assert archives_of(str(home.path)).extend(source, callbacks, settled=True) == 1
     archives = archives_of(str(home.path))
     assert archives.meta_of(archives.index.entries()["fresh1"])["found"]["path"]  # type: ignore[index]
@@ -281,12 +281,12 @@ def test_an_odd_export_is_refused_by_name(home: Home, text: bytes, reason: str) 
 CHILD = """
 import sys
 from hivepipe.operations.found_archives import take_in_archives
-from hivepipe.operations.slow import asked, at_once
+from hivepipe.operations.slow import manual_origin, at_once
 from hivepipe.operations.skill_exports import SkillExports
 home, folder = sys.argv[1:]
 with at_once(home) as workplace:
     SkillExports(home).write()
-    list(take_in_archives(workplace, asked("sweep_transcripts"), folder))
+    list(take_in_archives(workplace, manual_origin("sweep_transcripts"), folder))
 """
 
 

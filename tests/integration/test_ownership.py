@@ -10,7 +10,7 @@ import pytest
 from hivepipe.files.manifest import Manifest
 from hivepipe.operations.families.retention import PruneFiles
 from hivepipe.operations.prune_files import prune_files
-from hivepipe.operations.slow import asked, at_once
+from hivepipe.operations.slow import at_once, manual_origin
 from tests import predecessor_scene as old
 from tests.conftest import Home, until
 from tests.installed import User, changed
@@ -168,11 +168,11 @@ def test_the_first_day_announces_and_a_log_says_what_went(private_home: Home) ->
 
     home = str(private_home.path)
     with at_once(home) as workplace:
-        prune_files(workplace, asked("prune_files"), PruneFiles())
+        prune_files(workplace, manual_origin("prune_files"), PruneFiles())
     assert path.exists()
     private_home.installed_long_ago()
     with at_once(home) as workplace:
-        prune_files(workplace, asked("prune_files"), PruneFiles())
+        prune_files(workplace, manual_origin("prune_files"), PruneFiles())
     assert not path.exists()
     (deleted,) = json.loads(private_home.command("disk", "--log", "--json"))["deletions"]
     assert (deleted["kind"], deleted["path"]) == ("archive", str(path))

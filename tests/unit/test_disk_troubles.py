@@ -26,7 +26,7 @@ def test_a_stack_that_cannot_be_started_anew(
     monkeypatch.setattr(claiming_worker, "start_stack", refused)
     monkeypatch.setattr(os.path, "exists", lambda _: True)  # the supervisor's socket
     worker: Any = object.__new__(ClaimingWorker)
-    worker._said_at = {}
+    worker._logged_at = {}
     worker._replace_supervisor()
     assert os.strerror(errno.EROFS) in caplog.text
 

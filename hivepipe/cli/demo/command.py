@@ -68,10 +68,10 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     sys.exit(128 + signum)
 
 
-def _fire(scene: Scene, said: dict[str, list[day.Said]]) -> None:
+def _fire(scene: Scene, events: dict[str, list[day.HookCall]]) -> None:
     begun = time.monotonic()
     with console.status("hooks run"):
-        fired = scene.fire(said)
+        fired = scene.fire(events)
     console.print(f"  {fired} hooks in {time.monotonic() - begun:.1f} s")
 
 
@@ -123,12 +123,12 @@ def _missing_swarm(scene: Scene) -> None:
     scene.until_settled()
 
 
-def _killed_at_work(scene: Scene, name: str, said: dict[str, list[day.Said]]) -> None:
+def _killed_at_work(scene: Scene, name: str, events: dict[str, list[day.HookCall]]) -> None:
     """Kill one process with SIGKILL while hooks run; the supervisor restarts it."""
     console.rule(f"kill -9: {name}, while all three work")
     with ThreadPoolExecutor(1) as pool:
         begun = time.monotonic()
-        running = pool.submit(scene.fire, said)
+        running = pool.submit(scene.fire, events)
         time.sleep(KILL_AFTER_SECS)
         pid = scene.kill(name)
         fired = running.result()

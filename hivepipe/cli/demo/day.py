@@ -11,31 +11,31 @@ INJECTION = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
 INSTANCES = ("ann", "ben", "cleo")
 
 Fields = dict[str, Any]
-Said = tuple[str, Fields]  # the hook's name, the payload on its stdin
+HookCall = tuple[str, Fields]  # the hook's name, the payload on its stdin
 
 
-def start(source: str) -> Said:
+def start(source: str) -> HookCall:
     return ("session_start", {"source": source, "model": "claude-opus-5"})
 
 
-def prompt(text: str) -> Said:
+def prompt(text: str) -> HookCall:
     return ("user_prompt_submit", {"prompt": text})
 
 
-def edits(instance: str, hour: str, count: int) -> list[Said]:
+def edits(instance: str, hour: str, count: int) -> list[HookCall]:
     """Return `count` edits, each with its PreToolUse, in Claude Code's order."""
-    said: list[Said] = []
+    events: list[HookCall] = []
     for number in range(count):
         tool: Fields = {
             "tool_name": "Edit",
             "tool_input": {"file_path": f"src/{instance}_{hour}_{number}.py"},
             "tool_use_id": f"toolu_{instance}_{hour}_{number}",
         }
-        said += [("pre_tool_use", tool), ("post_tool_use", tool)]
-    return said
+        events += [("pre_tool_use", tool), ("post_tool_use", tool)]
+    return events
 
 
-def agent(id: str, kind: str, task: str, status: str = "completed") -> list[Said]:
+def agent(id: str, kind: str, task: str, status: str = "completed") -> list[HookCall]:
     """Return the events of a subagent from start to end."""
     about: Fields = {"agent_id": id, "agent_type": kind}
     call: Fields = {
@@ -47,7 +47,7 @@ def agent(id: str, kind: str, task: str, status: str = "completed") -> list[Said
     return [("subagent_start", about), ("post_tool_use", call), ("subagent_stop", about)]
 
 
-def failing_agent(id: str, kind: str) -> list[Said]:
+def failing_agent(id: str, kind: str) -> list[HookCall]:
     """Return the failed call of a subagent that never stops."""
     call: Fields = {
         "tool_name": "Agent",
@@ -58,7 +58,7 @@ def failing_agent(id: str, kind: str) -> list[Said]:
     return [("post_tool_use_failure", call)]
 
 
-def skill(name: str, arguments: str) -> Said:
+def skill(name: str, arguments: str) -> HookCall:
     tool: Fields = {
         "tool_name": "Skill",
         "tool_input": {"skill": name, "args": arguments},
@@ -68,10 +68,10 @@ def skill(name: str, arguments: str) -> Said:
     return ("post_tool_use", tool)
 
 
-STOP: Said = ("stop", {"background_tasks": []})
-END: Said = ("session_end", {"reason": "other"})
+STOP: HookCall = ("stop", {"background_tasks": []})
+END: HookCall = ("session_end", {"reason": "other"})
 
-MORNING: dict[str, list[Said]] = {
+MORNING: dict[str, list[HookCall]] = {
     "ann": [
         start("startup"),
         prompt(f"Split checkout.py. My key is {SECRET}."),
@@ -97,7 +97,7 @@ WITHOUT_SWARM = {"ann": agent("d74f32e1aa05c3146", "Explore", "Check prices")}
 WHILE_REDIS_DIES = {name: edits(name, "redis", 6) for name in INSTANCES}
 WHILE_WRITER_DIES = {name: edits(name, "writer", 6) for name in INSTANCES}
 WHILE_ALL_IS_DEAD = {name: edits(name, "dark", 4) for name in INSTANCES}
-EVENING: dict[str, list[Said]] = {name: [STOP, END] for name in INSTANCES}
+EVENING: dict[str, list[HookCall]] = {name: [STOP, END] for name in INSTANCES}
 
 # ---- query -> expected rows. 12 + 4 + 6 + 6 + 4 edits each; Ann called two agents, Ben one, and
 # Cleo's failed.

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from hivepipe.cli.demo.day import SESSION, Said
+from hivepipe.cli.demo.day import SESSION, HookCall
 from hivepipe.errors import StackError
 from hivepipe.files.regular_file import read_text
 from hivepipe.settings import variable
@@ -106,21 +106,21 @@ class Scene:
             return False
         return not (accounts["waiting"] or accounts["running"] or accounts["retrying"])
 
-    def fire(self, said: Mapping[str, list[Said]]) -> int:
+    def fire(self, by_instance: Mapping[str, list[HookCall]]) -> int:
         """Run the hooks of each instance one after the other, the instances at the same time."""
-        with ThreadPoolExecutor(len(said)) as pool:
-            list(pool.map(lambda name: self._fire_all(name, said[name]), said))
-        return sum(len(events) for events in said.values())
+        with ThreadPoolExecutor(len(by_instance)) as pool:
+            list(pool.map(lambda name: self._fire_all(name, by_instance[name]), by_instance))
+        return sum(len(events) for events in by_instance.values())
 
-    def _fire_all(self, instance: str, events: list[Said]) -> None:
+    def _fire_all(self, instance: str, events: list[HookCall]) -> None:
         environment = {**self._environment, "HIVEPIPE_INSTANCE_ID": instance}
         for name, fields in events:
             event = {"session_id": SESSION, "cwd": self.project, **fields}
             self._run(name, [self._hook, name], json.dumps(event), environment)
 
-    def measure(self, said: Said, times: int) -> None:
+    def measure(self, call: HookCall, times: int) -> None:
         """Run a hook and a bare interpreter alternately, so that load affects both alike."""
-        name, fields = said
+        name, fields = call
         environment = {**self._environment, "HIVEPIPE_INSTANCE_ID": "ann"}
         for _ in range(times):
             event = {"session_id": SESSION, "cwd": self.project, **fields}
