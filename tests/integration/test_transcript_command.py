@@ -218,9 +218,9 @@ def test_markdown_keeps_every_text_in_its_place(home: Home) -> None:
     ],
 )
 def test_code_stays_code_in_markdown(code: str) -> None:
-    from hivepipe.cli.transcript_markdown import _said  # noqa: PLC0415
+    from hivepipe.cli.transcript_markdown import _quoted  # noqa: PLC0415
 
-    shown = "\n".join(_said(code))
+    shown = "\n".join(_quoted(code))
     assert ("<b>" in shown) == ("<b>" in code)
     assert "<i>" not in shown
 
