@@ -15,7 +15,7 @@ SLACK_IN_CI = 3  # for seconds and milliseconds: the machine is shared
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table. `is_time`: absolute, so its bound is wider in CI."""
+    """One line of the list. `is_time`: absolute, so its bound is wider in CI."""
 
     what: str
     value: float

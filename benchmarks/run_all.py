@@ -1,4 +1,4 @@
-"""Every benchmark, one after the other, and one table of what they found.
+"""Every benchmark, one after the other, and one list of what they found.
 
 python benchmarks/run_all.py                 full size; fails outside the bounds
 python benchmarks/run_all.py --small         small, only so that none of them rots
@@ -54,13 +54,16 @@ def figures_of(found: Found) -> list[Figure]:
     return [Figure(**said) for kept in found.values() for said in kept["figures"]]
 
 
-def table(figures: list[Figure]) -> str:
-    """Return the figures as a table in Markdown."""
-    lines = ["| what | measured | promised | |", "|--|--|--|--|"]
-    for figure in figures:
-        verdict = "" if not figure.bound else "holds" if figure.holds else "**missed**"
-        lines.append(f"| {figure.what} | {figure.shown} | {figure.bound} | {verdict} |")
-    return "\n".join(lines)
+def listed(figures: list[Figure]) -> str:
+    """Return the figures as a list in Markdown."""
+    return "\n".join(f"- {figure.what}: {figure.shown}{judged(figure)}" for figure in figures)
+
+
+def judged(figure: Figure) -> str:
+    """Return the bound of a figure in parentheses, and whether it was missed."""
+    if not figure.bound:
+        return ""
+    return f" ({figure.bound})" if figure.holds else f" ({figure.bound}: **missed**)"
 
 
 def felt(details: dict[str, Any]) -> str:
@@ -83,7 +86,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as kept:
         found = run(Path(kept), options.small)
     figures = figures_of(found)
-    print(f"\n{table(figures)}")
+    print(f"\n{listed(figures)}")
     if options.page:
         write_page(Path(options.page), found)
     if not options.small and not all(figure.holds for figure in figures):
@@ -102,7 +105,7 @@ def write_page(folder: Path, found: Found) -> None:
     said = (FOLDER / "page.md").read_text()
     where = machine().rpartition(", ")[0]
     measured = textwrap.fill(f"Measured on {day}: {where}. Load afterwards: {loads}.", 100)
-    said = said.replace("{measured}", measured).replace("{table}", table(figures_of(found)))
+    said = said.replace("{measured}", measured).replace("{figures}", listed(figures_of(found)))
     said = said.replace("{felt}", felt(found["felt_cost"]["details"]))
     (folder / "benchmarks.md").write_text(said)
 

@@ -23,18 +23,18 @@ def functions_of(file: str) -> frozenset[str]:
 
 
 def test_every_system_has_a_row() -> None:
-    assert [row[0] for row in SYSTEMS] == [*map(str, range(1, 33)), *"abcdefghijkl"]
+    assert [row[0].split()[0] for row in SYSTEMS] == [*map(str, range(1, 33)), *"abcdefghijkl"]
 
 
-@pytest.mark.parametrize("row", SYSTEMS, ids=lambda row: f"{row[0]} {row[1]}")
+@pytest.mark.parametrize("row", SYSTEMS, ids=lambda row: row[0])
 def test_the_tests_of_a_row_exist(row: list[str]) -> None:
-    named = re.findall(r"`([a-z_]+/test_\w+)::(\w+)`", row[3])
+    named = re.findall(r"`([a-z_]+/test_\w+)::(\w+)`", row[2])
     assert named, "a row without a test shows nothing"
     for file, name in named:
         assert name in functions_of(file), f"{file}::{name}"
 
 
-@pytest.mark.parametrize("row", SYSTEMS, ids=lambda row: f"{row[0]} {row[1]}")
+@pytest.mark.parametrize("row", SYSTEMS, ids=lambda row: row[0])
 def test_the_modules_of_a_row_exist(row: list[str]) -> None:
-    for name in re.findall(r"`([a-z_/]+(?:/|\.py))`", row[2]):
+    for name in re.findall(r"`([a-z_/]+(?:/|\.py))`", row[1]):
         assert any((ROOT / top / name).exists() for top in ("hivepipe", ".")), name

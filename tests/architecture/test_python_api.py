@@ -20,7 +20,7 @@ def test_every_public_name_can_be_imported_first(name: str) -> None:
 
 
 def test_the_page_names_exactly_the_public_names() -> None:
-    named = set(re.findall(r"^\| `(\w+)", PAGE, re.M)) | {"HivepipeError", "TimeLine"}
+    named = set(re.findall(r"^- `(\w+)", PAGE, re.M)) | {"HivepipeError", "TimeLine"}
     assert named | {"Conversation"} == set(hivepipe.__all__)
     assert len(PAGE.splitlines()) <= 40
 

@@ -154,8 +154,8 @@ def test_views_keep_their_names_and_columns_and_are_documented(tmp_path: Path) -
             assert db.execute(f"SELECT * FROM {name}").fetchall() == []
     assert found == {name: columns.split() for name, columns in VIEWS.items()}
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    listed = re.findall(r"^\| `(v_\w+)` \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
-    assert {name: columns.split(", ") for name, columns in listed} == found
+    listed = re.findall(r"^- `(v_\w+)` \([^)]+\): (.*(?:\n  .*)*)", page, re.MULTILINE)
+    assert {name: re.split(r",\s+", columns) for name, columns in listed} == found
 
 
 def test_views_say_of_a_session_what_the_commands_say(
