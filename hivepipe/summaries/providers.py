@@ -19,6 +19,7 @@ from hivepipe.errors import CredentialsError
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
 from hivepipe.settings import environment, of_files, variable
+from hivepipe.summaries.extra import missing_for
 from hivepipe.summaries.key_command import is_key, key_printed_by
 from hivepipe.text.urls import KIND, is_local, is_web_address
 
@@ -153,7 +154,9 @@ def _offer(
     provider: Provider, read_setting: ReadSetting, name: str, source: str, secret: str = ""
 ) -> Offer:
     url = _named_url(provider, read_setting) or provider.url
-    trouble = "" if not url or is_web_address(url) else f"{provider.kind}_url must be {KIND}"
+    trouble = missing_for(provider.kind)
+    if url and not is_web_address(url):
+        trouble = f"{provider.kind}_url must be {KIND}"
     model = read_setting("HIVEPIPE_LLM_MODEL") or provider.model
     return Offer(provider, name, source, model, url, secret, trouble=trouble)
 

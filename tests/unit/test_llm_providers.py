@@ -17,7 +17,7 @@ from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import CredentialsError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack
-from hivepipe.summaries import key_command, terms
+from hivepipe.summaries import extra, key_command, terms
 from hivepipe.summaries.consent import (
     OFF,
     consent_path,
@@ -190,6 +190,19 @@ def test_what_cannot_be_a_key_in_the_environment_is_not_sent(environ: Environ) -
     assert (found().secret, found().trouble) == ("of-the-environment", "")
     environ[b"OPENAI_API_KEY"] = b"two\nlines"
     assert found().trouble == "OPENAI_API_KEY is not a key: a key is one line of ASCII"
+
+
+@pytest.mark.parametrize(
+    ("name", "trouble"),
+    [("OPENAI_API_KEY", "pip install 'hivepipe[summaries]'"), ("CLAUDE_CODE_OAUTH_TOKEN", "")],
+)
+def test_a_provider_over_http_needs_the_extra(
+    environ: Environ, monkeypatch: pytest.MonkeyPatch, name: str, trouble: str
+) -> None:
+    monkeypatch.setattr(extra, "_LIBRARY", "a_library_that_is_not_installed")
+    environ[name.encode()] = b"sk-of-the-environment"
+    assert found().trouble.endswith(trouble)
+    assert bool(found().trouble) is bool(trouble)
 
 
 def test_codex_expired_means_no_call(environ: Environ, tmp_path: Path) -> None:
