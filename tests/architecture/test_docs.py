@@ -28,6 +28,7 @@ ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 REFERENCE = (ROOT / "docs" / "commands.md").read_text()
 SETTINGS_PAGE = (ROOT / "docs" / "settings.md").read_text()
+MOST_WORDS = 22_000
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 HISTORY = ("CHANGELOG.md", "decisions.md")  # may name what is gone
 OURS = {page.name: page.read_text() for page in PAGES if page.name not in HISTORY}
@@ -327,6 +328,11 @@ def test_the_readme_names_every_page_those_for_users_first() -> None:
 )
 def test_the_lines_of_a_page_fit_into_100_columns(page: Path) -> None:
     assert [line for line in prose(page.read_text()) if len(line) > 100] == []
+
+
+def test_the_pages_are_short_enough_to_be_read() -> None:
+    words = sum(len(page.read_text().split()) for page in (ROOT / "docs").glob("*.md"))
+    assert words <= MOST_WORDS
 
 
 # ---- decisions
