@@ -1,8 +1,10 @@
-"""Background work of the writer and the slow worker, as jobs for when neither runs.
+"""Work of the schedule on the pipeline itself.
 
-The scheduler enqueues these only while the process that normally does the work is missing.
+Except for `drop_dead_workers` it is background work of the writer or the slow worker, which the
+scheduler enqueues only while that process is missing.
 """
 
+import logging
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hivepipe.operations.briefing_files import BriefingFiles
 from hivepipe.operations.families.upkeep import (
     BringBackStrays,
     DrainSpool,
+    DropDeadWorkers,
     ExportSkills,
     PromoteRetries,
     RecordActivity,
@@ -25,7 +28,17 @@ from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
 from hivepipe.queue.housekeeping import Housekeeper
+from hivepipe.queue.rq_workers import drop_dead
 from hivepipe.queue.stock_jobs import promote_due
+
+logger = logging.getLogger("hivepipe.upkeep")
+
+
+def drop_dead_workers(workplace: Workplace, _job: Origin, _args: DropDeadWorkers) -> None:
+    """Remove the registrations of dead workers."""
+    with connect(workplace.address) as connection:
+        for name, reason in drop_dead(connection):
+            logger.warning("worker %s died without unregistering: %s", name, reason)
 
 
 def promote_retries(workplace: Workplace, _job: Origin, _args: PromoteRetries) -> None:
@@ -44,7 +57,7 @@ def drain_spool(workplace: Workplace, _job: Origin, _args: DrainSpool) -> None:
 
 
 def bring_back_strays(workplace: Workplace, _job: Origin, _args: BringBackStrays) -> None:
-    """Bring back lost jobs of killed workers, and clean up after them."""
+    """Bring back lost jobs of killed workers, and clean up after killed hooks."""
     with connect(workplace.address) as connection:
         Housekeeper(connection, Path(workplace.home), workplace.address).look_after()
 

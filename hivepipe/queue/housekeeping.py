@@ -18,7 +18,6 @@ from hivepipe.queue.claim_scripts import NEWER_KEY, NEWER_SECS
 from hivepipe.queue.connection import ACCEPTED_KEY, send
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.reconciler import reconcile, redact_failed_jobs
-from hivepipe.queue.rq_workers import drop_dead
 from hivepipe.queue.spool import spool_folders
 from hivepipe.queue.spooled import abandoned, read_spool_file, set_aside, spool_files
 from hivepipe.queue.stock_jobs import count_executed
@@ -152,10 +151,8 @@ class Housekeeper:
             self.look_after()
 
     def look_after(self) -> None:
-        """Bring back lost jobs, and clean up after workers and hooks that were killed."""
+        """Bring back lost jobs, and clean up after hooks that were killed."""
         drop_superseded(self._connection)
-        for name, reason in drop_dead(self._connection):
-            logger.warning("worker %s died without unregistering: %s", name, reason)
         redact_failed_jobs(self._connection, not self._is_our_server)
         count_executed(self._connection)
         brought_back = reconcile(self._connection, not self._is_our_server)

@@ -262,6 +262,8 @@ def test_a_worker_that_was_killed_is_taken_out_when_its_successor_works(
     writer.end(signal.SIGKILL)
     assert [worker.name for worker in rq_workers(client)] == [first.name]
     writer.start()
+    trigger(client, "stale_workers", "manual")
+    run_triggered(client, PERIODIC, time.time_ns())
     until(lambda: first.name not in {w.name for w in rq_workers(client)}, "it lingers")
     (second,) = until(lambda: rq_workers(client), "not registered")
     assert second.pid == writer.pid

@@ -28,6 +28,17 @@ class RecordSlot(
     executed_ns: int
 
 
+class DropDeadWorkers(
+    Args,
+    operation="drop_dead_workers",
+    handler="upkeep.drop_dead_workers",
+    priority=6,
+    queue=HERE,
+    every=Every(30, "stale_workers", "killed workers stay listed"),
+):
+    """Remove the registrations of dead workers."""
+
+
 class PromoteRetries(
     Args,
     operation="promote_retries",
