@@ -23,7 +23,7 @@ from hivepipe.errors import OperationFailedError, StoreError, TryLaterError
 from hivepipe.events.job_plan import Job
 from hivepipe.home import Place, locate
 from hivepipe.jobs import retry
-from hivepipe.jobs.envelope import Envelope, read_envelope
+from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.schedule_table import CLEANUP, TICK
 from hivepipe.operations.custom_runs import custom_jobs
@@ -32,7 +32,7 @@ from hivepipe.operations.slots import job_due
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
-from hivepipe.queue.hand_back import enqueue_periodic, hand_back
+from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.stock_jobs import count_tick, note_executed
 from hivepipe.queue.ticks import clock_runs, trigger
 from hivepipe.redact.configured import use_rules
@@ -95,7 +95,7 @@ def _open_slot(connection: Redis, address: str, home: str, tick: Envelope) -> No
         db = _database(home)
     due = job_due(db, tick)
     if due:
-        enqueue_periodic(connection, address, [due])
+        enqueue(connection, address, [due], is_periodic=True)
 
 
 def _execute(place: Place, connection: Redis, job: Envelope) -> None:
@@ -106,7 +106,7 @@ def _execute(place: Place, connection: Redis, job: Envelope) -> None:
     with db.transaction():
         execute(db, job)
     if jobs := custom_jobs(job):
-        hand_back(connection, place.socket, job, jobs)
+        enqueue(connection, place.socket, follow_ups(job, jobs))  # stock workers serve no others
 
 
 def _at_once(home: str, parent: Origin, jobs: list[Job]) -> None:

@@ -33,7 +33,7 @@ from hivepipe.files.regular_file import ANY_SIZE, read_given
 from hivepipe.home import locate
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.slow import execute_at_once
-from hivepipe.operations.summaries import hand_over, summary_input_of, until_stored
+from hivepipe.operations.summaries import keep_summary, rate_memories, summary_input_of
 from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult
 from hivepipe.operations.workplace import Workplace, address_of
 from hivepipe.reading.choosing import session_named
@@ -233,10 +233,10 @@ def run(
     with opened(database_path(home)) as db:
         workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
         job = _manual_origin(summary_input.session)
-        keep = partial(hand_over, workplace, job)
+        keep = partial(keep_summary, workplace, job)
         made = Summariser(home, keep, is_asked=True).summarise(summary_input)
         _note_retrievals(db, summary_input.session, brought)
-        problem = until_stored(workplace, job, made)
+    problem = rate_memories(home, summary_input.session, made)
     if as_json:
         show_json(session=summary_input.session, **made.summary._asdict(), useful=made.useful)
     else:

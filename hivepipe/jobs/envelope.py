@@ -153,18 +153,19 @@ def _of_all(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:
-    """Return the messages of follow-up jobs.
+    """Return the messages of follow-up jobs, each in the queue of its priority.
 
     The id is derived from the parent's id and the job's content. If the parent is executed twice,
     equal follow-ups get the same id, and changed ones are added.
     """
-    return [_follow_up(parent, number, job) for number, job in enumerate(jobs)]
+    return [follow_up(parent, job, number) for number, job in enumerate(jobs)]
 
 
-def _follow_up(parent: Origin, number: int, job: Job) -> Message:
-    text = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
-    id = blake2b(text.encode(), digest_size=16).hexdigest()
-    return compose(id, job, parent.event_time_ns, number=number, parent=parent)
+def follow_up(parent: Origin, job: Job, number: int = 0, queue: str = "") -> Message:
+    """Return the message of one follow-up job, in this queue."""
+    content = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
+    id = blake2b(content.encode(), digest_size=16).hexdigest()
+    return compose(id, job, parent.event_time_ns, number=number, parent=parent, queue=queue)
 
 
 def compose(
@@ -174,8 +175,12 @@ def compose(
     priority: int = 0,
     number: int = 0,
     parent: Origin | None = None,
+    queue: str = "",
 ) -> Message:
-    """Encode a job that no hook made; its session is the parent's, or none."""
+    """Encode a job that no hook made; its session is the parent's, or none.
+
+    Without `queue` it is for the queue of its priority.
+    """
     priority = priority or priority_of(job.operation)
     envelope = {
         "v": ENVELOPE_VERSION,
@@ -197,4 +202,5 @@ def compose(
     }
     description = f"{job.operation} {job.subject[:60]}".rstrip()
     enqueued_at = utc(event_time_ns)
-    return Message(id, "", queue_of(priority), description, enqueued_at, dumps(envelope))
+    text = dumps(envelope)
+    return Message(id, "", queue or queue_of(priority), description, enqueued_at, text)

@@ -25,7 +25,7 @@ logger = logging.getLogger("hivepipe.alerts")
 
 
 def raise_alerts(workplace: Workplace, job: Origin, _args: RaiseAlerts) -> None:
-    """Check the stack, log what changed, and hand back the jobs that record and send it."""
+    """Check the stack, log, record and send what changed."""
     with connect(workplace.address) as connection:
         found = figures(connection)
         seen = alerts_of(vitals(workplace.home, found, connection))
@@ -49,7 +49,7 @@ def _tell(workplace: Workplace, job: Origin, change: Change) -> None:
     if variable("HIVEPIPE_ALERT_COMMAND") or variable("HIVEPIPE_ALERT_WEBHOOK"):
         jobs += [_job(SendAlert, alert, state) for alert, state in changes]
     if jobs:
-        workplace.hand_back(job, jobs)
+        workplace.follow_up(job, jobs)
 
 
 def _job(args: type[RecordAlert] | type[SendAlert], alert: Alert, state: str) -> Job:

@@ -74,7 +74,7 @@ def archive_transcript(workplace: Workplace, job: Origin, args: ArchiveTranscrip
         is_over = args.ends and _is_over(workplace.home, job.session)
         if is_settled and (args.compacted or is_over):
             summarise = SummariseSession(compacted=args.compacted or None)
-            workplace.hand_back(job, [summarise.job(source.session[:8])])
+            workplace.follow_up(job, [summarise.job(source.session[:8])])
 
 
 def _was_unused(home: str, session: str) -> bool:
@@ -117,7 +117,7 @@ def archives_of(home: str) -> Archives:
 def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> ArchiveCallbacks:
     """Return what an archive needs from its caller.
 
-    `with_usage`: the usage of messages is handed back, and counts as cost. RedactionRuleError: a
+    `with_usage`: the usage of messages is stored, and counts as cost. RedactionRuleError: a
     rule of the user is invalid; nothing is archived without it.
     """
     redactor = _redactor(workplace.home, tuple(map(stamp, setting_table.files(workplace.home))))
@@ -132,7 +132,7 @@ def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) 
             facts = (
                 SessionFacts() if source.agent else chunk.facts
             )  # an agent's title is not the session's
-            workplace.hand_back(job, [*usage_jobs(chunk.usages, facts)])
+            workplace.follow_up(job, [*usage_jobs(chunk.usages, facts)])
         take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
         kinds = Counter(map(redactor.kind, chunk.redactions.elements()))
         _audit(kept_folder(workplace.home), source.key, path, kinds, not chunk.before.length)

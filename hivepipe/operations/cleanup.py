@@ -30,9 +30,9 @@ def cleanup_agents(workplace: Workplace, job: Origin, args: CleanupAgents) -> No
     with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
-    # Not new: this worker was killed after the commit, perhaps before it handed back the job.
+    # Not new: this worker was killed after the commit, perhaps before it enqueued the job.
     if not is_new or any(verdict.goes for _, verdict in judged):
-        workplace.hand_back(job, [LogCleanups().job()])
+        workplace.follow_up(job, [LogCleanups().job()])
 
 
 def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:

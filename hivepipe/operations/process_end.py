@@ -100,7 +100,7 @@ def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
 
 
 def _take_in(db: Database, workplace: Workplace, job: Origin, profile: str, folder: str) -> None:
-    """Hand back the current files; the handler of sync_identity decides which are new."""
+    """Store the current files; the handler of sync_identity decides which are new."""
     jobs = []
     for name in IDENTITY_FILES:
         data = read_regular(f"{folder}/{name}")
@@ -118,7 +118,7 @@ def _take_in(db: Database, workplace: Workplace, job: Origin, profile: str, fold
             )
             jobs.append(found.job(name))
     if jobs:
-        workplace.hand_back(job, jobs)
+        workplace.follow_up(job, jobs)
 
 
 def _is_the_users(db: Database, home: str, profile: str, folder: str) -> bool:

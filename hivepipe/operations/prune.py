@@ -1,15 +1,17 @@
-"""prune: find outdated rows, and hand back their deletion in small jobs."""
+"""prune: find outdated rows and delete them, a few at a time."""
 
 import logging
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from hivepipe.config.retention import limits_of
 from hivepipe.db import retention
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
+from hivepipe.db.short_writes import write_shortly
 from hivepipe.errors import BadEnvelopeError, RetentionError
-from hivepipe.events.job_plan import Job
 from hivepipe.files.deletion_log import record
 from hivepipe.files.manifest import Manifest
 from hivepipe.jobs.origin import Origin
@@ -19,7 +21,7 @@ from hivepipe.queue.connection import connect
 from hivepipe.queue.deduplication import oldest_job_time
 from hivepipe.times import stored_time
 
-KEYS_PER_JOB = 500
+KEYS_PER_WRITE = 100
 KEYS_PER_RUN = 50_000
 DAY_NS = 86_400 * 10**9
 
@@ -27,7 +29,7 @@ logger = logging.getLogger("hivepipe.prune")
 
 
 def prune(workplace: Workplace, job: Origin, _args: Prune) -> None:
-    """Hand back the deletion of all rows that are outdated at the time of the event."""
+    """Delete all rows that are outdated at the time of the event."""
     if job.event_time_ns < Manifest(workplace.home).installed_at() * 1e9 + DAY_NS:
         return
     with closing(Database(database_path(workplace.home))) as db:
@@ -40,7 +42,7 @@ def prune(workplace: Workplace, job: Origin, _args: Prune) -> None:
             if keys:
                 rule = f"{days:g} days"
                 record(workplace.home, "rows", table, days * 86_400, rule, len(keys))
-            workplace.hand_back(job, _deletions(table, before, keys))
+            write_shortly(db, _deletions(db, table, before, keys))
 
 
 def _days(home: str) -> dict[str, float]:
@@ -58,15 +60,15 @@ def _horizon(workplace: Workplace, otherwise: str) -> str:
         return oldest_job_time(connection, Path(workplace.home, "spool")) or otherwise
 
 
-def _deletions(table: str, before: str, keys: list[str | int]) -> list[Job]:
-    return [
-        DeleteOutdated(table=table, before=before, keys=keys[at : at + KEYS_PER_JOB]).job(table)
-        for at in range(0, len(keys), KEYS_PER_JOB)
-    ]
+def _deletions(
+    db: Database, table: str, before: str, keys: list[str | int]
+) -> Iterator[Callable[[], None]]:
+    for at in range(0, len(keys), KEYS_PER_WRITE):
+        yield partial(retention.delete, db, table, before, keys[at : at + KEYS_PER_WRITE])
 
 
 def delete_outdated(db: Database, _job: Origin, args: DeleteOutdated) -> None:
-    """Delete some of the rows that `prune` found."""
+    """Delete some outdated rows, for `prune` of 1.0.0."""
     if not retention.is_pruned(args.table):
         raise BadEnvelopeError(f"rows of {args.table} are not deleted")
     known = [key for key in args.keys if isinstance(key, str | int)]

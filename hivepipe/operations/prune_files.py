@@ -112,7 +112,7 @@ def _drop(workplace: Workplace, job: Origin, found: Iterator[Outdated]) -> Itera
     events = [each for each in found_now if each.kind == "event"]
     if events:
         dropped = CountDropped(what="spool", number=len(events))
-        workplace.hand_back(job, [dropped.job(dropped.what)])
+        workplace.follow_up(job, [dropped.job(dropped.what)])
     for each in found_now:
         workplace.check_stop()
         if _remove(workplace.home, each):

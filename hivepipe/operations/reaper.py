@@ -12,13 +12,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from hivepipe.db.assignments import lose_instance
 from hivepipe.db.database import Database, Row
 from hivepipe.db.location import database_path
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
+from hivepipe.db.short_writes import write_shortly
 from hivepipe.events import parse_event
 from hivepipe.events.job_plan import Context, Message, dumps, encode, plan
 from hivepipe.home import read_small
@@ -27,11 +30,11 @@ from hivepipe.hook.instance import Instance, forget, remembered, this_machine
 from hivepipe.jobs.agent_expiry import moment
 from hivepipe.jobs.envelope import compose
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.families.sessions import ConcludeSession, LoseInstance, ReapSessions
+from hivepipe.operations.families.sessions import ConcludeSession, ReapSessions
 from hivepipe.operations.interrupted import interrupted
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
-from hivepipe.queue.hand_back import enqueue_periodic
+from hivepipe.queue.enqueue import enqueue
 
 SILENT = timedelta(days=7)  # for a session whose process cannot be seen from here
 FORGOTTEN_DAYS = 30  # for an instance's file, likewise
@@ -53,13 +56,14 @@ def reap_sessions(workplace: Workplace, job: Origin, _args: ReapSessions) -> Non
         left = unconcluded_sessions(db, job.event_time_ns - CONCLUDED_AFTER_NS)
     gone = [row for row in instances if liveness_of(row, machine).lives is False]
     ends = [end for rows in sessions for end in _ends(rows, machine, job.event_time_ns)]
-    messages = [*pauses, *_losses(job, gone), *_conclusions(job, left)]
+    messages = [*pauses, *_conclusions(job, left)]
     for end in ends:
         messages += _session_end(end)
         logger.info("reaped %s: %s", end.row["session_id"], end.reason)
     _enqueue(workplace.address, messages)
     _remove_markers(workplace.home, [end.row for end in ends])
     _remove_files(workplace.home, {row["id"] for row in gone})
+    _record_losses(workplace.home, job, gone)  # last: after a kill in between they are found again
 
 
 class _End(NamedTuple):
@@ -130,11 +134,14 @@ def _session_end(end: _End) -> list[Message]:
     return encode(plan(event, context), event, context)
 
 
-def _losses(job: Origin, gone: Iterable[Row]) -> Iterator[Message]:
-    for row in gone:
-        parent = replace(job, instance=row["id"])
-        lost = LoseInstance().job(row["id"])
-        yield compose(f"{job.id}-{row['id']}", lost, job.event_time_ns, parent=parent)
+def _record_losses(home: str, job: Origin, gone: list[Row]) -> None:
+    """Record that the processes of these instances are gone."""
+    if not gone:
+        return
+    with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
+        write_shortly(
+            db, [partial(lose_instance, db, replace(job, instance=row["id"])) for row in gone]
+        )
 
 
 def _conclusions(job: Origin, ended: Iterable[Row]) -> Iterator[Message]:
@@ -150,7 +157,8 @@ def _enqueue(address: str, messages: list[Message]) -> None:
         return
     with closing(connect(address)) as connection:
         for at in range(0, len(messages), MESSAGES_AT_A_TIME):
-            enqueue_periodic(connection, address, messages[at : at + MESSAGES_AT_A_TIME])
+            some = messages[at : at + MESSAGES_AT_A_TIME]
+            enqueue(connection, address, some, is_periodic=True)
 
 
 def _remove_markers(home: str, ended: Iterable[Row]) -> None:

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from hivepipe.db.applied import count_effectless, mark_applied
 from hivepipe.db.assignments import session_of_instance
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.db.sessions import newest_open_session
+from hivepipe.db.short_writes import write_shortly
 from hivepipe.errors import BadEnvelopeError, UnknownOperationError
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.events.job_plan import Message
+from hivepipe.jobs.envelope import Envelope, read_envelope
 from hivepipe.operations import slots
 from hivepipe.operations.declared import OPERATIONS
 from hivepipe.operations.lazy_handler import Handler
@@ -39,6 +42,15 @@ def execute(db: Database, job: Envelope) -> None:
         return
     handler(db, job)
     slots.record_own_slot(db, job)
+
+
+def apply_results(db: Database, results: list[Message]) -> None:
+    """Apply the results of a worker, each once, in short transactions.
+
+    JobError, sqlite3.Error: some were not applied.
+    """
+    envelopes = [read_envelope(message.envelope) for message in results]
+    write_shortly(db, [partial(execute, db, envelope) for envelope in envelopes])
 
 
 def _session_of(db: Database, job: Envelope) -> str:

@@ -25,7 +25,7 @@ BUSY_TIMEOUT_SECS = 0.1
 
 
 def conclude_session(workplace: Workplace, job: Origin, args: ConcludeSession) -> None:
-    """Hand back the jobs that archive the transcript, summarise it, and clean up after the process.
+    """Enqueue the jobs that archive the transcript, summarise it, and clean up after the process.
 
     MissingParentError: the end itself is not stored yet.
     """
@@ -34,7 +34,7 @@ def conclude_session(workplace: Workplace, job: Origin, args: ConcludeSession) -
             is_over = _is_over(db, job)
         follows = [*_archive(job, args), *_clean_up(db, job)] if is_over else []
     if follows:
-        workplace.hand_back(job, follows)
+        workplace.follow_up(job, follows)
 
 
 def _is_over(db: Database, job: Origin) -> bool:

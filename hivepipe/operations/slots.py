@@ -65,7 +65,7 @@ def turn(workplace: Workplace, job: Origin) -> Iterator[bool]:
             is_due = False
         yield is_due
         if is_due:
-            _record_executed(workplace, job)
+            workplace.follow_up(job, [_slot_job(job)])
 
 
 def _is_executed(home: str, name: str, slot: int) -> bool:
@@ -75,16 +75,6 @@ def _is_executed(home: str, name: str, slot: int) -> bool:
             return slots.is_executed(db, name, slot)
     except (sqlite3.Error, StoreError):
         return False
-
-
-def _record_executed(workplace: Workplace, job: Origin) -> None:
-    """Record the slot in the store; if that fails, hand back a job that does it."""
-    path = database_path(workplace.home)
-    try:
-        with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
-            record_own_slot(db, job)
-    except (sqlite3.Error, StoreError):
-        workplace.hand_back(job, [_slot_job(job)])
 
 
 def _slot_job(job: Origin) -> Job:

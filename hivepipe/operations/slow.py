@@ -2,7 +2,7 @@
 
 The writer moves what may take longer than 100 ms to `slow` or `llm`, each of which has a worker.
 Short work that calls the system or Redis (queue HERE) runs in the writer, outside its transactions.
-All handlers are idempotent; they hand back what is to be written to the store as jobs.
+All handlers are idempotent. What follows from their work goes through `Workplace.follow_up`.
 """
 
 import time
@@ -16,11 +16,11 @@ from hivepipe.db.database import Database, opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import UnknownOperationError
 from hivepipe.events.job_plan import Job
-from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
+from hivepipe.jobs.envelope import Envelope, follow_up, read_envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
 from hivepipe.operations.lazy_handler import Handler, load_all
-from hivepipe.operations.registry import HANDLERS, execute
+from hivepipe.operations.registry import HANDLERS, apply_results
 from hivepipe.operations.slots import turn
 from hivepipe.operations.workplace import Workplace, address_of
 
@@ -60,30 +60,21 @@ def execute_slow(workplace: Workplace, job: Envelope) -> None:
 
 
 def execute_at_once(home: str, db: Database, parent: Origin, jobs: list[Job]) -> None:
-    """Execute the jobs that a slow handler hands back, where no writer does it.
-
-    All writes go into one transaction; then slow operations follow.
-    """
-    envelopes = [read_envelope(message.envelope) for message in follow_ups(parent, jobs)]
-    with db.transaction():
-        for job in envelopes:
-            if job.operation not in SLOW_OPERATIONS:
-                execute(db, job)
+    """Store the results of a slow handler and execute the work, where no worker does it."""
+    apply_results(db, [follow_up(parent, job) for job in jobs if job.operation in HANDLERS])
     workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
-    for job in envelopes:
-        if job.operation in SLOW_OPERATIONS:
-            execute_slow(workplace, job)
+    for job in jobs:
+        if job.operation not in HANDLERS:
+            execute_slow(workplace, read_envelope(follow_up(parent, job).envelope))
 
 
 @contextmanager
 def at_once(home: str) -> Iterator[Workplace]:
-    """Give a workplace without workers: jobs are executed when they are handed back. StoreError."""
+    """Give a workplace without workers: follow-up jobs are executed at once. StoreError."""
     with opened(database_path(home)) as db:
         yield Workplace(home, address_of(home), partial(execute_at_once, home, db))
 
 
 def manual_origin(operation: str) -> Origin:
-    """Return the origin of work that was not enqueued; jobs that it hands back derive their ids
-    from its id.
-    """
+    """Return the origin of work that was not enqueued; its follow-up jobs get their ids from it."""
     return Origin(id=uuid.uuid4().hex, operation=operation, event_time_ns=time.time_ns())

@@ -2,11 +2,10 @@
 
 input        the end of the archive and its metadata, the recalled memories
 summary      handlers.summariser
-record       handed back to the writer; finished when the row can be read
+record       stored, then the ratings are sent
 """
 
 import logging
-import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.summaries import Summary
-from hivepipe.errors import BadEnvelopeError, StoreError, TryLaterError
+from hivepipe.errors import BadEnvelopeError, StoreError
 from hivepipe.home import read_record
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
@@ -32,7 +31,6 @@ from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.summaries.question import Memory
 
 TAIL_BYTES = 4 << 20  # of an archive: more than enough for an excerpt of 20 kB
-READ_BACK_SECS = 20.0
 SILENT = timedelta(minutes=30)
 FORGOTTEN = timedelta(days=1)  # older silent sessions were checked often enough
 
@@ -52,9 +50,9 @@ def summarise_session(workplace: Workplace, job: Origin, args: SummariseSession)
         return
     if _is_stored(home, summary_input.session, summary_input.excerpt.state):
         return
-    keep = partial(hand_over, workplace, job)
+    keep = partial(keep_summary, workplace, job)
     result = Summariser(home, keep, workplace.stop_requested).summarise(summary_input)
-    until_stored(workplace, job, result)
+    rate_memories(home, job.session, result)
 
 
 def _keep_compaction(workplace: Workplace, job: Origin, summary_input: SummaryInput) -> None:
@@ -66,12 +64,12 @@ def _keep_compaction(workplace: Workplace, job: Origin, summary_input: SummaryIn
         known = summaries.list_summaries(store, job.session)
         if any(entry["kind"] == summaries.LLM for entry in known):
             return
-    hand_over(workplace, job, result)
-    until_stored(workplace, job, result)
+    keep_summary(workplace, job, result)
+    rate_memories(workplace.home, job.session, result)
 
 
 def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> None:
-    """Hand back jobs that summarise open sessions idle for half an hour."""
+    """Have open sessions summarised that are idle for half an hour."""
     now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
     until, since = (f"{now - wait:%Y-%m-%dT%H:%M:%S}.000Z" for wait in (SILENT, FORGOTTEN))
     with suppress(StoreError), listings(database_path(workplace.home)) as store:
@@ -83,7 +81,7 @@ def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> N
                 project=session["project"] or "",
             )
             summarise = SummariseSession(silent_since=session["last"])
-            workplace.hand_back(own, [summarise.job(own.session[:8])])
+            workplace.follow_up(own, [summarise.job(own.session[:8])])
 
 
 def summary_input_of(home: str, session: str) -> SummaryInput | None:
@@ -122,24 +120,15 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 # ---- the row
 
 
-def hand_over(workplace: Workplace, job: Origin, result: SummaryResult) -> None:
-    """Hand a summary back to the writer."""
-    args = RecordSummary(**result.summary._asdict(), useful=result.useful)
-    workplace.hand_back(job, [args.job(job.session[:8])])
+def keep_summary(workplace: Workplace, job: Origin, result: SummaryResult) -> None:
+    """Store a summary with its ratings; it is safe when this returns."""
+    record = RecordSummary(**result.summary._asdict(), useful=result.useful)
+    workplace.follow_up(job, [record.job(job.session[:8])])
 
 
-def until_stored(workplace: Workplace, job: Origin, result: SummaryResult) -> str:
-    """Wait until the row of a summary can be read, then send its ratings once.
-
-    Return why the memory server refused them, or "". TryLaterError: the row could not be read.
-    """
-    deadline = time.monotonic() + READ_BACK_SECS
-    while not _is_stored(workplace.home, job.session, result.summary.state):
-        workplace.check_stop()
-        if time.monotonic() > deadline:
-            raise TryLaterError("the summary is not in the store yet", 30)
-        time.sleep(0.05)
-    problem = send_ratings(workplace.home, job.session, result.useful)
+def rate_memories(home: str, session: str, result: SummaryResult) -> str:
+    """Send the ratings of memories to their server once; return why it refused them, or ""."""
+    problem = send_ratings(home, session, result.useful)
     if problem:
         logger.warning("the memory server did not take the ratings: %s", problem)
     return problem
@@ -152,7 +141,7 @@ def _is_stored(home: str, session: str, state: str) -> bool:
 
 
 def record_summary(db: Database, job: Origin, args: RecordSummary) -> None:
-    """Write a summary that was handed back, with its ratings."""
+    """Write a summary with its ratings."""
     known = {name: getattr(args, name) for name in Summary._fields}
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
     result = Summary(**{**known, **lists})

@@ -1,4 +1,4 @@
-"""Usage of messages, titles and counts of a transcript, handed back by the process that read it."""
+"""Usage of messages, titles and counts of a transcript, as the worker that read it stores them."""
 
 from collections.abc import Iterator
 from typing import Any

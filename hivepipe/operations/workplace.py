@@ -11,11 +11,11 @@ from hivepipe.jobs.origin import Origin
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The home, the address of its Redis, the way to hand jobs back, and the request to stop."""
+    """The home, the address of its Redis, what to do with follow-up jobs, the request to stop."""
 
     home: str
     address: str
-    hand_back: Callable[[Origin, list[Job]], None]  # returns when the jobs are safe
+    follow_up: Callable[[Origin, list[Job]], None]  # returns when results and work are safe
     stop_requested: Callable[[], bool] = lambda: False
 
     def check_stop(self) -> None:

@@ -5,7 +5,8 @@ Procfile does, and so does workers/slow.py.
 
     turn      claim -> read -> execute -> acknowledge, retry, bury, put back
 
-These workers do not write to the store, so that writes and slow work do not wait for each other.
+These workers write their results in short transactions, so that the writer does not wait for slow
+work.
 """
 
 import logging
@@ -31,13 +32,13 @@ from hivepipe.errors import (
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, redacted
 from hivepipe.jobs.process_log import about_job
+from hivepipe.operations.follow_up import follow_up_job
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import execute_slow, load_slow
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue import client
 from hivepipe.queue.claims import LEASE_SECS, Claimed
-from hivepipe.queue.hand_back import hand_back
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import LLM, SLOW
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
@@ -67,8 +68,8 @@ class SlowWorker(ClaimingWorker):
 
     def _take_place(self, queue: str) -> None:
         load_slow(queue)
-        send = partial(hand_back, self.connection, self._address)
-        self._workplace = Workplace(self._home, self._address, send, self._should_stop)
+        follow_up = partial(follow_up_job, self._home, self.connection, self._address)
+        self._workplace = Workplace(self._home, self._address, follow_up, self._should_stop)
 
     def _tidy(self) -> None:
         """Update the exports, between two jobs."""

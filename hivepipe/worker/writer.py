@@ -38,6 +38,7 @@ from hivepipe.jobs.process_log import about_job
 from hivepipe.jobs.schedule_table import CLEANUP, TICK, job_of
 from hivepipe.operations.briefing_files import BriefingFiles
 from hivepipe.operations.custom_runs import custom_jobs
+from hivepipe.operations.follow_up import follow_up_job
 from hivepipe.operations.heartbeats import Heartbeats
 from hivepipe.operations.late_notes import take_in_notes
 from hivepipe.operations.registry import cleanup_cause
@@ -48,7 +49,7 @@ from hivepipe.queue import client, endpoint, lost_events, ticks
 from hivepipe.queue.aof_sync import AofSync
 from hivepipe.queue.claim_scripts import CLOCK_EVERY_SECS
 from hivepipe.queue.claims import TROUBLE_KEY, Claimed
-from hivepipe.queue.hand_back import enqueue_periodic, hand_back
+from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import QUEUES
@@ -97,8 +98,8 @@ class Writer(ClaimingWorker):
         with contextlib.suppress(OSError):
             look_at_shared_root(self._home)
             lost_events.prepare(self._home)
-        send = partial(hand_back, self.connection, self._address)
-        self._workplace = Workplace(self._home, self._address, send)
+        follow_up = partial(follow_up_job, self._home, self.connection, self._address)
+        self._workplace = Workplace(self._home, self._address, follow_up)
         self._aof_sync = AofSync(Path(self._home))
         self._aof_sync.start()
 
@@ -240,7 +241,7 @@ class Writer(ClaimingWorker):
         if not jobs:
             return
         try:
-            self._workplace.hand_back(job, jobs)
+            self._workplace.follow_up(job, jobs)
         except (redis.ResponseError, client.RefusedError) as error:
             if not is_full(error):
                 raise
@@ -252,7 +253,7 @@ class Writer(ClaimingWorker):
         if not due:
             return
         new = [job for _, tick in due if (job := job_due(self._db, tick))]
-        enqueue_periodic(self.connection, self._address, new)
+        enqueue(self.connection, self._address, new, is_periodic=True)
         now = utc(time.time_ns())
         ticks.finish(self.connection, [(tick.id, tick.queue) for tick, _ in due], now)
 

@@ -6,7 +6,7 @@ how        ok, hold (until the file `go`, leaving when told to stop), stubborn (
            deaf to that), die, refuse (a JobError), bug, wrongtype (of a key in Redis),
            missing (a file), full (the disk), unreadable (the store), or once (missing the first
            time)
-note       what to hand back: a prompt of that text
+note       the result: a prompt of that text
 settle_s   how long it is to wait
 """
 
@@ -55,7 +55,7 @@ def test_work(workplace: Workplace, job: Envelope) -> None:
         (FOLDER / f"second-{note}").touch()
         raise FileNotFoundError(errno.ENOENT, "No such file", note)
     payload = {"prompt_id": note, "prompt": f"noted {note}"}
-    workplace.hand_back(job, [Job("record_prompt", payload, "")])
+    workplace.follow_up(job, [Job("record_prompt", payload, "")])
 
 
 PRIORITIES["test_work"] = 8

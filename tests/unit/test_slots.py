@@ -16,9 +16,10 @@ from redis import Redis
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.events.job_plan import Job
-from hivepipe.jobs.envelope import Envelope, read_envelope
+from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.jobs.schedule_table import TICK, Periodic
 from hivepipe.operations import slots as product
+from hivepipe.operations.registry import apply_results
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue import ticks
 from hivepipe.queue.connection import PERIODIC_KEY, enqueue
@@ -62,7 +63,7 @@ class World:
     def __init__(self, home: Path, clock: Clock) -> None:
         self.clock = clock
         self.store = Database(database_path(str(home)))
-        self.workplace = Workplace(str(home), "", self._hand_back)
+        self.workplace = Workplace(str(home), "", self._follow_up)
         self.runs: list[tuple[str, str, float]] = []  # row, job, seconds since boot
         self.redis = fakeredis.FakeRedis()
         self.scheduler = TickScheduler(self.redis, ROWS)
@@ -94,8 +95,8 @@ class World:
             if is_due:
                 self.runs.append((job.periodic, job.id, self.clock.since_boot))
 
-    def _hand_back(self, _parent: Envelope, _jobs: list[Job]) -> None:
-        raise AssertionError("the store answers: slots are recorded at once")
+    def _follow_up(self, parent: Envelope, jobs: list[Job]) -> None:
+        apply_results(self.store, follow_ups(parent, jobs))
 
     # ---- looking
 

@@ -192,7 +192,7 @@ def of(role: str, *steps: str) -> tuple[str, ...]:
     return tuple(f"{role}: {step}" for step in steps)
 
 
-SLOW_STEPS = of("slow", "handed back", "lines archived", "executed")
+SLOW_STEPS = of("slow", "results stored", "lines archived", "executed")
 
 
 FAULTS = (
@@ -243,7 +243,11 @@ FAULTS = (
     ),
     Fault(
         "kill -9 of the slow worker",
-        of("slow", "claimed", "lines archived", "handed back", "executed", "acknowledged"),
+        of(
+            "slow",
+            *("claimed", "lines archived", "results stored", "work enqueued"),
+            *("executed", "acknowledged"),
+        ),
         kill_at,
         ("writer", "slow"),
     ),

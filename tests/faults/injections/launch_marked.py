@@ -12,7 +12,7 @@ from hivepipe.db import migrations
 from hivepipe.db.database import Database
 from hivepipe.db.spending import Spending
 from hivepipe.jobs.schedule_table import Periodic
-from hivepipe.operations import summariser
+from hivepipe.operations import follow_up, summariser
 from hivepipe.queue import housekeeping, ticks
 from hivepipe.queue.claims import Claims
 from hivepipe.stack import wake_up
@@ -81,7 +81,8 @@ marked_after(Claims, "acknowledge", "acknowledged")
 marked_after(append.os, "fsync", "lines archived")
 marked_after(migrations, "_back_up", "backup made")
 marked_after(slow_worker, "execute_slow", "executed")
-marked_after(slow_worker, "hand_back", "handed back")
+marked_after(follow_up, "apply_results", "results stored")
+marked_after(follow_up, "enqueue_work", "work enqueued")
 if ROLE == "scheduler":
     scheduler.LOCK_SECS, scheduler.LONGEST_WAIT_SECS = 1, 0.2
     scheduler.TickScheduler.__init__.__defaults__ = (TICKS, "")  # type: ignore[attr-defined]

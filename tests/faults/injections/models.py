@@ -95,7 +95,7 @@ def _counted(arena: Arena) -> int:
 
 
 asking = Asking()
-FEW = (ASKED, "llm: handed back")  # a start of this worker takes its time
+FEW = (ASKED, "llm: results stored")  # a start of this worker takes its time
 EVERY = (*of("llm", "claimed", "reserved", "answered", "settled", "acknowledged"), *FEW)
 
 FAULTS = (

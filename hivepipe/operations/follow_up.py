@@ -1,0 +1,72 @@
+"""What follows from a job: results are stored at once, work goes to the queue that executes it.
+
+A result is an operation of the store. It is applied here, once, by its id. If the store does not
+take it, it goes to the writer under the same id: through Redis, else through the spool. So it is
+neither lost nor applied twice. All other operations are work.
+"""
+
+import logging
+from contextlib import closing
+
+from redis import Redis
+
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.errors import StoreError, TreeError
+from hivepipe.events.job_plan import Job, Message
+from hivepipe.home import Place, read_record
+from hivepipe.jobs.envelope import follow_up, read_envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.registry import HANDLERS, apply_results
+from hivepipe.queue.client import RefusedError
+from hivepipe.queue.enqueue import Work, enqueue, enqueue_work
+from hivepipe.queue.spool import keep_event
+from hivepipe.stack.tree import replaced
+
+BUSY_TIMEOUT_SECS = 0.1
+
+logger = logging.getLogger("hivepipe.follow_up")
+
+
+def follow_up_job(
+    home: str, connection: Redis, address: str, parent: Origin, jobs: list[Job]
+) -> None:
+    """Store the results, then enqueue the work.
+
+    RefusedError: Redis did not take the work. OSError: nothing took the results.
+    """
+    results = [follow_up(parent, job) for job in jobs if job.operation in HANDLERS]
+    works = [_work(parent, job) for job in jobs if job.operation not in HANDLERS]
+    is_periodic = bool(parent.periodic)
+    if results and not _are_stored(home, results):
+        try:
+            enqueue(connection, address, results, is_periodic=is_periodic)
+        except RefusedError:
+            keep_event(Place("", home, read_record(home)), parent.event_time_ns, results)
+    if works:
+        enqueue_work(connection, works, is_periodic=is_periodic)
+
+
+def _work(parent: Origin, job: Job) -> Work:
+    message = follow_up(parent, job, queue=OPERATIONS[job.operation].queue or "")
+    return message, read_envelope(message.envelope).settle_secs
+
+
+def _are_stored(home: str, results: list[Message]) -> bool:
+    try:
+        _store(home, results)
+    except Exception as error:  # noqa: BLE001  the writer retries a result, or buries it
+        logger.info("%d results go to the writer: %s", len(results), error)
+        return False
+    return True
+
+
+def _store(home: str, results: list[Message]) -> None:
+    path = database_path(home)
+    if problem := replaced(home):
+        raise TreeError(problem)
+    if not path.exists():  # only the writer makes a store
+        raise StoreError(f"{path} is missing")
+    with closing(Database(path, BUSY_TIMEOUT_SECS)) as db:
+        apply_results(db, results)

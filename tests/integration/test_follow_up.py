@@ -1,0 +1,139 @@
+"""What follows from a slow job: results are stored once, whatever refuses them; work is enqueued.
+
+Redis is fakeredis, in this process; the store is real.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import fakeredis
+import pytest
+
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.db.short_writes import LONGEST_SECS, write_shortly
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.archive import ArchiveTranscript
+from hivepipe.operations.families.retention import CountDropped, LogCleanups
+from hivepipe.operations.families.summaries import SummariseSession
+from hivepipe.operations.follow_up import follow_up_job
+from hivepipe.operations.registry import execute
+from hivepipe.queue.job_data import envelope_text
+from hivepipe.queue.spooled import read_spool_file, spool_files
+
+AWAY = "rediss://nobody.example:6379"  # not local, so that fakeredis takes the place of a server
+PARENT = Origin(id="p1", operation="prune_files", event_time_ns=10**18, session="s-1")
+RESULTS = [CountDropped(what="spool", number=3).job(), CountDropped(what="notes", number=2).job()]
+
+
+class World:
+    """A home with a store, and a Redis."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.server = fakeredis.FakeServer()
+        self.redis = fakeredis.FakeRedis(server=self.server)
+        self.database().close()
+
+    def database(self) -> Database:
+        return Database(database_path(str(self.home)), 5.0)
+
+    def follow_up(self, jobs: list[Job]) -> None:
+        follow_up_job(str(self.home), self.redis, AWAY, PARENT, jobs)
+
+    def counted(self) -> dict[str, int]:
+        with closing(self.database()) as db:
+            return {row["name"]: row["value"] for row in db.rows("SELECT * FROM counters")}
+
+    def queued(self, queue: str) -> list[Envelope]:
+        ids = self.redis.lrange(f"rq:queue:{queue}", 0, -1)
+        found = [self.redis.hget(b"rq:job:" + id, "data") for id in ids]
+        return [read_envelope(envelope_text(data)) for data in found]
+
+    def apply(self, jobs: list[Envelope]) -> None:
+        with closing(self.database()) as db, db.transaction():
+            for job in jobs:
+                execute(db, job)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def locked(world: World) -> Iterator[World]:
+    """Hold the store's write lock."""
+    with closing(world.database()) as db, db.transaction():
+        yield world
+
+
+STORED = {"dropped:spool": 3, "dropped:notes": 2}
+
+
+def test_results_are_stored_at_once_and_once(world: World) -> None:
+    world.follow_up(RESULTS)
+    world.follow_up(RESULTS)  # its worker was killed before the end of the job
+    assert world.counted() == STORED
+    assert world.redis.keys() == []
+
+
+def test_results_that_a_busy_store_refuses_go_to_the_writer(locked: World) -> None:
+    began = time.monotonic()
+    locked.follow_up(RESULTS)
+    assert time.monotonic() - began < 5
+    assert [job.operation for job in locked.queued("low")] == ["count_dropped", "count_dropped"]
+    assert locked.redis.get("hivepipe:accepted") == b"2"
+
+
+def test_a_result_that_was_enqueued_before_is_applied_once(world: World) -> None:
+    """A worker of 1.0.0 enqueued it; ours does its job again before the writer comes to it."""
+    waiting = [read_envelope(message.envelope) for message in follow_ups(PARENT, RESULTS)]
+    world.follow_up(RESULTS)
+    world.apply(waiting)
+    assert world.counted() == STORED
+
+
+def test_without_store_and_redis_results_are_spooled(locked: World) -> None:
+    locked.server.connected = False
+    locked.follow_up(RESULTS)
+    (path,) = spool_files(locked.home / "spool")
+    wanted = [message.id for message in follow_ups(PARENT, RESULTS)]
+    assert [job.message.id for job in read_spool_file(path)] == wanted
+
+
+def test_a_missing_store_is_left_to_the_writer(world: World) -> None:
+    database_path(str(world.home)).unlink()
+    world.follow_up(RESULTS)
+    assert len(world.queued("low")) == 2
+    assert not database_path(str(world.home)).exists()
+
+
+def test_work_goes_straight_to_its_queue(world: World) -> None:
+    settling = ArchiveTranscript(path="/t.jsonl", kind="main", settle_s=5)
+    world.follow_up([LogCleanups().job(), SummariseSession().job(), settling.job()])
+    assert [job.operation for job in world.queued("slow")] == ["log_cleanups"]
+    assert [job.operation for job in world.queued("llm")] == ["summarise_session"]
+    ((id, due),) = world.redis.zrange("rq:scheduled:slow", 0, -1, withscores=True)
+    assert 3 < due - time.time() <= 5
+    assert world.redis.hget(b"rq:job:" + id, "status") == b"scheduled"
+    assert world.redis.get("hivepipe:accepted") == b"3"
+    assert world.redis.llen("hivepipe:bell:slow") == world.redis.llen("hivepipe:bell:llm") == 1
+
+
+def test_many_writes_are_several_transactions(world: World) -> None:
+    seen = []
+    with closing(world.database()) as db, closing(world.database()) as other:
+
+        def write(number: int) -> None:
+            seen.append(len(other.rows("SELECT * FROM counters")))
+            db.execute("INSERT INTO counters VALUES (:name, 1)", {"name": str(number)})
+            time.sleep(2 * LONGEST_SECS)
+
+        write_shortly(db, [partial(write, number) for number in range(3)])
+    assert seen == [0, 1, 2]
