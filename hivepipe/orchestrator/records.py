@@ -107,6 +107,14 @@ def record_last(db: Database, hive: Hive, worker: Worker) -> None:
         store.record_run(db, _run_row(worker, card, others))
 
 
+def record_one_status(hive: Hive, worker: Worker, status: Status) -> None:
+    """Store one status of a worker, once; StoreError: the store cannot be written."""
+    card = worker.card()
+    with opened(hive.home) as db, db.transaction():
+        if not is_forgotten(db, card.session):
+            record_status(db, worker.id, card, status)
+
+
 def record_status(db: Database, worker: str, card: Card, status: Status) -> None:
     """Write a worker's status and update its task; within the caller's transaction."""
     at = stored_time(status.changed_ns)

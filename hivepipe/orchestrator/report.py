@@ -1,11 +1,13 @@
-"""Send a worker's status to the store through the queues, for the monitor."""
+"""Store a worker's status for the monitor, through the queues if the store is busy."""
 
 from contextlib import closing
 from hashlib import blake2b
 
 import redis
 
+from hivepipe.errors import StoreError
 from hivepipe.events.claude_code import valid_id
+from hivepipe.events.job_plan import Message
 from hivepipe.home import Place
 from hivepipe.jobs.envelope import compose
 from hivepipe.jobs.origin import Origin
@@ -23,31 +25,38 @@ PUSH_SECS = 2.0
 
 
 def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
-    """Enqueue a worker's status; StoreError: neither the queue nor the store accepted it.
+    """Store a worker's status; StoreError: neither the store nor the queue accepted it."""
+    try:
+        records.record_one_status(hive, worker, status)
+    except StoreError:
+        if not _is_enqueued(place, worker, status):
+            raise
 
-    The job id is derived from the status, so several monitors enqueue it once. Without Redis, or if
-    it refuses the job, the store is written directly.
-    """
+
+def _is_enqueued(place: Place, worker: Worker, status: Status) -> bool:
+    """Enqueue a status for the writer; its id derives from it, so several monitors do it once."""
+    try:
+        if not answers(place.socket):
+            return False
+        with closing(connect(place.socket)) as connection:
+            send(connection, place.socket, [_message(place, worker, status)], PUSH_SECS)
+    except (RefusedError, redis.RedisError):
+        return False
+    return True
+
+
+def _message(place: Place, worker: Worker, status: Status) -> Message:
     job = _args(worker, status).job(worker.id)
     text = f"{worker.id}\0{status.changed_ns}\0{status.digest}"
     id = blake2b(text.encode(), digest_size=16).hexdigest()
-    session = valid_id(worker.card().session)
     origin = Origin(
         id=id,
         operation=job.operation,
         event_time_ns=status.changed_ns,
-        session=session,
+        session=valid_id(worker.card().session),
         project=place.project,
     )
-    message = compose(id, job, status.changed_ns, parent=origin)
-    try:
-        if answers(place.socket):
-            with closing(connect(place.socket)) as connection:
-                send(connection, place.socket, [message], PUSH_SECS)
-            return
-    except (RefusedError, redis.RedisError):
-        pass
-    records.record(hive, [worker])
+    return compose(id, job, status.changed_ns, parent=origin)
 
 
 def _args(worker: Worker, status: Status) -> RecordStatus:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
 from hivepipe.jobs.envelope import compose
 from hivepipe.monitor.snapshot import hive_states
 from hivepipe.operations.families.hives import CheckHives
@@ -33,16 +34,19 @@ def scene(private_home: Home, redis_server: Server) -> Iterator[Scene]:
         made.end()
 
 
-def test_the_monitor_enqueues_each_word_once(
+def test_the_monitor_stores_each_word_once(
     scene: Scene, redis_server: Server, writer: Writer
 ) -> None:
     worker = scene.spawn(script([WORKING, "hang"]))
     until(lambda: (scene.folder(worker) / "status.json").exists(), "it said nothing")
     before = jobs(redis_server)
-    assert "STATUS_CHANGE:" in scene.run("monitor", "--once")
+    with closing(Database(database_path(str(scene.home.path)))) as db, db.transaction():
+        assert "STATUS_CHANGE:" in scene.run("monitor", "--once")  # the store is locked
+    assert jobs(redis_server) == before + 1
     (scene.hive / "reported.json").unlink()  # another monitor, which knows of nothing
     scene.run("monitor", "--once")
     assert jobs(redis_server) == before + 1
+    assert len(scene.home.rows("SELECT * FROM hive_statuses")) == 1
     writer.start()
     until(lambda: is_drained(scene.home, redis_server, writer), "not drained")
     (row,) = scene.home.rows("SELECT worker_id, status, content FROM hive_statuses")
