@@ -24,9 +24,9 @@ from figures import Figure, conclude, parser
 from hivepipe.stack.processes import needed_with
 
 START_SECS, BACK_SECS = 2.0, 2.0
-MEMORY_MB, CPU_PERCENT = 150.0, 2.0
+MEMORY_MB, CPU_PERCENT = 125.0, 2.0
 PATIENCE_SECS = 60
-PROGRAMS = [entry.name for entry in needed_with("")]
+PROGRAMS = [entry.name for entry in needed_with("") if not entry.is_on_demand]
 
 
 class Stack:

@@ -96,6 +96,10 @@ class Claims:
         self._renew = connection.register_script(RENEW)
         self._recover = connection.register_script(RECOVER)
 
+    def serve(self, queues: Sequence[str]) -> None:
+        """Claim from these queues from now on; no other worker serves them."""
+        self._queues = queues
+
     def claim(self, places: int) -> Claim:
         """Claim up to `places` jobs, most urgent first, including retries that are due."""
         arguments: list[Argument] = [

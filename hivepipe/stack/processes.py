@@ -31,6 +31,8 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 supervisor.rpcinterface_factory=hivepipe.stack.prompt_restart:make
 [rpcinterface:reachable]
 supervisor.rpcinterface_factory=hivepipe.stack.reachable:make
+[rpcinterface:llm]
+supervisor.rpcinterface_factory=hivepipe.stack.llm_switch:make
 """
 # Programs of one priority form one group: started together, and stopped together.
 _GROUP = """\
@@ -41,6 +43,7 @@ priority={priority}
 _PROGRAM = """\
 [program:{name}]
 command={command}
+autostart={autostart}
 startsecs=0
 autorestart=true
 stopasgroup=true
@@ -63,6 +66,7 @@ class Process(NamedTuple):
     is_rq_worker: bool = True  # registers itself in Redis; the stack is ready when all have
     if_redis: Literal["any", "own", "remote"] = "any"
     worker: str = ""  # class and queues, for RQ's command line
+    is_on_demand: bool = False  # not started with the stack: see `llm_switch`
 
 
 PROCESSES = (
@@ -87,6 +91,7 @@ PROCESSES = (
         stop_secs=10,
         priority=10,
         worker="hivepipe.worker.slow_worker.LlmWorker llm",
+        is_on_demand=True,
     ),
     Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
     Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
@@ -145,11 +150,16 @@ def identity(url: str) -> str:
 
 def _programs(url: str) -> str:
     needed = needed_with(url)
-    sections = [_PROGRAM.format(command=_command(entry), **entry._asdict()) for entry in needed]
+    sections = [_section(entry) for entry in needed]
     for priority in sorted({entry.priority for entry in needed}):
         names = ",".join(entry.name for entry in needed if entry.priority == priority)
         sections.append(_GROUP.format(priority=priority, names=names))
     return "".join(sections)
+
+
+def _section(entry: Process) -> str:
+    autostart = "false" if entry.is_on_demand else "true"
+    return _PROGRAM.format(command=_command(entry), autostart=autostart, **entry._asdict())
 
 
 def _command(entry: Process) -> str:

@@ -37,6 +37,7 @@ ANSWER_SECS = 2
 DEAF_SECS = 5
 WAKE_SECS = 0.05
 KILL_SECS = 10
+ON_DEMAND = {entry.name for entry in PROCESSES if entry.is_on_demand}
 # The slowest orderly shutdown: one program after the other, and supervisord's own tick.
 STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5
 
@@ -117,11 +118,16 @@ def _others_of(process: psutil.Process) -> list[psutil.Process]:
 
 
 def processes(stack: Stack) -> list[dict[str, Any]]:
-    """Return supervisord's information on each program, or [] if it does not answer."""
+    """Return supervisord's information on each program that is to run; [] if it is silent."""
     try:
-        return list(_call(stack, "getAllProcessInfo"))
+        found = list(_call(stack, "getAllProcessInfo"))
     except (OSError, RpcError):
         return []
+    return [
+        entry
+        for entry in found
+        if entry["name"] not in ON_DEMAND or entry["statename"] not in ("STOPPED", "STOPPING")
+    ]
 
 
 def identity_of(stack: Stack) -> str:
@@ -177,7 +183,11 @@ def _unregistered(stack: Stack) -> list[str]:
             registered = {client.hget(key, "pid") for key in client.smembers("rq:workers")}
     except RedisError:
         registered = set()
-    workers = [entry.name for entry in needed_with(stack.url) if entry.is_rq_worker]
+    workers = [
+        entry.name
+        for entry in needed_with(stack.url)
+        if entry.is_rq_worker and not entry.is_on_demand
+    ]
     return [name for name in workers if str(pids.get(name)).encode() not in registered]
 
 

@@ -6,10 +6,11 @@ Procfile does, and so does workers/slow.py.
     turn      claim -> read -> execute -> acknowledge, retry, bury, put back
 
 These workers write their results in short transactions, so that the writer does not wait for slow
-work.
+work. Which of them serves `llm`: see `llm_queue`.
 """
 
 import logging
+import math
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -41,7 +42,9 @@ from hivepipe.queue import client
 from hivepipe.queue.claims import LEASE_SECS, Claimed
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import LLM, SLOW
-from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
+from hivepipe.summaries import consent
+from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
+from hivepipe.worker.llm_queue import LlmQueue
 
 RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ's registration of a worker expires after 20 s
 
@@ -55,6 +58,11 @@ class SlowWorker(ClaimingWorker):
     own_queues = (SLOW,)
     wake_up_key = f"hivepipe:bell:{SLOW}"
     places = 1
+    _served: tuple[str, ...] = (SLOW,)
+
+    def queue_names(self) -> list[str]:
+        """Return the queues that `rq info` shows."""
+        return list(self._served)
 
     def request_stop(self, signum: int, frame: Any) -> None:
         """Stop as soon as the current job can be left; a later kill is not blamed on the job."""
@@ -62,14 +70,33 @@ class SlowWorker(ClaimingWorker):
         super().request_stop(signum, frame)
 
     def _open(self) -> None:
-        self._take_place(SLOW)
+        self._take_place(SLOW, LLM)
+        self._settings = settings.in_use()
+        self._llm_queue = LlmQueue(self._home)
         self._exports = SkillExports(self._home)
         self._session = SessionExport(self._home)
 
-    def _take_place(self, queue: str) -> None:
-        load_slow(queue)
+    def _take_place(self, *queues: str) -> None:
+        load_slow(*queues)
         follow_up = partial(follow_up_job, self._home, self.connection, self._address)
         self._workplace = Workplace(self._home, self._address, follow_up, self._should_stop)
+
+    def _on_heartbeat(self) -> None:
+        """Serve `llm` too while no llm worker runs; have one run once summaries are enabled."""
+        settings.use(renewed(self._home, self._settings))
+        is_enabled = consent.is_enabled(self._home)
+        self._llm_queue.want(is_enabled)
+        serves_llm = self._llm_queue.acquire_or_release(is_enabled)
+        self._serve((SLOW, LLM) if serves_llm else (SLOW,))
+
+    def _serve(self, queues: tuple[str, ...]) -> None:
+        """Claim from these queues; jobs that a dead worker held there are put back first."""
+        if queues != self._served:
+            self._served = queues
+            self._claims.serve(queues)
+            self._recovered_at = -math.inf
+            with unless_full():
+                self.connection.hset(self.key, "queues", ",".join(queues))
 
     def _tidy(self) -> None:
         """Update the exports, between two jobs."""
@@ -182,10 +209,19 @@ class LlmWorker(SlowWorker):
     role = LLM
     own_queues = (LLM,)
     wake_up_key = f"hivepipe:bell:{LLM}"
+    _served = (LLM,)
 
     def _open(self) -> None:
         self._take_place(LLM)
         self._settings = settings.in_use()
+        self._llm_queue = LlmQueue(self._home)
+
+    def _is_ready(self) -> bool:
+        """Tell whether the slow worker has released the queue."""
+        return self._llm_queue.acquire()
+
+    def _on_heartbeat(self) -> None:
+        """Do nothing: the slow worker chooses who serves the queue."""
 
     def _execute_one(self, job: Claimed) -> None:
         """Execute a job with the current provider and cost settings, read again for each job."""

@@ -37,7 +37,7 @@ def test_the_services_are_the_processes_in_their_order() -> None:
 
 
 def test_the_processes_differ_only_in_what_they_are() -> None:
-    own = {"build", "command", "healthcheck", "stop_grace_period"}
+    own = {"build", "command", "healthcheck", "profiles", "stop_grace_period"}
     common = [
         {key: value for key, value in SERVICES[name].items() if key not in own}
         for name in OF_THE_STACK
@@ -73,6 +73,11 @@ def test_no_service_can_do_more_than_it_must(name: str) -> None:
     assert service["healthcheck"]["test"]
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
     assert name == "dashboard" or "ports" not in service
+
+
+def test_what_is_started_on_demand_has_a_profile() -> None:
+    on_demand = {name for name, entry in OF_THE_STACK.items() if entry.is_on_demand}
+    assert {name for name in SERVICES if "profiles" in SERVICES[name]} == on_demand == {"llm"}
 
 
 def test_redis_keeps_what_it_takes_and_asks_for_a_password() -> None:

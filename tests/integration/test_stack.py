@@ -28,7 +28,8 @@ from hivepipe.stack.lock import Stack, take_lock
 from hivepipe.stack.ping import answers
 from tests.conftest import CLI, fire, home_name, until
 
-EVERY = ("supervisord", *(entry.name for entry in processes.needed_with("")))
+STARTED = [entry.name for entry in processes.needed_with("") if not entry.is_on_demand]
+EVERY = ("supervisord", *STARTED)
 KINDS = ("supervisord", *(entry.name for entry in processes.PROCESSES))
 ONE_OF_EACH = dict.fromkeys(EVERY, 1)
 ROOT = processes.root_folder()

@@ -1,0 +1,76 @@
+"""The queue `llm`: served by the llm worker, by the slow worker while no llm worker runs.
+
+    llm.lock         held by the llm worker for its whole life
+    llm-queue.lock   held by the worker that claims jobs of `llm`; the other one claims none
+    llm.wanted       exists while summaries are enabled: the supervisor then runs the llm worker
+
+The slow worker makes llm.wanted, releases the queue between two jobs once an llm worker runs, and
+takes it back when that has ended.
+"""
+
+import math
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from hivepipe.errors import LockHeldError
+from hivepipe.queue.names import LLM, LLM_WANTED
+from hivepipe.stack.lock import runtime_for, take_lock
+
+ABSENT_SECS = 30.0  # an llm worker that is wanted may be starting
+
+
+class LlmQueue:
+    """The right of one worker to claim jobs of `llm`."""
+
+    def __init__(self, home: str) -> None:
+        """Take no lock yet."""
+        self._runtime = runtime_for(home)
+        self._lock: int | None = None
+        self._absent_since = math.inf
+
+    def acquire(self) -> bool:
+        """Try to take the queue; tell whether this worker holds it."""
+        if self._lock is None:
+            with suppress(LockHeldError, OSError):
+                self._lock = take_lock(f"{self._runtime}/llm-queue.lock", 0)
+        return self._lock is not None
+
+    def acquire_or_release(self, is_wanted: bool) -> bool:
+        """Take the queue if no llm worker runs, else release it; tell whether it is held.
+
+        `is_wanted`: an llm worker should run, and has ABSENT_SECS to start.
+        """
+        if self._llm_worker_runs():
+            self._absent_since = math.inf
+            self._release()
+            return False
+        now = time.monotonic()
+        self._absent_since = min(self._absent_since, now)
+        if is_wanted and self._lock is None and now - self._absent_since < ABSENT_SECS:
+            return False
+        return self.acquire()
+
+    def want(self, is_wanted: bool) -> None:
+        """Have the supervisor start or stop the llm worker."""
+        wanted = Path(self._runtime, LLM_WANTED)
+        with suppress(OSError):
+            if is_wanted:
+                wanted.touch(mode=0o600)
+            else:
+                wanted.unlink(missing_ok=True)
+
+    def _llm_worker_runs(self) -> bool:
+        try:
+            os.close(take_lock(f"{self._runtime}/{LLM}.lock", 0))
+        except LockHeldError:
+            return True
+        except OSError:  # the folder was deleted: the stack is restarted
+            return False
+        return False
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

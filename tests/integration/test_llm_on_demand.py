@@ -1,0 +1,38 @@
+"""The llm worker of a running stack: it runs only while summaries are enabled."""
+
+from contextlib import suppress
+
+import psutil
+
+from tests.integration.test_stack import ONE_OF_EACH, Sandbox, eventually, sandbox  # noqa: F401
+
+
+def served(sandbox: Sandbox) -> dict[str, list[str]]:  # noqa: F811
+    report = sandbox.report()
+    workers = report["workers"]
+    assert isinstance(workers, list)
+    return {each["role"]: each["queues"] for each in workers if each["alive"]}
+
+
+def test_it_starts_and_ends_with_the_agreement(sandbox: Sandbox) -> None:  # noqa: F811
+    config = sandbox.configure("")
+    sandbox.run("up", "-d")
+    eventually(lambda: served(sandbox).get("slow") == ["slow", "llm"])
+    assert sandbox.counts() == ONE_OF_EACH
+    assert sandbox.status()["healthy"]
+
+    config.write_text("summaries = true\n")
+    eventually(lambda: served(sandbox).get("llm") == ["llm"])
+    eventually(lambda: served(sandbox).get("slow") == ["slow"])
+    assert sandbox.counts() == ONE_OF_EACH | {"llm": 1}
+    assert sandbox.status()["healthy"]
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(old := sandbox.pid("llm")).kill()
+    eventually(lambda: sandbox.counts().get("llm") == 1 and sandbox.pid("llm") != old)
+
+    config.write_text("")
+    eventually(lambda: sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: served(sandbox).get("slow") == ["slow", "llm"])
+    assert sandbox.status()["healthy"]
+    sandbox.run("down")
+    assert not sandbox.counts()
