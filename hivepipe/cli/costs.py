@@ -14,12 +14,11 @@ from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.spending import Amount, spending, spending_path
-from hivepipe.db.usage import Charge, charges
+from hivepipe.db.usage import Charge
 from hivepipe.home import locate
+from hivepipe.reading.costs import Key, bills
 from hivepipe.summaries.terms import caps, day_began
 from hivepipe.text.plurals import counted
-
-Key = tuple[str, ...]
 
 # --by -> the columns of the key; the first one names the JSON entry's key too
 _COLUMNS = {
@@ -60,13 +59,10 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
     home = locate(".").home
     prices = prices_in_force(home)
     key_of = _keys(utc)[by]
-    bills: dict[Key, Bill] = {}
-    total = Bill()
     with listings(database_path(home)) as store:
-        for charge in charges(store, stored(since, utc)):
-            for bill in (bills.setdefault(key_of(charge), Bill()), total):
-                bill.add(charge.rate, charge.tokens, charge.messages)
-    found = [(key, bills[key], bills[key].cost(prices)) for key in sorted(bills)]
+        added = bills(store, key_of, stored(since, utc))
+    total = added.total
+    found = [(key, bill, bill.cost(prices)) for key, bill in sorted(added.of.items())]
     if by != "day":
         found.sort(key=lambda entry: entry[2].dollars or 0, reverse=True)
     whole = total.cost(prices)

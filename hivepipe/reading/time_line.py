@@ -48,7 +48,7 @@ def time_line(home: str, store: Listings, session: str, limit: int) -> TimeLine:
         events=events.shown,
         left_out=events.left_out,
         files=_files(home, session, events.shown),
-        cost=_cost(home, store, session),
+        cost=spent_in(home, store, session),
         summary=summaries[0] if summaries else None,
     )
 
@@ -109,7 +109,8 @@ def _archived(home: str, session: str) -> dict[str, Any]:
         return {}
 
 
-def _cost(home: str, store: Listings, session: str) -> Spent:
+def spent_in(home: str, store: Listings, session: str) -> Spent:
+    """Return the tokens of a session and their cost."""
     bill = Bill()
     for charge in charges(store, session=session):
         bill.add(charge.rate, charge.tokens, charge.messages)

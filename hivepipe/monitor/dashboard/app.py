@@ -3,14 +3,10 @@
 Deletions are refused: a deleted job would be missing in the accounts forever.
 """
 
-import hmac
 import json
 import socket
 from collections.abc import Callable
-from hashlib import blake2b
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 import rq_dashboard
 from flask import Flask, Response, current_app, redirect, request
@@ -18,6 +14,7 @@ from rq.registry import FinishedJobRegistry
 from rq_dashboard.web import setup_rq_connection
 from werkzeug.serving import BaseWSGIServer, make_server
 
+from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
 from hivepipe.monitor.dashboard.metrics import exposition
 from hivepipe.monitor.dashboard.templates import policy, use_strict_templates
 from hivepipe.queue.connection import url
@@ -81,16 +78,16 @@ def dashboard(
 
 def _judge(token: str, is_local: bool) -> Response | None:
     """Check the token (cookie, bearer or query) and the request; None: admitted."""
-    if is_local and not _is_loopback(request.host):
+    if is_local and not is_loopback(request.host):
         return Response("call it by the address that `hivepipe dashboard` printed\n", 403)
     cookie = cookie_name(token)
     given = request.args.get("token", "")
-    if given and _is(given, token):
+    if given and is_token(given, token):
         answer = redirect(request.path)
         answer.set_cookie(cookie, token, httponly=True, samesite="Strict")
         return answer  # type: ignore[return-value]
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if not _is(request.cookies.get(cookie, ""), token) and not _is(bearer, token):
+    if not is_token(request.cookies.get(cookie, ""), token) and not is_token(bearer, token):
         return Response("open the address that `hivepipe dashboard` printed\n", 401)
     if request.method in ("GET", "HEAD"):
         by_post = request.endpoint in _CHANGES_ALLOWED
@@ -99,24 +96,6 @@ def _judge(token: str, is_local: bool) -> Response | None:
     if request.headers.get("Origin", request.host_url.rstrip("/")) != request.host_url.rstrip("/"):
         return Response("not from another page\n", 403)
     return None if request.endpoint in _CHANGES_ALLOWED else Response(_REFUSED, 403)
-
-
-def cookie_name(token: str) -> str:
-    """Return a cookie name per dashboard, because cookies ignore ports."""
-    return f"hivepipe_{blake2b(token.encode(), digest_size=4).hexdigest()}"
-
-
-def _is_loopback(host: str) -> bool:
-    """Tell whether a host name is a loopback one; another name may resolve to this machine, too."""
-    name = urlsplit(f"//{host}").hostname or ""
-    try:
-        return name == "localhost" or ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def _is(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(), token.encode())
 
 
 def server(app: Flask, host: str, port: int) -> BaseWSGIServer:
