@@ -45,6 +45,7 @@ GROUPS = {
         "export": Entry("export", "Print all rows as JSON lines."),
         "redact": Entry("redact", "Print a file without its secrets."),
         "logs": Entry("logs", "Show the logs of the stack's processes."),
+        "web": Entry("web", "Show all projects in a browser, live."),
         "dashboard": Entry("dashboard", "Serve the queues and metrics to a browser."),
     },
     "Control": {

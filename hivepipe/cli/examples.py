@@ -23,6 +23,7 @@ EXAMPLES = {
     "down": ("hivepipe down", "hivepipe down --all"),
     "restart": ("hivepipe restart",),
     "status": ("hivepipe status", "hivepipe status --watch"),
+    "web": ("hivepipe web --port 9200",),
     "dashboard": ("hivepipe dashboard --port 9182",),
     "doctor": ("hivepipe doctor",),
     "stacks": ("hivepipe stacks",),

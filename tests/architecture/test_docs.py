@@ -35,7 +35,7 @@ OURS = {page.name: page.read_text() for page in PAGES if page.name not in HISTOR
 USERS_PAGES = (
     *("README", "agents", "commands", "forgetting", "glossary", "guard", "hive", "hosts"),
     *("importing", "moving", "operations", "plugin", "python", "redaction", "redis", "running"),
-    *("security", "settings", "summaries", "troubleshooting", "watching"),
+    *("security", "settings", "summaries", "troubleshooting", "watching", "web"),
 )
 EXAMPLES = {"first-change.md": {"models"}}  # a command that the page adds
 GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the lists

@@ -24,7 +24,7 @@ WITHOUT = {
     "it prints text for another program": (
         *("completion", "redact", "root", "home", "url", "rq", "hive monitor", "export"),
     ),
-    "it runs for as long as somebody looks": ("dashboard", "demo"),
+    "it runs for as long as somebody looks": ("dashboard", "demo", "web"),
 }
 REASONED = {path for paths in WITHOUT.values() for path in paths}
 PRINTERS = {"show_table", "show_entries", "show_entry", "show_lines"}

@@ -1,0 +1,97 @@
+"""Command `web`: sessions, agents, costs and queues of all projects in a browser."""
+
+import importlib.util
+import os
+import secrets
+import socket
+import threading
+import webbrowser
+from urllib.parse import quote
+
+import click
+
+from hivepipe.cli.terminal import say
+from hivepipe.errors import StackError
+from hivepipe.home import locate
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_NEEDED = ("starlette", "uvicorn", "jinja2")
+_PARENT_SECS = 2.0
+_LAST_SECS = 1  # open pages hold their streams until then
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=9182,
+    show_default=True,
+    help="TCP port; 0 picks a free one.",
+)
+@click.option(
+    "--bind",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; other addresses admit other machines.",
+)
+@click.option("--no-open", is_flag=True, help="Do not open the browser.")
+def web(port: int, bind: str, no_open: bool) -> None:
+    """Serve the sessions, agents, costs and queues of all your projects until Ctrl-C.
+
+    Every request needs the token, which is part of the printed address and new for each run. The
+    page only reads.
+    """
+    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
+        raise StackError("the page is not installed: it comes with `hivepipe[web]`")
+    # They cost 200 ms to import, and are an extra.
+    import uvicorn  # noqa: PLC0415
+
+    from hivepipe.web.app import web_app  # noqa: PLC0415
+
+    token = secrets.token_urlsafe(24)
+    is_local = bind in _LOOPBACK
+    listening = _listen(bind, port)
+    config = uvicorn.Config(
+        web_app(locate("."), token, is_local=is_local),
+        lifespan="off",
+        access_log=False,  # its lines would hold the token
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_LAST_SECS,
+    )
+    server = uvicorn.Server(config)
+    host = f"[{bind}]" if ":" in bind else bind
+    address = f"http://{host}:{listening.getsockname()[1]}/?token={quote(token, safe='')}"
+    say(address)
+    if not is_local:
+        say("reachable from other machines: the token shows everything recorded", err=True)
+    if not no_open:
+        webbrowser.open(address)
+    threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True).start()
+    try:
+        with listening:
+            server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+
+
+def _listen(bind: str, port: int) -> socket.socket:
+    """Return a listening socket; StackError: the address cannot be bound."""
+    try:
+        return socket.create_server(
+            (bind, port), family=socket.AF_INET6 if ":" in bind else socket.AF_INET
+        )
+    except OSError as error:
+        is_name = (error.errno or 0) < 0  # a negative errno is a failed name resolution
+        reason = error.strerror if is_name else os.strerror(error.errno or 0)
+        raise StackError(f"cannot listen on {bind}:{port}: {reason}") from error
+
+
+def _end_with_parent(server: object, parent: int) -> None:
+    """End the server once the process that started it is gone."""
+    waits = threading.Event()
+    while not waits.wait(_PARENT_SECS):
+        if os.getppid() != parent:
+            server.should_exit = True  # type: ignore[attr-defined]
+            return

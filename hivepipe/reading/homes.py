@@ -1,0 +1,28 @@
+"""The homes of the user, for pages that show more than one project."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hivepipe.home import Place, project_of, short_hash
+from hivepipe.stack.registration import records
+
+
+@dataclass(frozen=True)
+class KnownHome:
+    """A home with a short key for addresses, its path and its project ("": of many projects)."""
+
+    key: str
+    home: str
+    project: str
+
+
+def known_homes(here: Place) -> list[KnownHome]:
+    """Return the registered homes and the home of `here`, sorted by project."""
+    paths = {record["home"] for record in records()} | {here.home}
+    found = [KnownHome(short_hash(path), path, project_of(path)) for path in paths]
+    return sorted(found, key=lambda known: (known.project or known.home, known.home))
+
+
+def chosen(homes: Iterable[KnownHome], key: str) -> list[KnownHome]:
+    """Return the home with this key, or all for ""."""
+    return [known for known in homes if key in ("", known.key)]

@@ -1,0 +1,1 @@
+"""The page of `hivepipe web`: views over the reading room, their JSON twins, live by events."""

@@ -1,0 +1,96 @@
+"""The application: a route for each view, its JSON twin, and the stream of changes."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import orjson
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from hivepipe.db.location import database_path
+from hivepipe.errors import HivepipeError
+from hivepipe.home import Place
+from hivepipe.reading.homes import chosen, known_homes
+from hivepipe.web.admission import Admission
+from hivepipe.web.changes import Changes
+from hivepipe.web.views import VIEWS, Asked, Content, session
+
+_FOLDER = Path(__file__).parent
+View = Callable[[Asked], Content]
+
+
+def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
+    """Return the application for all homes of the user; `here`: the place it was started from."""
+    pages = Environment(
+        loader=FileSystemLoader(_FOLDER / "pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters.update(local=local_time)
+    changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])
+
+    async def events(_: Request) -> Response:
+        return StreamingResponse(changes.follow(), media_type="text/event-stream")
+
+    async def root(_: Request) -> Response:
+        return RedirectResponse("/now", 302)
+
+    routes = [Route("/", root), Route("/events", events)]
+    views = {**VIEWS, "session": session}
+    for name, view in views.items():
+        path = "/session/{home}/{session}" if name == "session" else f"/{name}"
+        routes.append(Route(f"{path}.json", partial(_twin, here, view)))
+        routes.append(Route(path, partial(_page, here, view, name, pages)))
+    static = Mount("/static", StaticFiles(directory=_FOLDER / "static"))
+    return Admission(Starlette(routes=[*routes, static]), token, is_local=is_local)
+
+
+def _twin(here: Place, view: View, request: Request) -> Response:
+    try:
+        content, status = view(_asked(here, request)), 200
+    except HivepipeError as error:
+        content, status = {"error": str(error)}, 404
+    return Response(orjson.dumps(content, default=str), status, media_type="application/json")
+
+
+def _page(here: Place, view: View, name: str, pages: Environment, request: Request) -> Response:
+    around = {
+        "view": name,
+        "homes": known_homes(here),
+        "home": request.query_params.get("home", ""),
+        "asked": request.query_params,
+        "views": list(VIEWS),
+        "twin": f"{request.url.path}.json" + (f"?{request.url.query}" if request.url.query else ""),
+    }
+    try:
+        content, file, status = view(_asked(here, request)), f"{name}.html", 200
+    except HivepipeError as error:
+        content, file, status = {"error": str(error)}, "error.html", 404
+    return HTMLResponse(pages.get_template(file).render(**around, **content), status)
+
+
+def _asked(here: Place, request: Request) -> Asked:
+    """Return what the address asks for; HivepipeError: a home that is not the user's."""
+    key = request.path_params.get("home", "") or request.query_params.get("home", "")
+    homes = chosen(known_homes(here), key)
+    if not homes:
+        raise HivepipeError(f"no home has the key {key}: see `hivepipe stacks`")
+    session_id = request.path_params.get("session", "")
+    return Asked(homes, dict(request.query_params), session_id)
+
+
+def local_time(text: str | None) -> str:
+    """Return a stored time as local time, to the second; what is no time as it is."""
+    try:
+        return f"{datetime.fromisoformat(text or '').astimezone():%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError):
+        return text or ""

@@ -1,0 +1,73 @@
+"""Tells open pages that a database changed; nothing is looked at while no page is open.
+
+The files are looked at, not the databases: a connection to each would keep the log from shrinking.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+LOOK_SECS = 0.5
+KEEP_ALIVE_SECS = 15.0
+_CHANGED = "data: changed\n\n"
+_ALIVE = ": alive\n\n"  # a lost connection is found by writing to it
+
+Signature = tuple[int, ...]
+
+
+def signature(databases: Iterable[Path]) -> Signature:
+    """Return a value that changes with each commit to any of these databases."""
+    return tuple(number for path in databases for number in (_time(path), _time(f"{path}-wal")))
+
+
+def _time(path: Path | str) -> int:
+    """Return the time of the last change in ns; 0 for no file, or an empty one.
+
+    A reader makes an empty log: that is no change.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0
+    return status.st_mtime_ns if status.st_size else 0
+
+
+class Changes:
+    """One watcher of all databases, for as many followers as there are pages."""
+
+    def __init__(self, databases: Callable[[], list[Path]]) -> None:
+        """`databases`: their paths, asked for at each look."""
+        self._databases = databases
+        self._followers: set[asyncio.Event] = set()
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def follow(self) -> AsyncIterator[str]:
+        """Yield a server-sent event after each change, and comments between them."""
+        changed = asyncio.Event()
+        self._followers.add(changed)
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.create_task(self._watch())
+        try:
+            yield _ALIVE
+            while True:
+                text = _ALIVE
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), KEEP_ALIVE_SECS)
+                    text = _CHANGED
+                changed.clear()
+                yield text
+        finally:
+            self._followers.discard(changed)
+
+    async def _watch(self) -> None:
+        """Wake the followers after each change, until there are none."""
+        before = signature(self._databases())
+        while self._followers:
+            await asyncio.sleep(LOOK_SECS)
+            now = signature(self._databases())
+            if now != before:
+                for follower in self._followers:
+                    follower.set()
+            before = now

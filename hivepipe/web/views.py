@@ -1,0 +1,170 @@
+"""The views: what each reads for a choice in the address. No SQL here."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.db.listings import Entry, listings
+from hivepipe.db.location import database_path
+from hivepipe.db.skills import skill_statistics
+from hivepipe.errors import ArchiveError, NothingRecordedError
+from hivepipe.home import Place, read_record
+from hivepipe.monitor.status import status_report
+from hivepipe.queue.failed_jobs import failed_jobs
+from hivepipe.reading.choosing import session_in
+from hivepipe.reading.conversation import conversation
+from hivepipe.reading.costs import bills
+from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.now import open_sessions
+from hivepipe.reading.time_line import time_line
+from hivepipe.skills.statistics import local_day
+from hivepipe.stack.lock import Stack
+
+MOST_ROWS = 500
+MOST_PIECES = 2000
+Content = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The chosen homes, and the filters of the address."""
+
+    homes: list[KnownHome]
+    filters: dict[str, str] = field(default_factory=dict)
+    session: str = ""
+
+    def filter(self, name: str) -> str:
+        """Return a filter, or ""."""
+        return self.filters.get(name, "")
+
+
+def now(asked: Asked) -> Content:
+    """Return the open sessions; `all=1`: ended ones, too."""
+    with_ended = asked.filter("all") == "1"
+    return {"sessions": open_sessions(asked.homes, with_ended, MOST_ROWS), "all": with_ended}
+
+
+def session(asked: Asked) -> Content:
+    """Return time line and conversation of one session; StoreError: there is none."""
+    home = asked.homes[0].home
+    with listings(database_path(home)) as store:
+        full_id = session_in(home, store, asked.session)
+        found = time_line(home, store, full_id, MOST_ROWS)
+        agents = store.agents(full_id)[:MOST_ROWS]
+    try:
+        pieces = [*islice(conversation(home, full_id).pieces, MOST_PIECES + 1)]
+    except ArchiveError:  # not archived yet
+        pieces = []
+    return {
+        "id": full_id,
+        **found._asdict(),
+        "events": [event._asdict() for event in found.events],
+        "cost": found.cost._asdict(),
+        "agent_rows": agents,
+        "pieces": [piece._asdict() for piece in pieces[:MOST_PIECES]],
+        "pieces_left_out": len(pieces) > MOST_PIECES,
+    }
+
+
+def agents(asked: Asked) -> Content:
+    """Return the newest agents; `type`: only those of it."""
+    found: list[Entry] = []
+    for known in asked.homes:
+        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+            found += ({**entry, "home": known.key} for entry in store.agents())
+    kind = asked.filter("type")
+    chosen = [entry for entry in found if kind in ("", entry["type"])]
+    chosen.sort(key=lambda entry: str(entry["created_at"]), reverse=True)
+    return {"agents": chosen[:MOST_ROWS], "left_out": max(len(chosen) - MOST_ROWS, 0)}
+
+
+def costs(asked: Asked) -> Content:
+    """Return tokens and cost by day, model and project."""
+    rows: list[Entry] = []
+    for known in asked.homes:
+        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+            prices = prices_in_force(known.home)
+            added = bills(store, lambda charge: (local_day(charge.time), charge.rate.model))
+            for (day, model), bill in added.of.items():
+                usd = bill.cost(prices).rounded
+                tokens = bill.tokens()._asdict()
+                what = {"day": day, "model": model, "project": known.project or known.home}
+                rows.append({**what, "messages": bill.messages, "tokens": tokens, "cost_usd": usd})
+    rows.sort(key=lambda row: (row["day"], row["cost_usd"] or 0), reverse=True)
+    chosen = [row for row in rows if asked.filter("model") in ("", row["model"])]
+    dearest = max((row["cost_usd"] or 0 for row in chosen), default=0)
+    total = sum(row["cost_usd"] or 0 for row in chosen)
+    left_out = max(len(chosen) - MOST_ROWS, 0)
+    return {
+        "costs": chosen[:MOST_ROWS],
+        "total_usd": round(total, 6),
+        "dearest_usd": dearest,
+        "left_out": left_out,
+    }
+
+
+def skills(asked: Asked) -> Content:
+    """Return the skills, most used first."""
+    rows: list[Entry] = []
+    for known in asked.homes:
+        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+            for name, skill in skill_statistics(store, local_day).items():
+                rows.append(
+                    {
+                        "skill": name,
+                        "project": known.project or known.home,
+                        "uses": skill.count,
+                        "failures": skill.count - skill.successes,
+                        "sessions": len(skill.sessions),
+                        "last_used": skill.last_used,
+                    }
+                )
+    rows.sort(key=lambda row: row["uses"], reverse=True)
+    return {"skills": rows[:MOST_ROWS], "left_out": max(len(rows) - MOST_ROWS, 0)}
+
+
+def queues(asked: Asked) -> Content:
+    """Return the queues of each stack, and its failed jobs while its Redis answers."""
+    return {"stacks": [_queues(known) for known in asked.homes]}
+
+
+def _queues(known: KnownHome) -> Entry:
+    stack, report = _report(known)
+    failed: list[Entry] = []
+    if report["redis"] == "up":
+        with failed_jobs(stack.address) as store:
+            failed = [
+                {
+                    "id": job.id.encode("utf-8", "replace").decode(),
+                    "operation": job.operation,
+                    "queue": job.queue,
+                    "failed_at": job.failed_at,
+                    "reason": job.headline,
+                }
+                for job in store.jobs("")[:MOST_ROWS]
+            ]
+    return {**report, "project": known.project, "failed": failed}
+
+
+def health(asked: Asked) -> Content:
+    """Return the report on each stack: condition, processes, alerts."""
+    return {"stacks": [{**_report(known)[1], "project": known.project} for known in asked.homes]}
+
+
+def _report(known: KnownHome) -> tuple[Stack, Entry]:
+    place = Place(known.project, known.home, read_record(known.home))
+    stack = Stack.of(place)
+    return stack, status_report(place, stack)
+
+
+VIEWS: dict[str, Callable[[Asked], Content]] = {
+    "now": now,
+    "agents": agents,
+    "costs": costs,
+    "skills": skills,
+    "queues": queues,
+    "health": health,
+}

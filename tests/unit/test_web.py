@@ -1,0 +1,242 @@
+"""`hivepipe web`: who is let in, hostile texts, twins that say what SQL and commands say."""
+
+import asyncio
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from hivepipe.cli.main import main
+from hivepipe.db.database import Database
+from hivepipe.home import locate, short_hash
+from hivepipe.monitor.admission import cookie_name
+from hivepipe.web.app import local_time, web_app
+from hivepipe.web.changes import Changes, signature
+from hivepipe.web.views import VIEWS
+
+TOKEN = "a-token-of-the-test"
+SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>'\"{{7*7}}</title>"
+AT = "2026-11-21T10:00:01.000Z"
+
+
+def insert(db: Database, table: str, **row: Any) -> None:
+    names = ", ".join(row)
+    db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join(f':{n}' for n in row)})", row)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with one session, every text of it hostile."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("HIVEPIPE_HOME", str(home))
+    of = {"session_id": SESSION}
+    with closing(Database(home / "hive.db")) as db:
+        insert(db, "swarms", id="swarm", name="shop")
+        insert(db, "sessions", id=SESSION, status="active", source="startup", model=HOSTILE,
+               project=HOSTILE, objective=HOSTILE, created_at=AT, updated_at=AT)  # fmt: skip
+        insert(db, "agents", id="a1", swarm_id="swarm", status="running", type=HOSTILE,
+               name=HOSTILE, error=HOSTILE, created_at=AT, **of)  # fmt: skip
+        insert(db, "prompts", prompt=HOSTILE, created_at=AT, **of)
+        insert(db, "skill_uses", skill=HOSTILE, kind="tool", arguments=HOSTILE, success=0,
+               created_at=AT, **of)  # fmt: skip
+        insert(db, "usage", message_id="m", request_id="r", agent_id="", is_sidechain=0,
+               is_replay=0, created_at=AT, model="claude-opus-4-5", speed="", region="",
+               input=1000, output=10, cache_read=0, cache_write_5m=0, cache_write_1h=0,
+               web_searches=0, **of)  # fmt: skip
+    return home
+
+
+@pytest.fixture
+def stranger(home: Path) -> TestClient:
+    """A client of the application that has no token yet."""
+    app = web_app(locate(str(home.parent)), TOKEN, is_local=True)
+    return TestClient(app, base_url="http://127.0.0.1:9182", follow_redirects=False)
+
+
+@pytest.fixture
+def client(stranger: TestClient) -> TestClient:
+    assert stranger.get(f"/?token={TOKEN}").status_code == 302
+    return stranger
+
+
+def paths(home: Path) -> list[str]:
+    return [*(f"/{name}" for name in VIEWS), f"/session/{short_hash(str(home))}/{SESSION}"]
+
+
+# ---- who is let in
+
+
+def test_without_the_token_nobody_gets_in(stranger: TestClient, home: Path) -> None:
+    for path in ("/", "/events", "/static/live.js", "/now?token=wrong", *paths(home)):
+        assert stranger.get(path).status_code == 401, path
+    assert stranger.get("/now", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert stranger.get("/now", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_the_token_becomes_a_cookie_and_leaves_the_address(stranger: TestClient) -> None:
+    answer = stranger.get(f"http://127.0.0.1:9182//evil.example?token={TOKEN}")
+    assert answer.headers["Location"] == "/evil.example"
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith(f"{cookie_name(TOKEN)}={TOKEN};")
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+
+
+def test_other_hosts_and_other_pages_are_refused(client: TestClient) -> None:
+    assert client.get("/now").status_code == 200
+    for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1:9182", "[", ""):
+        assert client.get("/now", headers={"Host": host}).status_code == 403, host
+    for origin in ("http://evil.example", "http://127.0.0.1:1", "null"):
+        assert client.get("/now", headers={"Origin": origin}).status_code == 403, origin
+    own = {"Origin": "http://127.0.0.1:9182"}
+    assert client.get("/now", headers=own).status_code == 200
+
+
+def test_nothing_can_be_changed(client: TestClient, home: Path) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        for path in ("/", *paths(home)):
+            assert client.request(method, path).status_code == 405, (method, path)
+
+
+def test_every_answer_has_a_strict_policy(client: TestClient, stranger: TestClient) -> None:
+    for path in ("/now", "/now.json", "/static/live.js", "/nothing"):
+        answer = client.get(path)
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe" not in policy
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    client.cookies.clear()
+    assert "Content-Security-Policy" in client.get("/now").headers
+
+
+# ---- what it shows
+
+
+def test_hostile_texts_stay_texts(client: TestClient, home: Path) -> None:
+    shown = ""
+    for path in paths(home):
+        answer = client.get(path)
+        assert answer.status_code == 200, answer.text
+        assert "<img" not in answer.text
+        assert "<script>" not in answer.text
+        assert "onerror=alert(1)>" not in answer.text
+        shown += answer.text
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "{{7*7}}" in shown
+
+
+def test_no_page_has_a_script_or_a_style_of_its_own(client: TestClient, home: Path) -> None:
+    for path in paths(home):
+        text = client.get(path).text
+        assert text.count("<script") == text.count('<script src="/static/live.js" defer></script>')
+        assert "<style" not in text
+        assert " style=" not in text
+        assert "//" not in text.replace("http://www.w3.org", "").split("<main")[0].split("<nav")[0]
+
+
+def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
+    def said(*words: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
+        return found
+
+    (mine,) = client.get("/now.json").json()["sessions"]
+    (theirs,) = said("sessions")["sessions"]
+    same = ("id", "project", "model", "client", "calls", "failed", "last_active_at")
+    assert {name: mine[name] for name in same} == {name: theirs[name] for name in same}
+    assert mine["agents_at_work"] == 1
+
+    (agent,) = client.get("/agents.json").json()["agents"]
+    home = agent.pop("home")
+    assert [agent] == said("agents")["agents"]
+
+    costs = said("costs")
+    page = client.get("/costs.json").json()
+    assert page["total_usd"] == costs["total"]["cost_usd"] == mine["dollars"] > 0
+    assert page["costs"][0]["tokens"] == costs["total"]["tokens"]
+
+    (skill,) = client.get("/skills.json").json()["skills"]
+    assert (skill["skill"], skill["uses"], skill["failures"]) == (HOSTILE, 1, 1)
+
+    session = client.get(f"/session/{home}/{SESSION}.json").json()
+    shown = said("session", "show", SESSION)
+    del shown["schema"]
+    assert {name: session[name] for name in shown} == shown
+
+
+def test_stopped_stacks_are_reported_as_status_does(client: TestClient, home: Path) -> None:
+    (stack,) = client.get("/health.json").json()["stacks"]
+    assert stack["home"] == str(home)
+    assert stack["redis"] == "down"
+    (queues,) = client.get("/queues.json").json()["stacks"]
+    assert queues["queues"] is None
+    assert "hivepipe up -d" in client.get("/queues").text
+
+
+def test_filters_are_in_the_address(client: TestClient) -> None:
+    assert client.get("/agents.json?type=other").json()["agents"] == []
+    assert client.get("/costs.json?model=other").json()["costs"] == []
+    assert client.get("/now.json?home=0123456789abcdef").status_code == 404
+    assert client.get("/now?home=0123456789abcdef").status_code == 404
+
+
+def test_what_is_unknown_is_said(client: TestClient, home: Path) -> None:
+    answer = client.get(f"/session/{short_hash(str(home))}/nothing")
+    assert answer.status_code == 404
+    assert "no session has the id nothing" in answer.text
+
+
+def test_empty_views_say_what_to_do(tmp_path: Path, client: TestClient, home: Path) -> None:
+    (home / "hive.db").unlink()
+    assert "hivepipe init" in client.get("/now").text
+    for name in ("agents", "costs", "skills"):
+        assert client.get(f"/{name}").status_code == 200
+
+
+def test_a_text_that_is_no_time_is_shown_as_it_is() -> None:
+    assert local_time("soon") == "soon"
+    assert local_time(None) == ""
+
+
+# ---- changes
+
+
+def test_a_commit_changes_the_signature_and_reading_does_not(home: Path) -> None:
+    path = home / "hive.db"
+    with closing(Database(path)) as db:
+        before = signature([path])
+        db.rows("SELECT * FROM sessions")
+        assert signature([path]) == before
+        insert(db, "prompts", prompt="next", created_at=AT, session_id=SESSION)
+        assert signature([path]) != before
+
+
+def test_followers_are_told_and_nobody_watches_without_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hivepipe.web.changes.LOOK_SECS", 0.01)
+    path = home / "hive.db"
+
+    async def play() -> None:
+        changes = Changes(lambda: [path])
+        assert changes._watcher is None
+        follower = changes.follow()
+        assert (await anext(follower)).startswith(":")
+        waiting = asyncio.ensure_future(anext(follower))
+        await asyncio.sleep(0.05)
+        with closing(Database(path)) as db:
+            insert(db, "prompts", prompt="next", created_at=AT, session_id=SESSION)
+        assert await asyncio.wait_for(waiting, 20) == "data: changed\n\n"
+        await follower.aclose()  # type: ignore[attr-defined]
+        assert changes._watcher is not None
+        await asyncio.wait_for(changes._watcher, 20)
+
+    asyncio.run(play())
