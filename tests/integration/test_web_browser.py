@@ -1,0 +1,52 @@
+"""`hivepipe web` in a browser: no view has an error, and a new session appears by itself."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from hivepipe.web.views import VIEWS
+from tests.conftest import CLI, Home, Server, Writer, fire
+from tests.payloads import SESSION_START
+
+CHROMIUM = shutil.which("chromium")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not installed")
+
+
+@pytest.fixture
+def address(private_home: Home, redis_server: Server) -> Iterator[str]:
+    process = subprocess.Popen(
+        [*CLI, "web", "--port", "0", "--no-open"],
+        env=private_home.env,
+        cwd=private_home.project,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    yield process.stdout.readline().strip()
+    process.terminate()
+    process.communicate(timeout=30)
+
+
+def test_each_view_loads_and_a_session_of_a_hook_appears_by_itself(
+    address: str, private_home: Home, writer: Writer
+) -> None:
+    said: list[str] = []
+    writer.start()
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 380, "height": 700})
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(address)
+        for view in [*VIEWS, "now"]:
+            page.goto(f"{address.partition('/?')[0]}/{view}")
+            page.wait_for_function("document.getElementById('live').textContent === 'live'")
+            assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert page.locator("tbody tr").count() == 0
+        fire("SessionStart", SESSION_START, private_home.env)
+        page.wait_for_selector("tbody tr")
+        browser.close()
+    assert said == []
