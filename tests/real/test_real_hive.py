@@ -22,10 +22,14 @@ pytestmark = needs_claude
 NAMED = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC")
 
 
+TICKS_SECS = 600  # a policy takes one step a minute
+LONG = 8  # turns: what a client that is ended in a turn keeps of it varies with its version
+
+
 class Den:
     """An orchestrator's project with a hive, a project to send one worker to, and its scripts."""
 
-    def __init__(self, person: Person) -> None:
+    def __init__(self, person: Person, settings: str) -> None:
         self.person = person
         self.session = str(uuid4())
         self.worker = f"den-{self.session}"
@@ -41,7 +45,13 @@ class Den:
             subprocess.run(["git", "-C", str(self.project), *words], env=person.env, check=True)
         config = person.home / ".config" / "hivepipe" / "config.toml"
         config.parent.mkdir(parents=True)
-        config.write_text(f'hive_rights = "commits"\nhive_env = {json.dumps(NAMED)}\n')
+        passed = "" if settings else f"hive_env = {json.dumps(NAMED)}\n"
+        config.write_text(f'hive_rights = "commits"\n{passed}{settings}')
+        if settings:  # a run that the stack starts has its login from the client's own files
+            file = person.home / ".claude" / "settings.json"
+            known = json.loads(file.read_text()) if file.exists() else {}
+            login = {name: person.env[name] for name in NAMED}
+            file.write_text(json.dumps({**known, "env": login}))
         person.hivepipe("up", "-d", expect=None)  # on a busy machine it is ready a little later
         person.hivepipe("hive", "init")
         person.hivepipe("hive", "projects", "add", "den", str(self.project))
@@ -63,18 +73,30 @@ class Den:
     def hivepipe(self, *words: str, expect: int | None = 0) -> str:
         return self.person.hivepipe("hive", *words, expect=expect)
 
-    def stand(self) -> dict[str, Any]:
-        (found,) = self.person.json("hive", "check", self.worker)["workers"]
+    def steps(self) -> list[str]:
+        """Return the steps that the policy took for the worker, oldest first."""
+        hives = self.person.home / ".local" / "state" / "hivepipe" / "hives"
+        paths = [*hives.glob("*/workers/*/steps.jsonl")]
+        path = next((each for each in paths if self.worker in str(each)), None)
+        if path is None:
+            return []
+        return [json.loads(line)["step"] for line in path.read_text().splitlines()]
+
+    def stand(self, worker: str = "") -> dict[str, Any]:
+        (found,) = self.person.json("hive", "check", worker or self.worker)["workers"]
         return dict(found)
 
-    def becomes(self, state: str, *, lives: bool = False) -> dict[str, Any]:
+    def workers(self) -> list[str]:
+        return [each["id"] for each in self.person.json("hive", "check")["workers"]]
+
+    def becomes(self, state: str, *, lives: bool = False, secs: float = 120) -> dict[str, Any]:
         """Wait until the worker stands so."""
 
         def look() -> dict[str, Any] | None:
             found = self.stand()
             return found if (found["state"], found["lives"]) == (state, lives) else None
 
-        return dict(until(look, f"it is not {state}: {self.stand()}", 120) or {})
+        return dict(until(look, f"it is not {state}: {self.stand()}", secs) or {})
 
     def compare_costs(self) -> None:
         """The hive's costs, those of its session and what was served are one."""
@@ -89,9 +111,10 @@ class Den:
 
 
 @pytest.fixture
-def den() -> Iterator[Den]:
+def den(request: pytest.FixtureRequest) -> Iterator[Den]:
+    """A den; its parameter is what stands in the user's config.toml beside the rights."""
     with living() as person:
-        made = Den(person)
+        made = Den(person, getattr(request, "param", ""))
         try:
             yield made
         finally:
@@ -180,3 +203,38 @@ def test_a_killed_worker_died_by_its_signal(den: Den) -> None:
     os.kill(den.stand()["pid"], signal.SIGKILL)
     assert "was killed by signal 9" in den.becomes("died")["note"]
     assert den.person.json("hive", "costs")["unpriced_runs"] == 1
+
+
+def with_policy(policy: str) -> pytest.MarkDecorator:
+    text = f'hive_policy = "{policy}"\nhive_stale_secs = 15\nhive_grace_secs = 10\n'
+    return pytest.mark.parametrize("den", [text], indirect=True, ids=[policy])
+
+
+@with_policy("ask")
+def test_a_silent_worker_is_asked_and_goes_on(den: Den) -> None:
+    silent = Slow([Say("Never said.")], TICKS_SECS)
+    den.plays(Script("dig", [*den.says(status="working", progress="digging"), silent]))
+    den.spawn(Script("dig", []))
+    until(lambda: len(den.person.api.requests) == 3, "it does not fall silent", 60)
+    (write,), (move,) = den.says(status="done", result="It is dug", committed=False, parked=True)
+    den.plays(Script("dig", [[write, move]] * LONG))
+    den.becomes("done", secs=TICKS_SECS)
+    assert den.steps() == ["stop", "ask"]
+    assert "Are you still working?" in json.dumps(den.person.api.requests[3].body["messages"][-2:])
+    assert den.workers() == [den.worker]
+
+
+@with_policy("respawn")
+def test_the_task_of_a_worker_that_stays_silent_goes_to_another(den: Den) -> None:
+    silent = Slow([Say("Never said.")], TICKS_SECS)
+    den.plays(Script("dig", [*den.says(status="working", progress="digging"), *[silent] * LONG]))
+    den.spawn(Script("dig", []))
+    until(lambda: "give up" in den.steps(), "it is not given up", TICKS_SECS)
+    den.plays(Script("dig", [[Say("I write it down.")]] * LONG))
+    (other,) = until(lambda: {*den.workers()} - {den.worker}, "nobody takes over", TICKS_SECS) or ()
+    assert den.steps() == ["stop", "ask", "stop", "give up", "park", "respawn"]
+    first = den.person.api.requests[-1].body["messages"][0]
+    assert "Dig a hole" in json.dumps(first)
+    assert "digging" in json.dumps(first)  # the progress of the first
+    until(lambda: not den.stand(other)["lives"], "the other one never ends", 120)
+    assert den.stand()["state"] == "error"
