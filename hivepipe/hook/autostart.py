@@ -9,6 +9,7 @@ when Redis is absent.
 
 import posix
 import time
+from _signal import SIG_DFL, SIGHUP, SIGINT, SIGTERM, signal
 
 from hivepipe import settings
 from hivepipe.home import Place, environment_of, read_small, spare_runtime_folder
@@ -84,6 +85,8 @@ def _become_starter(place: Place, path: str) -> None:
 
     All descriptors are closed, because the hook's caller waits until its pipes are closed.
     """
+    for number in (SIGHUP, SIGINT, SIGTERM):  # which the hook ignores
+        signal(number, SIG_DFL)
     posix.setsid()
     nowhere = posix.open("/dev/null", posix.O_RDWR)
     for descriptor in (0, 1, 2):

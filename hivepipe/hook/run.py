@@ -10,7 +10,7 @@ A module that few events need is imported where they need it (docs/decisions.md,
 import posix
 import sys
 import time
-from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
+from _signal import ITIMER_REAL, SIG_IGN, SIGALRM, SIGHUP, SIGINT, SIGTERM, setitimer, signal
 
 from hivepipe import home, settings
 from hivepipe.events import claude_code, job_plan, parse_event
@@ -48,6 +48,9 @@ NEUTRAL = b""  # Claude Code shows what a hook prints
 def run(name: str) -> None:
     """Handle one event of this name and end the process."""
     answer = NEUTRAL
+    # A Claude Code that is ended ends its hooks by SIGTERM, a second before it kills them.
+    for number in (SIGHUP, SIGINT, SIGTERM):
+        signal(number, SIG_IGN)
     claude_code.scan_without_json()
     posix.umask(0o077)  # a mask that excludes the owner would make an unreadable spool
     try:

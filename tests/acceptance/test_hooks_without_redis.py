@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 from hivepipe import home as homes
 from tests import payloads
+from tests.conftest import until
 from tests.payloads import SESSION, changed, encoded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,6 +222,30 @@ def test_a_reader_that_went_away_costs_nothing_but_the_answer(machine: Machine) 
     _, errors = process.communicate(encoded(payloads.STOP), timeout=GUARD_SECS)
     assert (process.returncode, errors) == (0, b"")
     assert machine.operations() == OPERATIONS["Stop"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("event", ["PreToolUse", "Stop"])
+def test_a_client_that_ends_its_hooks_loses_no_event(machine: Machine, event: str) -> None:
+    """Claude Code sends SIGTERM to its hooks when it is ended, and SIGKILL a second later."""
+    data = encoded(payloads.EVENTS[event])
+    process = machine.start(event)
+    process.stdin.write(data[:20])
+    process.stdin.flush()
+    until(lambda: ignores(process.pid, signal.SIGTERM), "it does not take the event")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        process.send_signal(number)
+    out, errors = process.communicate(data[20:], timeout=GUARD_SECS)
+    assert (process.returncode, out, errors) == (0, NEUTRAL, b"")
+    assert machine.operations() == OPERATIONS[event]
+    assert machine.log() == []
+
+
+def ignores(pid: int, number: int) -> bool:
+    """Tell whether a process ignores a signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = int(re.findall(r"^SigIgn:\s+(\w+)$", status, re.MULTILINE)[0], 16)
+    return bool(mask & 1 << (number - 1))
 
 
 # ---- bad events: exit code 0, neutral, one line in the log, what is usable is kept
