@@ -16,7 +16,7 @@ from tests.conftest import until
 from tests.installed import AS_USER, User
 
 SECRET = "sk-" + "ant-canary-in-an-argument"
-PROGRAMS = ("redis-server", "writer.py", "slow.py", "llm.py", "scheduler.py")
+PROGRAMS = ("redis-server", "writer.py", "slow.py", "scheduler.py")
 
 
 @pytest.fixture(autouse=True)

@@ -95,5 +95,5 @@ def test_the_tools_of_rq_work(user: User, url: str) -> None:
     finally:
         scheduler.kill()
         scheduler.communicate()
-    assert "3 workers" in user.hivepipe("rq", "--", "info")
+    assert "2 workers" in user.hivepipe("rq", "--", "info")
     assert "and every hook records" in user.hivepipe("doctor", "--probe")
