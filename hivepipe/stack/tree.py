@@ -90,7 +90,17 @@ def mark(home: str, path: Path) -> None:
         raise StoreError(f"{path} cannot be used: {error}") from error
 
 
+_opened: dict[tuple[int, int], int] = {}  # device and inode -> descriptor
+
+
 def _number_of(path: Path) -> int:
-    """Return SQLite's application_id: bytes 68 to 71 of the file."""
-    with open(path, "rb", buffering=0, opener=regular) as file:
-        return int.from_bytes(file.read(72)[68:], "big")
+    """Return SQLite's application_id: bytes 68 to 71 of the file.
+
+    The file stays open. By POSIX, closing it would drop the locks of every connection of this
+    process to it, and another process would delete the -wal in use.
+    """
+    status = os.stat(path)
+    file = (status.st_dev, status.st_ino)
+    if file not in _opened:
+        _opened[file] = regular(str(path), os.O_RDONLY | os.O_CLOEXEC)
+    return int.from_bytes(os.pread(_opened[file], 4, 68), "big")

@@ -2,13 +2,17 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from struct import pack
 
 import pytest
 
-from tests.conftest import NEUTRAL, until
+from hivepipe.db.database import Database
+from hivepipe.stack.tree import _number_of
+from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import User, changed
 
 PLANTED = "*3\r\n$3\r\nSET\r\n$7\r\nplanted\r\n$1\r\n1\r\n"
@@ -375,3 +379,16 @@ def test_a_move_replaces_no_file_of_a_persons(user: User) -> None:
     mine.unlink()
     user.hivepipe("move-home", "--in-tree")
     assert known(user) == {"before"}
+
+
+def test_a_look_at_the_number_of_a_database_keeps_its_locks(tmp_path: Path) -> None:
+    """Else the next process that closes the database takes the -wal of this one away."""
+    path = tmp_path / "hive.db"
+    code = "from pathlib import Path; from hivepipe.db.database import Database;"
+    with closing(Database(path)) as db:
+        db.execute("CREATE TABLE a (b)", {})
+        _number_of(path)
+        words = [sys.executable, "-c", f"{code} Database(Path({str(path)!r})).close()"]
+        subprocess.run(words, check=True, timeout=60, cwd=ROOT)
+        assert path.with_name("hive.db-wal").exists()
+        db.execute("INSERT INTO a VALUES (1)", {})
