@@ -86,7 +86,7 @@ class NothingRecordedError(StoreError):
     """There is no database yet."""
 
     def __init__(self, path: object) -> None:
-        """`path` is where it will be."""
+        """`path`: where the database will be created."""
         super().__init__(
             f"nothing is recorded yet: {path} is created by the first event of a session "
             "(`hivepipe doctor` says whether the hooks are there)"

@@ -38,9 +38,10 @@ def followed_folders(home: str) -> list[str]:
 
 
 def follow(home: str, folder: str) -> None:
-    """Follow a folder; ArchiveError: it is a file, or belongs to another home.
+    """Let this home archive transcripts of sessions that worked in this folder.
 
-    A deleted folder can be followed: its transcripts still exist.
+    ArchiveError: it is a file, or belongs to another home. The folder may be deleted: Claude Code
+    keeps transcripts elsewhere.
     """
     real = os.path.realpath(folder)
     if os.path.lexists(real) and not os.path.isdir(real):

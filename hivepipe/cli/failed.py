@@ -130,7 +130,7 @@ def discard(job_id: str | None, everything: bool, operation: str | None, yes: bo
 
 @contextmanager
 def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
-    """Yield the failed jobs of a home, also while its stack is down; None: no Redis data yet."""
+    """Open the failed jobs of a home, even if its stack is down; None: no Redis data yet."""
     with redis_at_hand(Stack.of(place)) as address:
         if not address:
             yield None

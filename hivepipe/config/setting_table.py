@@ -97,7 +97,7 @@ class Setting(NamedTuple):
 
     @property
     def default(self) -> str:
-        """Return what counts where nothing is set."""
+        """Return the default value, or a description of it if there is no fixed one."""
         return DEFAULTS.get(self.variable) or self.unset
 
 

@@ -12,10 +12,10 @@ KIND = "imported"
 
 
 def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> None:
-    """Add one skill of a file, within the caller's transaction.
+    """Add one skill from an imported file, within the caller's transaction.
 
-    A file with a use that is stored already is a later version of an imported file, so that its
-    totals include the earlier ones. The totals of any other file are added.
+    If one of its uses is stored already, the file is a newer version of one imported before. Its
+    totals include the earlier ones, so they are not added again. Otherwise its totals are added.
     """
     uses = [use for use in uses if not is_forgotten(db, use.session)]
     is_later = any(_is_known(db, use) for use in uses)

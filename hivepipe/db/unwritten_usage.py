@@ -50,7 +50,7 @@ def record(db: Database, session: str, started_ms: int, duration_ms: int, model:
 
 
 def unseen(store: Listings, session: str = "") -> Iterator[Unseen]:
-    """Yield the usage of sessions beyond their messages, of all sessions or one."""
+    """Yield the token usage that no message of the transcript shows, for all sessions or one."""
     by_start: dict[int, list[_State]] = {}
     by_session: dict[str, set[int]] = {}
     for state in _states(store, session):

@@ -90,7 +90,7 @@ def lead_part(profile: str, swarm: str) -> str:
 
 
 def part_path(home: str, part: str) -> str:
-    """Return the path of a part."""
+    """Return the path of the file that holds one part of the briefing."""
     return f"{home}/context/{part}.txt"
 
 

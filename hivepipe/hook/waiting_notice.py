@@ -1,6 +1,7 @@
-"""A line for the user when events wait in the spool for long, since hooks fail silently.
+"""The line that warns the user if events have waited in the spool for a long time.
 
-Also when the plugin's package is missing, so that events are never applied.
+Hooks fail silently, so nothing else would say so. The same line is shown if the plugin runs without
+the package, because its events are then never applied.
 
     <home>/notice    <last check, seconds since 1970> <last notice, seconds since 1970>
 

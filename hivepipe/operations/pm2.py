@@ -47,7 +47,7 @@ class _Tunnel(NamedTuple):
 
 
 def _tunnels(pm2: str) -> list[_Tunnel]:
-    """Return the processes of this kind that have a session's id."""
+    """Return pm2's `artifact-*` processes that have a session id in their environment."""
     found = []
     for entry in json.loads(_run(pm2, "jlist")):
         environment = entry.get("pm2_env") or {}

@@ -32,7 +32,7 @@ def refuse_another(home: str) -> None:
 
 
 def claim(home: str) -> None:
-    """Record that the stack of this kernel uses the home."""
+    """Record in `<home>/kernel` that the stack on this machine, or in this container, uses it."""
     write_small(_file(home), "\n".join((*_this(), "")))
 
 

@@ -1,7 +1,7 @@
 """The end of a conversation as plain text, the input of a language model. No I/O.
 
-Tool results are cut to their beginning, and thinking is left out: the conversation itself has more
-information in fewer bytes.
+Tool results are cut to their beginning, and thinking is left out, because the messages say more
+in fewer bytes.
 """
 
 import re
