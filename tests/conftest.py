@@ -25,6 +25,8 @@ import hypothesis
 import pytest
 import redis
 
+from tests.rounds import ASKED_ROUNDS
+
 # Before any test file imports them.
 pytest.register_assert_rewrite("tests.faults.harness", "tests.real.recorded")
 
@@ -69,6 +71,12 @@ def _own_umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that repeats itself as often as somebody asked for may take as long as that takes."""
+    for item in items if ASKED_ROUNDS else ():
+        item.add_marker(pytest.mark.timeout(0))
 
 
 IN_CI = b"CI" in posix.environ

@@ -15,7 +15,9 @@ from hivepipe.cli.examples import EXAMPLES
 from hivepipe.cli.main import commands, main
 
 # They register the folder that they are called in, make a folder of their own, or go on for ever.
-_APART = ("init", "uninstall", "up", "down", "restart", "demo", "dashboard", "on", "off", "rq")
+_APART = (
+    *("init", "uninstall", "up", "down", "restart", "demo", "dashboard", "web", "on", "off", "rq"),
+)
 _READS_ON = ("tail", "logs", "hive monitor", "doctor")
 
 
