@@ -1,4 +1,4 @@
-"""docs/coverage.md: every system of the source documents works, and its tests exist."""
+"""tests/coverage.md: every system of the source documents works, and its tests exist."""
 
 import ast
 import functools
@@ -8,7 +8,7 @@ import pytest
 
 from tests.architecture.test_docs import ROOT, cells
 
-PAGE = (ROOT / "docs" / "coverage.md").read_text()
+PAGE = (ROOT / "tests" / "coverage.md").read_text()
 SYSTEMS = cells(PAGE, "## Systems")
 
 
