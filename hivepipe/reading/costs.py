@@ -1,11 +1,18 @@
 """Tokens and their cost, added up by a key of the charges."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hivepipe.costs.bill import Bill
-from hivepipe.db.listings import Listings
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.costs.tokens import Tokens
+from hivepipe.db.listings import Listings, listings
+from hivepipe.db.location import database_path
 from hivepipe.db.usage import Charge, charges
+from hivepipe.errors import NothingRecordedError
+from hivepipe.reading.homes import KnownHome
+from hivepipe.skills.statistics import local_day
 
 Key = tuple[str, ...]
 
@@ -25,3 +32,29 @@ def bills(store: Listings, key_of: Callable[[Charge], Key], since: str = "") -> 
         for bill in (found.of.setdefault(key_of(charge), Bill()), found.total):
             bill.add(charge.rate, charge.tokens, charge.messages)
     return found
+
+
+@dataclass(frozen=True)
+class DayCost:
+    """What one model cost in one project on one local day; dollars None: it has no price."""
+
+    day: str
+    model: str
+    project: str
+    messages: int
+    tokens: Tokens
+    cost_usd: float | None
+
+
+def costs_by_day(homes: Iterable[KnownHome]) -> list[DayCost]:
+    """Return the costs of all homes by day, model and project; newest day first, dearest first."""
+    found: list[DayCost] = []
+    for known in homes:
+        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+            prices = prices_in_force(known.home)
+            added = bills(store, lambda charge: (local_day(charge.time), charge.rate.model))
+            for (day, model), bill in added.of.items():
+                cost = bill.cost(prices).rounded
+                project = known.project or known.home
+                found.append(DayCost(day, model, project, bill.messages, bill.tokens(), cost))
+    return sorted(found, key=lambda each: (each.day, each.cost_usd or 0), reverse=True)

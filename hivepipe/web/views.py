@@ -1,26 +1,24 @@
 """The views: what each reads for a choice in the address. No SQL here."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import Entry, listings
 from hivepipe.db.location import database_path
-from hivepipe.db.skills import skill_statistics
-from hivepipe.errors import ArchiveError, NothingRecordedError
+from hivepipe.errors import ArchiveError
 from hivepipe.home import Place, read_record
 from hivepipe.monitor.status import status_report
 from hivepipe.queue.failed_jobs import failed_jobs
+from hivepipe.reading.agents import agents as all_agents
 from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation
-from hivepipe.reading.costs import bills
+from hivepipe.reading.costs import costs_by_day
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.now import open_sessions
+from hivepipe.reading.skills import skills_used
 from hivepipe.reading.time_line import time_line
-from hivepipe.skills.statistics import local_day
 from hivepipe.stack.lock import Stack
 
 MOST_ROWS = 500
@@ -71,59 +69,28 @@ def session(asked: Asked) -> Content:
 
 def agents(asked: Asked) -> Content:
     """Return the newest agents; `type`: only those of it."""
-    found: list[Entry] = []
-    for known in asked.homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
-            found += ({**entry, "home": known.key} for entry in store.agents())
     kind = asked.filter("type")
-    chosen = [entry for entry in found if kind in ("", entry["type"])]
-    chosen.sort(key=lambda entry: str(entry["created_at"]), reverse=True)
+    chosen = [agent for agent in all_agents(asked.homes) if kind in ("", agent.type)]
     return {"agents": chosen[:MOST_ROWS], "left_out": max(len(chosen) - MOST_ROWS, 0)}
 
 
 def costs(asked: Asked) -> Content:
     """Return tokens and cost by day, model and project."""
-    rows: list[Entry] = []
-    for known in asked.homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
-            prices = prices_in_force(known.home)
-            added = bills(store, lambda charge: (local_day(charge.time), charge.rate.model))
-            for (day, model), bill in added.of.items():
-                usd = bill.cost(prices).rounded
-                tokens = bill.tokens()._asdict()
-                what = {"day": day, "model": model, "project": known.project or known.home}
-                rows.append({**what, "messages": bill.messages, "tokens": tokens, "cost_usd": usd})
-    rows.sort(key=lambda row: (row["day"], row["cost_usd"] or 0), reverse=True)
-    chosen = [row for row in rows if asked.filter("model") in ("", row["model"])]
-    dearest = max((row["cost_usd"] or 0 for row in chosen), default=0)
-    total = sum(row["cost_usd"] or 0 for row in chosen)
-    left_out = max(len(chosen) - MOST_ROWS, 0)
+    model = asked.filter("model")
+    chosen = [each for each in costs_by_day(asked.homes) if model in ("", each.model)]
+    dollars = [each.cost_usd or 0 for each in chosen]
     return {
-        "costs": chosen[:MOST_ROWS],
-        "total_usd": round(total, 6),
-        "dearest_usd": dearest,
-        "left_out": left_out,
+        "costs": [{**vars(each), "tokens": each.tokens._asdict()} for each in chosen[:MOST_ROWS]],
+        "total_usd": round(sum(dollars), 6),
+        "dearest_usd": max(dollars, default=0),
+        "left_out": max(len(chosen) - MOST_ROWS, 0),
     }
 
 
 def skills(asked: Asked) -> Content:
     """Return the skills, most used first."""
-    rows: list[Entry] = []
-    for known in asked.homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
-            for name, skill in skill_statistics(store, local_day).items():
-                rows.append(
-                    {
-                        "skill": name,
-                        "project": known.project or known.home,
-                        "uses": skill.count,
-                        "failures": skill.count - skill.successes,
-                        "sessions": len(skill.sessions),
-                        "last_used": skill.last_used,
-                    }
-                )
-    rows.sort(key=lambda row: row["uses"], reverse=True)
-    return {"skills": rows[:MOST_ROWS], "left_out": max(len(rows) - MOST_ROWS, 0)}
+    found = skills_used(asked.homes)
+    return {"skills": found[:MOST_ROWS], "left_out": max(len(found) - MOST_ROWS, 0)}
 
 
 def queues(asked: Asked) -> Content:
