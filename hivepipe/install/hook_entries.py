@@ -2,10 +2,12 @@
 
 import re
 import shlex
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
 from hivepipe.events.other_events import ASKS_A_PERSON
+from hivepipe.stack import hook_copy
 
 TIMEOUT_SECS = 5
 SESSION_END_SECS = 2  # all its hooks share 1.5 s unless the settings set a timeout
@@ -103,6 +105,12 @@ def entry(event: Event, form: Form, launcher: str = "") -> Entry:
     handler["timeout"] = SESSION_END_SECS if event.name == "SessionEnd" else TIMEOUT_SECS
     matcher = {"matcher": event.matcher} if event.matcher else {}
     return {**matcher, "hooks": [handler]}
+
+
+def entries_of(events: Iterable[Event], form: Form) -> dict[str, Entry]:
+    """Return event -> the entry that runs this installation's hook."""
+    launcher = hook_copy.launcher()
+    return {event.name: entry(event, form, launcher) for event in events}
 
 
 def plugin_hooks() -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hivepipe.db.location import database_path
@@ -33,7 +32,7 @@ from hivepipe.install.hook_entries import (
     Event,
     Form,
     Version,
-    entry,
+    entries_of,
     events_of,
     form_for,
 )
@@ -137,12 +136,6 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
 def events_for(scope: Scope, claude: Version | None) -> tuple[Event, ...]:
     """Return the events that get a hook in the settings of a scope."""
     return CODEX_EVENTS if scope is Scope.CODEX else events_of(claude)
-
-
-def entries_of(events: Iterable[Event], form: Form) -> dict[str, dict[str, object]]:
-    """Return event -> the entry that runs this installation's hook."""
-    launcher = hook_copy.launcher()
-    return {event.name: entry(event, form, launcher) for event in events}
 
 
 def _without_hooks(path: str) -> edits.Edit:

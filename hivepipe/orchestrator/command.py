@@ -15,8 +15,7 @@ from hivepipe.files.regular_file import read_text
 from hivepipe.home import absolute, locate, real_path, short_hash, user_folder, write_small
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
-from hivepipe.install.hook_entries import events_of, form_for
-from hivepipe.install.installation import entries_of
+from hivepipe.install.hook_entries import entries_of, events_of, form_for
 from hivepipe.orchestrator import prompts
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.rights import rights_of
