@@ -72,6 +72,8 @@ def test_words_phrases_beginnings(home: Home) -> None:
 def test_narrowed_down(home: Home) -> None:
     assert [hit["session_id"] for hit in hits(home, "cart", "--session", "ffff")] == [OTHER]
     assert hits(home, "cart", "--agent", "Explore") == []
+    assert hits(home, "cart", "--role", "user") == []
+    assert len(hits(home, "cart", "--role", "claude")) == 2
     assert len(hits(home, "cart", "--project", str(home.project))) == 2
     assert hits(home, "cart", "--project", str(home.root / "elsewhere")) == []
     # 05:45 in Kathmandu is midnight of UTC.

@@ -79,6 +79,7 @@ class Hit:
     offset: int
     time: str
     who: str
+    is_own: int = 0  # 1: a call of hivepipe, or its result
 
 
 class Skipped(NamedTuple):
@@ -246,13 +247,30 @@ class SearchIndex:
         sql = f"SELECT count(*) FROM ({matching.sql}) AS found {joined}"
         return int(self._ask(sql, {**matching.values, **filters.values})[0][0])
 
+    def facets(self, terms: list[Term], filters: Filters) -> dict[str, dict[str, int]]:
+        """Return the number of matching lines by local day, project, agent type and role."""
+        facets: dict[str, dict[str, int]] = {name: {} for name in _FACETS}
+        matching = self._matching(terms)
+        if not matching.sql:
+            return facets
+        columns = ", ".join(_FACETS.values())
+        sql = f"""
+            SELECT {columns}, count(*) FROM ({matching.sql}) AS found {_JOINED} {filters.sql}
+            GROUP BY {columns}
+        """
+        for *row, number in self._ask(sql, {**matching.values, **filters.values}):
+            for name, value in zip(_FACETS, row, strict=True):
+                if value:
+                    facets[name][value] = facets[name].get(value, 0) + number
+        return facets
+
     def find(self, terms: list[Term], filters: Filters, limit: int) -> list[Hit]:
         """Return lines that match all terms, newest first, calls of hivepipe last."""
         matching = self._matching(terms)
         if not matching.sql:
             return []
         sql = f"""
-            SELECT a.key, a.session_id, a.agent, a.project, p.offset, p.time, p.who
+            SELECT a.key, a.session_id, a.agent, a.project, p.offset, p.time, p.who, p.is_own
             FROM ({matching.sql}) AS found {_JOINED} {filters.sql}
             ORDER BY p.is_own, p.time DESC, p.id DESC LIMIT :limit
         """
@@ -302,6 +320,14 @@ class SearchIndex:
         finally:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
+
+
+_FACETS = {
+    "day": "date(p.time, 'localtime')",
+    "project": "a.project",
+    "agent": "a.agent",
+    "role": "p.who",
+}
 
 
 class _Matching(NamedTuple):

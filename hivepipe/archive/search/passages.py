@@ -10,6 +10,7 @@ from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 SUMMARY = "hivepipe-summary"  # type of a line that contains a summary of ours
+ROLES = ("user", "claude", "tool", "title", "summary")
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Filters:
         project: str = "",
         session: str = "",
         agent: str = "",
+        who: str = "",
         since: str = "",
         until: str = "",
     ) -> "Filters":
@@ -64,12 +65,13 @@ class Filters:
             "AND substr(a.project || '/', 1, length(:project)) = :project": project,
             "AND substr(a.session_id, 1, length(:session)) = :session": session,
             "AND a.agent = :agent": agent,
+            "AND p.who = :who": who,
             "AND p.time >= :since": since,
             "AND p.time < :until": until,
         }
         wanted = {sql: value for sql, value in conditions.items() if value}
         below = f"{project.rstrip('/')}/" if project else ""
-        names = {"project": below, "session": session, "agent": agent}
+        names = {"project": below, "session": session, "agent": agent, "who": who}
         values = {**names, "since": since, "until": until}
         return cls(" ".join(wanted), {k: v for k, v in values.items() if v})
 

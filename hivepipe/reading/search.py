@@ -1,0 +1,158 @@
+"""Search in the archived transcripts and summaries of a home: what commands and pages show."""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+
+from hivepipe.archive.search.index import Archived, Hit, SearchIndex
+from hivepipe.archive.search.passages import passage_of
+from hivepipe.archive.search.query import Filters, Term, flat, folded, terms_of
+from hivepipe.operations.archive import archives_of
+from hivepipe.operations.search import all_summaries, catch_up, index_path, line_at, newest_first
+
+AROUND = 60  # characters on either side of a match
+INDEXING_SECS = 10.0  # then it searches what is indexed, the newest sessions first
+SUMMARY = "summary"  # the role of a summary of ours
+
+
+@dataclass(frozen=True)
+class Question:
+    """The words, and filters; "": all. Times are stored times, `project` is an absolute path."""
+
+    words: str
+    whole_words: bool = False
+    project: str = ""
+    session: str = ""
+    agent: str = ""
+    role: str = ""
+    since: str = ""
+    until: str = ""
+
+    def terms(self) -> list[Term]:
+        """Return the terms; SearchError: there are none."""
+        return terms_of(self.words, whole_words=self.whole_words)
+
+    def filters(self) -> Filters:
+        """Return the conditions besides the terms."""
+        return Filters.of(
+            project=self.project,
+            session=self.session,
+            agent=self.agent,
+            who=self.role,
+            since=self.since,
+            until=self.until,
+        )
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that was found, and the parts of its text around the first match."""
+
+    hit: Hit
+    before: str
+    match: str
+    behind: str
+
+    @property
+    def opened_by(self) -> str:
+        """Return the command that shows the line in its context."""
+        if self.hit.who == SUMMARY:
+            return f"hivepipe summaries show {self.hit.session[:8]}"
+        return f"hivepipe transcript {self.archive_name} --around {self.hit.offset}"
+
+    @property
+    def archive_name(self) -> str:
+        """Return the agent's id, or the beginning of the session's."""
+        return self.hit.key.partition("/")[2] or self.hit.session[:8]
+
+    def entry(self) -> dict[str, object]:
+        """Return the line in the form of `hivepipe search --json`."""
+        return {
+            "time": self.hit.time,
+            "session_id": self.hit.session,
+            "agent_type": self.hit.agent,
+            "project": self.hit.project,
+            "who": self.hit.who,
+            "text": f"{self.before}{self.match}{self.behind}",
+            "archive": self.hit.key,
+            "offset": self.hit.offset,
+            "open": self.opened_by,
+        }
+
+
+@dataclass(frozen=True)
+class Found:
+    """The first lines, the number of all, the bytes left unindexed, and the counts by facet."""
+
+    lines: list[Line]
+    total: int
+    not_indexed_bytes: int
+    facets: dict[str, dict[str, int]]
+
+
+def find(
+    home: str,
+    question: Question,
+    limit: int,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    *,
+    indexing_secs: float = INDEXING_SECS,
+    with_facets: bool = False,
+) -> Found:
+    """Index what is new, then return the lines with all words, newest first.
+
+    Calls of hivepipe come last. `progress` is called before the first and after each
+    archive with the bytes just indexed, and those that were missing.
+    SearchError: no words, or an index that cannot be used.
+    """
+    terms, filters = question.terms(), question.filters()
+    with closing(SearchIndex(index_path(home))) as index:
+        found_in = chain(all_summaries(home), newest_first(archives_of(home)))
+        archived = {entry.key: entry for entry in found_in}
+        left = _catch_up(index, list(archived.values()), progress, indexing_secs)
+        hits = [hit for hit in index.find(terms, filters, limit) if hit.key in archived]
+        lines = [Line(hit, *around(_words(archived[hit.key], hit), terms)) for hit in hits]
+        facets = index.facets(terms, filters) if with_facets else {}
+        return Found(lines, index.count(terms, filters), left, facets)
+
+
+def _catch_up(
+    index: SearchIndex,
+    archived: list[Archived],
+    progress: Callable[[int, int], None],
+    secs: float,
+) -> int:
+    """Return the number of bytes not indexed yet: the sweep and later searches continue."""
+    until = time.monotonic() + secs
+    missing = sum(index.missing_bytes(entry) for entry in archived)
+    progress(0, missing)
+    return catch_up(
+        index,
+        archived,
+        lambda done: progress(done, missing),
+        lambda: time.monotonic() > until,
+    )
+
+
+def _words(archived: Archived, hit: Hit) -> str:
+    passage = passage_of(line_at(archived, hit.offset))
+    return passage.words if passage else ""
+
+
+def around(text: str, terms: list[Term]) -> tuple[str, str, str]:
+    """Return the text before the first match, the match, and the text behind it."""
+    text = flat(text)
+    low = folded(text)
+    places = [place for term in terms if (place := term.place_in(low))]
+    if not places or len(low) != len(text):  # folding changed the length: offsets differ
+        return text[: 2 * AROUND], "", ""
+    begin, end = places[0]
+    before = text[max(begin - AROUND, 0) : begin]
+    behind = text[end : end + AROUND]
+    return (
+        ("…" if begin > AROUND else "") + before,
+        text[begin:end],
+        behind + ("…" if end + AROUND < len(text) else ""),
+    )
