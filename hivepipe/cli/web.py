@@ -10,30 +10,19 @@ from urllib.parse import quote
 
 import click
 
+from hivepipe.cli.listening import bind_option, cannot_listen, in_url, is_local, port_option
 from hivepipe.cli.terminal import say
 from hivepipe.errors import StackError
 from hivepipe.home import locate
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _PARENT_SECS = 2.0
 _LAST_SECS = 1  # open pages hold their streams until then
 
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=9182,
-    show_default=True,
-    help="TCP port; 0 picks a free one.",
-)
-@click.option(
-    "--bind",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on; other addresses admit other machines.",
-)
+@port_option(9182)
+@bind_option
 @click.option("--no-open", is_flag=True, help="Do not open the browser.")
 def web(port: int, bind: str, no_open: bool) -> None:
     """Serve the sessions, agents, costs and queues of all your projects until Ctrl-C.
@@ -49,10 +38,9 @@ def web(port: int, bind: str, no_open: bool) -> None:
     from hivepipe.web.app import web_app  # noqa: PLC0415
 
     token = secrets.token_urlsafe(24)
-    is_local = bind in _LOOPBACK
     listening = _listen(bind, port)
     config = uvicorn.Config(
-        web_app(locate("."), token, is_local=is_local),
+        web_app(locate("."), token, is_local=is_local(bind)),
         lifespan="off",
         access_log=False,  # its lines would hold the token
         log_level="warning",
@@ -61,10 +49,9 @@ def web(port: int, bind: str, no_open: bool) -> None:
         timeout_graceful_shutdown=_LAST_SECS,
     )
     server = uvicorn.Server(config)
-    host = f"[{bind}]" if ":" in bind else bind
-    address = f"http://{host}:{listening.getsockname()[1]}/?token={quote(token, safe='')}"
+    address = f"http://{in_url(bind)}:{listening.getsockname()[1]}/?token={quote(token, safe='')}"
     say(address)
-    if not is_local:
+    if not is_local(bind):
         say("reachable from other machines: the token shows everything recorded", err=True)
     if not no_open:
         webbrowser.open(address)
@@ -83,9 +70,7 @@ def _listen(bind: str, port: int) -> socket.socket:
             (bind, port), family=socket.AF_INET6 if ":" in bind else socket.AF_INET
         )
     except OSError as error:
-        is_name = (error.errno or 0) < 0  # a negative errno is a failed name resolution
-        reason = error.strerror if is_name else os.strerror(error.errno or 0)
-        raise StackError(f"cannot listen on {bind}:{port}: {reason}") from error
+        raise cannot_listen(bind, port, error) from error
 
 
 def _end_with_parent(server: object, parent: int) -> None:

@@ -56,6 +56,7 @@ CALLS: dict[str, list[list[str]]] = {
     "credentials remove": [[HOSTILE]],
     "credentials set": [[HOSTILE]],
     "dashboard": [["--port", HOSTILE]],
+    "web": [["--port", HOSTILE], ["--bind", HOSTILE]],
     "demo": [[HOSTILE]],
     "disk": [[], ["--json"]],
     "doctor": [[], ["--json"]],

@@ -1,0 +1,60 @@
+"""Where a command that serves HTTP listens: its options, and the error of a bad address."""
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from hivepipe.errors import StackError
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_NAME_OR_NUMBER = re.compile(r"[A-Za-z0-9_.:%-]+")
+
+
+class _Address(click.ParamType[str]):
+    name = "address"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the address; a usage error: it has other characters than an address."""
+        if not _NAME_OR_NUMBER.fullmatch(value):
+            self.fail(f"{value!r} is not an address or a host name", param, ctx)
+        return value
+
+
+def port_option(default: int) -> Callable[..., Any]:
+    """Return the option --port."""
+    return click.option(
+        "--port",
+        type=click.IntRange(0, 65_535),
+        default=default,
+        show_default=True,
+        help="TCP port; 0 picks a free one.",
+    )
+
+
+bind_option = click.option(
+    "--bind",
+    type=_Address(),
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; other addresses admit other machines.",
+)
+
+
+def is_local(bind: str) -> bool:
+    """Tell whether only this machine reaches the address."""
+    return bind in _LOOPBACK
+
+
+def in_url(bind: str) -> str:
+    """Return the address as a URL writes it."""
+    return f"[{bind}]" if ":" in bind else bind
+
+
+def cannot_listen(bind: str, port: int, error: OSError) -> StackError:
+    """Return the error that says why an address cannot be listened on."""
+    is_name = (error.errno or 0) < 0  # a negative errno is a failed name resolution
+    reason = error.strerror if is_name else os.strerror(error.errno or 0)
+    return StackError(f"cannot listen on {bind}:{port}: {reason}")
