@@ -43,7 +43,7 @@ def test_each_view_loads_and_a_session_of_a_hook_appears_by_itself(
         page.goto(address)
         for view in [*VIEWS, "now"]:
             page.goto(f"{address.partition('/?')[0]}/{view}")
-            page.wait_for_function("document.getElementById('live').textContent === 'live'")
+            sync_api.expect(page.locator("#live")).to_have_text("live")
             assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
         assert page.locator("tbody tr").count() == 0
         fire("SessionStart", SESSION_START, private_home.env)
