@@ -154,9 +154,14 @@ def means_yes(word: str) -> bool:
     return word.lower() in _YES
 
 
+def means_no(word: str) -> bool:
+    """Tell whether this is a no-word (0, false, no, off)."""
+    return word.lower() in _NO
+
+
 def switched_off(name: str) -> bool:
-    """Tell whether the variable is set to a no-word (0, false, no, off)."""
-    return (variable(name) or "").lower() in _NO
+    """Tell whether the variable is set to a no-word."""
+    return means_no(variable(name) or "")
 
 
 def on_a_passing_machine() -> bool:

@@ -33,7 +33,7 @@ from hivepipe.files.regular_file import read_bytes, read_text
 from hivepipe.home import real_path
 from hivepipe.install.known_entries import is_old, old_paths
 from hivepipe.queue.spooled import spool_files
-from hivepipe.settings import everything, means_yes
+from hivepipe.settings import everything, means_no, means_yes, on_a_passing_machine, variable
 from hivepipe.stack import supervisor
 from hivepipe.stack.processes import hooks_folder, identity
 
@@ -87,7 +87,7 @@ def probe(facts: Facts, with_stack: bool) -> list[Probe]:
     tokens = {each.token for each in found if each.answered}
     home = facts.place.home
     try:
-        seen = _wait(facts, tokens, with_stack)
+        seen = _wait(facts, tokens, environment)
         by_hand, trouble = _apply(home, tokens - seen)
         trouble = trouble or _reason(facts, environment)
         return [_judged(each, seen, by_hand, trouble) for each in found]
@@ -210,10 +210,10 @@ def _failure(code: int, output: str, errors: str) -> str:
     return ": ".join([f"exit code {code}", *words])
 
 
-def _wait(facts: Facts, tokens: set[str], with_stack: bool) -> set[str]:
+def _wait(facts: Facts, tokens: set[str], environment: dict[str, str]) -> set[str]:
     """Return the recorded tokens; wait until all are recorded or the time is over."""
     secs = APPLIED_SECS if facts.is_alive else 0.0
-    if with_stack and facts.place.state == "on" and facts.place.python:
+    if _may_start_stack(facts, environment):
         secs = STARTED_SECS
     deadline = time.monotonic() + secs
     while True:
@@ -221,6 +221,20 @@ def _wait(facts: Facts, tokens: set[str], with_stack: bool) -> set[str]:
         if seen == tokens or time.monotonic() > deadline:
             return seen
         time.sleep(_LOOK_SECS)
+
+
+def _may_start_stack(facts: Facts, environment: dict[str, str]) -> bool:
+    """Tell whether a hook with this environment starts the stack."""
+    if facts.place.state != "on" or not facts.place.python or _disabled_by(environment):
+        return False
+    word = environment.get("HIVEPIPE_AUTOSTART") or variable("HIVEPIPE_AUTOSTART") or ""
+    return not means_no(word) if word else not on_a_passing_machine()
+
+
+def _disabled_by(environment: dict[str, str]) -> str:
+    """Return the name of the variable that switches hooks off, or ""."""
+    names = ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED")
+    return next((name for name in names if means_yes(environment.get(name, ""))), "")
 
 
 def _recorded(home: str, tokens: set[str]) -> set[str]:
@@ -270,9 +284,8 @@ def _spooled(home: str, tokens: set[str]) -> list[Path]:
 
 def _reason(facts: Facts, environment: dict[str, str]) -> str:
     """Return the likely reason why an event was neither stored nor spooled."""
-    for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
-        if means_yes(environment.get(name, "")):
-            return f"{name} is set: hooks do nothing"
+    if name := _disabled_by(environment):
+        return f"{name} is set: hooks do nothing"
     spool = facts.home / "spool"
     folder = next(path for path in (spool, *spool.parents) if path.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
