@@ -19,8 +19,10 @@ from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import chosen, known_homes
 from hivepipe.web.admission import Admission
+from hivepipe.web.asked import Asked, Content, address
 from hivepipe.web.changes import Changes
-from hivepipe.web.views import VIEWS, Asked, Content, session
+from hivepipe.web.unseen import seen
+from hivepipe.web.views import VIEWS, session
 
 _FOLDER = Path(__file__).parent
 View = Callable[[Asked], Content]
@@ -32,10 +34,12 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
         loader=FileSystemLoader(_FOLDER / "pages"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=seen,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     pages.filters.update(local=local_time)
+    pages.globals.update(address=address)
     changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])
 
     async def events(_: Request) -> Response:
@@ -56,7 +60,8 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
 
 def _twin(here: Place, view: View, request: Request) -> Response:
     try:
-        content, status = view(_asked(here, request)), 200
+        content = view(_asked(here, request))
+        status = 400 if content.get("error") else 200
     except HivepipeError as error:
         content, status = {"error": str(error)}, 404
     return Response(orjson.dumps(content, default=str), status, media_type="application/json")
@@ -67,12 +72,13 @@ def _page(here: Place, view: View, name: str, pages: Environment, request: Reque
         "view": name,
         "homes": known_homes(here),
         "home": request.query_params.get("home", ""),
-        "asked": request.query_params,
+        "asked": dict(request.query_params),
         "views": list(VIEWS),
         "twin": f"{request.url.path}.json" + (f"?{request.url.query}" if request.url.query else ""),
     }
     try:
-        content, file, status = view(_asked(here, request)), f"{name}.html", 200
+        content, file = view(_asked(here, request)), f"{name}.html"
+        status = 400 if content.get("error") else 200
     except HivepipeError as error:
         content, file, status = {"error": str(error)}, "error.html", 404
     return HTMLResponse(pages.get_template(file).render(**around, **content), status)

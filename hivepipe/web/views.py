@@ -1,9 +1,7 @@
 """The views: what each reads for a choice in the address. No SQL here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from hivepipe.db.listings import Entry, listings
 from hivepipe.db.location import database_path
@@ -20,23 +18,11 @@ from hivepipe.reading.now import open_sessions
 from hivepipe.reading.skills import skills_used
 from hivepipe.reading.time_line import time_line
 from hivepipe.stack.lock import Stack
+from hivepipe.web.asked import Asked, Content
+from hivepipe.web.search_view import search
 
 MOST_ROWS = 500
 MOST_PIECES = 2000
-Content = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The chosen homes, and the filters of the address."""
-
-    homes: list[KnownHome]
-    filters: dict[str, str] = field(default_factory=dict)
-    session: str = ""
-
-    def filter(self, name: str) -> str:
-        """Return a filter, or ""."""
-        return self.filters.get(name, "")
 
 
 def now(asked: Asked) -> Content:
@@ -130,6 +116,7 @@ def _report(known: KnownHome) -> tuple[Stack, Entry]:
 VIEWS: dict[str, Callable[[Asked], Content]] = {
     "now": now,
     "agents": agents,
+    "search": search,
     "costs": costs,
     "skills": skills,
     "queues": queues,

@@ -1,10 +1,13 @@
 """What unit tests share."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hivepipe.home import locate
 from tests.archive_scene import Scene
+from tests.web_scene import TOKEN, archive_told, record_hostile
 
 
 @pytest.fixture
@@ -13,3 +16,38 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)
     return Scene(tmp_path)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with one session, every text of it hostile."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("HIVEPIPE_HOME", str(home))
+    record_hostile(home)
+    return home
+
+
+@pytest.fixture
+def stranger(home: Path) -> Any:
+    """A client of the page that has no token yet."""
+    app = pytest.importorskip("hivepipe.web.app", exc_type=ImportError)
+    client = pytest.importorskip("starlette.testclient").TestClient
+    served = app.web_app(locate(str(home.parent)), TOKEN, is_local=True)
+    return client(served, base_url="http://127.0.0.1:9182", follow_redirects=False)
+
+
+@pytest.fixture
+def client(stranger: Any) -> Any:
+    """A client of the page that has the cookie."""
+    assert stranger.get(f"/?token={TOKEN}").status_code == 302
+    return stranger
+
+
+@pytest.fixture
+def told(client: Any, tmp_path: Path) -> Any:
+    """A client of the page of a home with an archived conversation."""
+    archive_told(tmp_path)
+    return client

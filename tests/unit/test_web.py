@@ -12,59 +12,12 @@ from starlette.testclient import TestClient
 
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
-from hivepipe.home import locate, short_hash
+from hivepipe.home import short_hash
 from hivepipe.monitor.admission import cookie_name
-from hivepipe.web.app import local_time, web_app
+from hivepipe.web.app import local_time
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.views import VIEWS
-
-TOKEN = "a-token-of-the-test"
-SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>'\"{{7*7}}</title>"
-AT = "2026-11-21T10:00:01.000Z"
-
-
-def insert(db: Database, table: str, **row: Any) -> None:
-    names = ", ".join(row)
-    db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join(f':{n}' for n in row)})", row)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with one session, every text of it hostile."""
-    home = tmp_path / "home"
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
-    monkeypatch.setenv("HIVEPIPE_HOME", str(home))
-    of = {"session_id": SESSION}
-    with closing(Database(home / "hive.db")) as db:
-        insert(db, "swarms", id="swarm", name="shop")
-        insert(db, "sessions", id=SESSION, status="active", source="startup", model=HOSTILE,
-               project=HOSTILE, objective=HOSTILE, created_at=AT, updated_at=AT)  # fmt: skip
-        insert(db, "agents", id="a1", swarm_id="swarm", status="running", type=HOSTILE,
-               name=HOSTILE, error=HOSTILE, created_at=AT, **of)  # fmt: skip
-        insert(db, "prompts", prompt=HOSTILE, created_at=AT, **of)
-        insert(db, "skill_uses", skill=HOSTILE, kind="tool", arguments=HOSTILE, success=0,
-               created_at=AT, **of)  # fmt: skip
-        insert(db, "usage", message_id="m", request_id="r", agent_id="", is_sidechain=0,
-               is_replay=0, created_at=AT, model="claude-opus-4-5", speed="", region="",
-               input=1000, output=10, cache_read=0, cache_write_5m=0, cache_write_1h=0,
-               web_searches=0, **of)  # fmt: skip
-    return home
-
-
-@pytest.fixture
-def stranger(home: Path) -> TestClient:
-    """A client of the application that has no token yet."""
-    app = web_app(locate(str(home.parent)), TOKEN, is_local=True)
-    return TestClient(app, base_url="http://127.0.0.1:9182", follow_redirects=False)
-
-
-@pytest.fixture
-def client(stranger: TestClient) -> TestClient:
-    assert stranger.get(f"/?token={TOKEN}").status_code == 302
-    return stranger
+from tests.web_scene import AT, HOSTILE, SESSION, TOKEN, insert
 
 
 def paths(home: Path) -> list[str]:

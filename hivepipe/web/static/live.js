@@ -4,6 +4,7 @@ let waits = null;
 
 async function refresh() {
   waits = null;
+  if (document.activeElement?.closest("main form")) return later(2000); // somebody types there
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -16,13 +17,13 @@ async function refresh() {
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
-function later() {
-  waits ??= setTimeout(() => refresh().catch(() => {}), 200);
+function later(wait = 200) {
+  waits ??= setTimeout(() => refresh().catch(() => {}), wait);
 }
 
 const state = document.getElementById("live");
 const events = new EventSource("/events"); // connects again by itself
-events.onmessage = later;
+events.onmessage = () => later();
 events.onopen = () => {
   if (state.textContent === "connection lost") later();
   state.textContent = "live";

@@ -1,0 +1,56 @@
+"""What an address asks for: homes and filters."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from hivepipe.errors import HivepipeError
+from hivepipe.reading.homes import KnownHome
+from hivepipe.times import stored_time
+
+Content = dict[str, Any]
+
+
+class FilterError(HivepipeError):
+    """A filter of the address cannot be used."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The chosen homes, and the filters of the address."""
+
+    homes: list[KnownHome]
+    filters: dict[str, str] = field(default_factory=dict)
+    session: str = ""
+
+    def filter(self, name: str) -> str:
+        """Return a filter, or ""."""
+        return self.filters.get(name, "")
+
+    def time(self, name: str, days: int = 0) -> str:
+        """Return a local day or a time, and some days, as a stored time; "": none.
+
+        FilterError: it is neither.
+        """
+        text = self.filter(name)
+        if not text:
+            return ""
+        try:
+            at = (datetime.fromisoformat(text) + timedelta(days)).timestamp()
+            return stored_time(round(at * 1000) * 1_000_000)
+        except (ValueError, OverflowError, OSError):
+            raise FilterError(f"{name} is no day, such as 2026-11-21: {text[:40]}") from None
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """Return a number from 1 to `most`; FilterError: it is none."""
+        text = self.filter(name)
+        if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
+            raise FilterError(f"{name} is no number from 1 to {most}: {text[:40]}")
+        return int(text or default)
+
+
+def address(asked: dict[str, str], **changes: object) -> str:
+    """Return the query of an address with other filters; None and "" leave one out."""
+    wanted = {**asked, **changes}
+    return f"?{urlencode({name: value for name, value in wanted.items() if value})}"

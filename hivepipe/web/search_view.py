@@ -1,0 +1,112 @@
+"""The view Search: lines with all words, their counts by facet, and one hit opened in place."""
+
+from collections import Counter
+from pathlib import Path
+
+from hivepipe.archive.search.passages import ROLES
+from hivepipe.errors import HivepipeError, SearchError
+from hivepipe.reading.conversation import conversation
+from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.search import Found, Line, Question, find
+from hivepipe.web.asked import Asked, Content, FilterError
+
+HITS = 50
+MOST_HITS = 1000
+INDEXING_SECS = 2.0  # a page waits no longer; the next one continues
+FACETS = ("day", "project", "agent", "role")
+MOST_VALUES = 12  # of one facet
+
+
+def search(asked: Asked) -> Content:
+    """Return the hits for `q`; without it, or if it cannot be answered, none and an error."""
+    empty: Content = {
+        "total": 0,
+        "not_indexed_bytes": 0,
+        "hits": [],
+        "facets": {},
+        "opened": None,
+        "limit": HITS,
+        "roles": ROLES,
+        "error": "",
+    }
+    if not asked.filter("q"):
+        return empty
+    try:
+        return {**empty, **_answer(asked)}
+    except (SearchError, FilterError) as error:
+        return {**empty, "error": str(error)}
+
+
+def _answer(asked: Asked) -> Content:
+    limit = asked.number("limit", HITS, MOST_HITS)
+    question = question_of(asked)
+    there = [known for known in asked.homes if Path(known.home).is_dir()]
+    found = [(known, _find(known, question, limit)) for known in there]
+    hits = [(known, line) for known, each in found for line in each.lines]
+    hits.sort(key=lambda pair: pair[1].hit.time, reverse=True)
+    hits.sort(key=lambda pair: pair[1].hit.is_own)
+    return {
+        "total": sum(each.total for _, each in found),
+        "not_indexed_bytes": sum(each.not_indexed_bytes for _, each in found),
+        "hits": [_hit(known, line) for known, line in hits[:limit]],
+        "facets": _facets([each for _, each in found]),
+        "opened": _opened(asked),
+        "limit": limit,
+    }
+
+
+def question_of(asked: Asked) -> Question:
+    """Return the question of an address; `day` is short for `since` and `until` one day later."""
+    return Question(
+        asked.filter("q"),
+        whole_words=asked.filter("word") == "1",
+        project=asked.filter("project"),
+        session=asked.filter("session"),
+        agent=asked.filter("agent"),
+        role=asked.filter("role"),
+        since=asked.time("day") or asked.time("since"),
+        until=asked.time("day", days=1) or asked.time("until"),
+    )
+
+
+def _find(known: KnownHome, question: Question, limit: int) -> Found:
+    return find(known.home, question, limit, indexing_secs=INDEXING_SECS, with_facets=True)
+
+
+def _hit(known: KnownHome, line: Line) -> Content:
+    return {
+        **line.entry(),
+        "parts": [line.before, line.match, line.behind],
+        "home": known.key,
+        "ref": f"{known.key}@{line.hit.offset}@{line.hit.key}",
+    }
+
+
+def _facets(found: list[Found]) -> dict[str, list[tuple[str, int]]]:
+    """Return the most frequent values of each facet; days are sorted, newest first."""
+    facets = {}
+    for name in FACETS:
+        counted: Counter[str] = Counter()
+        for each in found:
+            counted.update(each.facets.get(name, {}))
+        values = counted.most_common()
+        if name == "day":
+            values.sort(reverse=True)
+        facets[name] = values[:MOST_VALUES]
+    return facets
+
+
+def _opened(asked: Asked) -> Content | None:
+    """Return the conversation around the hit that `open` names; None: there is none."""
+    key, _, rest = asked.filter("open").partition("@")
+    offset, _, archive = rest.partition("@")
+    home = next((known.home for known in asked.homes if known.key == key), None)
+    if not home or not (offset.isascii() and offset.isdigit()) or len(offset) > 18:
+        return None
+    session, _, agent = archive.partition("/")
+    opened: Content = {"ref": asked.filter("open"), "home": key, "session_id": session, "error": ""}
+    try:
+        pieces = conversation(home, agent or session, around=int(offset)).pieces
+        return {**opened, "pieces": [piece._asdict() for piece in pieces]}
+    except HivepipeError as error:
+        return {**opened, "pieces": [], "error": str(error)}

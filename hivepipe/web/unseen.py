@@ -1,0 +1,14 @@
+"""Recorded texts on a page: characters that steer or hide text are shown as escapes."""
+
+import re
+
+# Control characters except tab and line feed; marks that change the direction of writing.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def seen(value: object) -> object:
+    r"""Return a text with its steering characters as escapes, such as `\x1b`; others unchanged."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    text = value.replace("\r\n", "\n")
+    return _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

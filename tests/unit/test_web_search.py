@@ -1,0 +1,134 @@
+"""The view Search of `hivepipe web`: what it finds, opens and refuses."""
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from hivepipe.cli.main import main
+from tests.web_scene import HOSTILE, LONG, SESSION
+
+CART = {"q": "cart"}
+
+
+def twin(client: TestClient, **asked: str) -> dict[str, Any]:
+    answer = client.get("/search.json", params=asked)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        CART,
+        {**CART, "role": "user"},
+        {**CART, "since": "2026-01-11"},
+        {**CART, "until": "2026-01-11"},
+        {**CART, "agent": "Explore"},
+        {**CART, "session": SESSION[:6], "project": "/home/ana"},
+        {**CART, "word": "1", "limit": "1"},
+        {"q": "nowhere"},
+    ],
+)
+def test_the_twin_says_what_the_command_says(told: TestClient, asked: dict[str, str]) -> None:
+    options = [f"--{name}={value}" for name, value in asked.items() if name not in ("q", "word")]
+    options += ["--word"] if "word" in asked else []
+    said = json.loads(CliRunner().invoke(main, ["search", asked["q"], *options, "--json"]).stdout)
+    page = twin(told, **asked)
+    assert page["total"] == said["total"]
+    assert page["not_indexed_bytes"] == said["not_indexed_bytes"] == 0
+    mine = [{name: hit[name] for name in hit.keys() - {"parts", "home", "ref"}}
+            for hit in page["hits"]]  # fmt: skip
+    assert mine == said["hits"]
+
+
+def test_facets_count_what_narrowing_finds(told: TestClient) -> None:
+    page = twin(told, **CART)
+    assert page["total"] > 2
+    for name, values in page["facets"].items():
+        for value, number in values:
+            narrowed = twin(told, **{**CART, name: value})
+            assert narrowed["total"] == number, (name, value)
+
+
+def test_a_hit_opens_in_place(told: TestClient) -> None:
+    hits = twin(told, **CART)["hits"]
+    for hit in hits:
+        opened = twin(told, **CART, open=hit["ref"])["opened"]
+        assert opened["error"] == ""
+        (piece, *_) = [piece for piece in opened["pieces"] if piece["is_hit"]]
+        assert piece["offset"] == hit["offset"]
+        page = told.get("/search", params={**CART, "open": hit["ref"]})
+        assert page.text.count('id="open"') == 1
+    elsewhere = told.get("/search", params={"q": "nowhere", "open": hits[0]["ref"]})
+    assert 'id="open"' in elsewhere.text
+
+
+REFS = (
+    "x",
+    "x@1@y",
+    "{0}@a@{1}",
+    "{0}@9999999@{1}",
+    "{0}@5@nothing",
+    "{0}@99999999999999999999@{1}",
+)
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_what_cannot_be_opened_is_said_or_left_out(told: TestClient, ref: str) -> None:
+    home = twin(told, **CART)["hits"][0]["home"]
+    open_ = ref.format(home, SESSION)
+    answer = told.get("/search", params={**CART, "open": open_})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"q": '""'}, "give at least one word"),
+        ({**CART, "since": "soon"}, "since is no day"),
+        ({**CART, "day": "9999-12-31"}, "day is no day"),
+        ({**CART, "limit": "0"}, "limit is no number"),
+        ({**CART, "limit": "٣"}, "limit is no number"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(told: TestClient, asked: dict[str, str], said: str) -> None:
+    page = told.get("/search", params=asked)
+    assert page.status_code == 400
+    assert said in page.text
+    assert '<input class="query"' in page.text
+    assert said in told.get("/search.json", params=asked).json()["error"]
+
+
+@pytest.mark.parametrize("words", [HOSTILE, "\x00", "\u202e", '"', "a" * 10_000, "NEAR(", "cart*"])
+def test_hostile_words_stay_words(told: TestClient, words: str) -> None:
+    page = told.get("/search", params={"q": words, "role": HOSTILE, "agent": HOSTILE})
+    assert page.status_code in (200, 400)
+    assert "<script>" not in page.text
+    assert "<img" not in page.text
+
+
+def test_hostile_hits_stay_texts(told: TestClient) -> None:
+    (hit, *_) = twin(told, q="onerror")["hits"]
+    page = told.get("/search", params={"q": "onerror", "open": hit["ref"]}).text
+    assert "&lt;" in page
+    assert "<script>" not in page
+    assert "<img" not in page
+    assert not {"\x1b", "\x00", "\u202e"} & {*page}
+    assert r"\x1b[31m red \u202e back" in page
+
+
+def test_a_line_of_a_megabyte_does_not_fill_the_page(told: TestClient) -> None:
+    (hit,) = twin(told, q=LONG[:30])["hits"]
+    page = told.get("/search", params={"q": LONG[:30], "open": hit["ref"]}).text
+    assert len(page) < 200_000
+
+
+def test_without_words_it_says_what_to_type(client: TestClient) -> None:
+    page = client.get("/search")
+    assert page.status_code == 200
+    assert "Type words" in page.text
+    assert "No line has all of these words" in client.get("/search?q=x").text

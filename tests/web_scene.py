@@ -1,0 +1,93 @@
+"""What the tests of `hivepipe web` share: hostile texts, in a store and in a transcript."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from hivepipe.cli.main import main
+from hivepipe.db.database import Database
+from tests.archive_scene import AGENT, SESSION, line
+
+TOKEN = "a-token-of-the-test"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>'\"{{7*7}}</title>"
+LONG = "megabyte of words without any end " * 30_000
+AT = "2026-11-21T10:00:01.000Z"
+
+
+def insert(db: Database, table: str, **row: Any) -> None:
+    names = ", ".join(row)
+    db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join(f':{n}' for n in row)})", row)
+
+
+def record_hostile(home: Path) -> None:
+    """Make a home with one session, every text of it hostile."""
+    of = {"session_id": SESSION}
+    with closing(Database(home / "hive.db")) as db:
+        insert(db, "swarms", id="swarm", name="shop")
+        insert(db, "sessions", id=SESSION, status="active", source="startup", model=HOSTILE,
+               project=HOSTILE, objective=HOSTILE, created_at=AT, updated_at=AT)  # fmt: skip
+        insert(db, "agents", id="a1", swarm_id="swarm", status="running", type=HOSTILE,
+               name=HOSTILE, error=HOSTILE, created_at=AT, **of)  # fmt: skip
+        insert(db, "prompts", prompt=HOSTILE, created_at=AT, **of)
+        insert(db, "skill_uses", skill=HOSTILE, kind="tool", arguments=HOSTILE, success=0,
+               created_at=AT, **of)  # fmt: skip
+        insert(db, "usage", message_id="m", request_id="r", agent_id="", is_sidechain=0,
+               is_replay=0, created_at=AT, model="claude-opus-4-5", speed="", region="",
+               input=1000, output=10, cache_read=0, cache_write_5m=0, cache_write_1h=0,
+               web_searches=0, **of)  # fmt: skip
+
+
+def call(number: int, name: str, id_: str, **arguments: object) -> bytes:
+    """One tool call of Claude's."""
+    use = {"type": "tool_use", "id": id_, "name": name, "input": arguments}
+    message = {
+        "id": f"msg-{number}",
+        "role": "assistant",
+        "model": "claude-opus-4-5-20251101",
+        "content": [use],
+        "usage": {"input_tokens": 3, "output_tokens": number + 1},
+    }
+    return line(number, message=message)
+
+
+def result(number: int, id_: str, said: str, *, failed: bool = False, agent: str = "") -> bytes:
+    """The result of a call."""
+    block = {"type": "tool_result", "tool_use_id": id_, "content": said, "is_error": failed}
+    more = {"toolUseResult": {"agentId": agent}} if agent else {}
+    return line(number, type="user", message={"role": "user", "content": [block]}, **more)
+
+
+def prompt(number: int, said: str) -> bytes:
+    """What a person typed."""
+    return line(number, type="user", message={"role": "user", "content": said})
+
+
+def archive_told(root: Path) -> None:
+    """Archive a session below a user's folder, in the home of the environment."""
+    folder = root / ".claude" / "projects" / "-home-ana-shop"
+    agents = folder / SESSION / "subagents"
+    agents.mkdir(parents=True)
+    told = [
+        prompt(1, "Mend the cart, please"),
+        line(2, f"The cart has {HOSTILE} \x1b[31m red \u202e back \x00 null"),
+        call(3, "Edit", "t1", file_path="/home/ana/shop/cart.py", old_string="one", new_string="2"),
+        result(4, "t1", "The cart is changed"),
+        call(5, "Bash", "t2", command=f"ls {HOSTILE}"),
+        result(7, "t2", "no such cart", failed=True),
+        call(8, "Agent", "t3", subagent_type="Explore", description="Look at the cart"),
+        result(15, "t3", "looked", agent=AGENT),
+        line(16, LONG),
+        prompt(1500, "Thank you for the cart"),  # on the next day
+        call(1501, "Read", "t4", file_path="/home/ana/shop/cart.py"),
+    ]
+    (folder / f"{SESSION}.jsonl").write_bytes(b"".join(told))
+    mark = f'{{"agentId": "{AGENT}", "isSidechain": true, '.encode()
+    of_agent = [call(9, "Grep", "t5", pattern="cart"), result(10, "t5", "3 carts")]
+    path = agents / f"agent-{AGENT}.jsonl"
+    path.write_bytes(b"".join(each.replace(b"{", mark, 1) for each in of_agent))
+    path.with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
+    for words in (["follow", "/"], ["sweep"]):
+        done = CliRunner().invoke(main, ["archive", *words])
+        assert done.exit_code == 0, done.output
