@@ -79,8 +79,8 @@ def archive_told(root: Path) -> None:
         call(8, "Agent", "t3", subagent_type="Explore", description="Look at the cart"),
         result(15, "t3", "looked", agent=AGENT),
         line(16, LONG),
-        prompt(1500, "Thank you for the cart"),  # on the next day
-        call(1501, "Read", "t4", file_path="/home/ana/shop/cart.py"),
+        prompt(1430, "Thank you for the cart"),
+        call(1431, "Read", "t4", file_path="/home/ana/shop/cart.py"),
     ]
     (folder / f"{SESSION}.jsonl").write_bytes(b"".join(told))
     mark = f'{{"agentId": "{AGENT}", "isSidechain": true, '.encode()

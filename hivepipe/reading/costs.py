@@ -58,3 +58,29 @@ def costs_by_day(homes: Iterable[KnownHome]) -> list[DayCost]:
                 project = known.project or known.home
                 found.append(DayCost(day, model, project, bill.messages, bill.tokens(), cost))
     return sorted(found, key=lambda each: (each.day, each.cost_usd or 0), reverse=True)
+
+
+@dataclass(frozen=True)
+class AgentCost:
+    """What one agent cost on one model; `agent` "": outside of agents; dollars None: no price."""
+
+    agent: str
+    agent_type: str
+    model: str
+    messages: int
+    tokens: Tokens
+    cost_usd: float | None
+
+
+def costs_by_agent(home: str, store: Listings, session: str) -> list[AgentCost]:
+    """Return the costs of a session by agent and model, dearest first."""
+    added: dict[tuple[str, str, str], Bill] = {}
+    for charge in charges(store, session=session):
+        bill = added.setdefault((charge.agent, charge.agent_type, charge.rate.model), Bill())
+        bill.add(charge.rate, charge.tokens, charge.messages)
+    prices = prices_in_force(home)
+    found = [
+        AgentCost(*key, bill.messages, bill.tokens(), bill.cost(prices).rounded)
+        for key, bill in added.items()
+    ]
+    return sorted(found, key=lambda each: each.cost_usd or 0, reverse=True)

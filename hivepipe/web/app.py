@@ -21,8 +21,10 @@ from hivepipe.reading.homes import chosen, known_homes
 from hivepipe.web.admission import Admission
 from hivepipe.web.asked import Asked, Content, address
 from hivepipe.web.changes import Changes
+from hivepipe.web.drawing import clock
+from hivepipe.web.session_view import session
 from hivepipe.web.unseen import seen
-from hivepipe.web.views import VIEWS, session
+from hivepipe.web.views import VIEWS
 
 _FOLDER = Path(__file__).parent
 View = Callable[[Asked], Content]
@@ -38,7 +40,7 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters.update(local=local_time)
+    pages.filters.update(local=local_time, clock=clock)
     pages.globals.update(address=address)
     changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])
 
@@ -64,7 +66,11 @@ def _twin(here: Place, view: View, request: Request) -> Response:
         status = 400 if content.get("error") else 200
     except HivepipeError as error:
         content, status = {"error": str(error)}, 404
-    return Response(orjson.dumps(content, default=str), status, media_type="application/json")
+    return Response(orjson.dumps(content, default=_plain), status, media_type="application/json")
+
+
+def _plain(value: object) -> object:
+    return sorted(value) if isinstance(value, set) else str(value)
 
 
 def _page(here: Place, view: View, name: str, pages: Environment, request: Request) -> Response:

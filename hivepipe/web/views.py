@@ -1,56 +1,27 @@
 """The views: what each reads for a choice in the address. No SQL here."""
 
 from collections.abc import Callable
-from itertools import islice
 
-from hivepipe.db.listings import Entry, listings
-from hivepipe.db.location import database_path
-from hivepipe.errors import ArchiveError
+from hivepipe.db.listings import Entry
 from hivepipe.home import Place, read_record
 from hivepipe.monitor.status import status_report
 from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.reading.agents import agents as all_agents
-from hivepipe.reading.choosing import session_in
-from hivepipe.reading.conversation import conversation
 from hivepipe.reading.costs import costs_by_day
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.now import open_sessions
 from hivepipe.reading.skills import skills_used
-from hivepipe.reading.time_line import time_line
 from hivepipe.stack.lock import Stack
 from hivepipe.web.asked import Asked, Content
 from hivepipe.web.search_view import search
 
 MOST_ROWS = 500
-MOST_PIECES = 2000
 
 
 def now(asked: Asked) -> Content:
     """Return the open sessions; `all=1`: ended ones, too."""
     with_ended = asked.filter("all") == "1"
     return {"sessions": open_sessions(asked.homes, with_ended, MOST_ROWS), "all": with_ended}
-
-
-def session(asked: Asked) -> Content:
-    """Return time line and conversation of one session; StoreError: there is none."""
-    home = asked.homes[0].home
-    with listings(database_path(home)) as store:
-        full_id = session_in(home, store, asked.session)
-        found = time_line(home, store, full_id, MOST_ROWS)
-        agents = store.agents(full_id)[:MOST_ROWS]
-    try:
-        pieces = [*islice(conversation(home, full_id).pieces, MOST_PIECES + 1)]
-    except ArchiveError:  # not archived yet
-        pieces = []
-    return {
-        "id": full_id,
-        **found._asdict(),
-        "events": [event._asdict() for event in found.events],
-        "cost": found.cost._asdict(),
-        "agent_rows": agents,
-        "pieces": [piece._asdict() for piece in pieces[:MOST_PIECES]],
-        "pieces_left_out": len(pieces) > MOST_PIECES,
-    }
 
 
 def agents(asked: Asked) -> Content:

@@ -21,6 +21,11 @@ function later(wait = 200) {
   waits ??= setTimeout(() => refresh().catch(() => {}), wait);
 }
 
+function open() { // the piece that the address names
+  const named = document.getElementById(location.hash.slice(1));
+  if (named?.tagName === "DETAILS") named.open = true;
+}
+
 const state = document.getElementById("live");
 const events = new EventSource("/events"); // connects again by itself
 events.onmessage = () => later();
@@ -33,3 +38,5 @@ events.onerror = () => {
 };
 document.getElementById("home").addEventListener("change", (event) => event.target.form.submit());
 addEventListener("pagehide", () => events.close());
+addEventListener("hashchange", open);
+open();

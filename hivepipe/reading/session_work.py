@@ -1,0 +1,106 @@
+"""What was done in a session: calls on a lane for each agent, and changes by file."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
+
+
+@dataclass
+class Call:
+    """One tool call; `piece` is its number in the conversation, `ended` "": no result yet."""
+
+    text: str
+    began: str
+    piece: int
+    ended: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A prompt or an error at one time; `kind` is that of its piece."""
+
+    kind: str
+    text: str
+    at: str
+    piece: int
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The calls and marks of one agent, oldest first; `agent` "": Claude itself."""
+
+    agent: str
+    title: str
+    calls: list[Call] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One change of a file: the call, and the lines that it removes (-) and adds (+)."""
+
+    call: Call
+    diff: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The lanes, the changes by file, and the first and last time; "" for both: no time."""
+
+    lanes: list[Lane]
+    files: dict[str, list[FileChange]]
+    began: str
+    ended: str
+
+
+def work_of(pieces: Iterable[Piece]) -> Work:
+    """Return the work in the pieces of a conversation; pieces are numbered from 1."""
+    reader = _Reader()
+    for number, piece in enumerate(pieces, 1):
+        reader.read(number, piece)
+    return Work([*reader.lanes.values()], reader.files, reader.began, reader.ended)
+
+
+class _Reader:
+    """Sorts pieces into lanes; those of an agent follow its AGENT piece, one level deeper."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, Lane] = {"": Lane("", "claude")}
+        self.files: dict[str, list[FileChange]] = {}
+        self.began = self.ended = ""
+        self._agents = {0: ""}  # depth -> agent
+        self._open: dict[str, Call] = {}
+
+    def read(self, number: int, piece: Piece) -> None:
+        """Take in the next piece."""
+        if piece.at:
+            self.began = min(filter(None, (self.began, piece.at)))
+            self.ended = max(self.ended, piece.at)
+        if piece.kind == AGENT:
+            self._agents[piece.depth] = piece.id
+            title = f"{piece.text or 'agent'} {piece.id[:8]}"
+            self.lanes.setdefault(piece.id, Lane(piece.id, title))
+            return
+        lane = self.lanes[self._agents.get(piece.depth, "")]
+        if piece.kind == CALL:
+            self._begin(lane, Call(piece.text, piece.at, number), piece)
+        elif piece.kind in (RESULT, FAILURE) and piece.id:
+            self._end(piece)
+        elif piece.kind in (USER, FAILURE) and piece.at:
+            lane.marks.append(Mark(piece.kind, piece.text, piece.at, number))
+
+    def _begin(self, lane: Lane, call: Call, piece: Piece) -> None:
+        if piece.at:
+            lane.calls.append(call)
+        self._open[piece.id] = call
+        if piece.diff:
+            path = piece.text.partition(" ")[2]
+            self.files.setdefault(path, []).append(FileChange(call, piece.diff))
+
+    def _end(self, piece: Piece) -> None:
+        call = self._open.pop(piece.id, None)
+        if call:
+            call.ended = piece.at
+            call.failed = piece.kind == FAILURE

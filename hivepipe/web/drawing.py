@@ -1,0 +1,139 @@
+"""Lanes of calls as numbers for an SVG: places in percent of the width, rows in pixels."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from hivepipe.reading.session_work import Call, Lane, Mark, Work
+from hivepipe.times import ns_of, stored_time
+
+ROW = 34  # pixels of a lane
+AXIS = 22
+QUARTERS = 4
+MOST_LANES = 60
+MOST_BARS = 3000
+LONGEST_TITLE = 200
+_THINNEST = 0.1  # percent: what has no width is not drawn
+_SHORTEST_NS = 1_000_000_000  # of a drawn range
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A call or a mark; `x` and `width` in percent, `y` in pixels."""
+
+    x: float
+    width: float
+    y: int
+    look: str
+    title: str
+    piece: int
+
+
+@dataclass(frozen=True)
+class Label:
+    """The name of a lane."""
+
+    text: str
+    y: int
+
+
+@dataclass(frozen=True)
+class Quarter:
+    """A part of the axis: its place in percent, and its time as stored times."""
+
+    x: float
+    began: str
+    ended: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A time line; `left_out` counts lanes and bars that are not drawn."""
+
+    began: str
+    ended: str
+    height: int
+    labels: list[Label]
+    bars: list[Bar]
+    quarters: list[Quarter]
+    left_out: int
+
+
+def drawing_of(work: Work, since: str = "", until: str = "") -> Drawing | None:
+    """Return the work from one stored time to another, all by default; None: it has no times."""
+    if not work.began:
+        return None
+    began = ns_of(since or work.began)
+    ended = max(ns_of(until or work.ended), began + _SHORTEST_NS)
+    axis = _Axis(began, ended)
+    lanes = [lane for lane in work.lanes if axis.shows(lane) or not lane.agent]
+    drawn = lanes[:MOST_LANES]
+    bars = [bar for row, lane in enumerate(drawn) for bar in axis.bars(lane, AXIS + row * ROW)]
+    return Drawing(
+        began=stored_time(began),
+        ended=stored_time(ended),
+        height=AXIS + len(drawn) * ROW,
+        labels=[Label(lane.title, AXIS + row * ROW + 12) for row, lane in enumerate(drawn)],
+        bars=bars[:MOST_BARS],
+        quarters=axis.quarters(),
+        left_out=len(lanes) - len(drawn) + max(len(bars) - MOST_BARS, 0),
+    )
+
+
+@dataclass(frozen=True)
+class _Axis:
+    began: int  # ns
+    ended: int
+
+    def shows(self, lane: Lane) -> bool:
+        times = [(call.began, call.ended or call.began) for call in lane.calls]
+        times += [(mark.at, mark.at) for mark in lane.marks]
+        return any(ns_of(end) >= self.began and ns_of(at) <= self.ended for at, end in times)
+
+    def bars(self, lane: Lane, top: int) -> list[Bar]:
+        found = [self._call(call, top) for call in lane.calls]
+        found += [self._mark(mark, top) for mark in lane.marks]
+        return [bar for bar in found if bar]
+
+    def quarters(self) -> list[Quarter]:
+        step = (self.ended - self.began) // QUARTERS
+        times = [stored_time(self.began + step * number) for number in range(QUARTERS + 1)]
+        return [
+            Quarter(100 / QUARTERS * number, times[number], times[number + 1])
+            for number in range(QUARTERS)
+        ]
+
+    def _call(self, call: Call, top: int) -> Bar | None:
+        end = call.ended or call.began
+        look = "failure" if call.failed else "call" if call.ended else "open"
+        title = f"{call.text[:LONGEST_TITLE]}: {_span(call)}"
+        return self._bar(call.began, end, top + 16, look, title, call.piece)
+
+    def _mark(self, mark: Mark, top: int) -> Bar | None:
+        title = f"{mark.kind}: {mark.text[:LONGEST_TITLE]}"
+        return self._bar(mark.at, mark.at, top + 14, f"{mark.kind} mark", title, mark.piece)
+
+    def _bar(self, at: str, end: str, y: int, look: str, title: str, piece: int) -> Bar | None:
+        began, ended = max(ns_of(at), self.began), min(ns_of(end), self.ended)
+        if ended < self.began or began > self.ended:
+            return None
+        x, width = self._percent(began - self.began), self._percent(max(ended - began, 0))
+        return Bar(min(x, 100 - _THINNEST), max(width, _THINNEST), y, look, title, piece)
+
+    def _percent(self, time_ns: int) -> float:
+        return round(100 * time_ns / (self.ended - self.began), 3)
+
+
+def _span(call: Call) -> str:
+    """Return the outcome and duration of a call as text."""
+    if not call.ended:
+        return "no result"
+    took = timedelta(microseconds=(ns_of(call.ended) - ns_of(call.began)) // 1000)
+    return f"{'failed after ' if call.failed else ''}{took.total_seconds():,.1f} s"
+
+
+def clock(stored: str) -> str:
+    """Return the local time of day of a stored time; what is no time as it is."""
+    try:
+        return f"{datetime.fromisoformat(stored).astimezone():%H:%M:%S}"
+    except (ValueError, OverflowError):  # strftime writes the year 99 with two digits
+        return stored

@@ -1,0 +1,89 @@
+"""The view Session: conversation, time line, cost by agent, files, events of one session."""
+
+from dataclasses import dataclass
+from itertools import islice
+
+from hivepipe.db.listings import Listings, listings
+from hivepipe.db.location import database_path
+from hivepipe.errors import ArchiveError
+from hivepipe.reading.choosing import session_in
+from hivepipe.reading.conversation import conversation
+from hivepipe.reading.costs import costs_by_agent
+from hivepipe.reading.pieces import Piece
+from hivepipe.reading.session_work import work_of
+from hivepipe.reading.time_line import time_line
+from hivepipe.web.asked import Asked, Content, FilterError
+from hivepipe.web.drawing import drawing_of
+
+MOST_READ = 20_000  # pieces
+MOST_PIECES = 1000  # shown
+MOST_EVENTS = 500
+MOST_CHANGES = 200
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a conversation that is shown: stored times, "": open; number of a piece."""
+
+    since: str = ""
+    until: str = ""
+    first: int = 1
+
+    def shows(self, number: int, piece: Piece) -> bool:
+        """Tell whether a piece with this number is within."""
+        return (
+            number >= self.first
+            and (not self.since or self.since <= piece.at)
+            and (not self.until or piece.at <= self.until)
+        )
+
+
+def session(asked: Asked) -> Content:
+    """Return one session, from time `from` to `to`, its conversation from piece `piece` on.
+
+    StoreError: there is none.
+    """
+    window, error = Window(), ""
+    try:
+        window = Window(asked.time("from"), asked.time("to"), asked.number("piece", 1, MOST_READ))
+    except FilterError as wrong:
+        error = str(wrong)
+    home = asked.homes[0].home
+    with listings(database_path(home)) as store:
+        full_id = session_in(home, store, asked.session)
+        of_store = _of_store(home, store, full_id)
+    return {"id": full_id, "error": error, **of_store, **_of_archive(home, full_id, window)}
+
+
+def _of_store(home: str, store: Listings, session: str) -> Content:
+    found = time_line(home, store, session, MOST_EVENTS)
+    return {
+        **found._asdict(),
+        "events": [event._asdict() for event in found.events],
+        "cost": found.cost._asdict(),
+        "agent_costs": costs_by_agent(home, store, session),
+        "agent_rows": store.agents(session)[:MOST_EVENTS],
+    }
+
+
+def _of_archive(home: str, session: str, window: Window) -> Content:
+    try:
+        read = [*islice(conversation(home, session).pieces, MOST_READ + 1)]
+    except ArchiveError:  # not archived yet
+        read = []
+    work = work_of(read[:MOST_READ])
+    within = [
+        {"number": number, **piece._asdict()}
+        for number, piece in enumerate(read[:MOST_READ], 1)
+        if window.shows(number, piece)
+    ]
+    shown = within[:MOST_PIECES]
+    return {
+        "drawing": drawing_of(work, window.since, window.until),
+        "changes": dict(islice(work.files.items(), MOST_CHANGES)),
+        "pieces": shown,
+        "shown": {piece["number"] for piece in shown},
+        "first": window.first,
+        "next": within[MOST_PIECES]["number"] if len(within) > MOST_PIECES else 0,
+        "pieces_left_out": len(read) > MOST_READ,
+    }

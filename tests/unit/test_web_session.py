@@ -1,0 +1,134 @@
+"""The view Session of `hivepipe web`: time line, conversation, cost by agent, files."""
+
+import re
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from hivepipe.home import short_hash
+from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
+from hivepipe.reading.session_work import work_of
+from hivepipe.web.drawing import MOST_BARS, MOST_LANES, drawing_of
+from tests.web_scene import AGENT as EXPLORER
+from tests.web_scene import SESSION
+
+
+def at(second: int) -> str:
+    return f"2026-01-10T10:00:{second:02d}.000Z"
+
+
+PIECES = [
+    Piece(USER, "Mend it", at(0)),
+    Piece(CALL, "Edit /a.py", at(1), id="t1", diff=("- one", "+ two")),
+    Piece(RESULT, "done", at(3), id="t1"),
+    Piece(CALL, "Agent Explore", at(4), id="t2"),
+    Piece(AGENT, "Explore", at(10), depth=1, id="a1"),
+    Piece(CALL, "Bash ls", at(5), depth=1, id="t3"),
+    Piece(FAILURE, "no", at(6), depth=1, id="t3"),
+    Piece(RESULT, "looked", at(10), id="t2"),
+    Piece(FAILURE, "API error", at(12)),
+    Piece(CALL, "Read /b.py", at(20), id="t4"),
+]
+
+
+def test_calls_are_on_the_lane_of_their_agent() -> None:
+    work = work_of(PIECES)
+    assert [lane.title for lane in work.lanes] == ["claude", "Explore a1"]
+    own, agent = work.lanes
+    assert [(call.text, call.began, call.ended, call.failed) for call in own.calls] == [
+        ("Edit /a.py", at(1), at(3), False),
+        ("Agent Explore", at(4), at(10), False),
+        ("Read /b.py", at(20), "", False),
+    ]
+    assert [(call.piece, call.failed) for call in agent.calls] == [(6, True)]
+    assert [(mark.kind, mark.piece) for mark in own.marks] == [(USER, 1), (FAILURE, 9)]
+    assert [change.diff for change in work.files["/a.py"]] == [("- one", "+ two")]
+    assert (work.began, work.ended) == (at(0), at(20))
+
+
+def test_bars_are_drawn_to_scale() -> None:
+    drawing = drawing_of(work_of(PIECES))
+    assert drawing
+    looks = {bar.piece: (bar.look, bar.x, bar.width) for bar in drawing.bars}
+    assert looks[2] == ("call", 5.0, 10.0)
+    assert looks[4] == ("call", 20.0, 30.0)
+    assert looks[6] == ("failure", 25.0, 5.0)
+    assert looks[10][0] == "open"
+    assert all(bar.x >= 0 and bar.x + bar.width <= 100 for bar in drawing.bars)
+    assert drawing.left_out == 0
+
+
+def test_zoomed_in_only_what_is_within_is_drawn() -> None:
+    drawing = drawing_of(work_of(PIECES), at(4), at(8))
+    assert drawing
+    assert {bar.piece for bar in drawing.bars} == {4, 6}
+    assert (drawing.began, drawing.ended) == (at(4), at(8))
+    assert max(bar.x + bar.width for bar in drawing.bars) == 100
+
+
+def test_a_drawing_is_bounded() -> None:
+    many = [Piece(CALL, "Bash", at(1), id=f"t{number}") for number in range(MOST_BARS + 10)]
+    for number in range(MOST_LANES + 5):
+        many.append(Piece(AGENT, "Explore", at(1), depth=1, id=f"a{number}"))
+        many.append(Piece(CALL, "Bash", at(2), depth=1, id=f"u{number}"))
+    drawing = drawing_of(work_of(many))
+    assert drawing
+    assert len(drawing.bars) == MOST_BARS
+    assert len(drawing.labels) == MOST_LANES
+    assert drawing.left_out > 0
+
+
+@pytest.mark.parametrize("time", ["", "0099-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"])
+def test_strange_times_draw_no_error(time: str) -> None:
+    work = work_of([Piece(CALL, "Bash", time, id="t1"), Piece(RESULT, "", "", id="t1")])
+    assert (drawing_of(work) is None) == (not time)
+
+
+@pytest.fixture
+def path(home: Any) -> str:
+    return f"/session/{short_hash(str(home))}/{SESSION}"
+
+
+def test_a_click_on_a_bar_finds_its_turn(told: TestClient, path: str) -> None:
+    page = told.get(path).text
+    anchors = re.findall(r'<a href="#(p\d+)" aria-label', page)
+    assert len(anchors) >= 6
+    for anchor in anchors:
+        assert page.count(f'id="{anchor}"') == 1
+    assert 'class="failure"' in page
+    assert "Explore " + EXPLORER[:8] in page
+    assert "/home/ana/shop/cart.py" in page
+    assert '<span class="removed">- one' in page
+
+
+def test_the_address_zooms(told: TestClient, path: str) -> None:
+    def pieces(**asked: str) -> list[int]:
+        found = told.get(f"{path}.json", params=asked).json()["pieces"]
+        return [piece["number"] for piece in found]
+
+    whole = pieces()
+    assert pieces(**{"from": "2026-01-10T23:00:00Z"}) == whole[-2:]
+    assert pieces(to="2026-01-10T00:01:00Z") == whole[:1]
+    assert pieces(piece="3") == whole[2:]
+    assert "Nothing was said" in told.get(f"{path}?from=2030-01-01").text
+    assert told.get(f"{path}?from=soon").status_code == 400
+    assert told.get(f"{path}?piece=0").status_code == 400
+
+
+def test_hostile_conversations_stay_texts(told: TestClient, path: str) -> None:
+    page = told.get(path).text
+    assert "<img" not in page
+    assert "<script>" not in page
+    assert " style=" not in page
+    assert not {"\x1b", "\x00", "\u202e"} & {*page}
+    assert len(page) < 500_000  # with a line of a megabyte
+
+
+def test_the_agents_cost_what_the_session_costs(told: TestClient, path: str) -> None:
+    twin = told.get(f"{path}.json").json()
+    assert len(twin["agent_costs"]) >= 2
+    total = sum(each["cost_usd"] for each in twin["agent_costs"])
+    assert total == pytest.approx(twin["cost"]["dollars"], abs=1e-5)
+    messages = sum(each["messages"] for each in twin["agent_costs"])
+    assert messages == twin["cost"]["messages"]
