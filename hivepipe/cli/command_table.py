@@ -23,7 +23,7 @@ GROUPS = {
         "what": Entry("what", "Show what is recorded here and where it is kept."),
         "config": Entry("config", "Show every setting and where it comes from."),
         "trust": Entry("trust", "Review what a repository asks for, and trust it."),
-        "home": Entry("stack", "Print the folder of this project's data."),
+        "home": Entry("home", "Print the folder of this project's data."),
         "move-home": Entry("move_home", "Move the data out of the work tree, or into it."),
         "forget": Entry("forget", "Delete a session from every store."),
         "migrate": Entry("migrate", "Move over from the bash hooks that hivepipe replaces."),

@@ -123,12 +123,6 @@ def url() -> None:
 
 
 @click.command()
-def home() -> None:
-    """Print the folder of this project's data."""
-    say(locate(".").home)
-
-
-@click.command()
 def root() -> None:
     """Print the folder of the hooks and the workers."""
     say(processes.root_folder())
