@@ -46,6 +46,7 @@ GROUPS = {
         "redact": Entry("redact", "Print a file without its secrets."),
         "logs": Entry("logs", "Show the logs of the stack's processes."),
         "web": Entry("web", "Show all projects in a browser, live."),
+        "mcp": Entry("mcp", "Serve the recorded sessions to Claude as tools."),
         "dashboard": Entry("dashboard", "Serve the queues and metrics to a browser."),
     },
     "Control": {

@@ -1,6 +1,5 @@
 """Command `costs`: tokens of Claude's messages and their cost by the price table."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -14,34 +13,16 @@ from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.spending import Amount, spending, spending_path
-from hivepipe.db.usage import Charge
 from hivepipe.home import locate
-from hivepipe.reading.costs import Key, bills
+from hivepipe.reading.costs import GROUPS, bills, key_by
 from hivepipe.summaries.terms import caps, day_began
 from hivepipe.text.plurals import counted
-
-# --by -> the columns of the key; the first one names the JSON entry's key too
-_COLUMNS = {
-    "day": ("day",),
-    "session": ("session",),
-    "model": ("model",),
-    "agent": ("agent", "type", "session"),
-}
-
-
-def _keys(utc: bool) -> dict[str, Callable[[Charge], Key]]:
-    return {
-        "day": lambda charge: (local_day(charge.time, utc),),
-        "session": lambda charge: (charge.session,),
-        "model": lambda charge: (charge.rate.model,),
-        "agent": lambda charge: (charge.agent, charge.agent_type, charge.session),
-    }
 
 
 @click.command()
 @click.option(
     "--by",
-    type=Choice(list(_COLUMNS)),
+    type=Choice(list(GROUPS)),
     default="day",
     show_default=True,
     help="Group by this key; messages outside of agents count for their session.",
@@ -58,7 +39,7 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
     """
     home = locate(".").home
     prices = prices_in_force(home)
-    key_of = _keys(utc)[by]
+    key_of = key_by(by, lambda time: local_day(time, utc))
     with listings(database_path(home)) as store:
         added = bills(store, key_of, stored(since, utc))
     total = added.total
@@ -71,7 +52,7 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
             by=by,
             prices={"date": prices.date, "source": prices.source},
             costs=[
-                dict(zip(_COLUMNS[by], key, strict=True)) | _entry(bill, cost)
+                dict(zip(GROUPS[by], key, strict=True)) | _entry(bill, cost)
                 for key, bill, cost in found
             ],
             total=_entry(total, whole),
@@ -80,8 +61,8 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
         return
     heads = ("messages", "input", "output", "cache read", "cache written", "USD")
     rows = [(*key, *_cells(bill, cost)) for key, bill, cost in found]
-    empty = [""] * (len(_COLUMNS[by]) - 1)
-    show_table((*_COLUMNS[by], *heads), [*rows, ("total", *empty, *_cells(total, whole))])
+    empty = [""] * (len(GROUPS[by]) - 1)
+    show_table((*GROUPS[by], *heads), [*rows, ("total", *empty, *_cells(total, whole))])
     say(f"List prices of {prices.date}, {prices.source}")
     if whole.without_price:
         say(f"No price is known for: {', '.join(whole.without_price)}")

@@ -24,6 +24,7 @@ EXAMPLES = {
     "restart": ("hivepipe restart",),
     "status": ("hivepipe status", "hivepipe status --watch"),
     "web": ("hivepipe web --port 9200",),
+    "mcp": ("hivepipe mcp",),
     "dashboard": ("hivepipe dashboard --port 9182",),
     "doctor": ("hivepipe doctor",),
     "stacks": ("hivepipe stacks",),

@@ -14,7 +14,8 @@ from typing import Any, TextIO, cast
 
 import click
 
-from hivepipe.cli.plain import printable_json, printable_lines
+from hivepipe.cli.plain import printable_lines
+from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
 MARGIN = "| "

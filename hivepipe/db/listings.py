@@ -128,6 +128,11 @@ class Listings:
         """
         return self.rows(sql, {"with_ended": with_ended})
 
+    def project_of_sessions(self) -> dict[str, str]:
+        """Return session -> the folder that it worked in."""
+        sql = "SELECT id, project FROM sessions WHERE project <> ''"
+        return {row["id"]: row["project"] for row in self.rows(sql, {})}
+
     def session(self, session: str) -> Entry | None:
         """Return one session with the numbers of its related rows; None if there is none."""
         sql = """

@@ -1,15 +1,44 @@
-"""Find a session by the start of its id, in the store or in the archive."""
+"""Find a session by the start of its id, in the store or in the archive, and its home."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
 from hivepipe.db.listings import Listings, listings, one_of
 from hivepipe.db.location import database_path
-from hivepipe.errors import StoreError
+from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.operations.archive import archives_of
+from hivepipe.reading.homes import KnownHome
 
 LAST = "last"
+
+
+def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
+    """Return the first home with a session or subagent whose id starts so; `last`: with an archive.
+
+    StoreError: none has it; or a database that may have it cannot be read.
+    """
+    problem = StoreError(f"no session has the id {start}")
+    for known in homes:
+        try:
+            if _has(known.home, start):
+                return known
+        except StoreError as error:
+            problem = error
+    raise problem
+
+
+def _has(home: str, start: str) -> bool:
+    entries = archives_of(home).index.entries().values()
+    if start == LAST:
+        return any(not entry["agent_id"] for entry in entries)
+    ids = [each for entry in entries for each in (entry["session_id"], entry["agent_id"]) if each]
+    if any(each.startswith(start) for each in ids):
+        return True
+    with suppress(NothingRecordedError), listings(database_path(home)) as store:
+        return bool(store.ids("session", start))
+    return False
 
 
 def session_named(home: str, start: str) -> str:

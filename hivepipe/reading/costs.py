@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hivepipe.costs.bill import Bill
+from hivepipe.costs.bill import Bill, Cost
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db.listings import Listings, listings
@@ -16,6 +16,25 @@ from hivepipe.skills.statistics import local_day
 
 Key = tuple[str, ...]
 
+# Names of the groups -> the columns of their keys
+GROUPS = {
+    "day": ("day",),
+    "session": ("session",),
+    "model": ("model",),
+    "agent": ("agent", "type", "session"),
+}
+
+
+def key_by(group: str, day_of: Callable[[str], str]) -> Callable[[Charge], Key]:
+    """Return the function that gives the key of a charge; `day_of` gives the day of a time."""
+    keys: dict[str, Callable[[Charge], Key]] = {
+        "day": lambda charge: (day_of(charge.time),),
+        "session": lambda charge: (charge.session,),
+        "model": lambda charge: (charge.rate.model,),
+        "agent": lambda charge: (charge.agent, charge.agent_type, charge.session),
+    }
+    return keys[group]
+
 
 @dataclass(frozen=True)
 class Bills:
@@ -25,10 +44,15 @@ class Bills:
     total: Bill
 
 
-def bills(store: Listings, key_of: Callable[[Charge], Key], since: str = "") -> Bills:
-    """Add up the charges since a stored time."""
+def bills(
+    store: Listings, key_of: Callable[[Charge], Key], since: str = "", folder: str = ""
+) -> Bills:
+    """Add up the charges since a stored time, of all sessions or of those in one folder."""
     found = Bills({}, Bill())
+    folders = store.project_of_sessions() if folder else {}
     for charge in charges(store, since):
+        if folder and folders.get(charge.session) != folder:
+            continue
         for bill in (found.of.setdefault(key_of(charge), Bill()), found.total):
             bill.add(charge.rate, charge.tokens, charge.messages)
     return found
@@ -84,3 +108,32 @@ def costs_by_agent(home: str, store: Listings, session: str) -> list[AgentCost]:
         for key, bill in added.items()
     ]
     return sorted(found, key=lambda each: each.cost_usd or 0, reverse=True)
+
+
+@dataclass(frozen=True)
+class GroupCost:
+    """What one group of messages cost in one project; `key`: column -> value."""
+
+    project: str
+    key: dict[str, str]
+    bill: Bill
+    cost: Cost
+
+
+def costs_by(
+    homes: Iterable[KnownHome], group: str, since: str = "", folder: str = ""
+) -> list[GroupCost]:
+    """Return the costs of all homes by a group; newest day first, else the dearest first."""
+    found: list[GroupCost] = []
+    for known in homes:
+        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+            prices = prices_in_force(known.home)
+            added = bills(store, key_by(group, local_day), since, folder)
+            project = folder or known.project or known.home
+            for key, bill in added.of.items():
+                named = dict(zip(GROUPS[group], key, strict=True))
+                found.append(GroupCost(project, named, bill, bill.cost(prices)))
+    found.sort(key=lambda each: each.cost.dollars or 0, reverse=True)
+    if group == "day":
+        found.sort(key=lambda each: each.key["day"], reverse=True)
+    return found

@@ -34,7 +34,17 @@ HISTORY = ("CHANGELOG.md", "decisions.md")  # may name what is gone
 OURS = {page.name: page.read_text() for page in PAGES if page.name not in HISTORY}
 USERS_PAGES = (
     *("README", "agents", "commands", "forgetting", "glossary", "guard", "hive", "hosts"),
-    *("importing", "moving", "operations", "plugin", "python", "redaction", "redis", "running"),
+    *(
+        "importing",
+        "mcp",
+        "moving",
+        "operations",
+        "plugin",
+        "python",
+        "redaction",
+        "redis",
+        "running",
+    ),
     *("security", "settings", "summaries", "troubleshooting", "watching", "web"),
 )
 EXAMPLES = {"first-change.md": {"models"}}  # a command that the page adds

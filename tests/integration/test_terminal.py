@@ -92,6 +92,7 @@ CALLS: dict[str, list[list[str]]] = {
     "import-queue": [["queue", "--dry-run"], ["queue", "--dry-run", "--json"]],
     "init": [["--dry-run"], ["--local"]],
     "logs": [[], ["--json"], ["writer"], [HOSTILE]],
+    "mcp": [[HOSTILE], []],
     "memory forget": [[HOSTILE], [f"memory/{IN_A_NAME}.md"]],
     "memory list": [[], ["--json"]],
     "memory search": [["invisible"], ["invisible", "--json"], [HOSTILE]],

@@ -41,6 +41,13 @@ def test_a_command_of_hivepipe_is_its_own(command: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["mcp__hivepipe__search", "mcp__plugin_hivepipe_hivepipe__timeline"]
+)
+def test_a_tool_of_hivepipe_is_its_own(name: str) -> None:
+    assert tool_uses(line(1, call("t1", name, query="harbour"))).own == ("t1",)
+
+
+@pytest.mark.parametrize(
     ("name", "asked"),
     [
         ("Bash", {"command": "grep hivepipe README.md"}),
@@ -49,6 +56,7 @@ def test_a_command_of_hivepipe_is_its_own(command: str) -> None:
         ("Bash", {}),
         ("Read", {"command": "hivepipe search"}),
         ("Skill", {"skill": "recall"}),
+        ("mcp__other_hivepipe__search", {"query": "harbour"}),
     ],
 )
 def test_another_call_is_not(name: str, asked: dict[str, str]) -> None:

@@ -6,8 +6,9 @@ import unicodedata
 
 import pytest
 
-from hivepipe.cli.plain import printable_json, printable_lines
+from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.terminal import guard_streams, say, say_field, say_kept, say_text
+from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
 EVERY = [chr(code) for code in range(sys.maxunicode + 1)]

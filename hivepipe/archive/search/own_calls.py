@@ -1,4 +1,4 @@
-"""Calls of hivepipe's own commands in transcripts: their results repeat texts found elsewhere."""
+"""Calls of hivepipe's own commands and tools in transcripts: their results repeat other texts."""
 
 import re
 from typing import NamedTuple
@@ -8,6 +8,7 @@ from hivepipe.transcripts.lines import Fields, part, text
 # As the first word of a simple command, also with a path before it.
 _COMMAND = re.compile(r"(?:^|[;&|(\n`])\s*(?:\S*/)?hivepipe(?:\s|$)")
 _SKILL = re.compile(r"hivepipe(?::|$)")
+_TOOL = re.compile(r"mcp__(?:plugin_hivepipe_)?hivepipe__")  # of `hivepipe mcp`
 _LONGEST_COMMAND = 1 << 16
 
 
@@ -38,13 +39,13 @@ def tool_uses(line: Fields) -> ToolUses:
 
 
 def _is_own(block: Fields) -> bool:
-    """Tell whether a block calls a command or a skill of hivepipe."""
+    """Tell whether a block calls a command, a skill or a tool of hivepipe."""
     if block.get("type") != "tool_use":
         return False
-    arguments = part(block, "input")
-    match block.get("name"):
+    arguments, name = part(block, "input"), text(block, "name")
+    match name:
         case "Bash":
             return bool(_COMMAND.search(text(arguments, "command", cap=_LONGEST_COMMAND)))
         case "Skill":
             return bool(_SKILL.match(text(arguments, "skill")))
-    return False
+    return bool(_TOOL.match(name))

@@ -1,0 +1,24 @@
+"""Command `mcp`: the recorded sessions as tools, over stdin and stdout."""
+
+import os
+import sys
+
+import click
+
+from hivepipe.cli.terminal import say_json, until_enough
+from hivepipe.mcp_server.protocol import LONGEST_MESSAGE, answer_to
+from hivepipe.mcp_server.server import reading_room
+
+
+@click.command()
+def mcp() -> None:
+    """Serve the recorded sessions of all your projects to Claude, until its input ends.
+
+    It speaks the Model Context Protocol. The tools only read: search, timeline, session, costs,
+    files. `claude mcp add --scope user hivepipe -- hivepipe mcp` adds it to Claude Code.
+    """
+    os.umask(0o077)
+    with until_enough():
+        while raw := sys.stdin.buffer.readline(LONGEST_MESSAGE):
+            if (answer := answer_to(reading_room(), raw)) is not None:
+                say_json(answer)

@@ -1,0 +1,29 @@
+"""The files that checkpoints name: a checkpoint is logged after calls that change files."""
+
+from typing import NamedTuple
+
+from hivepipe.db.listings import Listings, beginning
+
+
+class FileCheckpoint(NamedTuple):
+    """One file of one session, and its last checkpoint."""
+
+    path: str
+    session: str
+    last_at: str
+
+
+def file_checkpoints(store: Listings, session: str = "") -> list[FileCheckpoint]:
+    """Return the files of all sessions, or of those whose id starts so."""
+    which = "AND session_id >= :prefix AND session_id < :behind" if session else ""
+    sql = f"""
+        SELECT CASE WHEN json_valid(data) THEN json_extract(data, '$.file_path') END AS path,
+          session_id, MAX(created_at) AS last_at
+        FROM session_logs WHERE message LIKE 'Auto-checkpoint: %' {which}
+        GROUP BY 1, 2 HAVING path <> ''
+    """
+    rows = store.rows(sql, beginning(session))
+    return [
+        FileCheckpoint(str(row["path"]), row["session_id"] or "", row["last_at"] or "")
+        for row in rows
+    ]

@@ -1,0 +1,80 @@
+"""The arguments of a tool: their schema, and the check of those in a call."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+LONGEST = 1000  # characters of a text
+MOST_SKIPPED = 100_000
+
+
+class ArgumentError(Exception):
+    """An argument is missing, unknown or invalid; the message is for the caller."""
+
+
+class Argument(NamedTuple):
+    """One argument; `most` > 0: a whole number up to it. `default` None: it must be given."""
+
+    description: str
+    default: str | int | None = ""
+    most: int = 0
+    least: int = 1
+    choices: tuple[str, ...] = ()
+
+
+Values = dict[str, Any]
+
+
+def schema_of(arguments: Mapping[str, Argument]) -> dict[str, Any]:
+    """Return the JSON schema of the arguments."""
+    needed = [name for name, each in arguments.items() if each.default is None]
+    return {
+        "type": "object",
+        "properties": {name: _property(each) for name, each in arguments.items()},
+        **({"required": needed} if needed else {}),
+    }
+
+
+def _property(argument: Argument) -> dict[str, Any]:
+    about = {"description": argument.description} if argument.description else {}
+    if argument.most:
+        return {"type": "integer", **about}
+    choices = {"enum": [*argument.choices]} if argument.choices else {}
+    return {"type": "string", **choices, **about}
+
+
+def checked(arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> Values:
+    """Return the value of every argument; ArgumentError."""
+    if unknown := sorted(set(given) - set(arguments)):
+        known = ", ".join(arguments)
+        raise ArgumentError(f"there is no argument {unknown[0][:100]!r}; there are {known}")
+    return {name: _value(name, each, given.get(name)) for name, each in arguments.items()}
+
+
+def _value(name: str, argument: Argument, given: object) -> str | int:
+    if given is None or given == "":
+        if argument.default is None:
+            raise ArgumentError(f"{name} is missing")
+        return argument.default
+    if argument.most:
+        if isinstance(given, bool) or not isinstance(given, int):
+            raise ArgumentError(f"{name} must be a whole number")
+        if not argument.least <= given <= argument.most:
+            raise ArgumentError(f"{name} must be from {argument.least} to {argument.most}")
+        return given
+    if not isinstance(given, str) or len(given) > LONGEST:
+        raise ArgumentError(f"{name} must be a text of at most {LONGEST} characters")
+    if argument.choices and given not in argument.choices:
+        raise ArgumentError(f"{name} must be one of {', '.join(argument.choices)}")
+    return given
+
+
+def stored_day(name: str, text: str) -> str:
+    """Return a local day or time as a stored time, "" for ""; ArgumentError."""
+    if not text:
+        return ""
+    try:
+        at = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ArgumentError(f"{name} must be a day such as 2026-11-21") from None
+    return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

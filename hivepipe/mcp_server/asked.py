@@ -1,0 +1,70 @@
+"""What a call asks for: the homes that it is about, and its checked arguments."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.errors import NothingRecordedError, RegistrationError
+from hivepipe.home import absolute, locate
+from hivepipe.mcp_server.arguments import Values, stored_day
+from hivepipe.reading.homes import KnownHome, known_homes
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The homes, that of the working folder first; `folder`: one project of a shared home."""
+
+    homes: list[KnownHome]
+    folder: str
+    values: Values
+
+    def text(self, name: str) -> str:
+        """Return an argument that is a text."""
+        return str(self.values[name])
+
+    def number(self, name: str) -> int:
+        """Return an argument that is a number."""
+        return int(self.values[name])
+
+    def day(self, name: str) -> str:
+        """Return an argument that is a day as a stored time; ArgumentError."""
+        return stored_day(name, self.text(name))
+
+
+def asked_of(values: Values) -> Asked:
+    """Choose the homes; RegistrationError: no project, or several, of the name."""
+    here = locate(".")
+    homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
+    name = str(values["project"])
+    if not name:
+        return Asked(homes, "", values)
+    if name.startswith(("/", "~")):
+        name = locate(absolute(name)).project
+    projects = [*_projects(homes)]
+    found = [each for each in projects if name in (each[1], each[1].rpartition("/")[2])]
+    if len(found) == 1:
+        ((known, project),) = found
+        return Asked([known], "" if known.project else project, values)
+    raise RegistrationError(_problem(name, [project for _, project in found or projects]))
+
+
+def _projects(homes: list[KnownHome]) -> Iterator[tuple[KnownHome, str]]:
+    """Yield each home with its project, or with each that a shared home recorded."""
+    for known in homes:
+        if known.project:
+            yield known, known.project
+            continue
+        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+            for project in sorted(set(store.project_of_sessions().values())):
+                yield known, project
+
+
+def _problem(name: str, projects: list[str]) -> str:
+    some = ", ".join(projects[:_SHOWN]) + (" ..." if len(projects) > _SHOWN else "")
+    if any(project.rpartition("/")[2] == name for project in projects):
+        return f"{len(projects)} projects are called {name}; give the folder: {some}"
+    return f"no project {name}; there are: {some}" if some else f"no project {name}"

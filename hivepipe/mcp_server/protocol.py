@@ -1,0 +1,121 @@
+"""The Model Context Protocol, as far as a server of tools needs it: one message in, one out.
+
+Both forms are served: the handshake of 2024-11-05 to 2025-11-25, and 2026-07-28, which has none.
+The package `mcp` is not used, because its import alone takes longer than a first answer may.
+
+On the path of a start: the standard library only.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+VERSIONS = (*HANDSHAKES, "2026-07-28")
+LONGEST_MESSAGE = 1 << 20  # in bytes
+
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+_NOT_JSON, _NO_REQUEST, _NO_METHOD, _BAD_PARAMS = -32700, -32600, -32601, -32602
+_NO_VERSION = -32022
+
+Fields = dict[str, Any]
+
+
+class Outcome(NamedTuple):
+    """The text of a tool's answer; `failed`: it is an error message."""
+
+    text: str
+    failed: bool = False
+
+
+class Served(NamedTuple):
+    """What a server offers; `call` gets a tool's name and arguments. KeyError: no such tool."""
+
+    version: str
+    instructions: str
+    tools: list[Fields]
+    call: Callable[[str, Fields], Outcome]
+
+
+class _RefusedError(Exception):
+    def __init__(self, code: int, message: str, data: Fields | None = None) -> None:
+        super().__init__(message)
+        self.error = {"code": code, "message": message, **({"data": data} if data else {})}
+
+
+def answer_to(served: Served, raw: bytes) -> Fields | None:
+    """Return the answer to a message; None for a notification or an answer."""
+    try:
+        message = json.loads(raw)
+    except (ValueError, RecursionError):
+        return _answer(None, error={"code": _NOT_JSON, "message": "not JSON"})
+    if not isinstance(message, dict):
+        return _answer(None, error={"code": _NO_REQUEST, "message": "not one request"})
+    number, method = message.get("id"), message.get("method")
+    if number is None or not isinstance(method, str):
+        return None
+    try:
+        return _answer(number, result=_result(served, method, message.get("params")))
+    except _RefusedError as refused:
+        return _answer(number, error=refused.error)
+
+
+def _answer(number: object, **body: Fields) -> Fields:
+    return {"jsonrpc": "2.0", "id": number, **body}
+
+
+def _result(served: Served, method: str, params: object) -> Fields:
+    found = params if isinstance(params, dict) else {}
+    _refuse_other_versions(found)
+    match method:
+        case "initialize":
+            return _initialized(served, found.get("protocolVersion"))
+        case "server/discover":
+            return _complete(served, {"supportedVersions": [*VERSIONS], **_about(served)}, 0)
+        case "tools/list":
+            return _complete(served, {"tools": served.tools}, 0)
+        case "tools/call":
+            return _complete(served, _called(served, found))
+        case "ping":
+            return {}
+    raise _RefusedError(_NO_METHOD, f"no method {method[:100]}")
+
+
+def _refuse_other_versions(params: Fields) -> None:
+    meta = params.get("_meta")
+    version = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
+    if version is not None and version not in VERSIONS:
+        data = {"supported": [*VERSIONS], "requested": str(version)[:100]}
+        raise _RefusedError(_NO_VERSION, "unsupported protocol version", data)
+
+
+def _initialized(served: Served, asked: object) -> Fields:
+    version = asked if asked in HANDSHAKES else HANDSHAKES[-1]
+    return {"protocolVersion": version, "serverInfo": _identity(served), **_about(served)}
+
+
+def _about(served: Served) -> Fields:
+    return {"capabilities": {"tools": {}}, "instructions": served.instructions}
+
+
+def _identity(served: Served) -> Fields:
+    return {"name": "hivepipe", "version": served.version}
+
+
+def _complete(served: Served, content: Fields, kept_ms: int | None = None) -> Fields:
+    """Return a result with the fields of 2026-07-28, which earlier clients ignore."""
+    caching = {} if kept_ms is None else {"ttlMs": kept_ms, "cacheScope": "private"}
+    meta = {"_meta": {_SERVER_KEY: _identity(served)}}
+    return {**content, "resultType": "complete", **caching, **meta}
+
+
+def _called(served: Served, params: Fields) -> Fields:
+    name, arguments = params.get("name"), params.get("arguments") or {}
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        raise _RefusedError(_BAD_PARAMS, "a call has a name and an object of arguments")
+    try:
+        found = served.call(name, arguments)
+    except KeyError:
+        raise _RefusedError(_BAD_PARAMS, f"no tool {name[:100]}") from None
+    return {"content": [{"type": "text", "text": found.text}], "isError": found.failed}

@@ -1,0 +1,39 @@
+"""The server: calls a tool and turns its rows, or its error, into a text."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from hivepipe.errors import HivepipeError
+from hivepipe.mcp_server.answer import short, text_of
+from hivepipe.mcp_server.arguments import ArgumentError, checked
+from hivepipe.mcp_server.asked import asked_of
+from hivepipe.mcp_server.protocol import Outcome, Served
+from hivepipe.mcp_server.tool_table import INSTRUCTIONS, TOOLS, declared
+from hivepipe.text.visible import printable
+
+_LONGEST_ERROR = 1000
+
+
+@cache
+def reading_room() -> Served:
+    """Return what `hivepipe mcp` serves."""
+    return Served(version("hivepipe"), INSTRUCTIONS, declared(), call)
+
+
+def call(name: str, given: Mapping[str, Any]) -> Outcome:
+    """Return the answer of a tool, or its error as a text; KeyError: no such tool."""
+    tool = TOOLS[name]
+    try:
+        asked = asked_of(checked(tool.arguments, given))
+        answer = import_module(f"hivepipe.mcp_server.tools.{name}").answer(asked)
+        return Outcome(text_of(tool.title, answer, asked.number("skip")))
+    except (ArgumentError, HivepipeError) as error:
+        problem = str(error)
+    except OSError as error:
+        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    except Exception as error:  # noqa: BLE001  damaged data must not end the server
+        problem = f"this cannot be read: {type(error).__name__}: {error}"
+    return Outcome(short(f"hivepipe: {printable(problem)}", _LONGEST_ERROR), failed=True)

@@ -1,0 +1,36 @@
+"""Tool `costs`: tokens and list prices by day, session, model or agent."""
+
+from decimal import Decimal
+
+from hivepipe.costs.tokens import Tokens
+from hivepipe.mcp_server.answer import Answer, Row, short
+from hivepipe.mcp_server.asked import Asked
+from hivepipe.reading.costs import GroupCost, costs_by
+
+_LONGEST = 200
+
+
+def answer(asked: Asked) -> Answer:
+    """Return the groups, the newest day or the dearest first, and their total."""
+    found = costs_by(asked.homes, asked.text("by"), asked.day("since"), asked.folder)
+    dollars = [each.cost.dollars for each in found if each.cost.dollars is not None]
+    tokens = [each.bill.tokens() for each in found]
+    unknown = sorted({model for each in found for model in each.cost.without_price})
+    total = {
+        "groups": len(found),
+        "messages": sum(each.bill.messages for each in found),
+        "tokens": {name: sum(getattr(each, name) for each in tokens) for name in Tokens._fields},
+        "cost_usd": float(round(sum(dollars, Decimal(0)), 6)) if dollars or not found else None,
+        "models_without_price": [short(model, _LONGEST) for model in unknown[:20]],
+    }
+    return Answer(map(_row, found), {"total": total}, asked.number("limit"))
+
+
+def _row(each: GroupCost) -> Row:
+    return {
+        **{name: short(value, _LONGEST) for name, value in each.key.items()},
+        "project": short(each.project, _LONGEST),
+        "messages": each.bill.messages,
+        "tokens": each.bill.tokens()._asdict(),
+        "cost_usd": each.cost.rounded,
+    }

@@ -1,0 +1,53 @@
+"""Tool `search`: lines of sessions that have all words."""
+
+import os
+import time
+
+from hivepipe.mcp_server.answer import Answer, Row, filled
+from hivepipe.mcp_server.asked import Asked
+from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.search import Line, Question, find
+
+INDEXING_SECS = 5.0  # of all homes together
+MOST_SKIPPED = 1000
+
+
+def answer(asked: Asked) -> Answer:
+    """Return the lines of each home, newest first."""
+    question = Question(
+        asked.text("query"),
+        project=asked.folder,
+        session=asked.text("session"),
+        role=asked.text("role"),
+        since=asked.day("since"),
+        until=asked.day("until"),
+    )
+    question.terms()  # a query without words is refused also where nothing is recorded
+    limit = asked.number("limit")
+    wanted = min(asked.number("skip"), MOST_SKIPPED) + limit + 1
+    until = time.monotonic() + INDEXING_SECS
+    rows: list[Row] = []
+    total = left = 0
+    for known in asked.homes:
+        if not os.path.isdir(known.home):  # the index would make it
+            continue
+        found = find(known.home, question, wanted, indexing_secs=until - time.monotonic())
+        rows += [_row(known, line) for line in found.lines]
+        total += found.total
+        left += found.not_indexed_bytes
+    not_indexed = filled(not_indexed_bytes=left or None)
+    return Answer(rows, {"found": total, **not_indexed}, limit)
+
+
+def _row(known: KnownHome, line: Line) -> Row:
+    hit = line.hit
+    return filled(
+        session=hit.key.partition("/")[2] or hit.session,
+        of=hit.session if "/" in hit.key else "",
+        offset=hit.offset if hit.who != "summary" else None,
+        at=hit.time,
+        who=hit.who,
+        agent=hit.agent,
+        project=hit.project or known.project,
+        text=f"{line.before}{line.match}{line.behind}",
+    )

@@ -1,0 +1,45 @@
+"""Tool `session`: a conversation in full, in pages."""
+
+from collections.abc import Iterable, Iterator
+
+from hivepipe.mcp_server.answer import MOST_CHARS, Answer, Row, filled, short
+from hivepipe.mcp_server.asked import Asked
+from hivepipe.reading.choosing import home_with
+from hivepipe.reading.conversation import Conversation, conversation
+from hivepipe.reading.pieces import Piece
+
+PART_CHARS = 6000  # a longer text is continued in the next row
+_SHORT = 500
+
+
+def answer(asked: Asked) -> Answer:
+    """Return the pieces; ArchiveError: the session is not archived."""
+    start = asked.text("session")
+    found = conversation(home_with(asked.homes, start).home, start)
+    return Answer(_rows(found.pieces), _facts(found), MOST_CHARS)
+
+
+def _facts(found: Conversation) -> Row:
+    names = {"title": "title", "folder": "cwd", "began": "started_at", "ended": "ended_at"}
+    texts = {name: short(found.meta.get(key), _SHORT) for name, key in names.items()}
+    agent = filled(agent=found.agent, agent_type=found.agent_type)
+    return filled(session=found.session, **agent, **texts, models=found.meta.get("models"))
+
+
+def _rows(pieces: Iterable[Piece]) -> Iterator[Row]:
+    for piece in pieces:
+        whole = "\n".join(filter(None, (piece.text, *piece.diff)))
+        parts = [whole[at : at + PART_CHARS] for at in range(0, len(whole), PART_CHARS)] or [""]
+        yield {**_head(piece), "text": parts[0]}
+        for part in parts[1:]:
+            yield {"continued": True, "text": part}
+
+
+def _head(piece: Piece) -> Row:
+    return filled(
+        at=piece.at,
+        kind=piece.kind,
+        depth=piece.depth or None,
+        of=short(piece.of, _SHORT),
+        agent=piece.id if piece.kind == "agent" else "",
+    )

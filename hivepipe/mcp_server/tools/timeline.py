@@ -1,0 +1,67 @@
+"""Tool `timeline`: the pieces around a hit, or the newest events of a session."""
+
+from typing import Any
+
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.mcp_server.answer import Answer, Row, filled, short
+from hivepipe.mcp_server.asked import Asked
+from hivepipe.reading.choosing import home_with, session_in
+from hivepipe.reading.conversation import conversation
+from hivepipe.reading.pieces import Piece
+from hivepipe.reading.session_events import Event
+from hivepipe.reading.time_line import TimeLine, time_line
+
+MOST_CHARS = 500  # of one text
+MOST_FILES = 50
+_FACTS = ("project", "client", "model", "created_at", "last_active_at", "end_reason", "task_id")
+_COUNTS = ("prompts", "calls", "failed", "agents")
+
+
+def answer(asked: Asked) -> Answer:
+    """Return the pieces around an offset in their order, or the events, newest first."""
+    start, limit = asked.text("session"), asked.number("limit")
+    home = home_with(asked.homes, start).home
+    if asked.number("offset") >= 0:
+        found = conversation(home, start, asked.number("offset"))
+        facts = filled(session=found.session, agent=found.agent, agent_type=found.agent_type)
+        return Answer(map(_piece, found.pieces), facts, limit)
+    with listings(database_path(home)) as store:
+        full_id = session_in(home, store, start)
+        line = time_line(home, store, full_id, asked.number("skip") + limit + 1)
+    return Answer(map(_event, reversed(line.events)), _facts(full_id, line), limit)
+
+
+def _piece(piece: Piece) -> Row:
+    return filled(
+        offset=piece.offset,
+        at=piece.at,
+        kind=piece.kind,
+        text=short(piece.text, MOST_CHARS),
+        diff=short("\n".join(piece.diff), MOST_CHARS),
+        of=short(piece.of, MOST_CHARS),
+        is_hit=piece.is_hit or None,
+    )
+
+
+def _event(event: Event) -> Row:
+    texts = {name: short(value, MOST_CHARS) for name, value in event._asdict().items()}
+    return filled(**texts)
+
+
+def _facts(session: str, line: TimeLine) -> Row:
+    known = line.session or {}
+    summary = line.summary or {}
+    texts = {name: short(known.get(name), MOST_CHARS) for name in _FACTS}
+    counts: dict[str, Any] = {name: known.get(name) for name in _COUNTS}
+    return filled(
+        session=session,
+        title=short(known.get("objective"), MOST_CHARS),
+        state=known.get("condition", "deleted"),
+        **texts,
+        **counts,
+        cost=line.cost._asdict(),
+        files=[short(path, MOST_CHARS) for path in line.files[:MOST_FILES]],
+        files_left_out=max(len(line.files) - MOST_FILES, 0) or None,
+        summary=short(summary.get("summary"), 4 * MOST_CHARS),
+    )

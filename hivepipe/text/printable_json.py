@@ -1,0 +1,18 @@
+"""JSON that is safe to show: control and invisible characters are escaped."""
+
+from hivepipe.text.visible import is_harmless
+
+
+def printable_json(document: str) -> str:
+    """Return JSON with control characters as JSON escapes; it parses to the same value."""
+    lines = document.split("\n")
+    return "\n".join("".join(_in_json(char) for char in line) for line in lines)
+
+
+def _in_json(char: str) -> str:
+    if is_harmless(char):
+        return char
+    if char in "\t\r":  # between values: within a value they are escaped already
+        return " "
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
