@@ -184,5 +184,15 @@ def _changed(edit: Fields) -> list[str]:
         return [f"- {line}" for line in old.splitlines()] + [
             f"+ {line}" for line in new.splitlines()
         ]
-    found = difflib.ndiff(old.splitlines(), new.splitlines())
-    return [line for line in found if not line.startswith("?")]
+    return [*_compared(old.splitlines(), new.splitlines())]
+
+
+def _compared(old: list[str], new: list[str]) -> Iterator[str]:
+    """Yield kept lines, and what replaced what; similar lines are not looked for: that is slow."""
+    matcher = difflib.SequenceMatcher(None, old, new)
+    for tag, begin, end, new_begin, new_end in matcher.get_opcodes():
+        if tag == "equal":
+            yield from (f"  {line}" for line in old[begin:end])
+        else:
+            yield from (f"- {line}" for line in old[begin:end])
+            yield from (f"+ {line}" for line in new[new_begin:new_end])

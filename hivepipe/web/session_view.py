@@ -10,7 +10,7 @@ from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.costs import costs_by_agent
 from hivepipe.reading.pieces import Piece
-from hivepipe.reading.session_work import work_of
+from hivepipe.reading.session_work import FileChange, work_of
 from hivepipe.reading.time_line import time_line
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.drawing import drawing_of
@@ -80,10 +80,22 @@ def _of_archive(home: str, session: str, window: Window) -> Content:
     shown = within[:MOST_PIECES]
     return {
         "drawing": drawing_of(work, window.since, window.until),
-        "changes": dict(islice(work.files.items(), MOST_CHANGES)),
+        "changes": _newest(work.files),
         "pieces": shown,
         "shown": {piece["number"] for piece in shown},
         "first": window.first,
         "next": within[MOST_PIECES]["number"] if len(within) > MOST_PIECES else 0,
         "pieces_left_out": len(read) > MOST_READ,
     }
+
+
+def _newest(files: dict[str, list[FileChange]]) -> dict[str, list[FileChange]]:
+    """Return the newest changes of all files."""
+    every = sorted(
+        ((path, change) for path, changes in files.items() for change in changes),
+        key=lambda pair: pair[1].call.piece,
+    )
+    newest: dict[str, list[FileChange]] = {}
+    for path, change in every[-MOST_CHANGES:]:
+        newest.setdefault(path, []).append(change)
+    return newest
