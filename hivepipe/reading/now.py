@@ -9,20 +9,31 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
 from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.latest import Latest, context_window, latest
 from hivepipe.reading.time_line import spent_in
 
 _WORDS = {"active": "works", "paused": "idle", "waiting": "waits for you", "stalled": "silent"}
+_OPEN = {*_WORDS.values(), "lost"}
 _AGENTS_AT_WORK = """
     SELECT session_id, COUNT(*) AS number FROM agents
     WHERE status IN ('spawned', 'running', 'active') AND completed_at IS NULL
       AND deleted_at IS NULL
     GROUP BY session_id
 """
+_OPEN_TASKS = """
+    SELECT session_id, COUNT(*) AS number FROM tasks WHERE status = 'open' GROUP BY session_id
+"""
+_TRANSCRIPTS = """
+    SELECT id, transcript_path FROM sessions WHERE status IN ('active', 'paused')
+"""
 
 
 @dataclass(frozen=True)
 class OpenSession:
-    """One session; `dollars` None: no message yet, or no model with a price."""
+    """One session; `dollars` None: no message yet, or no model with a price.
+
+    `last_tool`, `context_tokens`, `cache_until`: as in Latest, of an open session.
+    """
 
     home: str  # key
     id: str
@@ -36,7 +47,17 @@ class OpenSession:
     calls: int
     failed: int
     agents_at_work: int
+    open_tasks: int
     dollars: float | None
+    last_tool: str
+    context_tokens: int | None
+    context_window: int | None
+    cache_until: str
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it has not ended."""
+        return self.state in _OPEN
 
 
 def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> list[OpenSession]:
@@ -49,19 +70,37 @@ def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> l
 
 
 def _of_home(known: KnownHome, store: Listings, with_ended: bool, limit: int) -> list[OpenSession]:
-    at_work = {row["session_id"]: row["number"] for row in store.rows(_AGENTS_AT_WORK, {})}
+    at_work, tasks = _numbers(store, _AGENTS_AT_WORK), _numbers(store, _OPEN_TASKS)
+    paths = {row["id"]: row["transcript_path"] for row in store.rows(_TRANSCRIPTS, {})}
     entries = with_activity(store, store.sessions(with_ended)[:limit])
-    return [_session(known, store, entry, at_work.get(entry["id"], 0)) for entry in entries]
+    return [
+        _session(
+            known,
+            store,
+            entry,
+            at_work=at_work.get(entry["id"], 0),
+            tasks=tasks.get(entry["id"], 0),
+            end=latest(path) if (path := paths.get(entry["id"])) else Latest(),
+        )
+        for entry in entries
+    ]
 
 
-def _session(known: KnownHome, store: Listings, entry: Entry, at_work: int) -> OpenSession:
+def _numbers(store: Listings, sql: str) -> dict[str, int]:
+    return {row["session_id"]: row["number"] for row in store.rows(sql, {})}
+
+
+def _session(
+    known: KnownHome, store: Listings, entry: Entry, *, at_work: int, tasks: int, end: Latest
+) -> OpenSession:
     state = str(entry["condition"])
+    model = entry["model"] or ""
     return OpenSession(
         home=known.key,
         id=entry["id"],
         project=entry["project"] or known.project,
         title=entry["objective"] or "",
-        model=entry["model"] or "",
+        model=model,
         client=entry["client"],
         state=_WORDS.get(state, state),
         waits_for=str(entry["waits_for"] or ""),
@@ -69,5 +108,10 @@ def _session(known: KnownHome, store: Listings, entry: Entry, at_work: int) -> O
         calls=entry["calls"],
         failed=entry["failed"],
         agents_at_work=at_work,
+        open_tasks=tasks,
         dollars=spent_in(known.home, store, entry["id"]).dollars,
+        last_tool=end.tool,
+        context_tokens=end.context_tokens,
+        context_window=context_window(model, end.context_tokens),
+        cache_until=end.cache_until,
     )

@@ -1,7 +1,6 @@
 """The application: a route for each view, its JSON twin, and the stream of changes."""
 
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from hivepipe.reading.homes import chosen, known_homes
 from hivepipe.web.admission import Admission
 from hivepipe.web.asked import Asked, Content, address
 from hivepipe.web.changes import Changes
-from hivepipe.web.drawing import clock
+from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.session_view import session
 from hivepipe.web.unseen import seen
 from hivepipe.web.views import VIEWS
@@ -40,7 +39,7 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters.update(local=local_time, clock=clock)
+    pages.filters.update(local=local_time, clock=time_of_day, left=time_left)
     pages.globals.update(address=address)
     changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])
 
@@ -98,11 +97,3 @@ def _asked(here: Place, request: Request) -> Asked:
         raise HivepipeError(f"no home has the key {key}: see `hivepipe stacks`")
     session_id = request.path_params.get("session", "")
     return Asked(homes, dict(request.query_params), session_id)
-
-
-def local_time(text: str | None) -> str:
-    """Return a stored time as local time, to the second; what is no time as it is."""
-    try:
-        return f"{datetime.fromisoformat(text or '').astimezone():%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError):
-        return text or ""

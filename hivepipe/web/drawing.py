@@ -1,7 +1,7 @@
 """Lanes of calls as numbers for an SVG: places in percent of the width, rows in pixels."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from hivepipe.reading.session_work import Call, Lane, Mark, Work
 from hivepipe.times import ns_of, stored_time
@@ -129,11 +129,3 @@ def _span(call: Call) -> str:
         return "no result"
     took = timedelta(microseconds=(ns_of(call.ended) - ns_of(call.began)) // 1000)
     return f"{'failed after ' if call.failed else ''}{took.total_seconds():,.1f} s"
-
-
-def clock(stored: str) -> str:
-    """Return the local time of day of a stored time; what is no time as it is."""
-    try:
-        return f"{datetime.fromisoformat(stored).astimezone():%H:%M:%S}"
-    except (ValueError, OverflowError):  # strftime writes the year 99 with two digits
-        return stored

@@ -8,7 +8,7 @@ import pytest
 
 from hivepipe.web.views import VIEWS
 from tests.conftest import CLI, Home, Server, Writer, fire
-from tests.payloads import SESSION_START
+from tests.payloads import PERMISSION_REQUEST, SESSION_START
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -45,8 +45,42 @@ def test_each_view_loads_and_a_session_of_a_hook_appears_by_itself(
             page.goto(f"{address.partition('/?')[0]}/{view}")
             sync_api.expect(page.locator("#live")).to_have_text("live")
             assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
-        assert page.locator("tbody tr").count() == 0
+        assert page.locator(".card").count() == 0
         fire("SessionStart", SESSION_START, private_home.env)
-        page.wait_for_selector("tbody tr")
+        page.wait_for_selector(".card")
         browser.close()
     assert said == []
+
+
+# In place of the desktop's notices, which no test can see.
+NOTICES = """
+    window.notices = [];
+    window.Notification = class {
+        static permission = "default";
+        static async requestPermission() { this.permission = "granted"; }
+        constructor(title, { body }) { notices.push(`${title}: ${body}`); }
+    };
+"""
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_who_switched_it_on_is_told_when_a_session_begins_to_wait(
+    address: str, private_home: Home, writer: Writer, is_on: bool
+) -> None:
+    writer.start()
+    fire("SessionStart", SESSION_START, private_home.env)
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.add_init_script(NOTICES)
+        page.goto(address)
+        page.wait_for_selector(".card")
+        if is_on:
+            page.get_by_role("button", name="Notify me").click()
+            sync_api.expect(page.locator("#notice")).to_have_text("Stop notifying me")
+        fire("PermissionRequest", PERMISSION_REQUEST, private_home.env)
+        page.wait_for_selector(".waits-for-you")
+        notices = page.evaluate("notices")
+        browser.close()
+    assert len(notices) == is_on
+    assert all(notice.startswith("A session waits for you: ") for notice in notices)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.home import short_hash
 from hivepipe.monitor.admission import cookie_name
-from hivepipe.web.app import local_time
+from hivepipe.times import stored_time
 from hivepipe.web.changes import Changes, signature
+from hivepipe.web.clock import local_time, time_left
 from hivepipe.web.views import VIEWS
 from tests.web_scene import AT, HOSTILE, SESSION, TOKEN, insert
 
@@ -157,6 +159,13 @@ def test_empty_views_say_what_to_do(tmp_path: Path, client: TestClient, home: Pa
 def test_a_text_that_is_no_time_is_shown_as_it_is() -> None:
     assert local_time("soon") == "soon"
     assert local_time(None) == ""
+
+
+def test_what_is_left_of_a_time_is_said_in_its_largest_unit() -> None:
+    now_ns = time.time_ns()
+    assert time_left(stored_time(now_ns + 150 * 10**9)) == "2 min left"
+    assert time_left(stored_time(now_ns + 30 * 10**9)).endswith(" s left")
+    assert time_left(stored_time(now_ns - 1)) == time_left("soon") == "cold"
 
 
 # ---- changes

@@ -4,7 +4,7 @@ let waits = null;
 
 async function refresh() {
   waits = null;
-  if (document.activeElement?.closest("main form")) return later(2000); // somebody types there
+  if (document.activeElement?.matches("main :is(input, select)")) return later(2000); // typing
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -15,6 +15,39 @@ async function refresh() {
   const focused = document.activeElement?.id;
   before.replaceWith(after);
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  notify(waiting(before), waiting(after));
+  offer();
+}
+
+// ---- a notice when a session begins to wait, once a person has switched it on
+
+const wanted = () => localStorage.getItem("notice") === "on" && Notification.permission === "granted";
+
+function waiting(main) {
+  const found = [...main.querySelectorAll(".waits-for-you[data-session]")];
+  return new Map(found.map((each) => [each.dataset.session, each.closest("li").querySelector("h2").textContent]));
+}
+
+function notify(before, after) {
+  if (!("Notification" in window) || !wanted()) return;
+  for (const [session, title] of after) {
+    if (!before.has(session)) new Notification("A session waits for you", { body: title, tag: session });
+  }
+}
+
+function offer() { // shows the switch, and what it does next
+  const button = document.getElementById("notice");
+  if (!button || !("Notification" in window)) return;
+  button.hidden = false;
+  button.setAttribute("aria-pressed", wanted());
+  button.textContent = wanted() ? "Stop notifying me" : "Notify me when a session waits";
+}
+
+async function flip() {
+  const next = wanted() ? "off" : "on";
+  if (next === "on") await Notification.requestPermission();
+  localStorage.setItem("notice", next);
+  offer();
 }
 
 function later(wait = 200) {
@@ -39,4 +72,7 @@ events.onerror = () => {
 document.getElementById("home").addEventListener("change", (event) => event.target.form.submit());
 addEventListener("pagehide", () => events.close());
 addEventListener("hashchange", open);
+addEventListener("click", (event) => event.target.id === "notice" && flip());
+setInterval(later, 30000); // some states come with the clock alone
 open();
+offer();

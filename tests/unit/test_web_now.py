@@ -1,0 +1,105 @@
+"""The view Now of `hivepipe web`: what the end of a transcript says of an open session."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from hivepipe.db.database import Database
+from hivepipe.reading.latest import TAIL_BYTES, Latest, context_window, latest
+from tests.archive_scene import SESSION, line
+from tests.web_scene import AT, HOSTILE, call, insert
+
+
+def said(at: str, model: str = "claude-opus-4-5", **usage: Any) -> bytes:
+    message = {"id": at, "model": model, "content": [], "usage": {"output_tokens": 10, **usage}}
+    return line(1, message=message, timestamp=at)
+
+
+@pytest.fixture
+def transcript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def test_context_and_cache_are_those_of_the_last_message(transcript: Path) -> None:
+    hour = {"ephemeral_1h_input_tokens": 700, "ephemeral_5m_input_tokens": 0}
+    first = said(
+        "2026-11-21T10:00:00Z",
+        input_tokens=5,
+        cache_creation_input_tokens=700,
+        cache_creation=hour,
+    )
+    second = said("2026-11-21T10:10:00Z", input_tokens=5, cache_read_input_tokens=700)
+    side = said("2026-11-21T10:20:00Z", input_tokens=9)
+    side = side.replace(b"{", b'{"isSidechain": true, ', 1)
+    transcript.write_bytes(first + call(3, "Bash", "t1", command="ls") + second + side)
+    assert latest(str(transcript)) == Latest("Bash", 715, "2026-11-21T11:10:00.000Z")
+    minutes = said("2026-11-21T10:30:00Z", input_tokens=5, cache_creation_input_tokens=100)
+    transcript.write_bytes(minutes)
+    assert latest(str(transcript)) == Latest("", 115, "2026-11-21T10:35:00.000Z")
+    transcript.write_bytes(said("2026-11-21T10:30:00Z", input_tokens=5))
+    assert latest(str(transcript)) == Latest("", 15, "")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"{", b"[]\n", b"\x00" * 100, b'{"message": 7}\n', b"x" * 3_000_000]
+)
+def test_what_is_no_transcript_says_nothing(transcript: Path, content: bytes) -> None:
+    transcript.write_bytes(content)
+    assert latest(str(transcript)) == Latest()
+
+
+def test_only_the_end_of_a_large_one_is_read(transcript: Path) -> None:
+    call_early = call(1, "Early", "t1", command="x" * TAIL_BYTES)
+    transcript.write_bytes(call_early + call(2, "Late", "t2", command="ls"))
+    assert latest(str(transcript)).tool == "Late"
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "/dev/zero", "/nothing/x.jsonl", "\x00"])
+def test_what_is_elsewhere_is_not_read(transcript: Path, path: str) -> None:
+    assert latest(path) == Latest()
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "window"),
+    [
+        ("claude-opus-5", 1000, 200_000),
+        ("claude-opus-5[1m]", None, 1_000_000),
+        ("claude-sonnet-4-5", 200_001, 1_000_000),
+        ("gpt-5", 1000, None),
+        ("", 1000, None),
+    ],
+)
+def test_the_window_of_a_model(model: str, tokens: int | None, window: int | None) -> None:
+    assert context_window(model, tokens) == window
+
+
+def test_a_card_shows_what_is_known(client: TestClient, home: Path, transcript: Path) -> None:
+    transcript.write_bytes(
+        call(1, HOSTILE, "t1") + said("2026-11-21T10:00:00Z", input_tokens=49_990)
+    )  # fmt: skip
+    with closing(Database(home / "hive.db")) as db:
+        update = "UPDATE sessions SET transcript_path = :path, model = 'claude-opus-5'"
+        db.execute(update, {"path": str(transcript)})
+        insert(db, "tasks", id="t", text=HOSTILE, status="open", session_id=SESSION, created_at=AT)
+    (card,) = client.get("/now.json").json()["sessions"]
+    assert card["last_tool"] == HOSTILE
+    assert (card["context_tokens"], card["context_window"]) == (50_000, 200_000)
+    assert card["open_tasks"] == 1
+    page = client.get("/now").text
+    assert "25% of 200k" in page
+    assert "<img" not in page
+
+
+def test_ended_sessions_are_in_a_table(client: TestClient, home: Path) -> None:
+    with closing(Database(home / "hive.db")) as db:
+        db.execute("UPDATE sessions SET status = 'ended'", {})
+    assert "No open session" in client.get("/now").text
+    page = client.get("/now?all=1").text
+    assert 'aria-label="Ended sessions"' in page
+    assert 'class="card"' not in page
