@@ -9,8 +9,11 @@ from typing import Any
 
 from tests.real.person import Person
 
-# Settings name it in place of the hook: the payload is a file before the hook starts.
+# Settings name it in place of the hook: the payload is a file before the hook starts. A hook
+# ignores these signals once its Python has started. This program ignores them from its beginning:
+# what it kept must not be lost in the milliseconds between.
 KEEPING = """#!/bin/sh
+trap "" HUP INT TERM
 told=$(mktemp {folder}/XXXXXX) && cat > "$told" && exec {hook} "$@" < "$told"
 """
 HOOK = re.compile(r'/[^" ]+/hivepipe/hooks/\w+/hook\b')
