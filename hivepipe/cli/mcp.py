@@ -6,6 +6,7 @@ import sys
 import click
 
 from hivepipe.cli.terminal import say_json, until_enough
+from hivepipe.home import locate
 from hivepipe.mcp_server.protocol import LONGEST_MESSAGE, answer_to
 from hivepipe.mcp_server.server import reading_room
 
@@ -18,7 +19,8 @@ def mcp() -> None:
     files. `claude mcp add --scope user hivepipe -- hivepipe mcp` adds it to Claude Code.
     """
     os.umask(0o077)
+    served = reading_room(lambda: locate("."))
     with until_enough():
         while raw := sys.stdin.buffer.readline(LONGEST_MESSAGE):
-            if (answer := answer_to(reading_room(), raw)) is not None:
+            if (answer := answer_to(served, raw)) is not None:
                 say_json(answer)

@@ -1,5 +1,6 @@
 """What a call asks for: the homes that it is about, and its checked arguments."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError, RegistrationError
-from hivepipe.home import absolute, locate
+from hivepipe.home import Place, absolute, nearest_record
 from hivepipe.mcp_server.arguments import Values, stored_day
 from hivepipe.reading.homes import KnownHome, known_homes
 
@@ -35,15 +36,14 @@ class Asked:
         return stored_day(name, self.text(name))
 
 
-def asked_of(values: Values) -> Asked:
+def asked_of(values: Values, here: Place) -> Asked:
     """Choose the homes; RegistrationError: no project, or several, of the name."""
-    here = locate(".")
     homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
     name = str(values["project"])
     if not name:
         return Asked(homes, "", values)
     if name.startswith(("/", "~")):
-        name = locate(absolute(name)).project
+        name, _ = nearest_record(os.path.realpath(absolute(name)))
     projects = [*_projects(homes)]
     found = [each for each in projects if name in (each[1], each[1].rpartition("/")[2])]
     if len(found) == 1:

@@ -1,12 +1,12 @@
 """The server: calls a tool and turns its rows, or its error, into a text."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 from hivepipe.errors import HivepipeError
+from hivepipe.home import Place
 from hivepipe.mcp_server.answer import short, text_of
 from hivepipe.mcp_server.arguments import ArgumentError, checked
 from hivepipe.mcp_server.asked import asked_of
@@ -17,17 +17,18 @@ from hivepipe.text.visible import printable
 _LONGEST_ERROR = 1000
 
 
-@cache
-def reading_room() -> Served:
-    """Return what `hivepipe mcp` serves."""
-    return Served(version("hivepipe"), INSTRUCTIONS, declared(), call)
+def reading_room(here: Callable[[], Place]) -> Served:
+    """Return what is served; `here`: the place whose home comes first."""
+    return Served(
+        version("hivepipe"), INSTRUCTIONS, declared(), lambda name, given: call(here(), name, given)
+    )
 
 
-def call(name: str, given: Mapping[str, Any]) -> Outcome:
+def call(here: Place, name: str, given: Mapping[str, Any]) -> Outcome:
     """Return the answer of a tool, or its error as a text; KeyError: no such tool."""
     tool = TOOLS[name]
     try:
-        asked = asked_of(checked(tool.arguments, given))
+        asked = asked_of(checked(tool.arguments, given), here)
         answer = import_module(f"hivepipe.mcp_server.tools.{name}").answer(asked)
         return Outcome(text_of(tool.title, answer, asked.number("skip")))
     except (ArgumentError, HivepipeError) as error:

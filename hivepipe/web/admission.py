@@ -6,6 +6,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
+from hivepipe.web.tools import PATH
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -18,6 +19,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_SEND_IT = "send the token of `hivepipe web`: Authorization: Bearer TOKEN\n"
 _OPEN_IT = "open the address that `hivepipe web` printed\n"
 
 
@@ -51,12 +53,15 @@ class Admission:
         # SameSite ignores ports: a page of another server on this machine is the "same site".
         if request.headers.get("Origin", f"http://{host}") != f"http://{host}":
             return PlainTextResponse("not from another page\n", 403)
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        is_known = is_token(bearer, self._token)
+        if request.url.path == PATH:  # a POST, so the cookie does not count
+            return None if is_known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("this page only reads\n", 405)
         if is_token(request.query_params.get("token", ""), self._token):
             return self._enter(request)
-        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if is_token(self._cookie(request), self._token) or is_token(bearer, self._token):
+        if is_known or is_token(self._cookie(request), self._token):
             return None
         return PlainTextResponse(_OPEN_IT, 401)
 

@@ -22,6 +22,7 @@ from hivepipe.web.asked import Asked, Content, address
 from hivepipe.web.changes import Changes
 from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.session_view import session
+from hivepipe.web.tools import PATH, tools
 from hivepipe.web.unseen import seen
 from hivepipe.web.views import VIEWS
 
@@ -49,7 +50,11 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
     async def root(_: Request) -> Response:
         return RedirectResponse("/now", 302)
 
+    async def message(request: Request) -> Response:
+        return await tools(here, request)
+
     routes = [Route("/", root), Route("/events", events)]
+    routes.append(Route(PATH, message, methods=["POST"]))
     views = {**VIEWS, "session": session}
     for name, view in views.items():
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"

@@ -7,9 +7,12 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.archive_scene import AGENT, SESSION, TOKEN
 from tests.conftest import CLI, Home, fire_all
@@ -119,6 +122,30 @@ def test_the_real_client_lists_and_calls_in_every_version(home: Home, mode: str)
     assert names == NAMES
     assert version == {"legacy": "2025-11-25"}.get(mode, "2026-07-28")
     assert rows(found)[0]["found"] > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_page_serves_the_same_over_http(home: Home, mode: str) -> None:
+    page = subprocess.Popen(
+        [*CLI, "web", "--port", "0", "--no-open"],
+        env=home.env, cwd=home.project, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert page.stdout is not None
+    address, _, token = page.stdout.readline().strip().partition("/?token=")
+
+    async def connected() -> str:
+        headers = {"Authorization": f"Bearer {unquote(token)}"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            transport = streamable_http_client(f"{address}/mcp", http_client=http)
+            async with Client(transport, mode=mode, read_timeout_seconds=60) as client:
+                result = await client.call_tool("search", {"query": "cart"})
+                return str(result.content[0].text)  # type: ignore[union-attr]
+
+    try:
+        assert asyncio.run(connected()) == texts(home, ("search", {"query": "cart"}))[0]
+    finally:
+        page.terminate()
+        page.communicate(timeout=60)
 
 
 def spoken(home: Home, *lines: bytes) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from httpx2 import Response
 from starlette.testclient import TestClient
 
 from hivepipe.cli.main import main
@@ -71,6 +72,24 @@ def test_every_answer_has_a_strict_policy(client: TestClient, stranger: TestClie
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
     client.cookies.clear()
     assert "Content-Security-Policy" in client.get("/now").headers
+
+
+def test_the_tools_take_the_token_as_bearer_only(client: TestClient) -> None:
+    def post(content: bytes, **headers: str) -> Response:
+        return client.post("/mcp", content=content, headers=headers)
+
+    ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+    known = {"Authorization": f"Bearer {TOKEN}"}
+    assert post(ping).status_code == 401  # in spite of the cookie
+    assert client.get(f"/mcp?token={TOKEN}").status_code == 401
+    assert post(ping, Authorization="Bearer wrong").status_code == 401
+    assert post(ping, Origin="http://evil.example", **known).status_code == 403
+    assert post(ping, Host="evil.example", **known).status_code == 403
+    assert client.get("/mcp", headers=known).status_code == 405
+    assert post(ping, **known).json()["result"] == {}
+    assert post(b'{"method": "notifications/initialized"}', **known).status_code == 202
+    assert post(b" " * (1 << 20) + ping, **known).status_code == 413
+    assert post(b"{", **known).json()["error"]["code"] == -32700
 
 
 # ---- what it shows
