@@ -12,10 +12,9 @@ from hivepipe.costs.bill import Bill, Cost
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.db.spending import Amount, spending, spending_path
 from hivepipe.home import locate
 from hivepipe.reading.costs import GROUPS, bills, key_by
-from hivepipe.summaries.terms import caps, day_began
+from hivepipe.reading.own_spending import own_spending
 from hivepipe.text.plurals import counted
 
 
@@ -56,7 +55,7 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
                 for key, bill, cost in found
             ],
             total=_entry(total, whole),
-            own=_own(),
+            own=own_spending().entry(),
         )
         return
     heads = ("messages", "input", "output", "cache read", "cache written", "USD")
@@ -66,21 +65,7 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
     say(f"List prices of {prices.date}, {prices.source}")
     if whole.without_price:
         say(f"No price is known for: {', '.join(whole.without_price)}")
-    _show_own(_own())
-
-
-def _own() -> dict[str, Any]:
-    """Return hivepipe's own spending on summaries in all projects, and the caps of a day."""
-    ever = today = Amount(0, 0, 0)
-    if spending_path().exists():
-        with spending() as ledger:
-            ever, today = ledger.spent(0), ledger.spent(day_began())
-    most = caps()
-    return {
-        "today": {"calls": today.requests, "tokens": today.tokens, "cost_usd": today.dollars},
-        "ever": {"calls": ever.requests, "tokens": ever.tokens, "cost_usd": ever.dollars},
-        "caps": {"calls": most.calls, "tokens": most.tokens, "cost_usd": most.dollars},
-    }
+    _show_own(own_spending().entry())
 
 
 def _show_own(own: dict[str, Any]) -> None:

@@ -7,13 +7,15 @@ from hivepipe.home import Place, read_record
 from hivepipe.monitor.status import status_report
 from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.reading.agents import agents as all_agents
-from hivepipe.reading.costs import costs_by_day
+from hivepipe.reading.costs import DayCost, costs_by_day
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.now import open_sessions
+from hivepipe.reading.own_spending import own_spending
 from hivepipe.reading.skills import skills_used
 from hivepipe.stack.lock import Stack
 from hivepipe.web.asked import Asked, Content
 from hivepipe.web.search_view import search
+from hivepipe.web.trend import trend_of
 
 MOST_ROWS = 500
 
@@ -32,16 +34,35 @@ def agents(asked: Asked) -> Content:
 
 
 def costs(asked: Asked) -> Content:
-    """Return tokens and cost by day, model and project."""
-    model = asked.filter("model")
-    chosen = [each for each in costs_by_day(asked.homes) if model in ("", each.model)]
+    """Return tokens and cost by day, model and project; `since` and `until` are local days."""
+    model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
+    chosen = [
+        each
+        for each in costs_by_day(asked.homes)
+        if model in ("", each.model) and since <= each.day and (not until or each.day < until)
+    ]
     dollars = [each.cost_usd or 0 for each in chosen]
+    read = sum(each.tokens.cache_read for each in chosen)
+    prompt = sum(each.tokens.prompt for each in chosen)
     return {
-        "costs": [{**vars(each), "tokens": each.tokens._asdict()} for each in chosen[:MOST_ROWS]],
+        "costs": [_day_cost(each) for each in chosen[:MOST_ROWS]],
         "total_usd": round(sum(dollars), 6),
+        "cache_share": _share(read, prompt),
         "dearest_usd": max(dollars, default=0),
+        "trend": trend_of(chosen),
+        "own": own_spending().entry(),
         "left_out": max(len(chosen) - MOST_ROWS, 0),
     }
+
+
+def _day_cost(each: DayCost) -> Entry:
+    share = _share(each.tokens.cache_read, each.tokens.prompt)
+    return {**vars(each), "tokens": each.tokens._asdict(), "cache_share": share}
+
+
+def _share(part: int, whole: int) -> float | None:
+    """Return a share, to four digits; None: of nothing."""
+    return round(part / whole, 4) if whole else None
 
 
 def skills(asked: Asked) -> Content:

@@ -1,0 +1,47 @@
+"""The costs of the last days as numbers for an SVG: places in percent of the width and height."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from hivepipe.reading.costs import DayCost
+
+DAYS = 30
+_GAP = 0.2  # share of a day's place
+
+
+@dataclass(frozen=True)
+class DayBar:
+    """One day; `x`, `y`, `width`, `height` in percent."""
+
+    day: str
+    cost_usd: float
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def trend_of(costs: Iterable[DayCost]) -> list[DayBar]:
+    """Return a bar for each of the DAYS days up to the newest one; none without costs."""
+    by_day: dict[str, float] = {}
+    for each in costs:
+        by_day[each.day] = by_day.get(each.day, 0) + (each.cost_usd or 0)
+    try:
+        last = date.fromisoformat(max(by_day, default=""))
+        days = [f"{last - timedelta(DAYS - 1 - number)}" for number in range(DAYS)]
+    except (ValueError, OverflowError):  # no costs, or a message from the year 1
+        return []
+    dearest = max(by_day.get(day, 0) for day in days) or 1
+    place = 100 / DAYS
+    return [
+        DayBar(
+            day=day,
+            cost_usd=round(by_day.get(day, 0), 6),
+            x=round(number * place, 3),
+            y=round(100 * (1 - by_day.get(day, 0) / dearest), 3),
+            width=round(place * (1 - _GAP), 3),
+            height=round(100 * by_day.get(day, 0) / dearest, 3),
+        )
+        for number, day in enumerate(days)
+    ]

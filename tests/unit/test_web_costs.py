@@ -1,0 +1,60 @@
+"""The view Costs of `hivepipe web`: shares of the cache, the trend, the caps."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from hivepipe.cli.main import main
+from hivepipe.costs.tokens import Tokens
+from hivepipe.db.database import Database
+from hivepipe.reading.costs import DayCost
+from hivepipe.web.trend import DAYS, trend_of
+from tests.web_scene import SESSION, insert
+
+
+def cost(day: str, dollars: float | None) -> DayCost:
+    return DayCost(day, "claude-opus-5", "shop", 1, Tokens(), dollars)
+
+
+def test_the_trend_is_to_scale_and_ends_with_the_newest_day() -> None:
+    bars = trend_of([cost("2026-11-21", 1), cost("2026-11-21", 1), cost("2026-11-20", 0.5)])
+    assert len(bars) == DAYS
+    assert [(bar.day, bar.cost_usd, bar.y, bar.height) for bar in bars[-2:]] == [
+        ("2026-11-20", 0.5, 75.0, 25.0),
+        ("2026-11-21", 2, 0.0, 100.0),
+    ]
+    assert all(bar.x + bar.width <= 100 for bar in bars)
+
+
+@pytest.mark.parametrize("day", ["", "0001-01-02", "soon"])
+def test_without_a_day_there_is_no_trend(day: str) -> None:
+    assert trend_of([cost(day, 1)] if day else []) == []
+
+
+def test_a_model_without_a_price_costs_nothing_in_the_trend() -> None:
+    assert {bar.height for bar in trend_of([cost("2026-11-21", None)])} == {0}
+
+
+def test_shares_and_filters(client: TestClient, home: Path) -> None:
+    with closing(Database(home / "hive.db")) as db:
+        insert(db, "usage", message_id="m2", request_id="r2", agent_id="", is_sidechain=0,
+               is_replay=0, created_at="2026-11-22T12:00:00.000Z", model="claude-opus-4-5",
+               speed="", region="", input=100, output=10, cache_read=900, cache_write_5m=0,
+               cache_write_1h=0, web_searches=0, session_id=SESSION)  # fmt: skip
+    whole = client.get("/costs.json").json()
+    assert whole["cache_share"] == 0.45
+    assert [each["cache_share"] for each in whole["costs"]] == [0.9, 0]
+    narrowed = client.get("/costs.json?since=2026-11-22").json()
+    assert [each["day"] for each in narrowed["costs"]] == ["2026-11-22"]
+    assert client.get("/costs.json?until=2026-11-22").json()["cache_share"] == 0
+    assert "No message fits" in client.get("/costs?since=2030-01-01").text
+    assert '<svg class="trend"' in client.get("/costs").text
+
+
+def test_own_spending_is_what_the_command_says(client: TestClient) -> None:
+    said = json.loads(CliRunner().invoke(main, ["costs", "--json"]).stdout)
+    assert client.get("/costs.json").json()["own"] == said["own"]
