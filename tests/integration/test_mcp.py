@@ -15,7 +15,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.archive_scene import AGENT, SESSION, TOKEN
-from tests.conftest import CLI, Home, fire_all
+from tests.conftest import CLI, ROOT, Home, fire_all
 from tests.integration.test_cli_listings import DAY, OTHER, command
 from tests.integration.test_transcript_command import HOSTILE, answer, call, said, text
 
@@ -200,6 +200,60 @@ def test_the_first_answer_comes_at_once(home: Home) -> None:
             assert b"protocolVersion" in server.stdout.readline()
             secs.append(time.monotonic() - began)
     assert min(secs) < FIRST_ANSWER_SECS
+
+
+# ---- the plugin's server
+
+
+def of_plugin(home: Home, path: str) -> StdioServerParameters:
+    told = json.loads((ROOT / ".claude-plugin" / ".mcp.json").read_text())
+    server = told["mcpServers"]["hivepipe"]
+    args = [word.replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT)) for word in server["args"]]
+    return StdioServerParameters(
+        command=server["command"], args=args, env=home.env | {"PATH": path}, cwd=home.project
+    )
+
+
+def capable(server: StdioServerParameters, mode: str) -> bool:
+    """Tell whether a client that connects is offered tools."""
+
+    async def connected() -> bool:
+        async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+            return client.server_capabilities.tools is not None
+
+    return asyncio.run(connected())
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_plugin_has_tools_with_the_package_and_no_error_without(home: Home, mode: str) -> None:
+    bare, package = "/usr/bin:/bin", Path(CLI[0]).parent
+    assert capable(of_plugin(home, f"{package}:{bare}"), mode)
+    assert not capable(of_plugin(home, bare), mode)
+    older = home.root / "older"
+    older.mkdir()
+    (older / "hivepipe").write_text("#!/bin/sh\nexit 64\n")  # knows no command `mcp`
+    (older / "hivepipe").chmod(0o755)
+    assert not capable(of_plugin(home, f"{older}:{bare}"), mode)
+    assert not capable(of_plugin(home, f".:{bare}"), mode)
+
+
+def test_without_the_package_every_request_is_answered(home: Home) -> None:
+    script = ["/bin/sh", str(ROOT / "hooks" / "mcp.sh")]
+    said = [
+        b'{"method":"tools/list","params":{"_meta":{"id":"x"}},"jsonrpc":"2.0","id":7}',
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        b'{"jsonrpc":"2.0","id":"a-1","method":"ping"}',
+        b'{"id":$(reboot)}',
+        b"no JSON",
+    ]
+    done = subprocess.run(
+        script, input=b"\n".join([*said, b""]), env=home.env | {"PATH": "/usr/bin:/bin"},
+        capture_output=True, check=True, timeout=60,
+    )  # fmt: skip
+    refused, pong = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (refused["id"], refused["error"]["code"]) == (7, -32601)
+    assert pong == {"jsonrpc": "2.0", "id": "a-1", "result": {}}
+    assert done.stderr == b""
 
 
 # ---- what the tools say
