@@ -1,18 +1,23 @@
 """The subagents of several homes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hivepipe.db.listings import listings
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.db.listings import Listings, listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
+from hivepipe.reading.costs import Key, bills
 from hivepipe.reading.homes import KnownHome
 
 
 @dataclass(frozen=True)
 class Agent:
-    """One subagent, with the columns of `hivepipe agents --json`; None: not known."""
+    """One subagent, with the columns of `hivepipe agents --json`; None: not known.
+
+    `cost_usd` None: no message of it is counted, or no model of it has a price.
+    """
 
     home: str  # key
     id: str
@@ -33,6 +38,7 @@ class Agent:
     error: str | None
     tokens: int | None
     duration_ms: int | None
+    cost_usd: float | None = None
 
     @property
     def state(self) -> str:
@@ -40,10 +46,80 @@ class Agent:
         return self.outcome or self.status
 
 
-def agents(homes: Iterable[KnownHome]) -> list[Agent]:
-    """Return the agents of all homes, newest first."""
-    found: list[Agent] = []
+@dataclass(frozen=True)
+class AgentsOfSession:
+    """The agents of one session, oldest first; title and project "": not known."""
+
+    home: str  # key
+    session_id: str
+    title: str
+    project: str
+    agents: list[Agent]
+
+    @property
+    def cost_usd(self) -> float:
+        """Return the cost of these agents together."""
+        return round(sum(agent.cost_usd or 0 for agent in self.agents), 6)
+
+
+@dataclass(frozen=True)
+class Agents:
+    """Agents by session, and how many older ones were left out."""
+
+    sessions: list[AgentsOfSession]
+    left_out: int
+
+
+def agents(homes: Iterable[KnownHome], limit: int, wanted: Callable[[Agent], bool]) -> Agents:
+    """Return the newest wanted agents of all homes by session, the session with the newest first.
+
+    At most `limit` of them; costs are read of these only.
+    """
+    homes = list(homes)
+    chosen = [agent for known in homes for agent in _of_home(known) if wanted(agent)]
+    chosen.sort(key=_began, reverse=True)
+    sessions: list[AgentsOfSession] = []
     for known in homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
-            found += (Agent(home=known.key, **entry) for entry in store.agents())
-    return sorted(found, key=lambda agent: agent.created_at or "", reverse=True)
+        mine = [agent for agent in chosen[:limit] if agent.home == known.key]
+        if mine:
+            sessions += _by_session(known, mine)
+    sessions.sort(key=lambda each: _began(each.agents[-1]), reverse=True)
+    return Agents(sessions, max(len(chosen) - limit, 0))
+
+
+def _of_home(known: KnownHome) -> list[Agent]:
+    with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+        return [Agent(home=known.key, **entry) for entry in store.agents()]
+    return []
+
+
+def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
+    """Return agents of one home, newest first, by session, with their costs."""
+    of: dict[str, list[Agent]] = {}
+    with listings(database_path(known.home)) as store:
+        costs = _costs(known.home, store, since=_began(found[-1]))
+        about = {row["id"]: row for row in store.sessions(with_ended=True)}
+    for agent in reversed(found):
+        session = agent.session_id or ""
+        cost = costs.get((session, agent.id))
+        of.setdefault(session, []).append(replace(agent, cost_usd=cost))
+    return [
+        AgentsOfSession(
+            home=known.key,
+            session_id=session,
+            title=about.get(session, {}).get("objective") or "",
+            project=about.get(session, {}).get("project") or known.project,
+            agents=each,
+        )
+        for session, each in of.items()
+    ]
+
+
+def _costs(home: str, store: Listings, since: str) -> dict[Key, float | None]:
+    prices = prices_in_force(home)
+    added = bills(store, lambda charge: (charge.session, charge.agent), since)
+    return {key: bill.cost(prices).rounded for key, bill in added.of.items()}
+
+
+def _began(agent: Agent) -> str:
+    return agent.created_at or ""

@@ -6,7 +6,8 @@ from hivepipe.db.listings import Entry
 from hivepipe.home import Place, read_record
 from hivepipe.monitor.status import status_report
 from hivepipe.queue.failed_jobs import failed_jobs
-from hivepipe.reading.agents import agents as all_agents
+from hivepipe.reading.agents import Agent
+from hivepipe.reading.agents import agents as agents_by_session
 from hivepipe.reading.costs import DayCost, costs_by_day
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.now import open_sessions
@@ -27,10 +28,14 @@ def now(asked: Asked) -> Content:
 
 
 def agents(asked: Asked) -> Content:
-    """Return the newest agents; `type`: only those of it."""
-    kind = asked.filter("type")
-    chosen = [agent for agent in all_agents(asked.homes) if kind in ("", agent.type)]
-    return {"agents": chosen[:MOST_ROWS], "left_out": max(len(chosen) - MOST_ROWS, 0)}
+    """Return the newest agents by session; `type`, `outcome`: only those of it."""
+    kind, outcome = asked.filter("type"), asked.filter("outcome")
+
+    def wanted(agent: Agent) -> bool:
+        return kind in ("", agent.type) and outcome in ("", agent.state)
+
+    found = agents_by_session(asked.homes, MOST_ROWS, wanted)
+    return {"sessions": found.sessions, "left_out": found.left_out}
 
 
 def costs(asked: Asked) -> Content:

@@ -128,8 +128,10 @@ def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
     assert {name: mine[name] for name in same} == {name: theirs[name] for name in same}
     assert mine["agents_at_work"] == 1
 
-    (agent,) = client.get("/agents.json").json()["agents"]
+    (of_session,) = client.get("/agents.json").json()["sessions"]
+    (agent,) = of_session["agents"]
     home = agent.pop("home")
+    assert agent.pop("cost_usd") is None
     assert [agent] == said("agents")["agents"]
 
     costs = said("costs")
@@ -156,7 +158,9 @@ def test_stopped_stacks_are_reported_as_status_does(client: TestClient, home: Pa
 
 
 def test_filters_are_in_the_address(client: TestClient) -> None:
-    assert client.get("/agents.json?type=other").json()["agents"] == []
+    assert client.get("/agents.json?type=other").json()["sessions"] == []
+    assert client.get("/agents.json?outcome=lost").json()["sessions"] == []
+    assert len(client.get("/agents.json?outcome=running").json()["sessions"]) == 1
     assert client.get("/costs.json?model=other").json()["costs"] == []
     assert client.get("/now.json?home=0123456789abcdef").status_code == 404
     assert client.get("/now?home=0123456789abcdef").status_code == 404

@@ -1,0 +1,61 @@
+"""The view Agents of `hivepipe web`: agents below their sessions, with what they cost."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from hivepipe.cli.main import main
+from hivepipe.db.database import Database
+from hivepipe.reading.agents import agents
+from hivepipe.reading.homes import KnownHome
+from tests.web_scene import SESSION, insert
+
+
+def spawn(home: Path, agent: str, session: str | None, at: str, **more: Any) -> None:
+    with closing(Database(home / "hive.db")) as db:
+        row = {"status": "completed", "outcome": "completed", "type": "Explore", **more}
+        of = {"swarm_id": "swarm", "session_id": session, "created_at": at}
+        insert(db, "agents", id=agent, **of, **row)
+        insert(db, "usage", message_id=agent, request_id="r", agent_id=agent, is_sidechain=1,
+               is_replay=0, created_at=at, model="claude-opus-4-5", speed="", region="",
+               input=1000, output=10, cache_read=0, cache_write_5m=0, cache_write_1h=0,
+               web_searches=0, session_id=session or "")  # fmt: skip
+
+
+def test_agents_stand_below_their_sessions(client: TestClient, home: Path) -> None:
+    spawn(home, "b1", "another", "2026-11-22T10:00:00.000Z")
+    spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z", outcome="failed", error="boom")
+    spawn(home, "c1", None, "2026-11-20T10:00:00.000Z")
+    found = client.get("/agents.json").json()["sessions"]
+    assert [(each["session_id"], [agent["id"] for agent in each["agents"]]) for each in found] == [
+        (SESSION, ["a1", "a2"]),
+        ("another", ["b1"]),
+        ("", ["c1"]),
+    ]
+    page = client.get("/agents").text
+    assert page.index(">a2<") < page.index(">b1<") < page.index("without a session")
+    assert '<td class="bad">failed</td>' in page
+
+
+def test_an_agent_costs_what_the_command_says(client: TestClient, home: Path) -> None:
+    spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z")
+    said = json.loads(CliRunner().invoke(main, ["costs", "--by", "agent", "--json"]).stdout)
+    costs = {each["agent"]: each["cost_usd"] for each in said["costs"]}
+    (session,) = client.get("/agents.json").json()["sessions"]
+    assert {agent["id"]: agent["cost_usd"] for agent in session["agents"]} == {
+        "a1": None,
+        "a2": costs["a2"],
+    }
+    assert costs["a2"] > 0
+
+
+def test_only_the_newest_are_read_in_full(client: TestClient, home: Path) -> None:
+    spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z")
+    known = KnownHome("key", str(home), "")
+    found = agents([known], 1, lambda _: True)
+    assert [agent.id for each in found.sessions for agent in each.agents] == ["a2"]
+    assert found.left_out == 1
