@@ -29,10 +29,15 @@ class Mark:
 
 @dataclass(frozen=True)
 class Lane:
-    """The calls and marks of one agent, oldest first; `agent` "": Claude itself."""
+    """The calls and marks of one agent, oldest first; `agent` "": Claude itself.
+
+    `parent`: the agent that started it; `depth` 0: Claude, 1: a subagent, 2: one of a subagent.
+    """
 
     agent: str
     title: str
+    parent: str = ""
+    depth: int = 0
     calls: list[Call] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
 
@@ -81,7 +86,8 @@ class _Reader:
         if piece.kind == AGENT:
             self._agents[piece.depth] = piece.id
             title = f"{piece.text or 'agent'} {piece.id[:8]}"
-            self.lanes.setdefault(piece.id, Lane(piece.id, title))
+            parent = self._agents.get(piece.depth - 1, "")
+            self.lanes.setdefault(piece.id, Lane(piece.id, title, parent, piece.depth))
             return
         lane = self.lanes[self._agents.get(piece.depth, "")]
         if piece.kind == CALL:

@@ -8,6 +8,7 @@ from hivepipe.times import ns_of, stored_time
 
 ROW = 34  # pixels of a lane
 AXIS = 22
+STEP, DEEPEST = 12, 8
 QUARTERS = 4
 MOST_LANES = 60
 MOST_BARS = 3000
@@ -34,6 +35,7 @@ class Label:
 
     text: str
     y: int
+    indent: int  # pixels: one step for each agent above it
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,10 @@ def drawing_of(work: Work, since: str = "", until: str = "") -> Drawing | None:
         began=stored_time(began),
         ended=stored_time(ended),
         height=AXIS + len(drawn) * ROW,
-        labels=[Label(lane.title, AXIS + row * ROW + 12) for row, lane in enumerate(drawn)],
+        labels=[
+            Label(lane.title, AXIS + row * ROW + 12, min(lane.depth, DEEPEST) * STEP)
+            for row, lane in enumerate(drawn)
+        ],
         bars=bars[:MOST_BARS],
         quarters=axis.quarters(),
         left_out=len(lanes) - len(drawn) + max(len(bars) - MOST_BARS, 0),

@@ -17,6 +17,7 @@ from hivepipe.web.drawing import drawing_of
 
 MOST_READ = 20_000  # pieces
 MOST_PIECES = 1000  # shown
+LAST_PIECES = 100
 MOST_EVENTS = 500
 MOST_CHANGES = 200
 
@@ -85,6 +86,7 @@ def _of_archive(home: str, session: str, window: Window) -> Content:
         "shown": {piece["number"] for piece in shown},
         "first": window.first,
         "next": within[MOST_PIECES]["number"] if len(within) > MOST_PIECES else 0,
+        "last": max(len(read[:MOST_READ]) - LAST_PIECES, 1),
         "pieces_left_out": len(read) > MOST_READ,
     }
 

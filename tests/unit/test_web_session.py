@@ -47,6 +47,24 @@ def test_calls_are_on_the_lane_of_their_agent() -> None:
     assert (work.began, work.ended) == (at(0), at(20))
 
 
+def test_an_agent_of_an_agent_stands_below_it() -> None:
+    nested = [
+        Piece(AGENT, "Plan", at(1), depth=1, id="a1"),
+        Piece(AGENT, "Explore", at(2), depth=2, id="a2"),
+        Piece(CALL, "Bash", at(3), depth=2, id="t1"),
+        Piece(CALL, "Read", at(4), depth=1, id="t2"),
+    ]
+    work = work_of(nested)
+    assert [(lane.agent, lane.parent, len(lane.calls)) for lane in work.lanes] == [
+        ("", "", 0),
+        ("a1", "", 1),
+        ("a2", "a1", 1),
+    ]
+    drawing = drawing_of(work)
+    assert drawing
+    assert [label.indent for label in drawing.labels] == [0, 12, 24]
+
+
 def test_bars_are_drawn_to_scale() -> None:
     drawing = drawing_of(work_of(PIECES))
     assert drawing
@@ -114,6 +132,24 @@ def test_the_address_zooms(told: TestClient, path: str) -> None:
     assert "Nothing was said" in told.get(f"{path}?from=2030-01-01").text
     assert told.get(f"{path}?from=soon").status_code == 400
     assert told.get(f"{path}?piece=0").status_code == 400
+
+
+def test_a_long_conversation_has_pages(
+    told: TestClient, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = told.get(f"{path}.json").json()["pieces"]
+    monkeypatch.setattr("hivepipe.web.session_view.MOST_PIECES", 5)
+    monkeypatch.setattr("hivepipe.web.session_view.LAST_PIECES", 3)
+    numbers, first = [], 1
+    while first:
+        page = told.get(f"{path}.json?piece={first}").json()
+        numbers += [piece["number"] for piece in page["pieces"]]
+        first = page["next"]
+    assert numbers == [piece["number"] for piece in whole]
+    text = told.get(path).text
+    assert "Go on reading" in text
+    assert f"?piece={numbers[-1] - 3}#conversation" in text
+    assert "?piece=7#p7" in text  # a bar whose turn is on another page
 
 
 def test_hostile_conversations_stay_texts(told: TestClient, path: str) -> None:

@@ -12,9 +12,9 @@ async function refresh() {
   if (!after || before.innerHTML === after.innerHTML) return;
   const open = new Set([...before.querySelectorAll("details[open]")].map((each) => each.id));
   for (const each of after.querySelectorAll("details[id]")) each.open ||= open.has(each.id);
-  const focused = document.activeElement?.id;
+  const focused = before.contains(document.activeElement) ? name(document.activeElement) : "";
   before.replaceWith(after);
-  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
   notify(waiting(before), waiting(after));
   offer();
 }
@@ -48,6 +48,11 @@ async function flip() {
   if (next === "on") await Notification.requestPermission();
   localStorage.setItem("notice", next);
   offer();
+}
+
+function name(element) { // a selector that finds it in the page that is loaded next
+  const link = element.getAttribute("href");
+  return element.id ? `#${CSS.escape(element.id)}` : link ? `main a[href="${CSS.escape(link)}"]` : "";
 }
 
 function later(wait = 200) {
