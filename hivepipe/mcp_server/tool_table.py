@@ -22,10 +22,10 @@ class Tool(NamedTuple):
     arguments: dict[str, Argument]
 
 
-def _rows(default: int, most: int) -> dict[str, Argument]:
+def _rows(default: int, most: int, most_skipped: int = MOST_SKIPPED) -> dict[str, Argument]:
     return {
         "limit": Argument(f"Rows: {default}, at most {most}", default, most),
-        "skip": Argument("`next` of the last answer", 0, MOST_SKIPPED, least=0),
+        "skip": Argument("`next` of the last answer", 0, most_skipped, least=0),
     }
 
 
@@ -48,7 +48,7 @@ TOOLS = {
             ),
             "since": _SINCE,
             "until": Argument("The day behind the last"),
-            **_rows(20, 50),
+            **_rows(20, 50, 1000),
         },
     ),
     "timeline": Tool(

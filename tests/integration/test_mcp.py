@@ -386,6 +386,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("search", {"query": "cart", "limit": 51}, "limit must be from 1 to 50"),
     ("search", {"query": "cart", "limit": "5"}, "limit must be a whole number"),
     ("search", {"query": "cart", "skip": True}, "skip must be a whole number"),
+    ("search", {"query": "cart", "skip": 1001}, "skip must be from 0 to 1000"),
     ("search", {"query": "x" * 1001}, "at most 1000 characters"),
     ("search", {"query": "cart", "colour": "red"}, "no argument 'colour'"),
     ("search", {"query": "cart", "since": "soon"}, "since must be a day"),

@@ -9,7 +9,6 @@ from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.search import Line, Question, find
 
 INDEXING_SECS = 5.0  # of all homes together
-MOST_SKIPPED = 1000
 
 
 def answer(asked: Asked) -> Answer:
@@ -24,7 +23,7 @@ def answer(asked: Asked) -> Answer:
     )
     question.terms()  # a query without words is refused also where nothing is recorded
     limit = asked.number("limit")
-    wanted = min(asked.number("skip"), MOST_SKIPPED) + limit + 1
+    wanted = asked.number("skip") + limit + 1
     until = time.monotonic() + INDEXING_SECS
     rows: list[Row] = []
     total = left = 0
