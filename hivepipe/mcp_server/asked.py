@@ -1,18 +1,22 @@
 """What a call asks for: the homes that it is about, and its checked arguments."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.errors import NothingRecordedError, RegistrationError
+from hivepipe.errors import HivepipeError, RegistrationError, StoreError
 from hivepipe.home import Place, absolute, nearest_record
+from hivepipe.mcp_server.answer import short
 from hivepipe.mcp_server.arguments import Values, stored_day
 from hivepipe.reading.homes import KnownHome, known_homes
 
 _SHOWN = 8
+_LONGEST_PROBLEM = 300
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,22 @@ class Asked:
     def day(self, name: str) -> str:
         """Return an argument that is a day as a stored time; ArgumentError."""
         return stored_day(name, self.text(name))
+
+    def of_each(self, read: Callable[[KnownHome], Found]) -> tuple[list[Found], list[str]]:
+        """Return what is read in each home, and why others cannot be read.
+
+        HivepipeError: the only home cannot be read.
+        """
+        found: list[Found] = []
+        problems: list[str] = []
+        for known in self.homes:
+            try:
+                found.append(read(known))
+            except HivepipeError as error:
+                if len(self.homes) == 1:
+                    raise
+                problems.append(short(f"{known.project or known.home}: {error}", _LONGEST_PROBLEM))
+        return found, problems
 
 
 def asked_of(values: Values, here: Place) -> Asked:
@@ -58,7 +78,7 @@ def _projects(homes: list[KnownHome]) -> Iterator[tuple[KnownHome, str]]:
         if known.project:
             yield known, known.project
             continue
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+        with suppress(StoreError), listings(database_path(known.home)) as store:
             for project in sorted(set(store.project_of_sessions().values())):
                 yield known, project
 

@@ -133,7 +133,12 @@ def costs_by(
             for key, bill in added.of.items():
                 named = dict(zip(GROUPS[group], key, strict=True))
                 found.append(GroupCost(project, named, bill, bill.cost(prices)))
-    found.sort(key=lambda each: each.cost.dollars or 0, reverse=True)
+    return in_order(found, group)
+
+
+def in_order(found: Iterable[GroupCost], group: str) -> list[GroupCost]:
+    """Return the newest day first, else the dearest first."""
+    dearest = sorted(found, key=lambda each: each.cost.dollars or 0, reverse=True)
     if group == "day":
-        found.sort(key=lambda each: each.key["day"], reverse=True)
-    return found
+        dearest.sort(key=lambda each: each.key["day"], reverse=True)
+    return dearest

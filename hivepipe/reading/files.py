@@ -40,13 +40,17 @@ def changed_files(
 
     `part`: of the path; `session`: the beginning of its id; `folder`: in which it worked.
     """
-    found = [
+    return last_first(
         change
         for known in homes
         for change in _of_home(known, session)
         if part in change.path and change.last_at >= since and folder in ("", change.project)
-    ]
-    return sorted(found, key=lambda change: (change.last_at, change.path), reverse=True)
+    )
+
+
+def last_first(changes: Iterable[Change]) -> list[Change]:
+    """Return the changes, the last one first."""
+    return sorted(changes, key=lambda change: (change.last_at, change.path), reverse=True)
 
 
 def _of_home(known: KnownHome, session: str) -> Iterator[Change]:

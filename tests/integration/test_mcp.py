@@ -376,6 +376,14 @@ def test_all_projects_are_read_and_one_can_be_chosen(home: Home) -> None:
     *pieces, _ = asked(home, "session", session="last", project="garden")
     assert pieces[-1]["text"] == "a cart of earth"
 
+    home.database.write_bytes(b"no database" * 1000)
+    for tool in ("costs", "files"):
+        facts, *_ = asked(home, tool)
+        (problem,) = facts["unreadable"]
+        assert problem.startswith(f"{home.project}: ")
+        assert "not a database" in problem
+    assert asked(home, "search", query="earth", project="garden")[0] == {"found": 1}
+
 
 # ---- bad input and bad data
 

@@ -1,18 +1,21 @@
 """Tool `costs`: tokens and list prices by day, session, model or agent."""
 
 from decimal import Decimal
+from itertools import chain
 
 from hivepipe.costs.tokens import Tokens
-from hivepipe.mcp_server.answer import Answer, Row, short
+from hivepipe.mcp_server.answer import Answer, Row, filled, short
 from hivepipe.mcp_server.asked import Asked
-from hivepipe.reading.costs import GroupCost, costs_by
+from hivepipe.reading.costs import GroupCost, costs_by, in_order
 
 _LONGEST = 200
 
 
 def answer(asked: Asked) -> Answer:
     """Return the groups, the newest day or the dearest first, and their total."""
-    found = costs_by(asked.homes, asked.text("by"), asked.day("since"), asked.folder)
+    group, since = asked.text("by"), asked.day("since")
+    of_homes, problems = asked.of_each(lambda known: costs_by([known], group, since, asked.folder))
+    found = in_order(chain.from_iterable(of_homes), group)
     dollars = [each.cost.dollars for each in found if each.cost.dollars is not None]
     tokens = [each.bill.tokens() for each in found]
     unknown = sorted({model for each in found for model in each.cost.without_price})
@@ -23,7 +26,9 @@ def answer(asked: Asked) -> Answer:
         "cost_usd": float(round(sum(dollars, Decimal(0)), 6)) if dollars or not found else None,
         "models_without_price": [short(model, _LONGEST) for model in unknown[:20]],
     }
-    return Answer(map(_row, found), {"total": total}, asked.number("limit"))
+    return Answer(
+        map(_row, found), {"total": total, **filled(unreadable=problems)}, asked.number("limit")
+    )
 
 
 def _row(each: GroupCost) -> Row:

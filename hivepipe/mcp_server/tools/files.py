@@ -1,22 +1,25 @@
 """Tool `files`: changed files and who changed them."""
 
+from itertools import chain
+
 from hivepipe.mcp_server.answer import Answer, Row, filled, short
 from hivepipe.mcp_server.asked import Asked
-from hivepipe.reading.files import Change, changed_files
+from hivepipe.reading.files import Change, changed_files, last_first
 
 _LONGEST = 1000
 
 
 def answer(asked: Asked) -> Answer:
     """Return a row for each file and session, the last change first."""
-    found = changed_files(
-        asked.homes,
-        part=asked.text("path"),
-        session=asked.text("session"),
-        since=asked.day("since"),
-        folder=asked.folder,
+    part, session, since = asked.text("path"), asked.text("session"), asked.day("since")
+    of_homes, problems = asked.of_each(
+        lambda known: changed_files(
+            [known], part=part, session=session, since=since, folder=asked.folder
+        )
     )
-    return Answer(map(_row, found), {"found": len(found)}, asked.number("limit"))
+    found = last_first(chain.from_iterable(of_homes))
+    facts = filled(found=len(found), unreadable=problems)
+    return Answer(map(_row, found), facts, asked.number("limit"))
 
 
 def _row(change: Change) -> Row:

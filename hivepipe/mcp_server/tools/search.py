@@ -2,6 +2,7 @@
 
 import os
 import time
+from itertools import chain
 
 from hivepipe.mcp_server.answer import Answer, Row, filled
 from hivepipe.mcp_server.asked import Asked
@@ -25,17 +26,21 @@ def answer(asked: Asked) -> Answer:
     limit = asked.number("limit")
     wanted = asked.number("skip") + limit + 1
     until = time.monotonic() + INDEXING_SECS
-    rows: list[Row] = []
-    total = left = 0
-    for known in asked.homes:
+
+    def found_in(known: KnownHome) -> tuple[list[Row], int, int]:
         if not os.path.isdir(known.home):  # the index would make it
-            continue
+            return [], 0, 0
         found = find(known.home, question, wanted, indexing_secs=until - time.monotonic())
-        rows += [_row(known, line) for line in found.lines]
-        total += found.total
-        left += found.not_indexed_bytes
-    not_indexed = filled(not_indexed_bytes=left or None)
-    return Answer(rows, {"found": total, **not_indexed}, limit)
+        rows = [_row(known, line) for line in found.lines]
+        return rows, found.total, found.not_indexed_bytes
+
+    found, problems = asked.of_each(found_in)
+    facts = filled(
+        found=sum(total for _, total, _ in found),
+        not_indexed_bytes=sum(left for *_, left in found) or None,
+        unreadable=problems,
+    )
+    return Answer(chain.from_iterable(rows for rows, *_ in found), facts, limit)
 
 
 def _row(known: KnownHome, line: Line) -> Row:
