@@ -28,6 +28,7 @@ _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 @click.option("--session", metavar="ID", default="", help="Only sessions whose id begins with ID.")
 @click.option("--agent", metavar="TYPE", default="", help="Only subagents of this type.")
 @click.option("--role", type=Choice(ROLES), help="Only lines of this author.")
+@click.option("--tool", metavar="NAME", default="", help="Only calls of this tool, and results.")
 @click.option(
     "--project", metavar="DIR", default="", help="Only sessions in this folder or below it."
 )
@@ -49,6 +50,7 @@ def search(
     session: str,
     agent: str,
     role: str | None,
+    tool: str,
     project: str,
     since: datetime | None,
     until: datetime | None,
@@ -72,6 +74,7 @@ def search(
         session=session,
         agent=agent,
         role=role or "",
+        tool=tool,
         since=stored(since, utc),
         until=stored(until, utc),
     )

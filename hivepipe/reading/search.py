@@ -27,6 +27,7 @@ class Question:
     session: str = ""
     agent: str = ""
     role: str = ""
+    tool: str = ""
     since: str = ""
     until: str = ""
 
@@ -41,6 +42,7 @@ class Question:
             session=self.session,
             agent=self.agent,
             who=self.role,
+            tool=self.tool,
             since=self.since,
             until=self.until,
         )
@@ -75,6 +77,7 @@ class Line:
             "agent_type": self.hit.agent,
             "project": self.hit.project,
             "who": self.hit.who,
+            "tool": self.hit.tool,
             "text": f"{self.before}{self.match}{self.behind}",
             "archive": self.hit.key,
             "offset": self.hit.offset,

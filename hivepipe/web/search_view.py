@@ -13,7 +13,7 @@ from hivepipe.web.asked import Asked, Content, FilterError
 HITS = 50
 MOST_HITS = 1000
 INDEXING_SECS = 2.0  # a page waits no longer; the next one continues
-FACETS = ("day", "project", "agent", "role")
+FACETS = ("day", "project", "agent", "role", "tool")
 MOST_VALUES = 12  # of one facet
 
 
@@ -64,6 +64,7 @@ def question_of(asked: Asked) -> Question:
         session=asked.filter("session"),
         agent=asked.filter("agent"),
         role=asked.filter("role"),
+        tool=asked.filter("tool"),
         since=asked.time("day") or asked.time("since"),
         until=asked.time("day", days=1) or asked.time("until"),
     )

@@ -28,6 +28,7 @@ def twin(client: TestClient, **asked: str) -> dict[str, Any]:
         {**CART, "since": "2026-01-11"},
         {**CART, "until": "2026-01-11"},
         {**CART, "agent": "Explore"},
+        {**CART, "tool": "Bash"},
         {**CART, "session": SESSION[:6], "project": "/home/ana"},
         {**CART, "word": "1", "limit": "1"},
         {"q": "nowhere"},
@@ -48,6 +49,8 @@ def test_the_twin_says_what_the_command_says(told: TestClient, asked: dict[str, 
 def test_facets_count_what_narrowing_finds(told: TestClient) -> None:
     page = twin(told, **CART)
     assert page["total"] > 2
+    # A call and its result are of one tool.
+    assert dict(page["facets"]["tool"]) == {"Edit": 2, "Grep": 2, "Bash": 1, "Agent": 1, "Read": 1}
     for name, values in page["facets"].items():
         for value, number in values:
             narrowed = twin(told, **{**CART, name: value})

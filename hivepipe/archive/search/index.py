@@ -1,11 +1,11 @@
 """The search index: the words of each archive line. It stores no readable text.
 
     archives   one row per archive, and how far it is indexed (bytes of the plain lines)
-    passages   one row per line with text: offset, time, author, whether it is a call of
-               hivepipe or its result; its id is the rowid in the next two
+    passages   one row per line with text: offset, time, author, tool, whether it is a call
+               of hivepipe or its result; its id is the rowid in the next two
     pieces     contentless FTS5 table of trigrams: finds any part of a text
     words      contentless FTS5 table of words: finds whole words and prefixes
-    own_calls  ids of calls of hivepipe, for the results that follow
+    calls      ids of tool calls with their tool, for the results that follow
     skipped    one row per line that could not be indexed, and why
 
 All of it is derived from the archives: the next search rebuilds a deleted file.
@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from hivepipe.errors import SearchError
 from hivepipe.events.claude_code import clean
 
 INDEX_FILE = "search.db"
-VERSION = 5
+VERSION = 6
 BUSY_TIMEOUT_SECS = 30.0
 LINES_PER_COMMIT = 5000
 LONGEST_REASON = 200
@@ -38,9 +39,10 @@ CREATE TABLE archives (
   project TEXT NOT NULL, bytes INTEGER NOT NULL, edition INTEGER NOT NULL);
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY, archive INTEGER NOT NULL, offset INTEGER NOT NULL, time TEXT NOT NULL,
-  who TEXT NOT NULL, is_own INTEGER NOT NULL);
-CREATE TABLE own_calls (
-  archive INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (archive, id)) WITHOUT ROWID;
+  who TEXT NOT NULL, tool TEXT NOT NULL, is_own INTEGER NOT NULL);
+CREATE TABLE calls (
+  archive INTEGER NOT NULL, id TEXT NOT NULL, tool TEXT NOT NULL, is_own INTEGER NOT NULL,
+  PRIMARY KEY (archive, id)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE pieces USING fts5(
   text, content='', columnsize=0, tokenize="trigram case_sensitive 1");
 CREATE VIRTUAL TABLE words USING fts5(
@@ -79,6 +81,7 @@ class Hit:
     offset: int
     time: str
     who: str
+    tool: str = ""  # that the line calls, or that answers there
     is_own: int = 0  # 1: a call of hivepipe, or its result
 
 
@@ -209,9 +212,11 @@ class SearchIndex:
             return 0
         if passage is None:
             return 0
+        tool, is_own = self._calls_of(archive, passage.uses)
         row = self._db.execute(
-            "INSERT INTO passages (archive, offset, time, who, is_own) VALUES (?, ?, ?, ?, ?)",
-            (archive, offset, passage.time, passage.who, self._is_own(archive, passage.uses)),
+            "INSERT INTO passages (archive, offset, time, who, tool, is_own)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (archive, offset, passage.time, passage.who, tool, is_own),
         ).lastrowid
         text = folded(passage.words)
         self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, text))
@@ -219,14 +224,22 @@ class SearchIndex:
         self._db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (row, f"{text}\n\n"))
         return 1
 
-    def _is_own(self, archive: int, uses: ToolUses) -> bool:
-        """Tell whether a line is nothing but calls of hivepipe or their results."""
-        note = "INSERT OR IGNORE INTO own_calls (archive, id) VALUES (?, ?)"
-        self._db.executemany(note, [(archive, call) for call in uses.own])
-        known = "SELECT 1 FROM own_calls WHERE archive = ? AND id = ?"
-        return not uses.is_mixed and all(
-            self._db.execute(known, (archive, call)).fetchone() for call in uses.answered
-        )
+    def _calls_of(self, archive: int, uses: ToolUses) -> tuple[str, bool]:
+        """Return the tool that a line calls or that answers there, and whether all is hivepipe's.
+
+        The calls that begin there are kept for their results.
+        """
+        note = "INSERT OR IGNORE INTO calls (archive, id, tool, is_own) VALUES (?, ?, ?, ?)"
+        rows = [(archive, call, tool, call in uses.own) for call, tool in uses.begun]
+        self._db.executemany(note, rows)
+        known = "SELECT tool, is_own FROM calls WHERE archive = ? AND id = ?"
+        answered = [
+            self._db.execute(known, (archive, call)).fetchone() or ("", False)
+            for call in uses.answered
+        ]
+        tools = (tool for _, tool in uses.begun), (tool for tool, _ in answered)
+        is_own = not uses.is_mixed and all(is_own for _, is_own in answered)
+        return next(filter(None, chain(*tools)), ""), is_own
 
     def _skip(self, archive: int, offset: int, reason: str) -> None:
         sql = "INSERT OR REPLACE INTO skipped (archive, offset, reason) VALUES (?, ?, ?)"
@@ -248,7 +261,7 @@ class SearchIndex:
         return int(self._ask(sql, {**matching.values, **filters.values})[0][0])
 
     def facets(self, terms: list[Term], filters: Filters) -> dict[str, dict[str, int]]:
-        """Return the number of matching lines by local day, project, agent type and role."""
+        """Return the number of matching lines by local day, project, agent, role and tool."""
         facets: dict[str, dict[str, int]] = {name: {} for name in _FACETS}
         matching = self._matching(terms)
         if not matching.sql:
@@ -270,7 +283,8 @@ class SearchIndex:
         if not matching.sql:
             return []
         sql = f"""
-            SELECT a.key, a.session_id, a.agent, a.project, p.offset, p.time, p.who, p.is_own
+            SELECT a.key, a.session_id, a.agent, a.project, p.offset, p.time, p.who, p.tool,
+              p.is_own
             FROM ({matching.sql}) AS found {_JOINED} {filters.sql}
             ORDER BY p.is_own, p.time DESC, p.id DESC LIMIT :limit
         """
@@ -327,6 +341,7 @@ _FACETS = {
     "project": "a.project",
     "agent": "a.agent",
     "role": "p.who",
+    "tool": "p.tool",
 }
 
 

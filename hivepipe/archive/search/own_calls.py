@@ -15,12 +15,13 @@ _LONGEST_COMMAND = 1 << 16
 class ToolUses(NamedTuple):
     """Ids of tool calls in one line: `own` begin there and are hivepipe's, `answered` end there.
 
-    `is_mixed`: the line has other text or other calls, too.
+    `is_mixed`: the line has other text or other calls, too. `begun`: id and tool of each call.
     """
 
     own: tuple[str, ...] = ()
     answered: tuple[str, ...] = ()
     is_mixed: bool = True
+    begun: tuple[tuple[str, str], ...] = ()
 
 
 NO_USES = ToolUses()
@@ -35,12 +36,18 @@ def tool_uses(line: Fields) -> ToolUses:
     answered = [text(each, "tool_use_id") for each in calls if each.get("type") == "tool_result"]
     if not answered and (source := text(line, "sourceToolUseID")):
         return ToolUses((), (source,), is_mixed=False)  # the text of a skill
-    return ToolUses(own, tuple(answered), len(own) + len(answered) < len(blocks) or not blocks)
+    is_mixed = len(own) + len(answered) < len(blocks) or not blocks
+    begun = [(text(each, "id"), text(each, "name")) for each in calls if _is_call(each)]
+    return ToolUses(own, tuple(answered), is_mixed, tuple(begun))
+
+
+def _is_call(block: Fields) -> bool:
+    return block.get("type") == "tool_use"
 
 
 def _is_own(block: Fields) -> bool:
     """Tell whether a block calls a command, a skill or a tool of hivepipe."""
-    if block.get("type") != "tool_use":
+    if not _is_call(block):
         return False
     arguments, name = part(block, "input"), text(block, "name")
     match name:

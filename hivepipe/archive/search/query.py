@@ -55,6 +55,7 @@ class Filters:
         session: str = "",
         agent: str = "",
         who: str = "",
+        tool: str = "",
         since: str = "",
         until: str = "",
     ) -> "Filters":
@@ -66,13 +67,14 @@ class Filters:
             "AND substr(a.session_id, 1, length(:session)) = :session": session,
             "AND a.agent = :agent": agent,
             "AND p.who = :who": who,
+            "AND p.tool = :tool": tool,
             "AND p.time >= :since": since,
             "AND p.time < :until": until,
         }
         wanted = {sql: value for sql, value in conditions.items() if value}
         below = f"{project.rstrip('/')}/" if project else ""
         names = {"project": below, "session": session, "agent": agent, "who": who}
-        values = {**names, "since": since, "until": until}
+        values = {**names, "tool": tool, "since": since, "until": until}
         return cls(" ".join(wanted), {k: v for k, v in values.items() if v})
 
 
