@@ -25,6 +25,7 @@ def search(asked: Asked) -> Content:
         "hits": [],
         "facets": {},
         "opened": None,
+        "troubles": [],
         "limit": HITS,
         "roles": ROLES,
         "error": "",
@@ -40,8 +41,14 @@ def search(asked: Asked) -> Content:
 def _answer(asked: Asked) -> Content:
     limit = asked.number("limit", HITS, MOST_HITS)
     question = question_of(asked)
+    question.terms()  # a bad question is none of a home
     there = [known for known in asked.homes if Path(known.home).is_dir()]
-    found = [(known, _find(known, question, limit)) for known in there]
+    found, troubles = [], []
+    for known in there:
+        try:
+            found.append((known, _find(known, question, limit)))
+        except SearchError as error:
+            troubles.append(str(error))
     hits = [(known, line) for known, each in found for line in each.lines]
     hits.sort(key=lambda pair: pair[1].hit.time, reverse=True)
     hits.sort(key=lambda pair: pair[1].hit.is_own)
@@ -51,6 +58,7 @@ def _answer(asked: Asked) -> Content:
         "hits": [_hit(known, line) for known, line in hits[:limit]],
         "facets": _facets([each for _, each in found]),
         "opened": _opened(asked),
+        "troubles": troubles,
         "limit": limit,
     }
 

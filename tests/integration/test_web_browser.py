@@ -78,8 +78,10 @@ def test_who_switched_it_on_is_told_when_a_session_begins_to_wait(
         if is_on:
             page.get_by_role("button", name="Notify me").click()
             sync_api.expect(page.locator("#notice")).to_have_text("Stop notifying me")
+        page.locator(".card a").focus()
         fire("PermissionRequest", PERMISSION_REQUEST, private_home.env)
         page.wait_for_selector(".waits-for-you")
+        assert page.evaluate("document.activeElement.matches('.card a')")
         notices = page.evaluate("notices")
         browser.close()
     assert len(notices) == is_on

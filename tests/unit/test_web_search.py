@@ -1,6 +1,8 @@
 """The view Search of `hivepipe web`: what it finds, opens and refuses."""
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,3 +137,16 @@ def test_without_words_it_says_what_to_type(client: TestClient) -> None:
     assert page.status_code == 200
     assert "Type words" in page.text
     assert "No line has all of these words" in client.get("/search?q=x").text
+
+
+def test_a_home_whose_index_is_broken_is_named(told: TestClient, home: Path) -> None:
+    (home / "search.db").write_bytes(b"no database" * 1000)
+    page = told.get("/search", params=CART)
+    assert page.status_code == 200
+    assert f"cannot use {home / 'search.db'}" in page.text
+
+
+def test_a_home_that_is_gone_is_passed_over(told: TestClient, home: Path) -> None:
+    shutil.rmtree(home)
+    assert twin(told, **CART)["total"] == 0
+    assert not home.exists()

@@ -12,7 +12,7 @@ async function refresh() {
   if (!after || before.innerHTML === after.innerHTML) return;
   const open = new Set([...before.querySelectorAll("details[open]")].map((each) => each.id));
   for (const each of after.querySelectorAll("details[id]")) each.open ||= open.has(each.id);
-  const focused = before.contains(document.activeElement) ? name(document.activeElement) : "";
+  const focused = before.contains(document.activeElement) ? selectorOf(document.activeElement) : "";
   before.replaceWith(after);
   if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
   notify(waiting(before), waiting(after));
@@ -50,7 +50,7 @@ async function flip() {
   offer();
 }
 
-function name(element) { // a selector that finds it in the page that is loaded next
+function selectorOf(element) { // a selector that finds it in the page that is loaded next
   const link = element.getAttribute("href");
   return element.id ? `#${CSS.escape(element.id)}` : link ? `main a[href="${CSS.escape(link)}"]` : "";
 }
@@ -59,7 +59,7 @@ function later(wait = 200) {
   waits ??= setTimeout(() => refresh().catch(() => {}), wait);
 }
 
-function open() { // the piece that the address names
+function unfold() { // the piece that the address names
   const named = document.getElementById(location.hash.slice(1));
   if (named?.tagName === "DETAILS") named.open = true;
 }
@@ -76,8 +76,8 @@ events.onerror = () => {
 };
 document.getElementById("home").addEventListener("change", (event) => event.target.form.submit());
 addEventListener("pagehide", () => events.close());
-addEventListener("hashchange", open);
+addEventListener("hashchange", unfold);
 addEventListener("click", (event) => event.target.id === "notice" && flip());
 setInterval(later, 30000); // some states come with the clock alone
-open();
+unfold();
 offer();
