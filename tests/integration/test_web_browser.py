@@ -8,7 +8,9 @@ import pytest
 
 from hivepipe.web.views import VIEWS
 from tests.conftest import CLI, Home, Server, Writer, fire
+from tests.integration.test_cli_listings import command
 from tests.payloads import PERMISSION_REQUEST, SESSION_START
+from tests.web_scene import SESSION, call, prompt, result
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -86,3 +88,37 @@ def test_who_switched_it_on_is_told_when_a_session_begins_to_wait(
         browser.close()
     assert len(notices) == is_on
     assert all(notice.startswith("A session waits for you: ") for notice in notices)
+
+
+def test_from_a_word_to_its_turn_and_back(private_home: Home, address: str) -> None:
+    said: list[str] = []
+    command(private_home, "init", "--local", "--no-probe")
+    folder = private_home.root / ".claude" / "projects" / "-shop"
+    folder.mkdir(parents=True)
+    where = str(private_home.project).encode()
+    told = [prompt(1, "Mend the cart"), call(2, "Bash", "t1", command="ls cart")]
+    told += [result(4, "t1", "no such cart", failed=True), prompt(90, "Thank you")]
+    lines = b"".join(told).replace(b"/home/ana/shop", where)
+    (folder / f"{SESSION}.jsonl").write_bytes(lines)
+    command(private_home, "archive", "sweep")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 380, "height": 700})
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(address)
+        page.get_by_role("link", name="Search").click()
+        page.locator("#q").fill("such cart")
+        page.keyboard.press("Enter")
+        page.locator("a.found").first.click()
+        sync_api.expect(page.locator("#open .hit")).to_contain_text("no such cart")
+        page.get_by_role("link", name="The whole session").click()
+        page.locator("svg a:has(rect.failure)").press("Enter")
+        sync_api.expect(page.locator("#p2[open]")).to_be_visible()
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        page.locator("svg a:has(rect.quarter)").last.press("Enter")
+        sync_api.expect(page.locator("article.user")).to_have_count(1)
+        page.go_back()
+        sync_api.expect(page.locator("article.user")).to_have_count(2)
+        browser.close()
+    assert said == []
