@@ -35,6 +35,7 @@ GROUPS = {
         "status": Entry("status", "Show the stack, the queues and the alerts."),
         "sessions": Entry("sessions", "List the open sessions."),
         "session": Entry("sessions", "Show one session: its time line or its log."),
+        "statusline": Entry("statusline", "Print the line for Claude Code's status line."),
         "tail": Entry("tail", "Follow the events as they are recorded."),
         "search": Entry("search", "Search the archived transcripts and summaries."),
         "transcript": Entry("transcript", "Show a conversation as text, Markdown or HTML."),

@@ -28,6 +28,7 @@ EXAMPLES = {
     "dashboard": ("hivepipe dashboard --port 9182",),
     "doctor": ("hivepipe doctor",),
     "stacks": ("hivepipe stacks",),
+    "statusline": ("hivepipe statusline",),
     "tail": ("hivepipe tail", "hivepipe tail --session 7b1f0c9e --lines 50 --once"),
     "logs": ("hivepipe logs", "hivepipe logs writer --follow"),
     "home": ("hivepipe home",),

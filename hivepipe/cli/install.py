@@ -41,6 +41,7 @@ dry_run_option = click.option(
 @click.option("--codex", is_flag=True, help="For you, in this project, in Codex CLI.")
 @click.option("--adopt", is_flag=True, help="Use the .hive-mind that came with this project.")
 @click.option("--in-tree", is_flag=True, help="Keep database, archives and exports in the project.")
+@click.option("--statusline", is_flag=True, help="Also show costs and context in the status line.")
 @no_probe_option
 @dry_run_option
 def init(
@@ -50,6 +51,7 @@ def init(
     codex: bool,
     adopt: bool,
     in_tree: bool,
+    statusline: bool,
     no_probe: bool,
     dry_run: bool,
 ) -> None:
@@ -58,7 +60,9 @@ def init(
     scope, *others = [scope for scope, is_asked in chosen.items() if is_asked] or [Scope.LOCAL]
     if others:
         raise click.UsageError("one of --local, --project, --user and --codex")
-    plan = installation.plan(scope, adopt=adopt, in_tree=in_tree)
+    if codex and statusline:
+        raise click.UsageError("--statusline is for Claude Code")
+    plan = installation.plan(scope, adopt=adopt, in_tree=in_tree, with_line=statusline)
     if dry_run:
         refuse_predecessor(plan.project, plan.home)
         _show_diffs(plan.changes)

@@ -12,7 +12,7 @@ from hivepipe.stack import hook_copy
 TIMEOUT_SECS = 5
 SESSION_END_SECS = 2  # all its hooks share 1.5 s unless the settings set a timeout
 # The user's own copy comes first: pip replaces `hivepipe-hook` during an upgrade of the package.
-_BY_NAME = (
+BY_NAME = (
     "h=${XDG_STATE_HOME:-$HOME/.local/state}; h=/${h#/}/hivepipe/hooks/default/hook; "
     '[ -x "$h" ] || h=$(command -v hivepipe-hook) && exec "$h"'
 )
@@ -98,7 +98,7 @@ def entry(event: Event, form: Form, launcher: str = "") -> Entry:
     elif form is Form.SHELL:
         handler["command"] = f"{shlex.quote(launcher)} {event.script}"
     elif form is Form.SHARED:
-        handler["command"] = f"{_BY_NAME} {event.script}; exit 0"
+        handler["command"] = f"{BY_NAME} {event.script}; exit 0"
     else:
         run = 'plugin="${CLAUDE_PLUGIN_ROOT}/hooks/plugin.sh"; [ -f "$plugin" ] && . "$plugin"'
         handler["command"] = f"hook={event.script}; {run}; exit 0"

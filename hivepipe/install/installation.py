@@ -23,6 +23,7 @@ from hivepipe.install import (
     edits,
     git_exclude,
     settings_text,
+    status_line,
     users_folder,
 )
 from hivepipe.install.claude_code import Scope
@@ -69,10 +70,13 @@ class Plan:
         return [edit for edit in both if edit.after != edit.before]
 
 
-def plan(scope: Scope, *, adopt: bool = False, in_tree: bool = False) -> Plan:
+def plan(
+    scope: Scope, *, adopt: bool = False, in_tree: bool = False, with_line: bool = False
+) -> Plan:
     """Plan for the current folder; SettingsError: the settings cannot be changed.
 
     `adopt`: take a home of 1.0.0 in the project. `in_tree`: keep the data in the project.
+    `with_line`: also set the status line.
     """
     here = real_path(".")
     path = claude_code.settings_path(scope, here)
@@ -86,11 +90,18 @@ def plan(scope: Scope, *, adopt: bool = False, in_tree: bool = False) -> Plan:
     form = _form(scope)
     plugin = claude_plugin.switched_on(*(() if scope is Scope.USER else (here, project)))
     if plugin and plugin.is_there and scope not in (Scope.PROJECT, Scope.CODEX):
+        if with_line:
+            raise SettingsError(
+                "the plugin runs the hooks: docs/statusline.md has the entry to add"
+            )
         return Plan(project, home, form, _without_hooks(path), None, False, plugin, tree)
     text = edits.read(path)
     try:
         entries = entries_of(events_for(scope, claude), form)
         after = settings_text.with_entries(text or "", entries)
+        if with_line:
+            launcher, elsewhere = hook_copy.launcher(), _status_line_elsewhere(scope, here)
+            after = status_line.with_status_line(after, form, launcher, elsewhere)
     except SettingsError as error:
         raise SettingsError(f"{path} {error}; nothing was changed") from None
     is_own = scope in (Scope.LOCAL, Scope.CODEX)
@@ -129,7 +140,7 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     if plan.settings in plan.changes and plan.plugin:
         edits.undo(plan.settings)
     elif plan.settings in plan.changes:
-        edits.make_undoable(plan.settings, plan.project, settings_text.without_entries)
+        edits.make_undoable(plan.settings, plan.project, without_ours)
     return plan
 
 
@@ -138,9 +149,24 @@ def events_for(scope: Scope, claude: Version | None) -> tuple[Event, ...]:
     return CODEX_EVENTS if scope is Scope.CODEX else events_of(claude)
 
 
+def without_ours(text: str) -> str:
+    """Return a settings file's text without our hooks and our status line."""
+    return status_line.without_status_line(settings_text.without_entries(text))
+
+
+def _status_line_elsewhere(scope: Scope, here: str) -> str:
+    """Return the command of the status line that one in this scope would take precedence over."""
+    below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
+    for each in below.get(scope, ()):
+        text = edits.read(claude_code.settings_path(each, here))
+        if text and (command := status_line.command_of(text)):
+            return command
+    return ""
+
+
 def _without_hooks(path: str) -> edits.Edit:
     try:
-        return edits.undone(path, settings_text.without_entries)
+        return edits.undone(path, without_ours)
     except SettingsError as error:
         raise SettingsError(f"{path} {error}; nothing was changed") from None
 

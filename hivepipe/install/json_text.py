@@ -70,6 +70,13 @@ def append(text: str, container: Path, value: object, key: str = "") -> str:
     return text[: opening + 1] + outer + _step(text) + new + outer + text[closing:]
 
 
+def replace(text: str, path: Path, value: object) -> str:
+    """Replace a value, on one line."""
+    at = _position(text, path)
+    _, end = _DECODER.raw_decode(text, at)
+    return text[:at] + json.dumps(value, ensure_ascii=False) + text[end:]
+
+
 def remove(text: str, path: Path) -> str:
     """Remove a member or an element."""
     opening = _position(text, path[:-1])

@@ -23,7 +23,6 @@ from hivepipe.install import (
     claude_plugin,
     edits,
     git_exclude,
-    settings_text,
     users_folder,
     worktrees,
 )
@@ -31,6 +30,7 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.data import Data, data_of, holds_nothing
 from hivepipe.install.holdings import Holdings, bases_of, delete, holdings
+from hivepipe.install.installation import without_ours
 from hivepipe.queue import endpoint
 from hivepipe.stack import lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
@@ -194,7 +194,7 @@ def _copies(place: Place, settings: list[edits.Edit]) -> list[str]:
 
 def _settings_edit(path: str) -> edits.Edit:
     try:
-        return edits.undone(path, settings_text.without_entries)
+        return edits.undone(path, without_ours)
     except SettingsError as error:
         text = str(error)
         raise SettingsError(text if path in text else f"{path} {text}") from None

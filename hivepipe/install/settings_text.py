@@ -25,7 +25,7 @@ def with_entries(text: str, wanted: dict[str, Entry]) -> str:
 
 def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
     """Return the text with these entries after the existing ones."""
-    bom, text = _apart(text)
+    bom, text = apart(text)
     if not text.strip():
         text = "{}\n"
     if "hooks" not in json_text.parse(text):
@@ -49,7 +49,7 @@ def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]
 
 def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
     """Return the text without the selected entries, and without containers left empty."""
-    bom, text = _apart(text)
+    bom, text = apart(text)
     while path := _first(text, is_wanted):
         text = json_text.remove(text, path)
         group, event, hooks = path[:-2], path[:-3], path[:-4]
@@ -64,13 +64,14 @@ def _event(pair: tuple[str, Entry]) -> str:
     return pair[0]
 
 
-def _apart(text: str) -> tuple[str, str]:
+def apart(text: str) -> tuple[str, str]:
+    """Return the byte order mark, or "", and the rest."""
     return (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
     """Return the hooks of a settings file; SettingsError: their structure is invalid."""
-    _, text = _apart(text)
+    _, text = apart(text)
     try:
         text.encode()
         settings = json_text.parse(text) if text.strip() else {}

@@ -55,6 +55,11 @@ class OpenSession:
     cache_until: str
 
     @property
+    def waits(self) -> bool:
+        """Tell whether it waits for a person."""
+        return self.state == _WORDS["waiting"]
+
+    @property
     def is_open(self) -> bool:
         """Tell whether it has not ended."""
         return self.state in _OPEN

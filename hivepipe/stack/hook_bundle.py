@@ -52,6 +52,7 @@ MODULES = (
     "hivepipe.hook.recall",
     "hivepipe.hook.plugin",
     "hivepipe.hook.probe_event",
+    "hivepipe.hook.status_line",
     "hivepipe.hook.verdict_answer",
     "hivepipe.hook.identity_snapshots",
     "hivepipe.guard",

@@ -30,9 +30,10 @@ _SHEBANG = "#!{python} -IS\n"
 # Valid as sh and as Python, for interpreter paths that do not fit in a `#!` line.
 _BY_SHELL = "#!/bin/sh\n'''exec' {python} -I -S \"$0\" \"$@\"\n' '''\n"
 _PROGRAM = """\
-# Claude Code runs this on every event: `hook EVENT`. `hivepipe init` makes it, of the package in
-# {root}. Without an argument the event names itself: some
-# programs that run the hooks of Claude Code's settings leave `args` out.
+# Claude Code runs this on every event: `hook EVENT`, and as a status line: `hook statusline`.
+# `hivepipe init` makes it, of the package in {root}.
+# Without an argument the event names itself: some programs that run the hooks of Claude Code's
+# settings leave `args` out.
 import marshal
 import posix
 import sys
@@ -53,7 +54,10 @@ try:
         exec(marshal.loads(bundle[1]) if bundle[0] == magic else bundle[2])
     except Exception:
         pass  # the package itself may be there
-    from hivepipe.hook.run import run
+    if event == "Statusline":
+        from hivepipe.hook.status_line import run
+    else:
+        from hivepipe.hook.run import run
 except BaseException as error:
     if event not in ("SessionStart", "Stop"):  # once a turn is enough, and some deny a call by 1
         sys.exit()

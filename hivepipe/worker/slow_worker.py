@@ -45,6 +45,7 @@ from hivepipe.queue.names import LLM, SLOW
 from hivepipe.summaries import consent
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
 from hivepipe.worker.llm_queue import LlmQueue
+from hivepipe.worker.status_line_file import StatusLineFile
 
 RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ's registration of a worker expires after 20 s
 
@@ -75,6 +76,7 @@ class SlowWorker(ClaimingWorker):
         self._llm_queue = LlmQueue(self._home)
         self._exports = SkillExports(self._home)
         self._session = SessionExport(self._home)
+        self._status_line = StatusLineFile(self._home)
 
     def _take_place(self, *queues: str) -> None:
         load_slow(*queues)
@@ -102,6 +104,7 @@ class SlowWorker(ClaimingWorker):
         """Update the exports, between two jobs."""
         self._exports.tidy()
         self._session.tidy()
+        self._status_line.tidy()
 
     def _before_leaving(self) -> None:
         self._exports.finish()

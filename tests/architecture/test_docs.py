@@ -45,7 +45,7 @@ USERS_PAGES = (
         "redis",
         "running",
     ),
-    *("security", "settings", "summaries", "troubleshooting", "watching", "web"),
+    *("security", "settings", "statusline", "summaries", "troubleshooting", "watching", "web"),
 )
 EXAMPLES = {"first-change.md": {"models"}}  # a command that the page adds
 GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the lists

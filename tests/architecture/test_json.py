@@ -23,7 +23,7 @@ WITHOUT = {
     ),
     "it prints text for another program": (
         *("completion", "redact", "root", "home", "url", "rq", "hive monitor", "export"),
-        "mcp",
+        *("mcp", "statusline"),
     ),
     "it runs for as long as somebody looks": ("dashboard", "demo", "web"),
 }

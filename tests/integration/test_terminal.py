@@ -117,6 +117,7 @@ CALLS: dict[str, list[list[str]]] = {
     "skills": [[], ["--json"], ["--commands"]],
     "stacks": [[], ["--json"]],
     "status": [[], ["--json"]],
+    "statusline": [[]],
     "summaries disable": [[]],
     "summaries enable": [["--yes"]],
     "summaries list": [[], ["--json"]],

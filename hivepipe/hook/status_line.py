@@ -1,0 +1,147 @@
+"""The line below Claude Code's prompt: from its JSON about the session and a file of the stack.
+
+    <home>/status-line.json    written by the slow worker (hivepipe.worker.status_line_file)
+
+The stack's file is optional, and so is each field of Claude Code's JSON, which differs by version.
+`hook statusline COMMAND` first prints what the command prints that was the status line before.
+"""
+
+import posix
+import sys
+import time
+from _signal import SIG_DFL, SIGPIPE, signal
+
+from hivepipe import home
+from hivepipe.events.claude_code import Fields, parse_object, scan_without_json
+
+FILE = "status-line.json"
+LARGEST = 1 << 16
+_LARGEST_INPUT = 1 << 20
+_SEPARATOR = " · "
+
+
+def run(_event: str = "") -> None:
+    """Print the line for the JSON on stdin, and end the process with 0."""
+    try:
+        scan_without_json()
+        data = _read(0)
+        before = _before(sys.argv[1], data) if sys.argv[1:] else b""
+        posix.write(1, before + line(data).encode("utf-8", "replace"))
+    finally:
+        posix._exit(0)
+
+
+def line(data: bytes) -> str:
+    """Return the line, with its line break; "" if hivepipe does not record here."""
+    said = parse_object(data, []) or {}
+    place = home.locate(_folder(said))
+    if place.state == "off" or not posix.access(place.home, posix.F_OK):
+        return ""
+    found = _read_file(f"{place.home}/{FILE}")
+    sessions = _object(found, "sessions")
+    session = _object(sessions, str(said.get("session_id")))
+    others = [each for key, each in sessions.items() if key != said.get("session_id")]
+    waiting = len([1 for each in others if isinstance(each, dict) and each.get("waits")])
+    parts = [
+        _dollars(_object(said, "cost").get("total_cost_usd", session.get("usd")), "session"),
+        _dollars(found.get("today_usd") if found.get("day") == _today() else None, "today"),
+        _context(_object(said, "context_window"), session),
+        _cache(session.get("cache_until")),
+        _counted(waiting, "session waits", "sessions wait"),
+        _counted(found.get("alerts"), "alert: hivepipe status", "alerts: hivepipe status"),
+    ]
+    text = _SEPARATOR.join([part for part in parts if part])
+    return f"{text}\n" if text else ""
+
+
+def _folder(said: Fields) -> str:
+    """Return the project's folder as Claude Code names it."""
+    workspace = _object(said, "workspace")
+    for named in (workspace.get("project_dir"), workspace.get("current_dir"), said.get("cwd")):
+        if isinstance(named, str) and named.startswith("/"):
+            return named
+    return posix.getcwd()
+
+
+def _read(descriptor: int) -> bytes:
+    """Read to the end, up to a megabyte."""
+    data = b""
+    while len(data) < _LARGEST_INPUT:
+        chunk = posix.read(descriptor, 1 << 16)
+        if not chunk:
+            break
+        data += chunk
+    return data
+
+
+def _read_file(path: str) -> Fields:
+    return parse_object(home.read_small(path, LARGEST).encode("utf-8", "surrogateescape"), []) or {}
+
+
+def _object(fields: Fields, name: str) -> Fields:
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _number(value: object) -> "float | None":
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if is_number and 0 <= value < 1e12 else None  # type: ignore[return-value, operator]
+
+
+def _dollars(value: object, of: str) -> str:
+    number = _number(value)
+    return "" if number is None else f"${number:.2f} {of}"
+
+
+def _context(said: Fields, session: Fields) -> str:
+    """Return the share of the context window that is used, by Claude Code or by the transcript."""
+    percent = _number(said.get("used_percentage"))
+    tokens, window = _number(session.get("tokens")), _number(session.get("window"))
+    if percent is None and tokens is not None and window:
+        percent = 100 * tokens / window
+    return "" if percent is None else f"{percent:.0f} % context"
+
+
+def _cache(until: object) -> str:
+    """Return how long the prompt cache lasts, which is paid for again afterwards."""
+    number = _number(until)
+    if number is None:
+        return ""
+    left = int(number - time.time())
+    return f"cache {left // 60}:{left % 60:02d}" if left > 0 else "cache over"
+
+
+def _counted(value: object, one: str, more: str) -> str:
+    number = _number(value)
+    return f"{number:.0f} {one if number == 1 else more}" if number else ""
+
+
+def _today() -> str:
+    return time.strftime("%Y-%m-%d")
+
+
+def _before(command: str, data: bytes) -> bytes:
+    """Return what another status line prints for the same input, ending with a line break."""
+    ours, theirs = posix.pipe()
+    if posix.fork() == 0:
+        posix.dup2(theirs, 1)
+        _become_with_stdin(command, data)
+    posix.close(theirs)
+    printed = _read(ours)
+    return printed if not printed or printed.endswith(b"\n") else printed + b"\n"
+
+
+def _become_with_stdin(command: str, data: bytes) -> None:
+    """Execute a shell command that reads the data from stdin; never returns."""
+    try:
+        for_it, from_us = posix.pipe()
+        if posix.fork() == 0:  # a process of its own, as the command may not read
+            posix.close(for_it)
+            posix.write(from_us, data)
+            posix._exit(0)
+        posix.close(from_us)
+        posix.dup2(for_it, 0)
+        signal(SIGPIPE, SIG_DFL)  # Python ignores it, and the command would inherit that
+        posix.execv("/bin/sh", ["/bin/sh", "-c", command])
+    finally:
+        posix._exit(127)

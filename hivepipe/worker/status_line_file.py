@@ -1,0 +1,88 @@
+"""Keeps the file that the status line reads: costs, context and waiting of the open sessions."""
+
+import json
+import logging
+import time
+from contextlib import suppress
+from typing import Any
+
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.db import alerts
+from hivepipe.db.listings import Listings, listings
+from hivepipe.db.location import database_path
+from hivepipe.errors import NothingRecordedError, StoreError
+from hivepipe.files.change_stamp import Stamp, stamp
+from hivepipe.home import project_of, short_hash, write_small
+from hivepipe.hook.status_line import FILE
+from hivepipe.reading.costs import bills
+from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.now import OpenSession, open_sessions
+from hivepipe.times import ns_of, stored_time
+
+LOOK_EVERY_SECS = 2.0
+ANEW_SECS = 60.0  # a session falls silent, and a day ends, by time alone
+MOST_SESSIONS = 50
+
+logger = logging.getLogger("hivepipe.status_line")
+
+
+class StatusLineFile:
+    """The file of one home."""
+
+    def __init__(self, home: str) -> None:
+        """Set up; nothing is read yet."""
+        self._home = home
+        self._looked_at = self._written_at = float("-inf")
+        self._seen: tuple[Stamp, ...] = ()
+
+    def tidy(self) -> None:
+        """Replace the file if the store has changed; a failure is logged and tried again."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_EVERY_SECS:
+            return
+        self._looked_at = now
+        path = database_path(self._home)
+        seen = (stamp(path), stamp(f"{path}-wal"))
+        if seen == self._seen and now - self._written_at < ANEW_SECS:
+            return
+        try:
+            with suppress(NothingRecordedError):
+                write_small(f"{self._home}/{FILE}", json.dumps(content(self._home)) + "\n")
+        except (OSError, StoreError) as error:
+            logger.warning("%s stays as it is: %s", FILE, error)
+        else:
+            self._seen, self._written_at = seen, now
+
+
+def content(home: str) -> dict[str, Any]:
+    """Return what the file says; NothingRecordedError, StoreError, OSError."""
+    known = KnownHome(short_hash(home), home, project_of(home))
+    path = database_path(home)
+    with listings(path) as store:
+        today_usd = _cost_of_today(home, store)
+    sessions = open_sessions([known], with_ended=False, limit=MOST_SESSIONS)
+    return {
+        "v": 1,
+        "day": time.strftime("%Y-%m-%d"),
+        "today_usd": today_usd,
+        "alerts": len(alerts.standing(path)),
+        "sessions": {session.id: _entry(session) for session in sessions},
+    }
+
+
+def _cost_of_today(home: str, store: Listings) -> float | None:
+    """Return the dollars since midnight, local time; None: no model with a price."""
+    now = time.localtime()
+    midnight = time.mktime((now.tm_year, now.tm_mon, now.tm_mday, 0, 0, 0, 0, 0, -1))
+    total = bills(store, lambda _charge: (), since=stored_time(int(midnight) * 10**9)).total
+    return total.cost(prices_in_force(home)).rounded
+
+
+def _entry(session: OpenSession) -> dict[str, Any]:
+    return {
+        "usd": session.dollars,
+        "tokens": session.context_tokens,
+        "window": session.context_window,
+        "cache_until": ns_of(session.cache_until) // 10**9 if session.cache_until else None,
+        "waits": session.waits,
+    }

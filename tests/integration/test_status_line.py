@@ -1,0 +1,80 @@
+"""`init --statusline` for a real user: it is there, tells what was recorded, and is gone again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import until
+from tests.installed import User, changed
+
+TRANSCRIPT = Path(__file__).resolve().parents[1] / "transcripts" / "session_b.jsonl"
+SESSION = "session_b"
+THEIRS = {"type": "command", "command": "printf 'mine '; wc -c", "padding": 1}
+
+
+def shown(user: User, **said: Any) -> str:
+    """Return what Claude Code would show, as the settings have it."""
+    command = json.loads(user.settings.read_text())["statusLine"]["command"]
+    data = json.dumps({"session_id": "s1", "cwd": str(user.project), **said})
+    return user.do("sh", "-c", command, data=data).stdout
+
+
+def test_it_goes_in_front_of_another_and_leaves_no_trace(user: User) -> None:
+    user.settings.parent.mkdir()
+    user.settings.write_text(json.dumps({"statusLine": THEIRS, "model": "opus"}, indent=3))
+    user.own(user.project)
+    before = user.files()
+    user.hivepipe("init", "--statusline")
+    assert shown(user, cost={"total_cost_usd": 2}).splitlines()[1] == "$2.00 session"
+    assert shown(user).startswith("mine ")
+    once = user.settings.read_text()
+    user.hivepipe("init")
+    user.hivepipe("init", "--statusline")
+    assert user.settings.read_text() == once
+    user.hivepipe("uninstall")
+    assert changed(before, user.files()) == {}
+
+
+def test_the_one_of_all_projects_is_not_hidden(user: User) -> None:
+    user_settings = user.home / ".claude" / "settings.json"
+    user_settings.parent.mkdir()
+    user_settings.write_text(json.dumps({"statusLine": THEIRS}))
+    user.own(user.home)
+    before = user.files()
+    user.hivepipe("init", "--statusline")
+    assert shown(user).startswith("mine ")
+    user.hivepipe("uninstall")
+    assert changed(before, user.files()) == {}
+
+
+def test_another_kind_of_entry_is_refused_and_nothing_changes(user: User) -> None:
+    user.settings.parent.mkdir()
+    user.settings.write_text('{"statusLine": "none"}')
+    user.own(user.project)
+    before = user.files()
+    said = user.hivepipe("init", "--statusline", expect=1)
+    assert "has a status line that is no command" in said
+    assert changed(before, user.files()) == {}
+
+
+def test_it_tells_what_the_stack_recorded(user: User) -> None:
+    user.hivepipe("init", "--statusline")
+    user.hivepipe("up", "-d")
+    path = user.home / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(TRANSCRIPT.read_bytes())
+    user.own(user.home / ".claude")
+    named = {"session_id": SESSION, "transcript_path": str(path)}
+    user.fire("SessionStart", source="startup", **named)
+    user.fire("Stop", stop_hook_active=False, **named)
+
+    def costs() -> float | None:
+        total = json.loads(user.hivepipe("costs", "--json"))["total"]["cost_usd"]
+        return total or None
+
+    until(lambda: costs() is not None, "no message was counted")
+    wanted = f"${costs():.2f} session"
+    until(lambda: wanted in shown(user, session_id=SESSION), "the status line does not follow")
+    assert "today" in user.do("hivepipe", "statusline", data="{}").stdout
+    user.hivepipe("down")
+    assert wanted in shown(user, session_id=SESSION)

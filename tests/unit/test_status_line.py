@@ -1,0 +1,113 @@
+"""The line below Claude Code's prompt, for whatever Claude Code and the stack say."""
+
+import json
+import subprocess
+import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hivepipe.hook.status_line import FILE, line
+from hivepipe.stack import hook_copy
+from tests.conftest import Home
+
+SAID = {"session_id": "s1", "cost": {"total_cost_usd": 1.234}}
+
+
+@pytest.fixture
+def home(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    private_home.inside(monkeypatch)
+    private_home.path.mkdir(mode=0o700, exist_ok=True)
+    return private_home
+
+
+def shown(home: Home, said: dict[str, Any], **kept: Any) -> str:
+    """Return the line; `kept`: what the stack's file says."""
+    if kept:
+        (home.path / FILE).write_text(
+            json.dumps({"v": 1, "day": time.strftime("%Y-%m-%d"), **kept})
+        )
+    return line(json.dumps({"cwd": str(home.project), **said}).encode())
+
+
+def test_the_line_of_everything(home: Home) -> None:
+    session = {"usd": 9, "tokens": 50_000, "window": 200_000, "cache_until": time.time() + 100}
+    others = {"s2": {"waits": True}, "s3": {"waits": False}, "s4": {"waits": True}}
+    found = shown(home, SAID, today_usd=4.5, alerts=1, sessions={"s1": session, **others})
+    assert found.startswith("$1.23 session · $4.50 today · 25 % context · cache 1:")
+    assert found.endswith(" · 2 sessions wait · 1 alert: hivepipe status\n")
+
+
+def test_what_claude_code_says_itself_counts(home: Home) -> None:
+    session = {"usd": 9, "tokens": 50_000, "window": 200_000, "waits": True}
+    said = SAID | {"context_window": {"used_percentage": 41.6}}
+    assert shown(home, said, sessions={"s1": session}) == "$1.23 session · 42 % context\n"
+    assert shown(home, {"session_id": "s1"}) == "$9.00 session · 25 % context\n"
+
+
+def test_without_the_stacks_file(home: Home) -> None:
+    assert shown(home, SAID) == "$1.23 session\n"
+    assert shown(home, {}) == ""
+
+
+def test_the_costs_of_another_day_are_not_todays(home: Home) -> None:
+    assert shown(home, SAID, day="2026-01-01", today_usd=4.5) == "$1.23 session\n"
+
+
+def test_a_cache_that_is_over_says_so(home: Home) -> None:
+    assert shown(home, {"session_id": "s1"}, sessions={"s1": {"cache_until": 5}}) == "cache over\n"
+
+
+def test_nothing_where_hivepipe_does_not_record(private_home: Home, home: Home) -> None:
+    home.path.rmdir()
+    assert shown(home, SAID) == ""
+
+
+_NAMES = st.sampled_from(
+    ["session_id", "cost", "total_cost_usd", "context_window", "used_percentage", "workspace",
+     "project_dir", "sessions", "s1", "usd", "tokens", "window", "cache_until", "waits", "alerts",
+     "today_usd"]
+)  # fmt: skip
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(said=_JSON, kept=_JSON)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+def test_any_values_give_one_line_of_plain_text(home: Home, said: Any, kept: Any) -> None:
+    (home.path / FILE).write_text(json.dumps(kept))
+    found = line(json.dumps(said).encode())
+    assert found.count("\n") <= 1
+    assert found.removesuffix("\n").isprintable()
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"null", b"[1]", b"{" * 100_000])
+def test_no_input_is_an_error(home: Home, data: bytes) -> None:
+    (home.path / FILE).write_bytes(data)
+    assert line(data) == ""
+
+
+def test_the_program_prints_what_the_command_before_prints_first(home: Home) -> None:
+    hook_copy.write()
+    said = json.dumps({"cwd": str(home.project), **SAID, "long": "x" * 200_000})
+
+    def run(*words: str) -> str:
+        return subprocess.run(
+            [hook_copy.launcher(), "statusline", *words],
+            input=said,
+            env=home.env,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+
+    assert run() == "$1.23 session\n"
+    assert run("wc -c | tr -d ' \\n'; echo a line") == f"{len(said)}a line\n$1.23 session\n"
+    assert run("printf half") == "half\n$1.23 session\n", "it need not read, nor end its line"
+    assert run("exit 3", "elsewhere") == "$1.23 session\n"

@@ -1,0 +1,74 @@
+"""Our status line in a settings file, in front of the one that was there, and out again."""
+
+import json
+
+import pytest
+
+from hivepipe.errors import SettingsError
+from hivepipe.install import json_text
+from hivepipe.install.hook_entries import Form
+from hivepipe.install.settings_text import with_entries
+from hivepipe.install.status_line import command_of, with_status_line, without_status_line
+from tests.unit.test_settings_text import FILES, FORMS, LAUNCHER, wanted
+
+THEIRS = r"""echo "it's $(date +%H:%M)" | cut -c1-80"""
+OTHERS = {
+    "alone": json.dumps({"statusLine": {"type": "command", "command": THEIRS}}),
+    "with more": json.dumps(
+        {"a": 1, "statusLine": {"command": THEIRS, "type": "command", "padding": 0}, "b": [2]},
+        indent=4,
+    ),
+    "a byte order mark": '\ufeff{\n\t"statusLine": {"command": "ccline", "type": "command"}\n}\n',
+}
+
+
+def command(text: str) -> str:
+    return str(json_text.parse(text.removeprefix("\ufeff"))["statusLine"]["command"])
+
+
+@pytest.mark.parametrize("text", [t for t in FILES.values() if t.strip()] + [*OTHERS.values()])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("elsewhere", ["", THEIRS])
+def test_taking_it_out_gives_the_same_bytes(text: str, form: Form, elsewhere: str) -> None:
+    ours = with_status_line(text, form, LAUNCHER, elsewhere)
+    assert "statusline" in command(ours)
+    assert without_status_line(ours) == text
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_the_command_before_stands_behind_ours_once(text: str) -> None:
+    ours = with_status_line(text, Form.EXEC, LAUNCHER, "not this one")
+    assert with_status_line(ours, Form.EXEC, LAUNCHER, "nor this one") == ours
+    assert command_of(ours) == command_of(text) == command(text)
+    assert (
+        json.loads(ours.removeprefix("\ufeff"))["statusLine"].keys()
+        == json.loads(text.removeprefix("\ufeff"))["statusLine"].keys()
+    )
+
+
+def test_the_one_of_another_file_goes_with_ours() -> None:
+    ours = with_status_line("{}", Form.EXEC, LAUNCHER, THEIRS)
+    assert command_of(ours) == "", "it is not this file's"
+    assert without_status_line(ours) == "{}"
+    assert THEIRS not in command(with_status_line(ours, Form.EXEC, LAUNCHER, "newer"))
+
+
+def test_what_others_write_meanwhile_stays() -> None:
+    ours = with_status_line(with_entries(OTHERS["with more"], wanted()), Form.EXEC, LAUNCHER, "")
+    edited = ours.replace('"padding": 0', '"padding": 2').replace('"b": [', '"b": [3, ')
+    left = json.loads(without_status_line(edited))
+    assert left["statusLine"] == {"command": THEIRS, "type": "command", "padding": 2}
+    assert left["b"] == [3, 2]
+
+
+@pytest.mark.parametrize("entry", ["none", {"type": "command"}, ["a"], {"command": 5}])
+def test_one_of_another_kind_is_refused_and_stays(entry: object) -> None:
+    text = json.dumps({"statusLine": entry})
+    with pytest.raises(SettingsError, match="no command"):
+        with_status_line(text, Form.EXEC, LAUNCHER, "")
+    assert without_status_line(text) == text
+
+
+def test_a_status_line_of_somebody_else_stays() -> None:
+    for text in OTHERS.values():
+        assert without_status_line(text) == text
