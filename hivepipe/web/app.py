@@ -21,6 +21,7 @@ from hivepipe.web.admission import Admission
 from hivepipe.web.asked import Asked, Content, address
 from hivepipe.web.changes import Changes
 from hivepipe.web.clock import local_time, time_left, time_of_day
+from hivepipe.web.readable import content_of
 from hivepipe.web.session_view import session
 from hivepipe.web.tools import PATH, tools
 from hivepipe.web.unseen import seen
@@ -66,7 +67,7 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
 
 def _twin(here: Place, view: View, request: Request) -> Response:
     try:
-        content = view(_asked(here, request))
+        content = content_of(view, _asked(here, request))
         status = 400 if content.get("error") else 200
     except HivepipeError as error:
         content, status = {"error": str(error)}, 404
@@ -87,10 +88,11 @@ def _page(here: Place, view: View, name: str, pages: Environment, request: Reque
         "twin": f"{request.url.path}.json" + (f"?{request.url.query}" if request.url.query else ""),
     }
     try:
-        content, file = view(_asked(here, request)), f"{name}.html"
+        content, file = content_of(view, _asked(here, request)), f"{name}.html"
         status = 400 if content.get("error") else 200
     except HivepipeError as error:
-        content, file, status = {"error": str(error)}, "error.html", 404
+        content = {"error": str(error), "unreadable": []}
+        file, status = "error.html", 404
     return HTMLResponse(pages.get_template(file).render(**around, **content), status)
 
 

@@ -1,0 +1,47 @@
+"""One home that cannot be read leaves the others on the page, and is named."""
+
+import pytest
+
+from hivepipe.errors import HivepipeError, StoreError
+from hivepipe.reading.homes import KnownHome
+from hivepipe.web.asked import Asked, Content
+from hivepipe.web.readable import content_of
+
+HOMES = [KnownHome(key, f"/homes/{key}", f"/projects/{key}") for key in "abc"]
+
+
+def reading(*damaged: str) -> "View":
+    return View(damaged)
+
+
+class View:
+    """A view that cannot read some homes, and counts how often it is asked."""
+
+    def __init__(self, damaged: tuple[str, ...]) -> None:
+        self.damaged = damaged
+        self.number = 0
+
+    def __call__(self, asked: Asked) -> Content:
+        self.number += 1
+        for known in asked.homes:
+            if known.key in self.damaged:
+                raise StoreError(f"cannot read {known.home}")
+        return {"shown": [known.key for known in asked.homes]}
+
+
+def test_without_damage_a_view_is_asked_once() -> None:
+    view = reading()
+    assert content_of(view, Asked(HOMES)) == {"shown": ["a", "b", "c"], "unreadable": []}
+    assert view.number == 1
+
+
+def test_a_damaged_home_is_named_and_the_others_are_shown() -> None:
+    found = content_of(reading("b"), Asked(HOMES))
+    assert found["shown"] == ["a", "c"]
+    assert found["unreadable"] == [{"project": "/projects/b", "reason": "cannot read /homes/b"}]
+
+
+@pytest.mark.parametrize("homes", [HOMES, HOMES[1:2]])
+def test_where_none_can_be_read_the_reason_is_the_answer(homes: list[KnownHome]) -> None:
+    with pytest.raises(HivepipeError, match="cannot read /homes/b"):
+        content_of(reading("a", "b", "c"), Asked(homes))
