@@ -78,6 +78,7 @@ EXAMPLES = {
     "failed list": ("hivepipe failed list --operation insert_agent",),
     "failed show": ("hivepipe failed show 5d2c",),
     "failed retry": ("hivepipe failed retry --all",),
+    "failed actions": ("hivepipe failed actions",),
     "failed discard": ("hivepipe failed discard 5d2c",),
     "task add": ("hivepipe task add 'Make the session timeout configurable' --id timeout",),
     "task list": ("hivepipe task list --all",),

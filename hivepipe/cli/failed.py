@@ -10,7 +10,9 @@ from hivepipe.cli.tables import json_option, moment, printable, show_json, show_
 from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
+from hivepipe.files.action_log import actions
 from hivepipe.home import Place, locate
+from hivepipe.queue.failed_actions import settle
 from hivepipe.queue.failed_jobs import FailedJob, FailedJobs, failed_jobs
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
@@ -18,11 +20,12 @@ from hivepipe.stack.temporary_redis import redis_at_hand, wake
 from hivepipe.text.plurals import counted
 
 Command = Callable[..., None]
+BY = "command"
 
 
 @click.group()
 def failed() -> None:
-    """List, `show`, `retry` and `discard` the jobs that failed."""
+    """List, `show`, `retry` and `discard` the jobs that failed; `actions`: who did."""
 
 
 def selecting(command: Command) -> Command:
@@ -106,7 +109,7 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
     place = locate(".")
     with _failed_jobs(place) as store:
         jobs = _selected(store, job_id, everything, operation)
-        retried = store.retry(jobs) if store else 0
+        retried = settle(store, place.home, "retry", jobs, BY).done if store and jobs else 0
     say(f"{retried} sent back to the queues")
     if retried:
         _have_them_run(place)
@@ -121,11 +124,36 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def discard(job_id: str | None, everything: bool, operation: str | None, yes: bool) -> None:
     """Delete failed jobs: one (ID), all, or those of an operation."""
-    with _failed_jobs(locate(".")) as store:
+    place = locate(".")
+    with _failed_jobs(place) as store:
         jobs = _selected(store, job_id, everything, operation)
         if jobs and not yes:
             confirm_or_end(f"Discard {_named(jobs)}?")
-        say(f"{store.discard(jobs) if store else 0} discarded")
+        done = settle(store, place.home, "discard", jobs, BY).done if store and jobs else 0
+    say(f"{done} discarded")
+
+
+@failed.command("actions")
+@json_option
+@utc_option
+def list_actions(as_json: bool, utc: bool) -> None:
+    """List who retried or discarded what, newest first."""
+    found = actions(locate(".").home)
+    if as_json:
+        show_json(actions=[each._asdict() for each in found])
+        return
+    rows = [
+        (
+            moment(each.at, utc),
+            each.user,
+            each.by,
+            each.action,
+            f"{each.done} of {each.chosen}",
+            ", ".join(each.operations),
+        )
+        for each in found
+    ]
+    show_table(("time", "user", "by", "action", "jobs", "operations"), rows, "no actions")
 
 
 @contextmanager

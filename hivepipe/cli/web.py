@@ -28,7 +28,7 @@ def web(port: int, bind: str, no_open: bool) -> None:
     """Serve the sessions, agents, costs and queues of all your projects until Ctrl-C.
 
     Every request needs the token, which is part of the printed address and new for each run. The
-    page only reads.
+    page can retry and discard failed jobs.
     """
     if any(importlib.util.find_spec(name) is None for name in _NEEDED):
         raise StackError("the page is not installed: it comes with `hivepipe[web]`")

@@ -18,7 +18,7 @@ _NAMES = (
     _DATABASE,
     r"(search|memory|manifest)\.db(-wal|-shm|-journal)?",
     r"backups/hive-before-\d+-\d+\.db",
-    rf"logs/(({_PROCESS})\.log(\.\d+)?|deletions\.log(\.1)?)",
+    rf"logs/(({_PROCESS})\.log(\.\d+)?|(deletions|actions)\.log(\.1)?)",
     r"appendonly\.aof|appendonlydir/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
     r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?",
     r"followed-folders|claude-folders|guard-mode|shared-root-silent|status-line\.json",

@@ -6,6 +6,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
+from hivepipe.web.control import FOLDER
 from hivepipe.web.tools import PATH
 
 _HEADERS = {
@@ -13,7 +14,7 @@ _HEADERS = {
         "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
         "connect-src 'self'; img-src 'self'; script-src 'self'; style-src 'self'"
     ),
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with "no-referrer" the Origin of a form is "null"
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -58,7 +59,10 @@ class Admission:
         if request.url.path == PATH:  # a POST, so the cookie does not count
             return None if is_known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
-            return PlainTextResponse("this page only reads\n", 405)
+            if request.method != "POST" or not request.url.path.startswith(FOLDER):
+                return PlainTextResponse("nothing changes here\n", 405)
+            if "Origin" not in request.headers:
+                return PlainTextResponse("not from another page\n", 403)
         if is_token(request.query_params.get("token", ""), self._token):
             return self._enter(request)
         if is_known or is_token(self._cookie(request), self._token):

@@ -1,12 +1,14 @@
-"""The application: a route for each view, its JSON twin, and the stream of changes."""
+"""The application: a route for each view, its JSON twin, the stream of changes, and the form."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
@@ -21,6 +23,8 @@ from hivepipe.web.admission import Admission
 from hivepipe.web.asked import Asked, Content, address
 from hivepipe.web.changes import Changes
 from hivepipe.web.clock import local_time, time_left, time_of_day
+from hivepipe.web.control import FOLDER, after, carry_out, form_token, sent_form
+from hivepipe.web.failed_choice import FormError
 from hivepipe.web.readable import content_of
 from hivepipe.web.session_view import session
 from hivepipe.web.tools import PATH, tools
@@ -43,6 +47,7 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
     )
     pages.filters.update(local=local_time, clock=time_of_day, left=time_left)
     pages.globals.update(address=address)
+    page = _Page(here, pages, form_token(token))
     changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])
 
     async def events(_: Request) -> Response:
@@ -54,13 +59,17 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
     async def message(request: Request) -> Response:
         return await tools(here, request)
 
+    async def settle(request: Request) -> Response:
+        return await _settled(page, token, request)
+
     routes = [Route("/", root), Route("/events", events)]
     routes.append(Route(PATH, message, methods=["POST"]))
+    routes.append(Route(f"{FOLDER}{{home}}", settle, methods=["POST"]))
     views = {**VIEWS, "session": session}
     for name, view in views.items():
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"
         routes.append(Route(f"{path}.json", partial(_twin, here, view)))
-        routes.append(Route(path, partial(_page, here, view, name, pages)))
+        routes.append(Route(path, partial(page.view, view, name)))
     static = Mount("/static", StaticFiles(directory=_FOLDER / "static"))
     return Admission(Starlette(routes=[*routes, static]), token, is_local=is_local)
 
@@ -78,22 +87,62 @@ def _plain(value: object) -> object:
     return sorted(value) if isinstance(value, set) else str(value)
 
 
-def _page(here: Place, view: View, name: str, pages: Environment, request: Request) -> Response:
-    around = {
-        "view": name,
-        "homes": known_homes(here),
-        "home": request.query_params.get("home", ""),
-        "asked": dict(request.query_params),
-        "views": list(VIEWS),
-        "twin": f"{request.url.path}.json" + (f"?{request.url.query}" if request.url.query else ""),
-    }
+@dataclass(frozen=True)
+class _Page:
+    """What all pages share; `form_token` is in each form that changes something."""
+
+    here: Place
+    templates: Environment
+    form_token: str
+
+    def view(self, view: View, name: str, request: Request) -> Response:
+        """Return the page of a view."""
+        try:
+            content = content_of(view, _asked(self.here, request))
+            status = 400 if content.get("error") else 200
+            return self.answer(request, name, f"{name}.html", content, status)
+        except HivepipeError as error:
+            return self.problem(request, name, error, 404)
+
+    def problem(self, request: Request, name: str, error: HivepipeError, status: int) -> Response:
+        """Return a page that says what is wrong."""
+        heading = "Nothing to show" if status == 404 else "Not done"
+        content = {"error": str(error), "heading": heading}
+        return self.answer(request, name, "error.html", content, status)
+
+    def answer(
+        self, request: Request, name: str, file: str, content: Content, status: int = 200
+    ) -> Response:
+        """Return a page of a template."""
+        query = f"?{request.url.query}" if request.url.query else ""
+        path = f"/{name}" if request.method == "POST" else request.url.path
+        around = {
+            "view": name,
+            "homes": known_homes(self.here),
+            "home": request.query_params.get("home", ""),
+            "asked": dict(request.query_params),
+            "views": list(VIEWS),
+            "twin": f"{path}.json{query}",
+            "form_token": self.form_token,
+            "unreadable": [],
+        }
+        text = self.templates.get_template(file).render({**around, **content})
+        return HTMLResponse(text, status)
+
+
+async def _settled(page: _Page, token: str, request: Request) -> Response:
+    """Ask about failed jobs, or settle them and lead to the page that tells it."""
+    client = request.client.host if request.client else "?"
     try:
-        content, file = content_of(view, _asked(here, request)), f"{name}.html"
-        status = 400 if content.get("error") else 200
+        choice = await sent_form(request, token)
+        (known,) = _asked(page.here, request).homes
+        outcome = await run_in_threadpool(carry_out, known, choice, client)
     except HivepipeError as error:
-        content = {"error": str(error), "unreadable": []}
-        file, status = "error.html", 404
-    return HTMLResponse(pages.get_template(file).render(**around, **content), status)
+        status = 400 if isinstance(error, FormError) else 409
+        return await run_in_threadpool(page.problem, request, "queues", error, status)
+    if outcome.done:
+        return RedirectResponse(after(known, outcome.done), 303)
+    return await run_in_threadpool(page.answer, request, "queues", "confirm.html", outcome.question)
 
 
 def _asked(here: Place, request: Request) -> Asked:

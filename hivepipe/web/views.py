@@ -3,19 +3,15 @@
 from collections.abc import Callable
 
 from hivepipe.db.listings import Entry
-from hivepipe.home import Place, read_record
-from hivepipe.monitor.status import status_report
-from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.reading.agents import Agent
 from hivepipe.reading.agents import agents as agents_by_session
 from hivepipe.reading.costs import DayCost, costs_by_day
-from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.now import open_sessions
 from hivepipe.reading.own_spending import own_spending
 from hivepipe.reading.skills import skills_used
-from hivepipe.stack.lock import Stack
 from hivepipe.web.asked import Asked, Content
 from hivepipe.web.search_view import search
+from hivepipe.web.stack_views import health, queues
 from hivepipe.web.trend import trend_of
 
 MOST_ROWS = 500
@@ -74,40 +70,6 @@ def skills(asked: Asked) -> Content:
     """Return the skills, most used first."""
     found = skills_used(asked.homes)
     return {"skills": found[:MOST_ROWS], "left_out": max(len(found) - MOST_ROWS, 0)}
-
-
-def queues(asked: Asked) -> Content:
-    """Return the queues of each stack, and its failed jobs while its Redis answers."""
-    return {"stacks": [_queues(known) for known in asked.homes]}
-
-
-def _queues(known: KnownHome) -> Entry:
-    stack, report = _report(known)
-    failed: list[Entry] = []
-    if report["redis"] == "up":
-        with failed_jobs(stack.address) as store:
-            failed = [
-                {
-                    "id": job.id.encode("utf-8", "replace").decode(),
-                    "operation": job.operation,
-                    "queue": job.queue,
-                    "failed_at": job.failed_at,
-                    "reason": job.headline,
-                }
-                for job in store.jobs("")[:MOST_ROWS]
-            ]
-    return {**report, "project": known.project, "failed": failed}
-
-
-def health(asked: Asked) -> Content:
-    """Return the report on each stack: condition, processes, alerts."""
-    return {"stacks": [{**_report(known)[1], "project": known.project} for known in asked.homes]}
-
-
-def _report(known: KnownHome) -> tuple[Stack, Entry]:
-    place = Place(known.project, known.home, read_record(known.home))
-    stack = Stack.of(place)
-    return stack, status_report(place, stack)
 
 
 VIEWS: dict[str, Callable[[Asked], Content]] = {

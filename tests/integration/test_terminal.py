@@ -63,6 +63,7 @@ CALLS: dict[str, list[list[str]]] = {
     "down": [[]],
     "drain": [[], ["--json"]],
     "export": [["--jsonl"], ["--jsonl", "--session", HOSTILE]],
+    "failed actions": [[], ["--json"]],
     "failed discard": [["none" + HOSTILE], ["evil", "--yes"]],
     "failed list": [[], ["--json"]],
     "failed retry": [["none" + HOSTILE], ["evil"]],

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from hivepipe.web.views import VIEWS
-from tests.conftest import CLI, Home, Server, Writer, fire
+from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_cli_listings import command
+from tests.integration.test_failed import bury_agent, change
 from tests.payloads import PERMISSION_REQUEST, SESSION_START
 from tests.web_scene import SESSION, call, prompt, result
 
@@ -120,5 +121,29 @@ def test_from_a_word_to_its_turn_and_back(private_home: Home, address: str) -> N
         sync_api.expect(page.locator("article.user")).to_have_count(1)
         page.go_back()
         sync_api.expect(page.locator("article.user")).to_have_count(2)
+        browser.close()
+    assert said == []
+
+
+def test_a_failed_job_is_retried_by_click(
+    address: str, private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    said: list[str] = []
+    swarm = bury_agent(private_home, redis_server, writer)
+    change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 380, "height": 700})
+        page.on("console", lambda message: said.append(message.text))
+        page.goto(address)
+        page.get_by_role("link", name="Queues").click()
+        page.get_by_role("checkbox").check()
+        fire("SessionStart", SESSION_START, private_home.env)  # the page renews itself
+        page.get_by_role("button", name="Retry ticked").click()
+        sync_api.expect(page.locator("h1")).to_contain_text("Retry 1 failed job of")
+        page.get_by_role("button", name="Retry 1").click()
+        told = page.locator("section [role=status]")
+        sync_api.expect(told).to_have_text("Sent back to the queues: 1 of 1.")
+        until(lambda: private_home.count("agents") == 1, "not written")
         browser.close()
     assert said == []

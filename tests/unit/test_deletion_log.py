@@ -3,7 +3,7 @@
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hivepipe.files import deletion_log
+from hivepipe.files import deletion_log, json_log
 
 WRITERS, ENTRIES, ROUNDS = 4, 8, 60
 ONE_ROTATION_BYTES = 1_800  # of the 3,000 that all write
@@ -11,7 +11,7 @@ ONE_ROTATION_BYTES = 1_800  # of the 3,000 that all write
 
 def append(home: str, writer: int) -> None:
     """Write this writer's entries."""
-    deletion_log.LARGEST_BYTES = ONE_ROTATION_BYTES
+    json_log.LARGEST_BYTES = ONE_ROTATION_BYTES
     for number in range(ENTRIES):
         deletion_log.record(home, "archive", f"{writer}-{number}", 1.0, "test")
 

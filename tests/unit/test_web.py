@@ -56,7 +56,7 @@ def test_other_hosts_and_other_pages_are_refused(client: TestClient) -> None:
     assert client.get("/now", headers=own).status_code == 200
 
 
-def test_nothing_can_be_changed(client: TestClient, home: Path) -> None:
+def test_no_view_takes_a_form(client: TestClient, home: Path) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
         for path in ("/", *paths(home)):
             assert client.request(method, path).status_code == 405, (method, path)

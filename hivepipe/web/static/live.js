@@ -4,6 +4,7 @@ let waits = null;
 
 async function refresh() {
   waits = null;
+  if (document.querySelector("form.still")) return; // a question stays as it is
   if (document.activeElement?.matches("main :is(input, select)")) return later(2000); // typing
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) return;
@@ -13,6 +14,10 @@ async function refresh() {
   const open = new Set([...before.querySelectorAll("details[open]")].map((each) => each.id));
   for (const each of after.querySelectorAll("details[id]")) each.open ||= open.has(each.id);
   const focused = before.contains(document.activeElement) ? selectorOf(document.activeElement) : "";
+  for (const each of before.querySelectorAll("input:checked")) {
+    const same = after.querySelector(`#${CSS.escape(each.id)}`);
+    if (same) same.checked = true;
+  }
   before.replaceWith(after);
   if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
   notify(waiting(before), waiting(after));

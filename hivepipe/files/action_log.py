@@ -1,0 +1,56 @@
+"""actions.log in the home: what a person did to failed jobs, one JSON object per line.
+
+{"at": "2026-11-22T09:00:00.000Z", "user": "ana", "by": "page, 127.0.0.1", "action": "discard",
+ "chosen": 3, "done": 3, "operations": {"insert_agent": 3}, "ids": ["..."]}
+"""
+
+import os
+import pwd
+from typing import Any, NamedTuple
+
+from hivepipe.files.json_log import append, entries
+from hivepipe.times import now
+
+NAME = "actions.log"
+_TYPES = {"chosen": int, "done": int, "operations": dict, "ids": list}
+
+
+class Action(NamedTuple):
+    """One action; `by`: the command or the page; `ids`: those of the first jobs."""
+
+    at: str
+    user: str
+    by: str
+    action: str
+    chosen: int
+    done: int
+    operations: dict[str, int]
+    ids: list[str]
+
+
+def record(home: str, **said: Any) -> Action:
+    """Append an action of this user, now; `said`: the other fields. OSError."""
+    action = Action(at=now()[0], user=_user(), **said)
+    append(home, NAME, action._asdict())
+    return action
+
+
+def actions(home: str) -> list[Action]:
+    """Return the actions, newest first; invalid lines are skipped. OSError."""
+    found = [Action(**entry) for entry in entries(home, NAME) if _is_action(entry)]
+    return found[::-1]
+
+
+def _is_action(entry: object) -> bool:
+    return (
+        isinstance(entry, dict)
+        and set(entry) == set(Action._fields)
+        and all(isinstance(value, _TYPES.get(name, str)) for name, value in entry.items())
+    )
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container may run as a number
+        return str(os.geteuid())

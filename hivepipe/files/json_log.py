@@ -1,0 +1,62 @@
+"""Logs in the home's `logs/` with one JSON object per line; several processes may append."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from hivepipe.files.regular_file import regular
+from hivepipe.home import make_folders
+
+LARGEST_BYTES = 4_000_000
+
+
+def append(home: str, name: str, entry: dict[str, Any]) -> None:
+    """Append one entry in a single write; a log that is full becomes `<name>.1`. OSError."""
+    make_folders(f"{home}/logs")
+    path = f"{home}/logs/{name}"
+    descriptor = _open_locked(path)
+    try:
+        if os.fstat(descriptor).st_size > LARGEST_BYTES:
+            os.replace(path, f"{path}.1")
+            append(home, name, entry)
+            return
+        os.write(descriptor, orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
+    finally:
+        os.close(descriptor)
+
+
+def entries(home: str, name: str) -> Iterator[Any]:
+    """Yield the values of both files, oldest first; lines that are no JSON are skipped. OSError."""
+    for each in (f"{name}.1", name):
+        try:
+            with open(f"{home}/logs/{each}", "rb", opener=regular) as file:
+                lines = file.read().splitlines()
+        except FileNotFoundError:
+            continue
+        for line in lines:
+            try:
+                yield orjson.loads(line)
+            except ValueError:
+                continue
+
+
+def _open_locked(path: str) -> int:
+    """Open the log under a lock, so that two processes do not rotate it at the same time."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        descriptor = os.open(path, flags, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_open_as(descriptor, path):
+            return descriptor
+        os.close(descriptor)  # rotated while this process waited for the lock
+
+
+def _is_open_as(descriptor: int, path: str) -> bool:
+    """Return whether this path still names the open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,74 @@
+"""The views of the stacks: queues with failed jobs, and health."""
+
+from collections import Counter
+from contextlib import suppress
+
+from hivepipe.db.listings import Entry
+from hivepipe.files.action_log import Action, actions
+from hivepipe.home import Place, read_record
+from hivepipe.monitor.status import status_report
+from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
+from hivepipe.reading.homes import KnownHome
+from hivepipe.stack.lock import Stack
+from hivepipe.web.asked import Asked, Content
+from hivepipe.web.failed_choice import chosen_by, name_of
+
+MOST_FAILED = 500
+MOST_ACTIONS = 20
+
+
+def queues(asked: Asked) -> Content:
+    """Return the queues of each stack, its failed jobs while its Redis answers, and the actions.
+
+    `operation`, `reason`: only the failed jobs of it; `done`: the time of an action to tell of.
+    """
+    return {"stacks": [_queues(asked, known) for known in asked.homes]}
+
+
+def health(asked: Asked) -> Content:
+    """Return the report on each stack: condition, processes, alerts."""
+    return {"stacks": [{**_report(known)[1], "project": known.project} for known in asked.homes]}
+
+
+def _queues(asked: Asked, known: KnownHome) -> Entry:
+    stack, report = _report(known)
+    found: list[FailedJob] = []
+    if report["redis"] == "up":
+        with failed_jobs(stack.address) as store:
+            found = store.jobs()
+    chosen = chosen_by(found, asked.filter("operation"), asked.filter("reason"))
+    said = _actions(known.home)
+    return {
+        **report,
+        "key": known.key,
+        "project": known.project,
+        "failed_in_all": len(found),
+        "failed_chosen": len(chosen),
+        "operations": Counter(job.operation for job in found),
+        "failed": [_described(job) for job in chosen[:MOST_FAILED]],
+        "actions": [each._asdict() for each in said[:MOST_ACTIONS]],
+        "told": next((each._asdict() for each in said if each.at == asked.filter("done")), None),
+    }
+
+
+def _described(job: FailedJob) -> Entry:
+    return {
+        "id": job.id.encode("utf-8", "replace").decode(),
+        "name": name_of(job),
+        "operation": job.operation,
+        "queue": job.queue,
+        "failed_at": job.failed_at,
+        "reason": job.headline,
+    }
+
+
+def _actions(home: str) -> list[Action]:
+    with suppress(OSError):  # a log that cannot be read hides no queue
+        return actions(home)
+    return []
+
+
+def _report(known: KnownHome) -> tuple[Stack, Entry]:
+    place = Place(known.project, known.home, read_record(known.home))
+    stack = Stack.of(place)
+    return stack, status_report(place, stack)

@@ -1,0 +1,107 @@
+"""`hivepipe web` retries and discards failed jobs: asked once, told, and recorded."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from httpx2 import Response
+from starlette.testclient import TestClient
+
+from hivepipe.files.action_log import NAME
+from hivepipe.home import locate, short_hash
+from hivepipe.web.app import web_app
+from hivepipe.web.control import form_token
+from tests.conftest import Home, Server
+from tests.integration.test_failed import bury_by_hand, listed
+
+TOKEN = "a-token-of-the-test"
+HOSTILE = "<script>alert(1)</script>"
+Post = Callable[..., Response]
+
+
+@pytest.fixture
+def page(private_home: Home, redis_server: Server) -> TestClient:
+    app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
+    client = TestClient(app, base_url="http://127.0.0.1:9182")
+    client.get(f"/queues?token={TOKEN}")
+    return client
+
+
+@pytest.fixture
+def post(page: TestClient, private_home: Home) -> Post:
+    def send(what: str, *jobs: str, **more: str) -> Response:
+        fields = {"token": form_token(TOKEN), "what": what, "job": [*jobs], **more}
+        path = f"/queues/{short_hash(str(private_home.path))}"
+        return page.post(path, data=fields, headers={"Origin": "http://127.0.0.1:9182"})
+
+    return send
+
+
+def actions(home: Home) -> list[dict[str, object]]:
+    return list(json.loads(home.command("failed", "actions", "--json"))["actions"])
+
+
+def test_a_selection_is_asked_for_once_then_done_told_and_recorded(
+    page: TestClient, post: Post, private_home: Home, redis_server: Server
+) -> None:
+    for id in ("one", "two", f"three{HOSTILE}"):
+        bury_by_hand(redis_server, id, b"\xff")
+    assert 'value="two"' in page.get("/queues").text
+
+    names = re.findall(r'name="job" id="[^"]+" value="([^"]+)"', page.get("/queues").text)
+    mine = [name for name in names if name != "two"]
+    asked = post("discard ticked", *mine)
+    assert "Discard 2 failed jobs of" in asked.text
+    assert HOSTILE not in asked.text
+    assert len(listed(private_home)) == 3, "nothing is done yet"
+    assert actions(private_home) == []
+
+    told = post("discard ticked", *mine, sure="yes")
+    assert "Discarded: 2 of 2." in told.text
+    assert HOSTILE not in told.text
+    assert [job["id"] for job in listed(private_home)] == ["two"]
+    (action,) = actions(private_home)
+    assert action["action"] == "discard"
+    assert action["by"] == "page, testclient"
+    assert action["operations"] == {"?": 2}
+    assert page.get("/queues.json").json()["stacks"][0]["actions"] == [action]
+    assert (private_home.logs / NAME).stat().st_mode & 0o777 == 0o600
+
+    again = post("discard ticked", *mine, sure="yes")
+    assert again.status_code == 400
+    assert "discarded already" in again.text
+
+
+def test_a_filter_means_no_job_that_failed_after_the_question(
+    post: Post, private_home: Home, redis_server: Server
+) -> None:
+    bury_by_hand(redis_server, "early", b"\xff", ended_at="2026-11-21T10:00:00.5Z")
+    asked = post("retry shown", operation="?")
+    assert "Retry 1 failed job of" in asked.text
+    found = re.search(r'name="until" value="([^"]+)"', asked.text)
+    assert found
+    bury_by_hand(redis_server, "late", b"\xff", ended_at="2999-01-01T00:00:00.5Z")
+    told = post("retry shown", operation="?", until=found[1], sure="yes")
+    assert "Sent back to the queues: 1 of 1." in told.text
+    assert [job["id"] for job in listed(private_home)] == ["late"]
+
+
+def test_the_command_writes_the_same_list(private_home: Home, redis_server: Server) -> None:
+    for id in ("one", "two"):
+        bury_by_hand(redis_server, id, b"\xff")
+    private_home.command("failed", "retry", "one")
+    private_home.command("failed", "discard", "--all", "--yes")
+    private_home.command("failed", "discard", "--all", "--yes")
+    newest, oldest = actions(private_home)
+    assert (oldest["action"], oldest["by"], oldest["ids"]) == ("retry", "command", ["one"])
+    assert (newest["action"], newest["chosen"], newest["done"]) == ("discard", 1, 1)
+    assert "1 of 1" in private_home.command("failed", "actions")
+
+
+def test_what_is_no_action_is_passed_over(private_home: Home, redis_server: Server) -> None:
+    bury_by_hand(redis_server, "one", b"\xff")
+    private_home.command("failed", "discard", "one", "--yes")
+    log = private_home.logs / NAME
+    log.write_bytes(b'{"at": 1}\n[]\n\xff\n' + log.read_bytes() + b"{")
+    assert len(actions(private_home)) == 1
