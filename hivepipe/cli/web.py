@@ -24,7 +24,8 @@ _LAST_SECS = 1  # open pages hold their streams until then
 @port_option(9182)
 @bind_option
 @click.option("--no-open", is_flag=True, help="Do not open the browser.")
-def web(port: int, bind: str, no_open: bool) -> None:
+@click.option("--read-only-token", is_flag=True, help="Print a second address, which only reads.")
+def web(port: int, bind: str, no_open: bool, read_only_token: bool) -> None:
     """Serve the sessions, agents, costs and queues of all your projects until Ctrl-C.
 
     Every request needs the token, which is part of the printed address and new for each run. The
@@ -38,9 +39,10 @@ def web(port: int, bind: str, no_open: bool) -> None:
     from hivepipe.web.app import web_app  # noqa: PLC0415
 
     token = secrets.token_urlsafe(24)
+    reader_token = secrets.token_urlsafe(24) if read_only_token else ""
     listening = _listen(bind, port)
     config = uvicorn.Config(
-        web_app(locate("."), token, is_local=is_local(bind)),
+        web_app(locate("."), token, reader_token, is_local=is_local(bind)),
         lifespan="off",
         access_log=False,  # its lines would hold the token
         log_level="warning",
@@ -49,8 +51,11 @@ def web(port: int, bind: str, no_open: bool) -> None:
         timeout_graceful_shutdown=_LAST_SECS,
     )
     server = uvicorn.Server(config)
-    address = f"http://{in_url(bind)}:{listening.getsockname()[1]}/?token={quote(token, safe='')}"
+    base = f"http://{in_url(bind)}:{listening.getsockname()[1]}/?token="
+    address = f"{base}{quote(token, safe='')}"
     say(address)
+    if reader_token:
+        say(f"only reads: {base}{quote(reader_token, safe='')}")
     if not is_local(bind):
         say("reachable from other machines: the token shows everything recorded", err=True)
     if not no_open:

@@ -27,10 +27,14 @@ _OPEN_IT = "open the address that `hivepipe web` printed\n"
 class Admission:
     """Passes admitted requests on to the application, and hardens every answer."""
 
-    def __init__(self, app: ASGIApp, token: str, *, is_local: bool) -> None:
-        """`is_local`: the server listens on the loopback; other host names are refused."""
+    def __init__(self, app: ASGIApp, token: str, reader_token: str, *, is_local: bool) -> None:
+        """`reader_token` admits to reading alone; "": there is none.
+
+        `is_local`: the server listens on the loopback; other host names are refused.
+        """
         self._app = app
         self._token = token
+        self._tokens = [each for each in (token, reader_token) if each]
         self._is_local = is_local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,27 +59,30 @@ class Admission:
         if request.headers.get("Origin", f"http://{host}") != f"http://{host}":
             return PlainTextResponse("not from another page\n", 403)
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        is_known = is_token(bearer, self._token)
+        known = [each for each in self._tokens if is_token(bearer, each)]
         if request.url.path == PATH:  # a POST, so the cookie does not count
-            return None if is_known else PlainTextResponse(_SEND_IT, 401)
+            return None if known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or not request.url.path.startswith(FOLDER):
                 return PlainTextResponse("nothing changes here\n", 405)
             if "Origin" not in request.headers:
                 return PlainTextResponse("not from another page\n", 403)
-        if is_token(request.query_params.get("token", ""), self._token):
-            return self._enter(request)
-        if is_known or is_token(self._cookie(request), self._token):
-            return None
-        return PlainTextResponse(_OPEN_IT, 401)
+        for each in self._tokens:
+            if is_token(request.query_params.get("token", ""), each):
+                return self._enter(request, each)
+        known += [each for each in self._tokens if is_token(_cookie(request, each), each)]
+        request.state.may_change = self._token in known
+        if request.method == "POST" and known and not request.state.may_change:
+            return PlainTextResponse("this address only reads\n", 403)
+        return None if known else PlainTextResponse(_OPEN_IT, 401)
 
-    def _cookie(self, request: Request) -> str:
-        return request.cookies.get(cookie_name(self._token), "")
-
-    def _enter(self, request: Request) -> Response:
+    def _enter(self, request: Request, token: str) -> Response:
         """Set the cookie and take the token out of the address."""
         # A path of two slashes would name another host.
         answer = RedirectResponse("/" + request.url.path.lstrip("/"), 302)
-        name = cookie_name(self._token)
-        answer.set_cookie(name, self._token, httponly=True, samesite="strict")
+        answer.set_cookie(cookie_name(token), token, httponly=True, samesite="strict")
         return answer
+
+
+def _cookie(request: Request, token: str) -> str:
+    return request.cookies.get(cookie_name(token), "")

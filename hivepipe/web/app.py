@@ -35,8 +35,11 @@ _FOLDER = Path(__file__).parent
 View = Callable[[Asked], Content]
 
 
-def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
-    """Return the application for all homes of the user; `here`: the place it was started from."""
+def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) -> ASGIApp:
+    """Return the application for all homes of the user; `here`: the place it was started from.
+
+    `reader_token` admits to reading alone; "": there is none.
+    """
     pages = Environment(
         loader=FileSystemLoader(_FOLDER / "pages"),
         autoescape=True,
@@ -71,7 +74,7 @@ def web_app(here: Place, token: str, *, is_local: bool) -> ASGIApp:
         routes.append(Route(f"{path}.json", partial(_twin, here, view)))
         routes.append(Route(path, partial(page.view, view, name)))
     static = Mount("/static", StaticFiles(directory=_FOLDER / "static"))
-    return Admission(Starlette(routes=[*routes, static]), token, is_local=is_local)
+    return Admission(Starlette(routes=[*routes, static]), token, reader_token, is_local=is_local)
 
 
 def _twin(here: Place, view: View, request: Request) -> Response:
@@ -89,7 +92,7 @@ def _plain(value: object) -> object:
 
 @dataclass(frozen=True)
 class _Page:
-    """What all pages share; `form_token` is in each form that changes something."""
+    """What all pages share; `form_token` is in each form of those who may change something."""
 
     here: Place
     templates: Environment
@@ -123,7 +126,7 @@ class _Page:
             "asked": dict(request.query_params),
             "views": list(VIEWS),
             "twin": f"{path}.json{query}",
-            "form_token": self.form_token,
+            "form_token": self.form_token if request.state.may_change else "",
             "unreadable": [],
         }
         text = self.templates.get_template(file).render({**around, **content})

@@ -2,8 +2,10 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 
+import httpx2
 import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
@@ -12,7 +14,7 @@ from hivepipe.files.action_log import NAME
 from hivepipe.home import locate, short_hash
 from hivepipe.web.app import web_app
 from hivepipe.web.control import form_token
-from tests.conftest import Home, Server
+from tests.conftest import CLI, Home, Server
 from tests.integration.test_failed import bury_by_hand, listed
 
 TOKEN = "a-token-of-the-test"
@@ -105,3 +107,22 @@ def test_what_is_no_action_is_passed_over(private_home: Home, redis_server: Serv
     log = private_home.logs / NAME
     log.write_bytes(b'{"at": 1}\n[]\n\xff\n' + log.read_bytes() + b"{")
     assert len(actions(private_home)) == 1
+
+
+def test_the_second_address_only_reads(private_home: Home, redis_server: Server) -> None:
+    bury_by_hand(redis_server, "one", b"\xff")
+    command = [*CLI, "web", "--port", "0", "--no-open", "--read-only-token"]
+    with subprocess.Popen(
+        command, env=private_home.env, cwd=private_home.project, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        mine, others = process.stdout.readline(), process.stdout.readline()
+        try:
+            for address, may_change in ((mine, True), (others.removeprefix("only reads: "), False)):
+                base, _, token = address.strip().partition("/?token=")
+                known = {"Authorization": f"Bearer {token}"}
+                shown = httpx2.get(f"{base}/queues", headers=known).text
+                assert ("Retry ticked" in shown) == may_change
+                assert ("This address only reads." in shown) != may_change
+        finally:
+            process.terminate()

@@ -1,19 +1,36 @@
 """Forms of `hivepipe web`: who may send one, and which failed jobs it means."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from starlette.testclient import TestClient
 
-from hivepipe.home import short_hash
+from hivepipe.home import locate, short_hash
+from hivepipe.monitor.admission import cookie_name
 from hivepipe.queue.failed_jobs import FailedJob
+from hivepipe.web.app import web_app
 from hivepipe.web.control import LONGEST_FORM, form_token
 from hivepipe.web.failed_choice import Choice, FormError, name_of
+from hivepipe.web.views import VIEWS
 from tests.web_scene import TOKEN
 
 OWN = {"Origin": "http://127.0.0.1:9182"}
+REPORT = {
+    "home": "",
+    "condition": "running",
+    "healthy": True,
+    "trouble": None,
+    "alerts": [],
+    "processes": [],
+    "redis": "up",
+    "queues": {},
+    "oldest_waiting_secs": None,
+    "spool": 0,
+}
 FORM = {"token": form_token(TOKEN), "what": "retry shown"}
 
 
@@ -21,6 +38,14 @@ def failed(id: str, operation: str = "insert_agent", **more: Any) -> FailedJob:
     said = {"reason": "Traceback\nno swarm", "failed_at": "2026-11-21T10:00:00.1234Z", **more}
     return FailedJob(id=id, queue="low", target="low", operation=operation, description="",
                      session="", attempts=4, event_time="", payload=None, **said)  # fmt: skip
+
+
+@pytest.fixture
+def queue_with_a_failed_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of a Redis."""
+    monkeypatch.setattr("hivepipe.web.stack_views.status_report", lambda *_: REPORT)
+    jobs = nullcontext(SimpleNamespace(jobs=lambda: [failed("1")]))
+    monkeypatch.setattr("hivepipe.web.stack_views.failed_jobs", lambda _: jobs)
 
 
 def chosen(**fields: str) -> Choice:
@@ -46,6 +71,34 @@ def test_only_a_form_of_this_page_is_taken(client: TestClient, home: Path) -> No
     assert client.post("/queues/0123456789abcdef", data=FORM, headers=OWN).status_code == 409
     client.cookies.clear()
     assert client.post(path, data=FORM, headers=OWN).status_code == 401
+
+
+def test_a_token_that_only_reads_shows_all_and_changes_nothing(
+    home: Path, queue_with_a_failed_job: None
+) -> None:
+    app = web_app(locate(str(home.parent)), TOKEN, "reader", is_local=True)
+    reader = TestClient(app, base_url="http://127.0.0.1:9182", follow_redirects=False)
+    assert reader.get("/now?token=reader").status_code == 302
+    for name in VIEWS:
+        assert reader.get(f"/{name}").status_code == 200
+        assert form_token(TOKEN) not in reader.get(f"/{name}").text
+    assert "only reads" in reader.get("/queues").text
+    path = f"/queues/{short_hash(str(home))}"
+    for headers in (OWN, {**OWN, "Authorization": "Bearer reader"}):
+        answer = reader.post(path, data=FORM, headers=headers)
+        assert (answer.status_code, answer.text) == (403, "this address only reads\n")
+    ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+    known = {"Authorization": "Bearer reader"}
+    assert reader.post("/mcp", content=ping, headers=known).status_code == 200
+    assert reader.get(f"/now?token={TOKEN}").status_code == 302
+    assert form_token(TOKEN) in reader.get("/queues").text
+
+
+def test_without_a_token_that_only_reads_an_empty_one_admits_nobody(stranger: TestClient) -> None:
+    assert stranger.get("/now?token=").status_code == 401
+    cookie = {"Cookie": f"{cookie_name('')}="}
+    assert stranger.get("/now", headers=cookie).status_code == 401
+    assert stranger.get("/now", headers={"Authorization": "Bearer "}).status_code == 401
 
 
 def test_what_is_no_form_is_refused(client: TestClient, home: Path) -> None:
