@@ -23,6 +23,7 @@ FOLDER = Path(__file__).resolve().parent
 # Benchmark -> what it gets at full size, and when small
 SIZES = {
     "hook_cost": ("--runs 40", "--runs 1"),
+    "status_line": ("", "--runs 3"),
     "felt_cost": ("", "--rounds 1 --calls 5"),
     "drain": ("--memory 300000", "--jobs 1500 --rounds 1"),
     "latency": ("", "--secs 3"),
