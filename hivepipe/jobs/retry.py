@@ -9,6 +9,8 @@
     any other fault of the job             dead at once
 
 Each of the first three attempts in the first two rows lowers the priority by one, never past 10.
+A limit counts failures of the job itself: no fault of the store or a full disk brings a job closer
+to it.
 """
 
 import errno

@@ -53,6 +53,7 @@ class Claimed:
     data: bytes
     attempts: int
     is_ours: bool  # it carries our marker; a job without it is failed and never executed
+    failures: int = 0  # the attempts that were not failed by the environment, as limits count them
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,8 @@ class Claims:
         ]
         found, due, newer, foreign, back = self._claim(args=arguments)
         jobs = [
-            Claimed(id.decode(), queue.decode(), data, int(attempts), bool(ours))
-            for id, queue, data, attempts, ours in found
+            Claimed(id.decode(), queue.decode(), data, int(attempts), bool(ours), int(failures))
+            for id, queue, data, attempts, ours, failures in found
         ]
         next_due_secs = float(due) if float(due) >= 0 else None
         return Claim(jobs, next_due_secs, bool(newer), int(foreign), float(back))
@@ -134,7 +135,8 @@ class Claims:
         """
         arguments: list[Argument] = [int(held_up)]
         for job, queue, delay_secs in jobs:
-            arguments += (job.id, job.queue, queue, delay_secs, job.attempts + 1)
+            failures = job.failures if held_up else job.failures + 1
+            arguments += (job.id, job.queue, queue, delay_secs, job.attempts + 1, failures)
         if jobs:
             self._retry(args=arguments)
 

@@ -178,9 +178,9 @@ class SlowWorker(ClaimingWorker):
 
     def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
         """Retry after a fault of a file, a disk, the database or Redis, not of the job."""
-        attempts = job.attempts + 1
         is_disks_fault = not isinstance(error, OSError) or error.errno in retry.DISKS_FAULT
-        delay = retry.file_delay_secs(attempts, is_disks_fault)
+        failures = job.attempts if is_disks_fault else job.failures
+        delay = retry.file_delay_secs(failures + 1, is_disks_fault)
         if delay is None:
             self._bury(job, envelope, error)
             return
@@ -192,7 +192,7 @@ class SlowWorker(ClaimingWorker):
         self, job: Claimed, envelope: Envelope, error: OperationFailedError
     ) -> None:
         """Retry an installed operation as often as it declares; then the job is dead."""
-        delay = retry.operation_delay_secs(job.attempts + 1, error.retries)
+        delay = retry.operation_delay_secs(job.failures + 1, error.retries)
         if delay is None:
             self._bury(job, envelope, error)
             return

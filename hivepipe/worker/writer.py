@@ -302,14 +302,13 @@ class Writer(ClaimingWorker):
         dead: list["_Dead"],
     ) -> None:
         """Bury a job after its own fault; retry it if a missing parent may be on its way."""
-        attempts = job.attempts + 1
         delay = None
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, MissingParentError):
-            delay = retry.parent_delay_secs(attempts)
+            delay = retry.parent_delay_secs(job.failures + 1)
             reason = f"max retries exceeded: {error}"
         if delay is not None:
-            queue = queue_of(retry.demoted(envelope.priority, attempts))
+            queue = queue_of(retry.demoted(envelope.priority, job.attempts + 1))
             self._claims.retry([(job, queue, delay)])
             return
         about_job(job.id, envelope.operation, envelope.session)

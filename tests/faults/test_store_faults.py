@@ -61,6 +61,23 @@ def origins(bench: Bench, operation: str) -> set[tuple[int, str]]:
 # ---- scenario A: locked
 
 
+def test_a_lock_does_not_use_up_the_attempts_that_wait_for_a_parent(bench: Bench) -> None:
+    writer = bench.plain_writer()
+    until(bench.home.database.exists, "no database")
+    bench.settle(writer)
+    events = oracle.timed([START, oracle.stop(1, SESSION, "inst-a")])
+    _, stop = oracle.messages(events, bench.project, bench.swarm)  # its session is never stored
+    with shell(bench) as other:
+        other.execute("BEGIN IMMEDIATE")
+        bench.send(stop)
+        until(lambda: max(origins(bench, "pause_session"))[0] > 3, "not locked", 20)
+    bench.settle(writer)
+    assert bench.dead()
+    for id in bench.dead():
+        attempts, failures = bench.redis.hmget(f"rq:job:{id}", "hp_attempts", "hp_failures")
+        assert (int(attempts) > 6, int(failures)) == (True, 3)
+
+
 def test_locked_for_a_moment(bench: Bench) -> None:
     """0.3 s: one failure or two, each a step less urgent, and then it lands."""
     writer, events = begun(bench, oracle.agent(1, SESSION, "inst-a"))

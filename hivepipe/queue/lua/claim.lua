@@ -12,7 +12,8 @@
 -- ARGV[7..]  the queues, most urgent first
 -- Returns    {jobs, seconds until the first retry is due (-1: none), newest version that was left
 --            or 0, number of other programs' jobs, seconds by which the clock was set back}; of
---            each job: id, queue, data, attempts, 1 if it carries our marker
+--            each job: id, queue, data, attempts, 1 if it carries our marker,
+--            attempts that were not failed by the environment
 -- Constants  CLOCK_EVERY_SECS, CLOCK_KEY, EXECUTION, NEWER_KEY, NEWER_SECS
 
 local places, lease, worker, at, version =
@@ -53,6 +54,11 @@ for _, q in ipairs(queues) do
   if first and (due < 0 or first - now < due) then due = math.max(first - now, 0) end
 end
 
+-- A field may hold anything.
+local function count(field)
+  return math.max(0, math.min(math.floor(tonumber(field or '') or 0), 1000))
+end
+
 local function take(q, most)
   local key, left = 'rq:queue:' .. q, {}
   while most > 0 and not alone do
@@ -64,7 +70,7 @@ local function take(q, most)
       local is_job = redis.call('TYPE', job).ok == 'hash' and string.match(id, '^[ -~]+$')
       local h = {}
       if is_job then
-        h = redis.call('HMGET', job, 'hp', 'data', 'hp_attempts', 'hp_deaths')
+        h = redis.call('HMGET', job, 'hp', 'data', 'hp_attempts', 'hp_deaths', 'hp_failures')
       end
       local ours = tonumber(h[1] or '')
       local suspect = (tonumber(h[4] or '') or 0) > 0
@@ -88,8 +94,7 @@ local function take(q, most)
         if not ours and redis.call('HSETNX', job, 'hp_accepted', 1) == 1 then
           redis.call('INCR', 'hivepipe:accepted')
         end
-        local attempts = math.max(0, math.min(math.floor(tonumber(h[3] or '') or 0), 1000))
-        found[#found + 1] = {id, q, h[2] or '', attempts, ours and 1 or 0}
+        found[#found + 1] = {id, q, h[2] or '', count(h[3]), ours and 1 or 0, count(h[5])}
         most = most - 1
         alone = suspect
       elseif redis.call('EXISTS', job) == 1 then

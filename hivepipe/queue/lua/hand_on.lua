@@ -11,7 +11,7 @@ for i = 1, #ARGV, 4 do
   local id, q, target, delay = unpack(ARGV, i, i + 3)
   if redis.call('ZREM', 'rq:wip:' .. q, id .. ':' .. EXECUTION) == 1 then
     local job, bell = 'rq:job:' .. id, 'hivepipe:bell:' .. target
-    redis.call('HDEL', job, 'hp_attempts', 'hp_deaths')
+    redis.call('HDEL', job, 'hp_attempts', 'hp_deaths', 'hp_failures')
     redis.call('SADD', 'rq:queues', 'rq:queue:' .. target)
     if tonumber(delay) > 0 then
       redis.call('HSET', job, 'status', 'scheduled', 'origin', target)

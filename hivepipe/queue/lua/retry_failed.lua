@@ -10,7 +10,7 @@ for i = 2, #ARGV, 3 do
   local id, q, target = unpack(ARGV, i, i + 2)
   local job = 'rq:job:' .. id
   if redis.call('EXISTS', job) == 1 and redis.call('ZREM', 'rq:failed:' .. q, id) == 1 then
-    redis.call('HDEL', job, 'hp_attempts', 'hp_deaths')
+    redis.call('HDEL', job, 'hp_attempts', 'hp_deaths', 'hp_failures')
     redis.call('HSET', job, 'status', 'queued', 'origin', target, 'enqueued_at', ARGV[1],
       'started_at', '', 'ended_at', '', 'worker_name', '', 'retries_left', RETRIES)
     redis.call('PERSIST', job)
