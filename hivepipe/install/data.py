@@ -13,6 +13,7 @@ from hivepipe.files.known_hives import belief_folder, known
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import IN_PROJECT, Place, is_in_project, read_small, state_folder, tree_of
+from hivepipe.hook.status_line import FILE as STATUS_LINE_FILE
 from hivepipe.queue.connection import ACCEPTED_KEY, connect
 from hivepipe.stack.ping import answers
 from hivepipe.stack.registration import IGNORE_ALL
@@ -33,6 +34,7 @@ _OF_AN_EMPTY_HOME = (
     "manifest.db",
     "redaction.key",
     "redis.lock",
+    STATUS_LINE_FILE,
     "stay",
 )
 
