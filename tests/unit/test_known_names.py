@@ -130,9 +130,3 @@ def test_what_is_not_used_is_a_table_with_reasons() -> None:
     head, line, *rows = unused(KNOWN)
     assert (head, line) == ("| event | what is not used | why |", "|--|--|--|")
     assert all(re.fullmatch(r"\| \w+ \| .*`\w+`.* \| .+ \|", row) for row in rows)
-
-
-def test_the_page_has_a_row_for_every_file_of_scenarios() -> None:
-    page = (ROOT / "docs" / "real.md").read_text()
-    files = {path.name for path in (ROOT / "tests" / "real").glob("test_real_*.py")}
-    assert set(re.findall(r"`(test_real_\w+\.py)`", page)) == files - {"test_real_fetch.py"}
