@@ -19,7 +19,6 @@ from hivepipe.cli.tables import (
     show_entry,
     show_json,
     show_table,
-    size,
     utc_option,
 )
 from hivepipe.cli.terminal import say, say_kept, until_enough
@@ -32,6 +31,7 @@ from hivepipe.operations.sweep import SweepResult, take_in
 from hivepipe.operations.sweep import sweep as sweep_transcripts
 from hivepipe.settings import variable
 from hivepipe.text.plurals import counted
+from hivepipe.text.sizes import size
 
 
 @click.group()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.tables import json_option, show_json, size
+from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.errors import BackupError
 from hivepipe.home import locate
@@ -16,6 +16,7 @@ from hivepipe.maintenance.backup import restore as put_back
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.members import members
 from hivepipe.text.plurals import counted
+from hivepipe.text.sizes import size
 
 
 @click.command()

@@ -5,16 +5,16 @@ import os
 import click
 
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, moment, show_json, show_table, size, utc_option
+from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
 from hivepipe.cli.terminal import say
-from hivepipe.config.retention import limits_of
 from hivepipe.errors import HivepipeError
 from hivepipe.files.deletion_log import Deletion, deletions
 from hivepipe.home import locate
-from hivepipe.maintenance.disk_usage import stores
+from hivepipe.maintenance.disk_usage import disk_usage
 from hivepipe.operations.prune_files import Pruned, drop_outdated
 from hivepipe.operations.slow import at_once, manual_origin
 from hivepipe.text.plurals import counted
+from hivepipe.text.sizes import size
 
 
 @click.command()
@@ -30,24 +30,14 @@ def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
     if with_log:
         _show_log(deletions(place.home), as_json, utc)
         return
-    limits = limits_of(place.home)
     dropped = _prune(place.home) if prune and os.path.isdir(place.home) else None
-    found = stores(place)
-    total = sum(store.size_bytes for store in found)
+    usage = disk_usage(place)
     if as_json:
-        show_json(
-            stores={store.name: store.size_bytes for store in found},
-            total=total,
-            retention=limits._asdict(),
-            dropped=dropped._asdict() if dropped else None,
-        )
+        show_json(**usage.entry(), dropped=dropped._asdict() if dropped else None)
         return
-    rows = [(store.name, size(store.size_bytes), store.keeps) for store in found]
-    show_table(("store", "size", "keeps"), [*rows, ("total", size(total), "")])
-    say(
-        f"kept: archives {limits.archives:g} days, logs {limits.logs:g}, events on disk "
-        f"{limits.spool:g} or {limits.spool_mb:g} MB, archived workers {limits.workers:g}"
-    )
+    rows = [(store.name, size(store.size_bytes), store.keeps) for store in usage.stores]
+    show_table(("store", "size", "keeps"), [*rows, ("total", size(usage.total), "")])
+    say(f"kept: {usage.kept}")
     if dropped:
         say(
             f"deleted: {counted(dropped.archives, 'archive')}, {counted(dropped.logs, 'log')}, "

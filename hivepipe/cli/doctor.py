@@ -9,7 +9,8 @@ from hivepipe.cli.probe import entries as shown
 from hivepipe.cli.probe import findings, summary
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
-from hivepipe.doctor.checks import CHECKS, examine
+from hivepipe.doctor.checks import CHECKS
+from hivepipe.doctor.examination import Examination, examined
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.doctor.probing import probe
 from hivepipe.home import locate
@@ -28,30 +29,25 @@ def doctor(fire: bool, as_json: bool) -> None:
     os.umask(0o077)
     place = locate(".")
     facts = Facts(place, Stack.of(place))
-    found = list(examine(facts))
+    result = examined(facts)
     probes = probe(facts, with_stack=True) if fire else []
-    found += [("probe", each) for each in findings(probes)]
-    healthy = all(finding.is_note for _, finding in found)
+    of_probe = [("probe", each) for each in findings(probes)]
+    result = Examination(result.hooks, result.found + of_probe)
     if as_json:
-        entries = [
-            {"check": name, "is_note": entry.is_note, "text": entry.text, "mend": entry.mend}
-            for name, entry in found
-        ]
-        hooks = facts.who_runs_hooks
         fired = {"probe": shown(probes)} if fire else {}
-        show_json(home=place.home, hooks=hooks, healthy=healthy, findings=entries, **fired)
+        show_json(home=place.home, **result.entry(), **fired)
     else:
         say(f"home {place.home} ({place.state})")
-        for runner in facts.who_runs_hooks:
+        for runner in result.hooks:
             say(f"hooks run by {runner}")
-        for _, finding in sorted(found, key=lambda pair: pair[1].is_note):
+        for _, finding in sorted(result.found, key=lambda pair: pair[1].is_note):
             _show(finding)
-        wrong = len([entry for _, entry in found if not entry.is_note])
+        wrong = len([entry for _, entry in result.found if not entry.is_note])
         if fire:
             say(f"probe: {summary(probes)}")
-        result = counted(wrong, "problem") if wrong else _well(fire)
-        say(f"{len(CHECKS)} checks: {result}")
-    sys.exit(0 if healthy else 1)
+        verdict = counted(wrong, "problem") if wrong else _well(fire)
+        say(f"{len(CHECKS)} checks: {verdict}")
+    sys.exit(0 if result.healthy else 1)
 
 
 def _well(fired: bool) -> str:

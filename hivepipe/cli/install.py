@@ -11,7 +11,6 @@ from hivepipe.cli.migrate import show_given_back
 from hivepipe.cli.move_home import move_and_show
 from hivepipe.cli.paths import short
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
-from hivepipe.cli.tables import size
 from hivepipe.cli.terminal import confirm, confirm_or_end, say
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
@@ -26,6 +25,7 @@ from hivepipe.migration.undo import undo as give_back
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import refuse_predecessor
+from hivepipe.text.sizes import size
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would change, and change nothing."

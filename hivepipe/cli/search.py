@@ -12,10 +12,11 @@ from rich.text import Text
 from hivepipe.archive.search.passages import ROLES
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.tables import json_option, moment, printable, show_json, size, stored, utc_option
+from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
 from hivepipe.reading.search import Line, Question, find
+from hivepipe.text.sizes import size
 
 _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 

@@ -121,15 +121,6 @@ def stored(time: datetime | None, utc: bool) -> str:
     return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
-def size(count: float) -> str:
-    """Return a number of bytes with its unit."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
-
-
 def local_day(text: str, utc: bool) -> str:
     """Return the local or UTC day of a stored time, as YYYY-MM-DD."""
     return moment(text, utc)[:10]

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, show_json, size
+from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.db.listings import listings
@@ -18,6 +18,7 @@ from hivepipe.queue import endpoint
 from hivepipe.settings import switched_on, variable
 from hivepipe.stack.lock import Stack
 from hivepipe.summaries.consent import is_enabled
+from hivepipe.text.sizes import size
 
 # Table -> its name on the screen, and what it keeps. A test compares this with the schema.
 KEPT = {

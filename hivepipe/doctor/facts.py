@@ -49,10 +49,14 @@ class SettingsFile:
 class Facts:
     """One project with its home and its stack."""
 
-    def __init__(self, place: Place, stack: Stack) -> None:
-        """Keep place and stack; all else is gathered on access."""
+    def __init__(self, place: Place, stack: Stack, folder: str = "") -> None:
+        """Keep place and stack; all else is gathered on access.
+
+        `folder`: the folder of the project that Claude Code would be started in; "": this one.
+        """
         self.place = place
         self.stack = stack
+        self.folder = folder or real_path(".")
         self.home = Path(place.home)
         self.now = time.time()
 
@@ -64,7 +68,7 @@ class Facts:
     @cached_property
     def settings_files(self) -> list[SettingsFile]:
         """Return the existing settings files of Claude Code for this place, by precedence."""
-        folders = dict.fromkeys((real_path("."), self.place.project))
+        folders = dict.fromkeys((self.folder, self.place.project))
         paths = {
             claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
         }
@@ -73,7 +77,7 @@ class Facts:
     @cached_property
     def plugin(self) -> Plugin | None:
         """Return our plugin if it is enabled here, installed or not; else None."""
-        return claude_plugin.switched_on(real_path("."), self.place.project)
+        return claude_plugin.switched_on(self.folder, self.place.project)
 
     @cached_property
     def claude(self) -> tuple[int, ...] | None:

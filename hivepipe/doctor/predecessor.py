@@ -9,7 +9,6 @@ from hivepipe.db.location import database_path
 from hivepipe.db.others_rows import written_by_others
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import MigrationError
-from hivepipe.home import real_path
 from hivepipe.migration import record as records
 from hivepipe.migration.home import find_home
 from hivepipe.migration.hooks import command_of, find_hooks
@@ -44,7 +43,7 @@ def home(facts: Facts) -> Iterator[Finding]:
 
 def hooks(facts: Facts) -> Iterator[Finding]:
     """Find old hooks that still run: their worker writes to our database without any checks."""
-    for folder in dict.fromkeys((facts.place.project, real_path("."))):
+    for folder in dict.fromkeys((facts.place.project, facts.folder)):
         for found in find_hooks(folder):
             if found.old:
                 commands = ", ".join(dict.fromkeys(command_of(entry) for _, entry in found.old))

@@ -1,8 +1,10 @@
-"""Disk usage: every store of a home with its size."""
+"""Disk usage: every store of a home with its size, and how long data is kept."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from hivepipe.config.retention import Limits, limits_of
 from hivepipe.db.location import database_path
 from hivepipe.files.known_hives import known
 from hivepipe.home import Place, kept_folder, logs_folder
@@ -19,8 +21,43 @@ class Store(NamedTuple):
     size_bytes: int
 
 
-def stores(place: Place) -> list[Store]:
-    """Return all stores, including empty ones."""
+@dataclass(frozen=True)
+class DiskUsage:
+    """All stores of a home, including empty ones, and the limits of retention."""
+
+    stores: list[Store]
+    limits: Limits
+
+    @property
+    def total(self) -> int:
+        """Return the size of all stores in bytes."""
+        return sum(store.size_bytes for store in self.stores)
+
+    @property
+    def kept(self) -> str:
+        """Return how long what is kept."""
+        limits = self.limits
+        return (
+            f"archives {limits.archives:g} days, logs {limits.logs:g}, events on disk "
+            f"{limits.spool:g} or {limits.spool_mb:g} MB, archived workers {limits.workers:g}"
+        )
+
+    def entry(self) -> dict[str, Any]:
+        """Return it in the form of `hivepipe disk --json`."""
+        return {
+            "stores": {store.name: store.size_bytes for store in self.stores},
+            "total": self.total,
+            "retention": self.limits._asdict(),
+        }
+
+
+def disk_usage(place: Place) -> DiskUsage:
+    """Measure all stores; RetentionError: the limits are invalid."""
+    limits = limits_of(place.home)
+    return DiskUsage(_stores(place), limits)
+
+
+def _stores(place: Place) -> list[Store]:
     home, kept = Path(place.home), Path(kept_folder(place.home))
     database = database_path(place.home)
     hives = [Path(root) for root in known(place.home)]
@@ -63,7 +100,15 @@ def stores(place: Place) -> list[Store]:
 
 
 def _store(name: str, keeps: str, paths: list[Path]) -> Store:
-    return Store(name, keeps, sum(size_of(str(path)) for path in paths if path.exists()))
+    return Store(name, keeps, sum(map(_size, paths)))
+
+
+def _size(path: Path) -> int:
+    """Return the size in bytes; 0 for what is gone, as a log is when its last reader ends."""
+    try:
+        return size_of(str(path))
+    except FileNotFoundError:
+        return 0
 
 
 def _beside(database: Path) -> tuple[Path, Path]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hivepipe.home import Place, project_of, short_hash
+from hivepipe.home import Place, project_of, read_record, short_hash
 from hivepipe.stack.registration import records
 
 
@@ -14,6 +14,13 @@ class KnownHome:
     key: str
     home: str
     project: str
+
+    def place(self) -> Place:
+        """Return its locations; a project that is switched off is off, whatever its home."""
+        record = read_record(self.home)
+        if self.project and read_record(self.project).get("state") == "off":
+            record = {**record, "state": "off"}
+        return Place(self.project or self.home, self.home, record)
 
 
 def known_homes(here: Place) -> list[KnownHome]:

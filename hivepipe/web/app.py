@@ -19,6 +19,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import chosen, known_homes
+from hivepipe.text.sizes import size
 from hivepipe.web.admission import Admission
 from hivepipe.web.asked import Asked, Content, address
 from hivepipe.web.changes import Changes
@@ -48,7 +49,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters.update(local=local_time, clock=time_of_day, left=time_left)
+    pages.filters.update(local=local_time, clock=time_of_day, left=time_left, size=size)
     pages.globals.update(address=address)
     page = _Page(here, pages, form_token(token))
     changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])

@@ -9,7 +9,6 @@ from starlette.requests import Request
 
 from hivepipe.db.listings import Entry
 from hivepipe.files.action_log import Action
-from hivepipe.home import Place, read_record
 from hivepipe.queue.failed_actions import settle
 from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.reading.homes import KnownHome
@@ -53,8 +52,7 @@ def carry_out(known: KnownHome, choice: Choice, client: str) -> Outcome:
 
     `client`: the address of the browser.
     """
-    stack = Stack.of(Place(known.project, known.home, read_record(known.home)))
-    with failed_jobs(stack.address) as store:
+    with failed_jobs(Stack.of(known.place()).address) as store:
         jobs = choice.jobs(store.jobs())
         if choice.is_sure:
             done = settle(store, known.home, choice.verb, jobs, f"page, {client}")

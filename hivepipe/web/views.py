@@ -10,8 +10,9 @@ from hivepipe.reading.now import open_sessions
 from hivepipe.reading.own_spending import own_spending
 from hivepipe.reading.skills import skills_used
 from hivepipe.web.asked import Asked, Content
+from hivepipe.web.health_view import health
+from hivepipe.web.queues_view import queues
 from hivepipe.web.search_view import search
-from hivepipe.web.stack_views import health, queues
 from hivepipe.web.trend import trend_of
 
 MOST_ROWS = 500

@@ -43,9 +43,9 @@ def failed(id: str, operation: str = "insert_agent", **more: Any) -> FailedJob:
 @pytest.fixture
 def queue_with_a_failed_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of a Redis."""
-    monkeypatch.setattr("hivepipe.web.stack_views.status_report", lambda *_: REPORT)
+    monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_: REPORT)
     jobs = nullcontext(SimpleNamespace(jobs=lambda: [failed("1")]))
-    monkeypatch.setattr("hivepipe.web.stack_views.failed_jobs", lambda _: jobs)
+    monkeypatch.setattr("hivepipe.web.queues_view.failed_jobs", lambda _: jobs)
 
 
 def chosen(**fields: str) -> Choice:

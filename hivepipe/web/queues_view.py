@@ -1,11 +1,10 @@
-"""The views of the stacks: queues with failed jobs, and health."""
+"""The view of the queues: jobs that wait, failed jobs, and who retried or discarded what."""
 
 from collections import Counter
 from contextlib import suppress
 
 from hivepipe.db.listings import Entry
 from hivepipe.files.action_log import Action, actions
-from hivepipe.home import Place, read_record
 from hivepipe.monitor.status import status_report
 from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
 from hivepipe.reading.homes import KnownHome
@@ -25,13 +24,10 @@ def queues(asked: Asked) -> Content:
     return {"stacks": [_queues(asked, known) for known in asked.homes]}
 
 
-def health(asked: Asked) -> Content:
-    """Return the report on each stack: condition, processes, alerts."""
-    return {"stacks": [{**_report(known)[1], "project": known.project} for known in asked.homes]}
-
-
 def _queues(asked: Asked, known: KnownHome) -> Entry:
-    stack, report = _report(known)
+    place = known.place()
+    stack = Stack.of(place)
+    report = status_report(place, stack)
     found: list[FailedJob] = []
     if report["redis"] == "up":
         with failed_jobs(stack.address) as store:
@@ -66,9 +62,3 @@ def _actions(home: str) -> list[Action]:
     with suppress(OSError):  # a log that cannot be read hides no queue
         return actions(home)
     return []
-
-
-def _report(known: KnownHome) -> tuple[Stack, Entry]:
-    place = Place(known.project, known.home, read_record(known.home))
-    stack = Stack.of(place)
-    return stack, status_report(place, stack)

@@ -1,0 +1,93 @@
+"""The view of health says what `doctor` and `disk` say, and looking writes nothing."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from hivepipe.home import locate
+from hivepipe.web.app import web_app
+from hivepipe.web.kept import Kept
+from tests.conftest import Home, Server, Writer, fire, is_drained, until
+from tests.payloads import SESSION_START
+
+TOKEN = "a-token-of-the-test"
+
+
+@pytest.fixture
+def page(private_home: Home) -> TestClient:
+    app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
+    client = TestClient(app, base_url="http://127.0.0.1:9182")
+    client.get(f"/now?token={TOKEN}")
+    return client
+
+
+def shown(page: TestClient) -> dict[str, Any]:
+    (stack,) = page.get("/health.json").json()["stacks"]
+    return dict(stack)
+
+
+def files(root: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of all files, but for those that each reader of SQLite makes."""
+    found = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".db-shm"]
+    return {
+        str(each): (of.st_size, of.st_mtime_ns) for each in found if (of := each.stat()).st_size
+    }
+
+
+def test_the_page_says_what_the_commands_say(
+    page: TestClient, private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    writer.start()
+    fire("SessionStart", SESSION_START, private_home.env)
+    until(lambda: is_drained(private_home, redis_server, writer), "the session is recorded")
+    writer.end()
+    (private_home.path / "notes").write_text("for others")
+    for path in (private_home.path / "notes", private_home.path):
+        path.chmod(0o755)
+    before = files(private_home.root)
+
+    said = {name: shown(page)[name] for name in ("doctor", "disk")}
+    html = page.get("/health").text
+    assert files(private_home.root) == before, "to look changes nothing"
+
+    doctor = json.loads(private_home.command("doctor", "--json", expect=1))
+    assert said["doctor"] == {name: doctor[name] for name in said["doctor"]}
+    disk = json.loads(private_home.command("disk", "--json"))
+    assert said["disk"] == {name: disk[name] for name in said["disk"]}
+    assert f"chmod -R go-rwx {private_home.path}/notes" in html
+    kept = private_home.command("disk").partition("kept: ")[2].strip()
+    assert f"Kept: {kept}." in html
+
+
+def test_one_look_serves_for_some_seconds(
+    page: TestClient, private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = shown(page)
+    private_home.command("off")
+    assert shown(page)["doctor"] == first["doctor"]
+    assert shown(page)["state"] == "off", "the report is of now"
+    monkeypatch.setattr("hivepipe.web.health_view._looks", Kept())
+    later = shown(page)
+    assert later["checked_at"] > first["checked_at"]
+    assert "hivepipe on" in [each["mend"] for each in later["doctor"]["findings"]]
+
+
+def test_requests_at_the_same_time_share_one_search() -> None:
+    kept, found = Kept[int](), iter(range(100))
+    search = partial(kept.get, "home", lambda: time.sleep(0.05) or next(found))
+    with ThreadPoolExecutor(8) as pool:
+        assert {each.result() for each in [pool.submit(search) for _ in range(8)]} == {0}
+    assert kept.get("other", lambda: next(found)) == 1
+
+
+def test_invalid_limits_of_retention_are_named(page: TestClient, private_home: Home) -> None:
+    private_home.path.mkdir(exist_ok=True)
+    (private_home.path / "config.toml").write_text("[retention]\nlogs = 0\n")
+    assert shown(page)["disk"] is None
+    assert "logs must be a number above 0" in page.get("/health").text
