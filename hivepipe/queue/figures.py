@@ -10,6 +10,7 @@ from redis import Redis
 
 from hivepipe.events.job_plan import ENVELOPE_VERSION
 from hivepipe.queue import claim_scripts, claims, connection, ticks
+from hivepipe.queue.latencies import Latencies, entries, latencies
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.rq_workers import RqWorker, rq_workers
 
@@ -32,6 +33,7 @@ class Figures:
     operations: dict[str, int]  # jobs done since the beginning, by operation
     workers: list[RqWorker]
     scheduler: bool  # True if a scheduler runs
+    latencies: Latencies
 
 
 def figures(client: Redis) -> Figures:
@@ -48,6 +50,7 @@ def figures(client: Redis) -> Figures:
         operations={name.decode(): int(count) for name, count in sorted(operations.items())},
         workers=rq_workers(client),
         scheduler=ticks.clock_runs(client),
+        latencies=latencies(client),
     )
 
 
@@ -82,6 +85,7 @@ def as_report(found: Figures) -> dict[str, Any]:
         worker._asdict() | {"alive": worker.is_alive, "queues": list(worker.queues)}
         for worker in found.workers
     ]
+    report["latencies"] = entries(found.latencies)
     return report
 
 

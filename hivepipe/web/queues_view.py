@@ -11,6 +11,7 @@ from hivepipe.reading.homes import KnownHome
 from hivepipe.stack.lock import Stack
 from hivepipe.web.asked import Asked, Content
 from hivepipe.web.failed_choice import chosen_by, name_of
+from hivepipe.web.latency_bars import latency_bars
 
 MOST_FAILED = 500
 MOST_ACTIONS = 20
@@ -38,6 +39,7 @@ def _queues(asked: Asked, known: KnownHome) -> Entry:
         **report,
         "key": known.key,
         "project": known.project,
+        "bars": latency_bars(report["latencies"]["course"]) if report["latencies"] else [],
         "failed_in_all": len(found),
         "failed_chosen": len(chosen),
         "operations": Counter(job.operation for job in found),

@@ -25,6 +25,7 @@ from hivepipe.monitor.snapshot import budget
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue.alert_counts import STANDING_KEY
 from hivepipe.queue.figures import SAMPLES_KEY
+from hivepipe.queue.latencies import latencies
 from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import LOCK_KEY, run_triggered, trigger
 from tests.conftest import CLI, Home, Server, Writer, fire_all, until
@@ -388,3 +389,11 @@ def _in_a_terminal(command: list[str], home: Home) -> tuple[Any, Callable[[], st
         return seen.decode("utf-8", "replace")
 
     return process, shown
+
+
+def test_each_look_counts_how_long_jobs_took(stack: Home, client: redis.Redis) -> None:
+    fire_all([changed(SESSION_START, source="startup")], stack.env)
+    until(lambda: client.hget("hivepipe:operations", "start_session"), "not counted")
+    look(client)
+    until(lambda: latencies(client).operations, "the job is not in the figures")
+    assert latencies(client).operations["start_session"].jobs == 1

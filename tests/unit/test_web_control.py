@@ -28,6 +28,7 @@ REPORT = {
     "processes": [],
     "redis": "up",
     "queues": {},
+    "latencies": None,
     "oldest_waiting_secs": None,
     "spool": 0,
 }

@@ -1,0 +1,121 @@
+"""How long jobs took from the event to the commit of their rows, by operation.
+
+Redis keeps a finished job for a minute, with both times. Once a minute the jobs that finished since
+the last look are counted by steps of time; nothing else is measured, in no hook and no commit.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.events.job_plan import utc
+from hivepipe.jobs.schedule_table import runs_by_the_clock
+from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.times import now
+
+LATENCIES_KEY = "hivepipe:latencies"  # list, newest first: until when, jobs by operation and step
+MOST_LOOKS = 180  # those of three hours without a minute of rest
+MOST_JOBS = 2000  # the newest ones of a queue, at each look: 20 ms
+_STEPS = 4  # for each doubling: a percentile is at most 19 % too high
+
+Counts = Counter[int]  # step -> jobs
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The jobs of an operation or of a minute, and the times that 50 and 99 % of them took."""
+
+    jobs: int
+    p50_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """The latencies by operation, and of all operations by the time of the look, oldest first."""
+
+    operations: dict[str, Latency]
+    course: dict[str, Latency]
+
+
+def look(client: Redis) -> None:
+    """Count the jobs that finished since the last look, but for those of the schedule."""
+    before: Any = client.lindex(LATENCIES_KEY, 0)
+    since = json.loads(before)["at"] if before else ""
+    at = utc(now()[1])
+    if since > at:  # the clock was set back
+        since = ""
+    found: dict[str, Counts] = {}
+    for operation, ended, step in _finished(client):
+        if since < ended <= at:
+            found.setdefault(operation, Counter())[step] += 1
+    if found:
+        client.lpush(LATENCIES_KEY, json.dumps({"at": at, "operations": found}))
+        client.ltrim(LATENCIES_KEY, 0, MOST_LOOKS - 1)
+
+
+def latencies(client: Redis) -> Latencies:
+    """Return what the looks have counted."""
+    listed: Any = client.lrange(LATENCIES_KEY, 0, -1)
+    by_operation: dict[str, Counts] = {}
+    course = {}
+    for sample in map(json.loads, reversed(listed)):
+        of_all: Counts = Counter()
+        for operation, counts in sample["operations"].items():
+            steps = Counter({int(step): number for step, number in counts.items()})
+            by_operation.setdefault(operation, Counter()).update(steps)
+            of_all.update(steps)
+        course[sample["at"]] = _latency(of_all)
+    found = {operation: _latency(counts) for operation, counts in sorted(by_operation.items())}
+    return Latencies(found, course)
+
+
+def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
+    """Yield operation, end and step of the finished jobs; others than ours are left out."""
+    for queue in ALL_QUEUES:
+        ids: Any = client.zrevrange(f"rq:finished:{queue}", 0, MOST_JOBS - 1)
+        pipe = client.pipeline(transaction=False)
+        for id in ids:
+            if not runs_by_the_clock(id.decode("utf-8", "replace")):
+                pipe.hmget(b"rq:job:" + id, "hp", "description", "created_at", "ended_at")
+        for ours, *fields in pipe.execute():
+            if ours and all(fields):
+                operation, began, ended = (field.decode("utf-8", "replace") for field in fields)
+                with suppress(ValueError):
+                    yield operation, ended, _step(began, ended)
+
+
+def _step(began: str, ended: str) -> int:
+    """Return the step of a duration: its logarithm; 0: below a millisecond."""
+    duration = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
+    ms = max(duration.total_seconds() * 1000, 1)  # the clock may have been set back
+    return math.ceil(_STEPS * math.log2(ms))
+
+
+def _latency(counts: Counts) -> Latency:
+    return Latency(counts.total(), _percentile(counts, 0.5), _percentile(counts, 0.99))
+
+
+def _percentile(counts: Counts, share: float) -> float:
+    """Return the end of the step in milliseconds that this share of the jobs did not exceed."""
+    left = math.ceil(counts.total() * share)
+    for step, number in sorted(counts.items()):
+        left -= number
+        if left <= 0:
+            return round(float(2 ** (step / _STEPS)), 1)
+    return 0.0
+
+
+def entries(found: Latencies) -> dict[str, Any]:
+    """Return them as commands print them in JSON."""
+    return {
+        "operations": {name: vars(each) for name, each in found.operations.items()},
+        "course": [{"at": at, **vars(each)} for at, each in found.course.items()],
+    }

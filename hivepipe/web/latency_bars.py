@@ -1,0 +1,39 @@
+"""The latencies of the last looks as numbers for an SVG: places in percent of width and height."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hivepipe.db.listings import Entry
+
+_GAP = 0.2  # share of a look's place
+_FEWEST = 60  # places, so that one bar alone is not as wide as the page
+
+
+@dataclass(frozen=True)
+class LatencyBar:
+    """One look; `x`, `y`, `width`, `height` in percent."""
+
+    at: str
+    jobs: int
+    p50_ms: float
+    p99_ms: float
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def latency_bars(course: Sequence[Entry]) -> list[LatencyBar]:
+    """Return a bar as high as the 99th percentile for each look, oldest first."""
+    longest = max((each["p99_ms"] for each in course), default=1)
+    place = 100 / max(len(course), _FEWEST)
+    return [
+        LatencyBar(
+            **each,
+            x=round(number * place, 3),
+            y=round(100 * (1 - each["p99_ms"] / longest), 3),
+            width=round(place * (1 - _GAP), 3),
+            height=round(100 * each["p99_ms"] / longest, 3),
+        )
+        for number, each in enumerate(course)
+    ]

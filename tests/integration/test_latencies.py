@@ -1,0 +1,98 @@
+"""From hook to row: jobs of hooks are counted by the time they took; status and page agree."""
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import redis
+from starlette.testclient import TestClient
+
+from hivepipe.home import locate
+from hivepipe.queue import latencies
+from hivepipe.web.app import web_app
+from tests.conftest import Home, Server, Writer, fire, is_drained, until
+from tests.payloads import SESSION_START
+
+TOKEN = "a-token-of-the-test"
+
+
+@pytest.fixture
+def client(redis_server: Server) -> redis.Redis:
+    return redis_server.client()
+
+
+def finish(client: redis.Redis, id: str, took_secs: float, **fields: Any) -> None:
+    """A finished job, as it stays for a minute."""
+    ended = datetime.now(UTC)
+    times = {"created_at": ended - timedelta(seconds=took_secs), "ended_at": ended}
+    said = {name: f"{at:%Y-%m-%dT%H:%M:%S.%fZ}" for name, at in times.items()}
+    client.hset(f"rq:job:{id}", mapping={"hp": "1", "description": "op", **said, **fields})
+    client.zadd("rq:finished:low", {id: time.time() + 60})
+
+
+def test_a_job_of_a_hook_is_counted_once_and_shown_alike(
+    private_home: Home, redis_server: Server, client: redis.Redis, writer: Writer
+) -> None:
+    writer.start()
+    fire("SessionStart", SESSION_START, private_home.env)
+    until(lambda: is_drained(private_home, redis_server, writer), "the session is recorded")
+    latencies.look(client)
+    latencies.look(client)
+
+    status = json.loads(private_home.command("status", "--json", expect=None))
+    said = status["latencies"]
+    assert said["operations"]["start_session"]["jobs"] == 1
+    assert 1 <= said["operations"]["start_session"]["p99_ms"] < 60_000
+    assert [each["jobs"] for each in said["course"]] == [
+        sum(each["jobs"] for each in said["operations"].values())
+    ]
+    app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
+    page = TestClient(app, base_url="http://127.0.0.1:9182")
+    page.get(f"/now?token={TOKEN}")
+    (stack,) = page.get("/queues.json").json()["stacks"]
+    assert stack["latencies"] == said
+    assert ">start_session</th>" in page.get("/queues").text
+
+
+def test_percentiles_are_at_most_a_step_too_high(client: redis.Redis) -> None:
+    for number in range(100):
+        finish(client, f"job{number}", 0.010 if number < 98 else 4.0)
+    latencies.look(client)
+    found = latencies.latencies(client).operations["op"]
+    assert found.jobs == 100
+    assert 10 <= found.p50_ms <= 12
+    assert 4000 <= found.p99_ms <= 4760
+    (of_all,) = latencies.latencies(client).course.values()
+    assert of_all == found
+
+
+def test_what_is_no_job_of_a_hook_is_left_out(client: redis.Redis) -> None:
+    finish(client, "reaper-29924518", 1)
+    finish(client, "others", 1, hp="")
+    finish(client, "broken", 1, created_at="long ago")
+    finish(client, "ahead", -5)
+    client.zadd("rq:finished:low", {"expired": time.time()})
+    latencies.look(client)
+    found = latencies.latencies(client).operations
+    assert found == {"op": latencies.Latency(1, 1, 1)}
+
+
+def test_the_looks_of_the_past_are_limited(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(latencies, "MOST_LOOKS", 3)
+    for number in range(5):
+        finish(client, f"job{number}", 1)
+        latencies.look(client)
+        latencies.look(client)
+    assert [each.jobs for each in latencies.latencies(client).course.values()] == [1, 1, 1]
+
+
+def test_looks_of_a_clock_that_was_set_back_are_counted(client: redis.Redis) -> None:
+    ahead = {"at": "2999-01-01T00:00:00.000000Z", "operations": {"op": {"8": 2}}}
+    client.lpush(latencies.LATENCIES_KEY, json.dumps(ahead))
+    finish(client, "job", 1)
+    latencies.look(client)
+    assert latencies.latencies(client).operations["op"].jobs == 3
