@@ -5,7 +5,8 @@ session since its first run. The usage of its messages is subtracted. A fork con
 count and has the parent's start time, so the parent's count up to the fork is subtracted too.
 """
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from hivepipe.costs.prices import plain_name
@@ -49,39 +50,56 @@ def record(db: Database, session: str, started_ms: int, duration_ms: int, model:
     db.execute(sql, {**row, "duration_ms": duration_ms, "time": time, **tokens._asdict()})
 
 
-def unseen(store: Listings, session: str = "") -> Iterator[Unseen]:
-    """Yield the token usage that no message of the transcript shows, for all sessions or one."""
+def unseen(
+    store: Listings, since: str = "", sessions: Collection[str] | None = None
+) -> Iterator[Unseen]:
+    """Yield the token usage that no message of the transcript shows, of all sessions or of these.
+
+    Only sessions whose last count is not before `since`, a UTC time in the store's format.
+    """
+    chosen = _chosen(store, since, sessions)
+    if not chosen:
+        return
     by_start: dict[int, list[_State]] = {}
     by_session: dict[str, set[int]] = {}
-    for state in _states(store, session):
+    for state in _states(store, chosen):
         by_start.setdefault(state.started_ms, []).append(state)
         by_session.setdefault(state.session, set()).add(state.started_ms)
-    for own in sorted(by_session) if not session else [session]:
+    used = _used(store, chosen)
+    for own in chosen:
         totals: dict[str, Tokens] = {}
         time = ""
-        for started_ms in by_session.get(own, ()):
+        for started_ms in by_session[own]:
             counted = _since_fork(own, by_start[started_ms])
             time = max(time, counted.time)
             for model, tokens in counted.models.items():
                 totals[model] = totals.get(model, Tokens()).plus(tokens)
-        used = _used(store, own) if totals else {}
         for model, tokens in sorted(totals.items()):
-            rest = _less(tokens, used.get(plain_name(model), Tokens()))
+            rest = _less(tokens, used.get((own, plain_name(model)), Tokens()))
             if any(rest):
                 yield Unseen(time, own, model, rest)
 
 
-def _states(store: Listings, session: str) -> Iterable[_State]:
-    """Return the counts of all sessions, or of one and its forks, in the order of time."""
-    which = """
-        WHERE started_ms IN (SELECT started_ms FROM cost_states WHERE session_id = :session)
-    """
+def _chosen(store: Listings, since: str, sessions: Collection[str] | None) -> list[str]:
+    """Return the sessions that have a count since then, sorted."""
+    which = "WHERE session_id IN (SELECT value FROM json_each(:sessions))"
     sql = f"""
-        SELECT * FROM cost_states {which if session else ""}
+        SELECT session_id FROM cost_states {"" if sessions is None else which}
+        GROUP BY session_id HAVING MAX(created_at) >= :since ORDER BY session_id
+    """
+    parameters = {"sessions": json.dumps([*(sessions or ())]), "since": since}
+    return [row["session_id"] for row in store.rows(sql, parameters)]
+
+
+def _states(store: Listings, sessions: list[str]) -> Iterable[_State]:
+    """Return the counts of these sessions and their forks, in the order of time."""
+    sql = """
+        SELECT * FROM cost_states WHERE started_ms IN (SELECT started_ms FROM cost_states
+          WHERE session_id IN (SELECT value FROM json_each(:sessions)))
         ORDER BY started_ms, duration_ms, session_id, model
     """
     found: dict[tuple[str, int, int], _State] = {}
-    for row in store.each(sql, {"session": session}):
+    for row in store.each(sql, {"sessions": json.dumps(sessions)}):
         key = (row["session_id"], row["started_ms"], row["duration_ms"])
         state = found.setdefault(key, _State(*key, row["created_at"], {}))
         state.models[row["model"]] = Tokens(*(row[name] for name in _COUNTS))
@@ -106,15 +124,18 @@ def _is_before(one: _State, other: _State) -> bool:
     )
 
 
-def _used(store: Listings, session: str) -> dict[str, Tokens]:
-    """Return the usage of a session's messages, by the plain name of the model."""
+def _used(store: Listings, sessions: list[str]) -> dict[tuple[str, str], Tokens]:
+    """Return the usage of these sessions' messages, by session and the plain name of the model."""
     sums = ", ".join(f"SUM({name}) AS {name}" for name in _COUNTS)
-    sql = f"SELECT model, {sums} FROM usage WHERE session_id = :session GROUP BY model"
-    found: dict[str, Tokens] = {}
-    for row in store.rows(sql, {"session": session}):
-        name = plain_name(row["model"])
+    sql = f"""
+        SELECT session_id, model, {sums} FROM usage
+        WHERE session_id IN (SELECT value FROM json_each(:sessions)) GROUP BY session_id, model
+    """
+    found: dict[tuple[str, str], Tokens] = {}
+    for row in store.rows(sql, {"sessions": json.dumps(sessions)}):
+        key = (row["session_id"], plain_name(row["model"]))
         tokens = Tokens(*(row[count] for count in _COUNTS))
-        found[name] = found.get(name, Tokens()).plus(tokens)
+        found[key] = found.get(key, Tokens()).plus(tokens)
     return found
 
 

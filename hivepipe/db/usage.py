@@ -1,9 +1,10 @@
 """Usage of Claude's messages: each message once, in however many transcripts it is."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from hivepipe.costs.tokens import Rate, Tokens
+from hivepipe.costs.tokens import BANDS, Rate, Tokens
 from hivepipe.db.database import Database, Row
 from hivepipe.db.listings import Listings
 from hivepipe.db.unwritten_usage import unseen
@@ -71,7 +72,7 @@ def _usage_of(row: Row) -> Usage:
         session=row["session_id"],
         agent=row["agent_id"],
         time=row["created_at"],
-        rate=_rate_of(row, tokens),
+        rate=_rate_of(row, tokens.band),
         tokens=tokens,
         is_sidechain=bool(row["is_sidechain"]),
         is_replay=bool(row["is_replay"]),
@@ -82,12 +83,22 @@ def _tokens_of(row: Row) -> Tokens:
     return Tokens(*(row[name] for name in Tokens._fields))
 
 
-def _rate_of(row: Row, tokens: Tokens) -> Rate:
-    return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], tokens.band)
+def _rate_of(row: Row, band: int) -> Rate:
+    return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], band)
+
+
+# Messages are added up within a quarter of an hour: no zone's day begins inside of one.
+_QUARTER = "substr(usage.created_at, 1, 14) || (CAST(substr(usage.created_at, 15, 2) AS INT) / 15)"
+_SUMS = ", ".join(f"SUM(usage.{name}) AS {name}" for name in Tokens._fields)
+_PROMPT = "usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h"
+_BAND = f"""
+    CASE {" ".join(f"WHEN {_PROMPT} > {size} THEN {size}" for size in sorted(BANDS, reverse=True))}
+    ELSE 0 END
+"""
 
 
 class Charge(NamedTuple):
-    """One charged message: time, session, agent, rate and tokens."""
+    """Messages of one rate within a quarter of an hour: time of the first, and their sum."""
 
     time: str
     session: str
@@ -98,34 +109,40 @@ class Charge(NamedTuple):
     messages: int = 1  # 0: requests that are in no transcript
 
 
-def charges(store: Listings, since: str = "", session: str = "") -> Iterator[Charge]:
-    """Yield the messages since a UTC time in the store's format, of all sessions or one.
+def charges(
+    store: Listings, since: str = "", sessions: Collection[str] | None = None
+) -> Iterator[Charge]:
+    """Yield the messages since a UTC time in the store's format, of all sessions or of these.
 
     A side question replays messages of its parent, sometimes under other request ids. A message of
     the parent is not counted for the subagent, and among subagents it counts once. Last comes what
     Claude Code counted in addition to the messages.
     """
-    which = "AND usage.session_id = :session" if session else ""  # an OR would read the whole table
+    which = "AND usage.session_id IN (SELECT value FROM json_each(:sessions))"
     sql = f"""
-        SELECT usage.*, agents.type AS agent_type FROM usage
-        LEFT JOIN agents ON agents.id = usage.agent_id
-        WHERE usage.created_at >= :since {which} AND NOT (usage.is_sidechain AND EXISTS (
-          SELECT 1 FROM usage AS other WHERE other.message_id = usage.message_id
-            AND (NOT other.is_sidechain
-              OR (other.output, other.request_id) > (usage.output, usage.request_id))))
-        ORDER BY usage.created_at, usage.message_id, usage.request_id
+        SELECT MIN(usage.created_at) AS created_at, usage.session_id, usage.agent_id,
+          agents.type AS agent_type, usage.model, usage.speed, usage.region, {_BAND} AS band,
+          COUNT(*) AS messages, {_SUMS}
+        FROM usage LEFT JOIN agents ON agents.id = usage.agent_id
+        WHERE usage.created_at >= :since {"" if sessions is None else which}
+          AND NOT (usage.is_sidechain AND EXISTS (
+            SELECT 1 FROM usage AS other WHERE other.message_id = usage.message_id
+              AND (NOT other.is_sidechain
+                OR (other.output, other.request_id) > (usage.output, usage.request_id))))
+        GROUP BY {_QUARTER}, usage.session_id, usage.agent_id, usage.model, usage.speed,
+          usage.region, band
+        ORDER BY 1, usage.session_id, usage.agent_id
     """
-    for row in store.each(sql, {"since": since, "session": session}):
-        tokens = _tokens_of(row)
+    for row in store.each(sql, {"since": since, "sessions": json.dumps([*(sessions or ())])}):
         yield Charge(
             time=row["created_at"],
             session=row["session_id"],
             agent=row["agent_id"],
             agent_type=row["agent_type"] or "",
-            rate=_rate_of(row, tokens),
-            tokens=tokens,
+            rate=_rate_of(row, row["band"]),
+            tokens=_tokens_of(row),
+            messages=row["messages"],
         )
-    for rest in unseen(store, session):
-        if rest.time >= since:
-            rate = Rate(rest.model, rest.time[:10])
-            yield Charge(rest.time, rest.session, "", "", rate, rest.tokens, messages=0)
+    for rest in unseen(store, since, sessions):
+        rate = Rate(rest.model, rest.time[:10])
+        yield Charge(rest.time, rest.session, "", "", rate, rest.tokens, messages=0)

@@ -1,6 +1,6 @@
 """Tokens and their cost, added up by a key of the charges."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -45,12 +45,16 @@ class Bills:
 
 
 def bills(
-    store: Listings, key_of: Callable[[Charge], Key], since: str = "", folder: str = ""
+    store: Listings,
+    key_of: Callable[[Charge], Key],
+    since: str = "",
+    folder: str = "",
+    sessions: Collection[str] | None = None,
 ) -> Bills:
-    """Add up the charges since a stored time, of all sessions or of those in one folder."""
+    """Add up the charges since a stored time, of all sessions, of these, or in a folder."""
     found = Bills({}, Bill())
     folders = store.project_of_sessions() if folder else {}
-    for charge in charges(store, since):
+    for charge in charges(store, since, sessions):
         if folder and folders.get(charge.session) != folder:
             continue
         for bill in (found.of.setdefault(key_of(charge), Bill()), found.total):
@@ -70,13 +74,26 @@ class DayCost:
     cost_usd: float | None
 
 
-def costs_by_day(homes: Iterable[KnownHome]) -> list[DayCost]:
-    """Return the costs of all homes by day, model and project; newest day first, dearest first."""
+def newest_message(homes: Iterable[KnownHome]) -> str:
+    """Return the time of the newest message of all homes; "" if there is none."""
+    found = [""]
+    for known in homes:
+        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+            (row,) = store.rows("SELECT MAX(created_at) AS newest FROM usage", {})
+            found.append(row["newest"] or "")
+    return max(found)
+
+
+def costs_by_day(homes: Iterable[KnownHome], since: str = "") -> list[DayCost]:
+    """Return the costs of all homes by day, model and project; newest day first, dearest first.
+
+    `since`: only those of messages since this stored time.
+    """
     found: list[DayCost] = []
     for known in homes:
         with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
             prices = prices_in_force(known.home)
-            added = bills(store, lambda charge: (local_day(charge.time), charge.rate.model))
+            added = bills(store, lambda charge: (local_day(charge.time), charge.rate.model), since)
             for (day, model), bill in added.of.items():
                 cost = bill.cost(prices).rounded
                 project = known.project or known.home
@@ -99,7 +116,7 @@ class AgentCost:
 def costs_by_agent(home: str, store: Listings, session: str) -> list[AgentCost]:
     """Return the costs of a session by agent and model, dearest first."""
     added: dict[tuple[str, str, str], Bill] = {}
-    for charge in charges(store, session=session):
+    for charge in charges(store, sessions=[session]):
         bill = added.setdefault((charge.agent, charge.agent_type, charge.rate.model), Bill())
         bill.add(charge.rate, charge.tokens, charge.messages)
     prices = prices_in_force(home)

@@ -112,7 +112,7 @@ def _archived(home: str, session: str) -> dict[str, Any]:
 def spent_in(home: str, store: Listings, session: str) -> Spent:
     """Return the tokens of a session and their cost."""
     bill = Bill()
-    for charge in charges(store, session=session):
+    for charge in charges(store, sessions=[session]):
         bill.add(charge.rate, charge.tokens, charge.messages)
     cost = bill.cost(prices_in_force(home))
     tokens = bill.tokens()

@@ -45,8 +45,10 @@ def counted(db: Database, session: str, secs: int, requests: int, start: int = 1
 def found(db: Database, session: str = "") -> dict[str, int]:
     """Return the requests in no transcript by session."""
     with listings(db.path) as store:
-        rest = {each.session: each.tokens for each in unwritten_usage.unseen(store, session)}
-        charged = [each for each in usage.charges(store, session=session) if not each.messages]
+        chosen = [session] if session else None
+        found = unwritten_usage.unseen(store, sessions=chosen)
+        rest = {each.session: each.tokens for each in found}
+        charged = [each for each in usage.charges(store, sessions=chosen) if not each.messages]
         assert {each.session: each.tokens for each in charged} == rest
     assert all(tokens == times(tokens.output) for tokens in rest.values())
     return {session: tokens.output for session, tokens in rest.items()}
