@@ -1,7 +1,8 @@
 """Queries of the commands, on a read-only connection; each query ends when its rows are read."""
 
+import json
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hivepipe.files.file_size import with_limit
 
 BUSY_TIMEOUT_SECS = 5.0
 _SHOWN = 5
+_ALL = -1  # as SQLite's LIMIT says it
 
 Entry = dict[str, Any]
 
@@ -115,8 +117,8 @@ class Listings:
         """Return the ids of a kind (key of `_IDS`) that start with `prefix`."""
         return [str(row["id"]) for row in self.rows(_IDS[kind], beginning(prefix))]
 
-    def sessions(self, with_ended: bool) -> list[Entry]:
-        """Return the open sessions, or all, newest first."""
+    def sessions(self, with_ended: bool, limit: int = _ALL) -> list[Entry]:
+        """Return the open sessions, or all, newest first, at most `limit`."""
         sql = """
             SELECT id, status, project, swarm_id, model, objective, created_at, updated_at,
               COALESCE(client, 'claude-code') AS client,
@@ -124,9 +126,17 @@ class Listings:
                 WHERE session_id = sessions.id) AS operations,
               (SELECT COUNT(*) FROM agents WHERE session_id = sessions.id) AS agents
             FROM sessions WHERE :with_ended OR status IN ('active', 'paused')
-            ORDER BY updated_at DESC, id
+            ORDER BY updated_at DESC, id LIMIT :limit
         """
-        return self.rows(sql, {"with_ended": with_ended})
+        return self.rows(sql, {"with_ended": with_ended, "limit": limit})
+
+    def titles(self, sessions: Collection[str]) -> dict[str, Entry]:
+        """Return objective and project of these sessions, by id."""
+        sql = """
+            SELECT id, objective, project FROM sessions
+            WHERE id IN (SELECT value FROM json_each(:sessions))
+        """
+        return {row["id"]: row for row in self.rows(sql, {"sessions": json.dumps([*sessions])})}
 
     def project_of_sessions(self) -> dict[str, str]:
         """Return session -> the folder that it worked in."""
@@ -165,18 +175,32 @@ class Listings:
         """
         return self.rows(sql, {"id": session})
 
-    def agents(self, session: str = "", since: str = "", until: str = "") -> list[Entry]:
-        """Return all agents, or those of a session or a time range, newest first."""
+    def agents(
+        self,
+        session: str = "",
+        since: str = "",
+        until: str = "",
+        kind: str = "",
+        state: str = "",
+        limit: int = _ALL,
+    ) -> list[Entry]:
+        """Return all agents, or those of a session, time range, type or state, newest first."""
         # An OR would read the whole table.
-        named = {"session_id = :id": session, "created_at >= :since": since}
-        which = [term for term, value in (named | {"created_at < :until": until}).items() if value]
+        named = {
+            "session_id = :id": session,
+            "created_at >= :since": since,
+            "created_at < :until": until,
+            "type = :kind": kind,
+            f"COALESCE({_OUTCOME}, status) = :state": state,
+        }
+        which = [term for term, value in named.items() if value]
         sql = f"""
             SELECT {_AGENT}, {_OUTCOME} AS outcome, error
             FROM agents {"WHERE " if which else ""}{" AND ".join(which)}
-            ORDER BY created_at DESC, id
+            ORDER BY created_at DESC, id LIMIT :limit
         """
-        found = self.rows(sql, {"id": session, "since": since, "until": until})
-        return [_with_usage(entry) for entry in found]
+        wanted = {"id": session, "since": since, "until": until, "kind": kind, "state": state}
+        return [_with_usage(entry) for entry in self.rows(sql, wanted | {"limit": limit})]
 
     def agent(self, agent: str) -> Entry | None:
         """Return one agent; None if there is none."""

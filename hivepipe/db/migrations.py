@@ -408,6 +408,9 @@ WAITS = "ALTER TABLE activity ADD COLUMN waits_for TEXT;"
 # A session's cost looks up other sessions with the same start time.
 COST_STATES_BY_START = "CREATE INDEX cost_states_by_start ON cost_states (started_ms);"
 
+# The newest agents of all sessions are listed on the page.
+AGENTS_BY_START = "CREATE INDEX agents_by_start ON agents (created_at DESC, id);"
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -441,6 +444,7 @@ MIGRATIONS = (
     ("0096 cost states", COST_STATES),
     ("0097 waits", WAITS),
     ("0098 cost states by start", COST_STATES_BY_START),
+    ("0099 agents by start", AGENTS_BY_START),
 )
 
 _RECORDS = """

@@ -1,14 +1,14 @@
 """The subagents of several homes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hivepipe.costs.price_table import prices_in_force
-from hivepipe.db.listings import Listings, listings
+from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
-from hivepipe.reading.costs import Key, bills
+from hivepipe.reading.costs import bills
 from hivepipe.reading.homes import KnownHome
 
 
@@ -64,19 +64,19 @@ class AgentsOfSession:
 
 @dataclass(frozen=True)
 class Agents:
-    """Agents by session, and how many older ones were left out."""
+    """Agents by session; `has_more`: older ones were left out."""
 
     sessions: list[AgentsOfSession]
-    left_out: int
+    has_more: bool
 
 
-def agents(homes: Iterable[KnownHome], limit: int, wanted: Callable[[Agent], bool]) -> Agents:
-    """Return the newest wanted agents of all homes by session, the session with the newest first.
+def agents(homes: Iterable[KnownHome], limit: int, kind: str = "", state: str = "") -> Agents:
+    """Return the newest agents of all homes by session, the session with the newest first.
 
-    At most `limit` of them; costs are read of these only.
+    `kind`, `state`: only those of it. At most `limit` of them; costs are read of these only.
     """
     homes = list(homes)
-    chosen = [agent for known in homes for agent in _of_home(known) if wanted(agent)]
+    chosen = [agent for known in homes for agent in _of_home(known, limit + 1, kind, state)]
     chosen.sort(key=_began, reverse=True)
     sessions: list[AgentsOfSession] = []
     for known in homes:
@@ -84,21 +84,25 @@ def agents(homes: Iterable[KnownHome], limit: int, wanted: Callable[[Agent], boo
         if mine:
             sessions += _by_session(known, mine)
     sessions.sort(key=lambda each: _began(each.agents[-1]), reverse=True)
-    return Agents(sessions, max(len(chosen) - limit, 0))
+    return Agents(sessions, len(chosen) > limit)
 
 
-def _of_home(known: KnownHome) -> list[Agent]:
+def _of_home(known: KnownHome, limit: int, kind: str, state: str) -> list[Agent]:
     with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
-        return [Agent(home=known.key, **entry) for entry in store.agents()]
+        found = store.agents(kind=kind, state=state, limit=limit)
+        return [Agent(home=known.key, **entry) for entry in found]
     return []
 
 
 def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
     """Return agents of one home, newest first, by session, with their costs."""
     of: dict[str, list[Agent]] = {}
+    ids = {agent.session_id or "" for agent in found}
     with listings(database_path(known.home)) as store:
-        costs = _costs(known.home, store, since=_began(found[-1]))
-        about = {row["id"]: row for row in store.sessions(with_ended=True)}
+        added = bills(store, lambda charge: (charge.session, charge.agent), sessions=ids).of
+        about = store.titles(ids)
+    prices = prices_in_force(known.home)
+    costs = {key: bill.cost(prices).rounded for key, bill in added.items()}
     for agent in reversed(found):
         session = agent.session_id or ""
         cost = costs.get((session, agent.id))
@@ -113,12 +117,6 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
         )
         for session, each in of.items()
     ]
-
-
-def _costs(home: str, store: Listings, since: str) -> dict[Key, float | None]:
-    prices = prices_in_force(home)
-    added = bills(store, lambda charge: (charge.session, charge.agent), since)
-    return {key: bill.cost(prices).rounded for key, bill in added.of.items()}
 
 
 def _began(agent: Agent) -> str:

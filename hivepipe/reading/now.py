@@ -1,30 +1,35 @@
 """The open sessions of several homes, as of now."""
 
+import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import Entry, Listings, listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
 from hivepipe.operations.liveness import with_activity
+from hivepipe.reading.costs import bills
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.latest import Latest, context_window, latest
-from hivepipe.reading.time_line import spent_in
 
 _WORDS = {"active": "works", "paused": "idle", "waiting": "waits for you", "stalled": "silent"}
 _OPEN = {*_WORDS.values(), "lost"}
 _AGENTS_AT_WORK = """
     SELECT session_id, COUNT(*) AS number FROM agents
-    WHERE status IN ('spawned', 'running', 'active') AND completed_at IS NULL
-      AND deleted_at IS NULL
+    WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND completed_at IS NULL
+      AND status IN ('spawned', 'running', 'active') AND deleted_at IS NULL
     GROUP BY session_id
 """
 _OPEN_TASKS = """
-    SELECT session_id, COUNT(*) AS number FROM tasks WHERE status = 'open' GROUP BY session_id
+    SELECT session_id, COUNT(*) AS number FROM tasks
+    WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND status = 'open'
+    GROUP BY session_id
 """
 _TRANSCRIPTS = """
-    SELECT id, transcript_path FROM sessions WHERE status IN ('active', 'paused')
+    SELECT id, transcript_path FROM sessions
+    WHERE id IN (SELECT value FROM json_each(:sessions)) AND status IN ('active', 'paused')
 """
 
 
@@ -75,14 +80,18 @@ def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> l
 
 
 def _of_home(known: KnownHome, store: Listings, with_ended: bool, limit: int) -> list[OpenSession]:
-    at_work, tasks = _numbers(store, _AGENTS_AT_WORK), _numbers(store, _OPEN_TASKS)
-    paths = {row["id"]: row["transcript_path"] for row in store.rows(_TRANSCRIPTS, {})}
-    entries = with_activity(store, store.sessions(with_ended)[:limit])
+    entries = with_activity(store, store.sessions(with_ended, limit))
+    ids = [entry["id"] for entry in entries]
+    chosen = {"sessions": json.dumps(ids)}
+    at_work = {row["session_id"]: row["number"] for row in store.rows(_AGENTS_AT_WORK, chosen)}
+    tasks = {row["session_id"]: row["number"] for row in store.rows(_OPEN_TASKS, chosen)}
+    paths = {row["id"]: row["transcript_path"] for row in store.rows(_TRANSCRIPTS, chosen)}
+    dollars = _dollars(known.home, store, ids)
     return [
         _session(
             known,
-            store,
             entry,
+            dollars=dollars.get(entry["id"], 0.0),
             at_work=at_work.get(entry["id"], 0),
             tasks=tasks.get(entry["id"], 0),
             end=latest(path) if (path := paths.get(entry["id"])) else Latest(),
@@ -91,12 +100,20 @@ def _of_home(known: KnownHome, store: Listings, with_ended: bool, limit: int) ->
     ]
 
 
-def _numbers(store: Listings, sql: str) -> dict[str, int]:
-    return {row["session_id"]: row["number"] for row in store.rows(sql, {})}
+def _dollars(home: str, store: Listings, sessions: list[str]) -> dict[str, float | None]:
+    prices = prices_in_force(home)
+    added = bills(store, lambda charge: (charge.session,), sessions=sessions)
+    return {session: bill.cost(prices).rounded for (session,), bill in added.of.items()}
 
 
 def _session(
-    known: KnownHome, store: Listings, entry: Entry, *, at_work: int, tasks: int, end: Latest
+    known: KnownHome,
+    entry: Entry,
+    *,
+    dollars: float | None,
+    at_work: int,
+    tasks: int,
+    end: Latest,
 ) -> OpenSession:
     state = str(entry["condition"])
     model = entry["model"] or ""
@@ -114,7 +131,7 @@ def _session(
         failed=entry["failed"],
         agents_at_work=at_work,
         open_tasks=tasks,
-        dollars=spent_in(known.home, store, entry["id"]).dollars,
+        dollars=dollars,
         last_tool=end.tool,
         context_tokens=end.context_tokens,
         context_window=context_window(model, end.context_tokens),

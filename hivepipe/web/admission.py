@@ -1,14 +1,16 @@
 """The one way in: token, cookie, host and origin are checked before any route runs."""
 
+import hmac
+
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
-from hivepipe.web.control import FOLDER
 from hivepipe.web.tools import PATH
 
+FORMS = "/queues/"
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -22,6 +24,11 @@ _HEADERS = {
 }
 _SEND_IT = "send the token of `hivepipe web`: Authorization: Bearer TOKEN\n"
 _OPEN_IT = "open the address that `hivepipe web` printed\n"
+
+
+def form_token(token: str) -> str:
+    """Return what each form must hold: of the server's token, which no other page knows."""
+    return hmac.digest(token.encode(), b"form", "sha256").hex()
 
 
 class Admission:
@@ -63,7 +70,7 @@ class Admission:
         if request.url.path == PATH:  # a POST, so the cookie does not count
             return None if known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
-            if request.method != "POST" or not request.url.path.startswith(FOLDER):
+            if request.method != "POST" or not request.url.path.startswith(FORMS):
                 return PlainTextResponse("nothing changes here\n", 405)
             if "Origin" not in request.headers:
                 return PlainTextResponse("not from another page\n", 403)

@@ -1,8 +1,13 @@
-"""The application: a route for each view, its JSON twin, the stream of changes, and the form."""
+"""The application: a route for each view, its JSON twin, the stream of changes, and the form.
+
+What asks the stacks needs Redis' library, a third of the memory of a page that nobody uses, and is
+imported at its first use.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import orjson
@@ -20,12 +25,10 @@ from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import chosen, known_homes
 from hivepipe.text.sizes import size
-from hivepipe.web.admission import Admission
-from hivepipe.web.asked import Asked, Content, address
+from hivepipe.web.admission import FORMS, Admission, form_token
+from hivepipe.web.asked import Asked, Content, FilterError, address
 from hivepipe.web.changes import Changes
 from hivepipe.web.clock import local_time, time_left, time_of_day
-from hivepipe.web.control import FOLDER, after, carry_out, form_token, sent_form
-from hivepipe.web.failed_choice import FormError
 from hivepipe.web.readable import content_of
 from hivepipe.web.session_view import session
 from hivepipe.web.tools import PATH, tools
@@ -68,7 +71,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
 
     routes = [Route("/", root), Route("/events", events)]
     routes.append(Route(PATH, message, methods=["POST"]))
-    routes.append(Route(f"{FOLDER}{{home}}", settle, methods=["POST"]))
+    routes.append(Route(f"{FORMS}{{home}}", settle, methods=["POST"]))
     views = {**VIEWS, "session": session}
     for name, view in views.items():
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"
@@ -83,8 +86,12 @@ def _twin(here: Place, view: View, request: Request) -> Response:
         content = content_of(view, _asked(here, request))
         status = 400 if content.get("error") else 200
     except HivepipeError as error:
-        content, status = {"error": str(error)}, 404
+        content, status = {"error": str(error)}, _status_of(error)
     return Response(orjson.dumps(content, default=_plain), status, media_type="application/json")
+
+
+def _status_of(error: HivepipeError) -> int:
+    return 400 if isinstance(error, FilterError) else 404
 
 
 def _plain(value: object) -> object:
@@ -106,7 +113,7 @@ class _Page:
             status = 400 if content.get("error") else 200
             return self.answer(request, name, f"{name}.html", content, status)
         except HivepipeError as error:
-            return self.problem(request, name, error, 404)
+            return self.problem(request, name, error, _status_of(error))
 
     def problem(self, request: Request, name: str, error: HivepipeError, status: int) -> Response:
         """Return a page that says what is wrong."""
@@ -137,15 +144,16 @@ class _Page:
 async def _settled(page: _Page, token: str, request: Request) -> Response:
     """Ask about failed jobs, or settle them and lead to the page that tells it."""
     client = request.client.host if request.client else "?"
+    control = await run_in_threadpool(import_module, "hivepipe.web.control")
     try:
-        choice = await sent_form(request, token)
+        choice = await control.sent_form(request, token)
         (known,) = _asked(page.here, request).homes
-        outcome = await run_in_threadpool(carry_out, known, choice, client)
+        outcome = await run_in_threadpool(control.carry_out, known, choice, client)
     except HivepipeError as error:
-        status = 400 if isinstance(error, FormError) else 409
+        status = 400 if isinstance(error, control.FormError) else 409
         return await run_in_threadpool(page.problem, request, "queues", error, status)
     if outcome.done:
-        return RedirectResponse(after(known, outcome.done), 303)
+        return RedirectResponse(control.after(known, outcome.done), 303)
     return await run_in_threadpool(page.answer, request, "queues", "confirm.html", outcome.question)
 
 

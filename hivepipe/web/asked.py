@@ -33,14 +33,7 @@ class Asked:
 
         FilterError: it is neither.
         """
-        text = self.filter(name)
-        if not text:
-            return ""
-        try:
-            at = (datetime.fromisoformat(text) + timedelta(days)).timestamp()
-            return stored_time(round(at * 1000) * 1_000_000)
-        except (ValueError, OverflowError, OSError):
-            raise FilterError(f"{name} is no day, such as 2026-11-21: {text[:40]}") from None
+        return day_begins(self.filter(name), days, name)
 
     def number(self, name: str, default: int, most: int) -> int:
         """Return a number from 1 to `most`; FilterError: it is none."""
@@ -48,6 +41,20 @@ class Asked:
         if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
             raise FilterError(f"{name} is no number from 1 to {most}: {text[:40]}")
         return int(text or default)
+
+
+def day_begins(text: str, days: int = 0, name: str = "since") -> str:
+    """Return a local day or a time, and some days, as a stored time; "": none.
+
+    FilterError: it is neither.
+    """
+    if not text:
+        return ""
+    try:
+        at = (datetime.fromisoformat(text) + timedelta(days)).timestamp()
+        return stored_time(round(at * 1000) * 1_000_000)
+    except (ValueError, OverflowError, OSError):
+        raise FilterError(f"{name} is no day, such as 2026-11-21: {text[:40]}") from None
 
 
 def address(asked: dict[str, str], **changes: object) -> str:

@@ -14,16 +14,11 @@ from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack.lock import Stack
 from hivepipe.times import now
+from hivepipe.web.admission import form_token
 from hivepipe.web.failed_choice import Choice, FormError
 
-FOLDER = "/queues/"
 LONGEST_FORM = 1 << 20
 _LISTED = 20
-
-
-def form_token(token: str) -> str:
-    """Return what each form must hold: of the server's token, which no other page knows."""
-    return hmac.digest(token.encode(), b"form", "sha256").hex()
 
 
 async def sent_form(request: Request, token: str) -> Choice:

@@ -5,16 +5,18 @@ from dataclasses import replace
 
 from hivepipe.errors import HivepipeError
 from hivepipe.reading.homes import KnownHome
-from hivepipe.web.asked import Asked, Content
+from hivepipe.web.asked import Asked, Content, FilterError
 
 
 def content_of(view: Callable[[Asked], Content], asked: Asked) -> Content:
     """Return what a view shows, with `unreadable`: the homes left out, and why.
 
-    HivepipeError: none of the homes can be read.
+    HivepipeError: none of the homes can be read. FilterError: a filter cannot be used.
     """
     try:
         return {**view(asked), "unreadable": []}
+    except FilterError:
+        raise
     except HivepipeError as error:
         failed = {known.home: str(error) for known in asked.homes}
     if len(asked.homes) > 1:

@@ -22,16 +22,23 @@ class DayBar:
     height: float
 
 
+def first_day(last: str) -> str:
+    """Return the first of the DAYS days up to this one; "": it is no day, or of the year 1."""
+    try:
+        return f"{date.fromisoformat(last) - timedelta(DAYS - 1)}"
+    except (ValueError, OverflowError):
+        return ""
+
+
 def trend_of(costs: Iterable[DayCost]) -> list[DayBar]:
     """Return a bar for each of the DAYS days up to the newest one; none without costs."""
     by_day: dict[str, float] = {}
     for each in costs:
         by_day[each.day] = by_day.get(each.day, 0) + (each.cost_usd or 0)
-    try:
-        last = date.fromisoformat(max(by_day, default=""))
-        days = [f"{last - timedelta(DAYS - 1 - number)}" for number in range(DAYS)]
-    except (ValueError, OverflowError):  # no costs, or a message from the year 1
+    first = first_day(max(by_day, default=""))
+    if not first:
         return []
+    days = [f"{date.fromisoformat(first) + timedelta(number)}" for number in range(DAYS)]
     dearest = max(by_day.get(day, 0) for day in days) or 1
     place = 100 / DAYS
     return [

@@ -1,19 +1,19 @@
 """The views: what each reads for a choice in the address. No SQL here."""
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from hivepipe.db.listings import Entry
-from hivepipe.reading.agents import Agent
 from hivepipe.reading.agents import agents as agents_by_session
-from hivepipe.reading.costs import DayCost, costs_by_day
+from hivepipe.reading.costs import DayCost, costs_by_day, newest_message
 from hivepipe.reading.now import open_sessions
 from hivepipe.reading.own_spending import own_spending
 from hivepipe.reading.skills import skills_used
-from hivepipe.web.asked import Asked, Content
-from hivepipe.web.health_view import health
-from hivepipe.web.queues_view import queues
+from hivepipe.skills.statistics import local_day
+from hivepipe.web.asked import Asked, Content, day_begins
 from hivepipe.web.search_view import search
-from hivepipe.web.trend import trend_of
+from hivepipe.web.trend import first_day, trend_of
 
 MOST_ROWS = 500
 
@@ -27,21 +27,22 @@ def now(asked: Asked) -> Content:
 def agents(asked: Asked) -> Content:
     """Return the newest agents by session; `type`, `outcome`: only those of it."""
     kind, outcome = asked.filter("type"), asked.filter("outcome")
-
-    def wanted(agent: Agent) -> bool:
-        return kind in ("", agent.type) and outcome in ("", agent.state)
-
-    found = agents_by_session(asked.homes, MOST_ROWS, wanted)
-    return {"sessions": found.sessions, "left_out": found.left_out}
+    found = agents_by_session(asked.homes, MOST_ROWS, kind, outcome)
+    return {"sessions": found.sessions, "has_more": found.has_more}
 
 
 def costs(asked: Asked) -> Content:
-    """Return tokens and cost by day, model and project; `since` and `until` are local days."""
+    """Return tokens and cost by day, model and project; `since` and `until` are local days.
+
+    With neither of them those of the last days, up to the newest message; `all=1`: all.
+    """
     model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
+    if not (since or until or asked.filter("all") == "1"):
+        since = first_day(local_day(newest_message(asked.homes)))
     chosen = [
         each
-        for each in costs_by_day(asked.homes)
-        if model in ("", each.model) and since <= each.day and (not until or each.day < until)
+        for each in costs_by_day(asked.homes, day_begins(since))
+        if model in ("", each.model) and (not until or each.day < until)
     ]
     dollars = [each.cost_usd or 0 for each in chosen]
     read = sum(each.tokens.cache_read for each in chosen)
@@ -53,6 +54,7 @@ def costs(asked: Asked) -> Content:
         "dearest_usd": max(dollars, default=0),
         "trend": trend_of(chosen),
         "own": own_spending().entry(),
+        "since": since,
         "left_out": max(len(chosen) - MOST_ROWS, 0),
     }
 
@@ -71,6 +73,20 @@ def skills(asked: Asked) -> Content:
     """Return the skills, most used first."""
     found = skills_used(asked.homes)
     return {"skills": found[:MOST_ROWS], "left_out": max(len(found) - MOST_ROWS, 0)}
+
+
+def queues(asked: Asked) -> Content:
+    """Return the queues of each stack."""
+    return _imported("queues_view").queues(asked)  # type: ignore[no-any-return]
+
+
+def health(asked: Asked) -> Content:
+    """Return the report on each stack."""
+    return _imported("health_view").health(asked)  # type: ignore[no-any-return]
+
+
+def _imported(module: str) -> Any:
+    return import_module(f"hivepipe.web.{module}")
 
 
 VIEWS: dict[str, Callable[[Asked], Content]] = {

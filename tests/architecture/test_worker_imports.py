@@ -1,4 +1,4 @@
-"""What a worker keeps in memory for its whole life: no library that it does not use."""
+"""What a worker or the page keeps in memory all the time: no library that it does not use."""
 
 import subprocess
 import sys
@@ -17,7 +17,17 @@ WORKERS = {
 
 @pytest.mark.parametrize("worker", WORKERS)
 def test_a_worker_loads_no_library_of_commands_or_supervisor(worker: str) -> None:
-    code = f"{WORKERS[worker]}; import sys; print(*sys.modules)"
-    command = [sys.executable, "-I", "-c", code]
-    loaded = subprocess.check_output(command, text=True, timeout=60).split()
-    assert {name.partition(".")[0] for name in loaded} & OF_OTHERS == set()
+    assert loaded(WORKERS[worker]) & OF_OTHERS == set()
+
+
+def test_the_page_loads_the_library_of_redis_with_the_first_view_that_asks_it() -> None:
+    pytest.importorskip("starlette")
+    assert loaded("import hivepipe.web.app") & {"redis", "rq", "supervisor"} == set()
+    assert "redis" in loaded("import hivepipe.web.queues_view")
+
+
+def loaded(code: str) -> set[str]:
+    """Return the top packages that a fresh interpreter holds after this code."""
+    command = [sys.executable, "-I", "-c", f"{code}; import sys; print(*sys.modules)"]
+    names = subprocess.check_output(command, text=True, timeout=60).split()
+    return {name.partition(".")[0] for name in names}

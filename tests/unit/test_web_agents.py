@@ -56,6 +56,7 @@ def test_an_agent_costs_what_the_command_says(client: TestClient, home: Path) ->
 def test_only_the_newest_are_read_in_full(client: TestClient, home: Path) -> None:
     spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z")
     known = KnownHome("key", str(home), "")
-    found = agents([known], 1, lambda _: True)
+    found = agents([known], 1)
     assert [agent.id for each in found.sessions for agent in each.agents] == ["a2"]
-    assert found.left_out == 1
+    assert found.has_more
+    assert not agents([known], 2).has_more

@@ -12,8 +12,9 @@ from starlette.testclient import TestClient
 from hivepipe.home import locate, short_hash
 from hivepipe.monitor.admission import cookie_name
 from hivepipe.queue.failed_jobs import FailedJob
+from hivepipe.web.admission import form_token
 from hivepipe.web.app import web_app
-from hivepipe.web.control import LONGEST_FORM, form_token
+from hivepipe.web.control import LONGEST_FORM
 from hivepipe.web.failed_choice import Choice, FormError, name_of
 from hivepipe.web.views import VIEWS
 from tests.web_scene import TOKEN

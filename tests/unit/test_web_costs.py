@@ -51,6 +51,7 @@ def test_shares_and_filters(client: TestClient, home: Path) -> None:
     narrowed = client.get("/costs.json?since=2026-11-22").json()
     assert [each["day"] for each in narrowed["costs"]] == ["2026-11-22"]
     assert client.get("/costs.json?until=2026-11-22").json()["cache_share"] == 0
+    assert client.get("/costs?since=soon").status_code == 400
     assert "No message fits" in client.get("/costs?since=2030-01-01").text
     assert '<svg class="trend"' in client.get("/costs").text
 
@@ -58,3 +59,18 @@ def test_shares_and_filters(client: TestClient, home: Path) -> None:
 def test_own_spending_is_what_the_command_says(client: TestClient) -> None:
     said = json.loads(CliRunner().invoke(main, ["costs", "--json"]).stdout)
     assert client.get("/costs.json").json()["own"] == said["own"]
+
+
+def test_the_last_days_are_those_up_to_the_newest_message(client: TestClient, home: Path) -> None:
+    days = ("2026-09-01", "2026-11-22")
+    with closing(Database(home / "hive.db")) as db:
+        for day in days:
+            insert(db, "usage", message_id=day, request_id="", agent_id="", is_sidechain=0,
+                   is_replay=0, created_at=f"{day}T12:00:00.000Z", model="claude-opus-4-5",
+                   speed="", region="", input=100, output=10, cache_read=0, cache_write_5m=0,
+                   cache_write_1h=0, web_searches=0, session_id=SESSION)  # fmt: skip
+    last, whole = (client.get(f"/costs.json{query}").json() for query in ("", "?all=1"))
+    assert (last["since"], whole["since"]) == ("2026-10-24", "")
+    assert {each["day"] for each in last["costs"]} & {*days} == {"2026-11-22"}
+    assert {each["day"] for each in whole["costs"]} >= {*days}
+    assert "Last 30 days" in client.get("/costs").text
