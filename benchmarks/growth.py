@@ -131,14 +131,12 @@ def copying(connection: sqlite3.Connection) -> Iterator[str]:
         if rows < SEED_EVENTS // CALLS_A_SESSION or table == "swarms":
             continue
         columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
-        names = [name for _, name, kind, *_, key in columns if not (key and kind == "INTEGER")]
-        values = [
-            f"{name} || :copy" if name.endswith("id") and name != "swarm_id" else name
-            for name in names
-        ]
+        kinds = {name: kind for _, name, kind, *_, key in columns if not key or kind != "INTEGER"}
+        ids = {name for name, kind in kinds.items() if name.endswith("id") and kind == "TEXT"}
+        values = [f"{name} || :copy" if name in ids - {"swarm_id"} else name for name in kinds]
         connection.execute(f"CREATE TEMP TABLE seed_{table} AS SELECT * FROM {table}")
         yield (
-            f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) SELECT {', '.join(values)}"
+            f"INSERT OR IGNORE INTO {table} ({', '.join(kinds)}) SELECT {', '.join(values)}"
             f" FROM seed_{table}"
         )
 
