@@ -19,6 +19,7 @@ Fields = dict[str, Any]
 CAP_NAME = 200
 CAP_PATH = 4096
 CAP_TEXT = 2000
+LARGEST_COUNT = 1 << 40  # SQLite adds millions of these up without an overflow
 
 
 def read_line(raw: bytes) -> Fields | None:
@@ -61,7 +62,7 @@ def part(fields: Fields, key: str) -> Fields:
 def count(fields: Fields, key: str) -> int:
     """Return a count; 0 if missing or not valid."""
     value = fields.get(key)
-    return value if type(value) is int and 0 <= value < 1 << 53 else 0
+    return value if type(value) is int and 0 <= value < LARGEST_COUNT else 0
 
 
 def blocks(message: Fields, kind: str) -> Iterator[Fields]:

@@ -280,7 +280,7 @@ def test_counts_that_are_none_are_nothing() -> None:
     used = {
         "input_tokens": -5,
         "output_tokens": True,
-        "cache_read_input_tokens": 10**30,
+        "cache_read_input_tokens": 1 << 40,
         "cache_creation_input_tokens": 7,
         "cache_creation": {"ephemeral_1h_input_tokens": 3},
     }
