@@ -47,6 +47,7 @@ SPREAD = """
       SELECT id FROM sessions ORDER BY updated_at DESC LIMIT 20);
 """.format(by="strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')")
 P95_MS, FIRST_KB, FIRST_REQUESTS, IDLE_MB, USED_MB = 50, 120, 5, 30, 60
+LIVE_PAGES, IDLE_PERCENT = 20, 0.1
 
 
 @dataclass
@@ -94,6 +95,27 @@ class Page:
         parts = set(re.findall(rb'(?:src|href)="(/static/[^"]+)"', page))
         return len(page) + sum(len(self.get(part.decode())) for part in parts), 1 + len(parts)
 
+    def idle_share(self, pages: int, secs: float) -> float:
+        """Return the share of a core, in percent, that each of some idle pages takes.
+
+        The server's own share is in it.
+        """
+        streams = [self._stream() for _ in range(pages)]
+        process = psutil.Process(self.process.pid)
+        before = process.cpu_times()
+        time.sleep(secs)
+        after = process.cpu_times()
+        for stream in streams:
+            stream.close()
+        return (after.user + after.system - before.user - before.system) / secs / pages * 100
+
+    def _stream(self) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(self.place)
+        connection.request("GET", "/events", headers={"Authorization": f"Bearer {self.token}"})
+        if connection.getresponse().status != 200:
+            raise SystemExit("/events does not answer")
+        return connection
+
     def megabytes(self) -> float:
         """Return the page's proportional set size."""
         return float(psutil.Process(self.process.pid).memory_full_info().pss / 1e6)
@@ -104,6 +126,7 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--events", type=int, default=1_000_000)
     arguments.add_argument("--rounds", type=int, default=40, help="visits of a view (40)")
+    arguments.add_argument("--idle-secs", type=float, default=30, help="seconds idle (30)")
     options = arguments.parse_args()
     os.umask(0o077)
     with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
@@ -116,7 +139,7 @@ def main() -> None:
                 (sessions,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
             connection.close()
             with Page(setting) as page:
-                figures = measured(page, options.rounds)
+                figures = measured(page, options.rounds, options.idle_secs)
         finally:
             setting.close()
     print(f"{options.events:,} events, {sessions:,} sessions")
@@ -125,9 +148,10 @@ def main() -> None:
     conclude(options, figures, page.spent_ms)
 
 
-def measured(page: Page, rounds: int) -> list[Figure]:
+def measured(page: Page, rounds: int, idle_secs: float) -> list[Figure]:
     """Visit every view and one session; return the figures."""
     idle = page.megabytes()
+    share = page.idle_share(LIVE_PAGES, idle_secs)
     size, requests = page.first_visit()
     for view in VIEWS:
         page.visit(view, f"/{view}", rounds)
@@ -141,6 +165,7 @@ def measured(page: Page, rounds: int) -> list[Figure]:
         Figure("page, first visit", size / 1000, "kB", FIRST_KB),
         Figure("page, first visit", requests, "requests", FIRST_REQUESTS),
         Figure("page, memory idle", idle, "MB", IDLE_MB),
+        Figure(f"page, each of {LIVE_PAGES} live and idle", share, "% of a core", IDLE_PERCENT),
         Figure("page, memory after all views", page.megabytes(), "MB", USED_MB),
     ]
 
