@@ -16,12 +16,18 @@ from hivepipe.web.search_view import search
 from hivepipe.web.trend import first_day, trend_of
 
 MOST_ROWS = 500
+MOST_SESSIONS = 200
 
 
 def now(asked: Asked) -> Content:
     """Return the open sessions; `all=1`: ended ones, too."""
     with_ended = asked.filter("all") == "1"
-    return {"sessions": open_sessions(asked.homes, with_ended, MOST_ROWS), "all": with_ended}
+    found = open_sessions(asked.homes, with_ended, MOST_SESSIONS + 1)
+    return {
+        "sessions": found[:MOST_SESSIONS],
+        "has_more": len(found) > MOST_SESSIONS,
+        "all": with_ended,
+    }
 
 
 def agents(asked: Asked) -> Content:

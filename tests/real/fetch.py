@@ -15,6 +15,7 @@ from pathlib import Path
 
 VERSIONS = Path(__file__).with_name("versions.toml")
 HOSTS = Path(__file__).with_name("hosts.toml")
+AXE = "4.14.1"
 NOT_FETCHED = 3
 NPM_SECS = 300
 REACHED_SECS = 10  # an answer about a version is some kilobytes
@@ -56,6 +57,14 @@ def fetched_host(name: str) -> Path:
         _install(f"{host['package']}@{host['version']}", "node_modules", folder)
     programs = (path for path in folder.rglob(name) if path.is_file() and not path.is_symlink())
     return max(programs, key=lambda path: path.stat().st_size)  # the native one
+
+
+def fetched_axe() -> Path:
+    """Return the script of axe-core, which checks pages for accessibility, as `fetched` does."""
+    folder = _cache().with_name("axe-core") / AXE
+    if not folder.exists():
+        _install(f"axe-core@{AXE}", "node_modules/axe-core", folder)
+    return folder / "axe.min.js"
 
 
 def _cache() -> Path:
