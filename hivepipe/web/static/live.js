@@ -70,15 +70,22 @@ function unfold() { // the piece that the address names
 }
 
 const state = document.getElementById("live");
-const events = new EventSource("/events"); // connects again by itself
-events.onmessage = () => later();
-events.onopen = () => {
-  if (state.textContent === "connection lost") later();
-  state.textContent = "live";
-};
-events.onerror = () => {
-  state.textContent = "connection lost";
-};
+let events;
+
+function listen() { // a source connects again by itself, but for a server that refused it
+  events = new EventSource("/events");
+  events.onmessage = () => later();
+  events.onopen = () => {
+    if (state.textContent === "connection lost") later();
+    state.textContent = "live";
+  };
+  events.onerror = () => {
+    state.textContent = "connection lost";
+    if (events.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
+  };
+}
+
+listen();
 document.getElementById("home").addEventListener("change", (event) => event.target.form.submit());
 addEventListener("pagehide", () => events.close());
 addEventListener("hashchange", unfold);

@@ -1,0 +1,101 @@
+"""An open page comes back by itself: after a lost connection, and after a killed stack."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+import pytest
+
+from tests.conftest import Home, Writer, fire
+from tests.integration.test_stack import Sandbox, sandbox
+from tests.integration.test_web_browser import CHROMIUM, address, pytestmark, sync_api
+from tests.payloads import SESSION_START
+
+__all__ = ["address", "pytestmark", "sandbox"]
+
+
+class Line:
+    """A connection between browser and page that can be cut, on a port of its own."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.sockets: list[socket.socket] = []
+        self.port = 0
+
+    def lay(self) -> None:
+        self.listening = socket.create_server(("127.0.0.1", self.port))
+        self.port = self.listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self.listening.shutdown(socket.SHUT_RDWR)
+        self.listening.close()
+        for each in self.sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self.sockets.clear()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self.listening.accept()
+                far = socket.create_connection(("127.0.0.1", self.target))
+                self.sockets += [near, far]
+                for ends in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass, args=ends, daemon=True).start()
+
+    @staticmethod
+    def _pass(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def line(address: str) -> Iterator[Line]:
+    laid = Line(int(address.partition("/?")[0].rpartition(":")[2]))
+    laid.lay()
+    yield laid
+    laid.cut()
+
+
+def test_a_lost_connection_comes_back(
+    address: str, line: Line, private_home: Home, writer: Writer
+) -> None:
+    writer.start()
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{line.port}/?{address.partition('?')[2]}")
+        sync_api.expect(page.locator("#live")).to_have_text("live")
+        line.cut()
+        sync_api.expect(page.locator("#live")).to_have_text("connection lost", timeout=30_000)
+        fire("SessionStart", SESSION_START, private_home.env)
+        line.lay()
+        sync_api.expect(page.locator("#live")).to_have_text("live", timeout=60_000)
+        sync_api.expect(page.locator(".card")).to_have_count(1, timeout=30_000)
+        browser.close()
+
+
+def test_the_page_goes_on_when_the_stack_was_killed_and_started_again(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    serving = sandbox.start("web", "--port", "0", "--no-open")
+    assert serving.stdout
+    with closing(serving.stdout), sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(serving.stdout.readline().strip())
+        sandbox.fire("s-1")
+        sync_api.expect(page.locator(".card")).to_have_count(1, timeout=30_000)
+        sandbox.kill()  # all but the page
+        sandbox.fire("s-2")
+        sandbox.run("up", "-d")
+        sync_api.expect(page.locator(".card")).to_have_count(2, timeout=60_000)
+        page.get_by_role("link", name="Queues").click()
+        sync_api.expect(page.locator("main")).to_contain_text("high")
+        browser.close()
+        serving.terminate()
+        serving.wait(30)
