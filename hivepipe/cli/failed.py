@@ -137,7 +137,7 @@ def discard(job_id: str | None, everything: bool, operation: str | None, yes: bo
 @json_option
 @utc_option
 def list_actions(as_json: bool, utc: bool) -> None:
-    """List who retried or discarded what, newest first."""
+    """List who did what, newest first."""
     found = actions(locate(".").home)
     if as_json:
         show_json(actions=[each._asdict() for each in found])
@@ -148,7 +148,7 @@ def list_actions(as_json: bool, utc: bool) -> None:
             each.user,
             each.by,
             each.action,
-            f"{each.done} of {each.chosen}",
+            f"{each.done} of {each.chosen}" if each.chosen else "",
             ", ".join(each.operations),
         )
         for each in found

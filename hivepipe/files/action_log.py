@@ -1,4 +1,6 @@
-"""actions.log in the home: what a person did to failed jobs, one JSON object per line.
+"""actions.log in the home: what a person did to failed jobs, or to the stack by the page.
+
+One JSON object per line:
 
 {"at": "2026-11-22T09:00:00.000Z", "user": "ana", "by": "page, 127.0.0.1", "action": "discard",
  "chosen": 3, "done": 3, "operations": {"insert_agent": 3}, "ids": ["..."]}

@@ -69,9 +69,13 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     async def settle(request: Request) -> Response:
         return await _settled(page, token, request)
 
+    async def turn(request: Request) -> Response:
+        return await _switched(page, token, request)
+
     routes = [Route("/", root), Route("/events", events)]
     routes.append(Route(PATH, message, methods=["POST"]))
     routes.append(Route(f"{FORMS}{{home}}", settle, methods=["POST"]))
+    routes.append(Route(f"{FORMS}{{home}}/stack", turn, methods=["POST"]))
     views = {**VIEWS, "session": session}
     for name, view in views.items():
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"
@@ -155,6 +159,20 @@ async def _settled(page: _Page, token: str, request: Request) -> Response:
     if outcome.done:
         return RedirectResponse(control.after(known, outcome.done), 303)
     return await run_in_threadpool(page.answer, request, "queues", "confirm.html", outcome.question)
+
+
+async def _switched(page: _Page, token: str, request: Request) -> Response:
+    """Pause or resume the work of a home, and lead back to its queues."""
+    client = request.client.host if request.client else "?"
+    control = await run_in_threadpool(import_module, "hivepipe.web.control")
+    try:
+        what = await control.sent_switch(request, token)
+        (known,) = _asked(page.here, request).homes
+        await run_in_threadpool(control.switch, known, what, client)
+    except HivepipeError as error:
+        status = 400 if isinstance(error, control.FormError) else 409
+        return await run_in_threadpool(page.problem, request, "queues", error, status)
+    return RedirectResponse(f"/queues?home={known.key}", 303)
 
 
 def _asked(here: Place, request: Request) -> Asked:

@@ -1,18 +1,20 @@
-"""What the page can change: failed jobs are retried or discarded, asked once, and recorded."""
+"""What the page can change: failed jobs, asked once; and whether the queues are worked off."""
 
 import hmac
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 from starlette.requests import Request
 
 from hivepipe.db.listings import Entry
-from hivepipe.files.action_log import Action
+from hivepipe.errors import HivepipeError
+from hivepipe.files.action_log import Action, record
 from hivepipe.queue.failed_actions import settle
 from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.pausing import pause, resume
 from hivepipe.times import now
 from hivepipe.web.admission import form_token
 from hivepipe.web.failed_choice import Choice, FormError
@@ -23,15 +25,36 @@ _LISTED = 20
 
 async def sent_form(request: Request, token: str) -> Choice:
     """Return what a form of this page asks for; FormError: it is too long, or of another page."""
+    choice = Choice.of_form(await _content(request))
+    _refuse_other_pages(choice.token, token)
+    return choice
+
+
+async def sent_switch(request: Request, token: str) -> str:
+    """Return `pause` or `resume`, as a form of this page says; FormError."""
+    try:
+        fields = parse_qs((await _content(request)).decode(), max_num_fields=10)
+    except ValueError:
+        raise FormError("this is not a form of this page") from None
+    _refuse_other_pages(fields.get("token", [""])[0], token)
+    what = fields.get("what", [""])[0]
+    if what not in ("pause", "resume"):
+        raise FormError("a form says what to do: `pause` or `resume`")
+    return what
+
+
+async def _content(request: Request) -> bytes:
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > LONGEST_FORM:
             raise FormError("too many jobs are ticked: choose them by a filter")
-    choice = Choice.of_form(bytes(raw))
-    if not hmac.compare_digest(choice.token.encode(), form_token(token).encode()):
+    return bytes(raw)
+
+
+def _refuse_other_pages(given: str, token: str) -> None:
+    if not hmac.compare_digest(given.encode(), form_token(token).encode()):
         raise FormError("this form is of an earlier run of `hivepipe web`: load the page again")
-    return choice
 
 
 @dataclass(frozen=True)
@@ -60,6 +83,21 @@ def carry_out(known: KnownHome, choice: Choice, client: str) -> Outcome:
     until = choice.until or now()[0]
     asked = {"known": known, "choice": choice, "until": until, "jobs": shown, "number": len(jobs)}
     return Outcome(None, {**asked, "left_out": len(jobs) - len(shown)})
+
+
+def switch(known: KnownHome, what: str, client: str) -> None:
+    """Pause or resume the work of a home, and record who did it; HivepipeError."""
+    place = known.place()
+    if what == "pause":
+        pause(place)
+    else:
+        resume(place)
+    try:
+        no_jobs: dict[str, Any] = {"chosen": 0, "done": 0, "operations": {}, "ids": []}
+        record(known.home, by=f"page, {client}", action=what, **no_jobs)
+    except OSError as error:
+        text = f"{what} is done, but actions.log cannot be written"
+        raise HivepipeError(f"{text}: {error}") from error
 
 
 def after(known: KnownHome, done: Action) -> str:

@@ -1,4 +1,4 @@
-"""The view of the queues: jobs that wait, failed jobs, and who retried or discarded what."""
+"""The view of the queues: jobs that wait, how long they take, failed jobs, and who did what."""
 
 from collections import Counter
 from contextlib import suppress

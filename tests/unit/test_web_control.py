@@ -23,6 +23,7 @@ OWN = {"Origin": "http://127.0.0.1:9182"}
 REPORT = {
     "home": "",
     "condition": "running",
+    "state": "on",
     "healthy": True,
     "trouble": None,
     "alerts": [],
@@ -136,3 +137,41 @@ def test_no_job_at_all_is_not_every_job(what: str) -> None:
     found = [] if what == "discard shown" else [failed("1")]
     with pytest.raises(FormError, match="no failed job is meant"):
         chosen(what=what).jobs(found)
+
+
+# ---- pause and resume
+
+
+def test_a_form_pauses_or_resumes_and_does_nothing_else(client: TestClient, home: Path) -> None:
+    path = f"/queues/{short_hash(str(home))}/stack"
+    form = {"token": form_token(TOKEN), "what": "resume"}
+    answer = client.post(path, data=form, headers=OWN)
+    assert answer.status_code == 409
+    assert "nothing to resume" in answer.text
+    for wrong in ({"token": "wrong"}, {"what": "retry shown"}, {"what": ""}):
+        assert client.post(path, data={**form, **wrong}, headers=OWN).status_code == 400
+    many = "&".join(f"field{number}=1" for number in range(20))
+    for body in (b"\xff", many.encode(), b"x" * (LONGEST_FORM + 1)):
+        assert client.post(path, content=body, headers=OWN).status_code == 400
+    assert client.post(path, data=form).status_code == 403
+    assert client.get(path).status_code == 405
+
+
+def test_a_token_that_only_reads_neither_pauses_nor_sees_how(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = {**REPORT, "processes": [{"name": "writer"}]}
+    monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_: running)
+    monkeypatch.setattr(
+        "hivepipe.web.queues_view.failed_jobs",
+        lambda _: nullcontext(SimpleNamespace(jobs=list)),
+    )
+    app = web_app(locate(str(home.parent)), TOKEN, "reader", is_local=True)
+    for token, may_change in (("reader", False), (TOKEN, True)):
+        page = TestClient(app, base_url="http://127.0.0.1:9182")
+        page.get(f"/skills?token={token}")
+        assert ('value="pause"' in page.get("/queues").text) == may_change
+        if not may_change:
+            path = f"/queues/{short_hash(str(home))}/stack"
+            form = {"token": form_token(TOKEN), "what": "pause"}
+            assert page.post(path, data=form, headers=OWN).status_code == 403
