@@ -12,7 +12,7 @@ import time
 from _signal import SIG_DFL, SIGPIPE, signal
 
 from hivepipe import home
-from hivepipe.events.claude_code import Fields, parse_object, scan_without_json
+from hivepipe.events.claude_code import CAP_PATH, Fields, clean, parse_object, scan_without_json
 
 FILE = "status-line.json"
 LARGEST = 1 << 16
@@ -25,8 +25,9 @@ def run(_event: str = "") -> None:
     try:
         scan_without_json()
         data = _read(0)
-        before = _before(sys.argv[1], data) if sys.argv[1:] else b""
-        posix.write(1, before + line(data).encode("utf-8", "replace"))
+        if sys.argv[1:]:  # at once: whatever happens to our line, the other one is shown
+            posix.write(1, _before(sys.argv[1], data))
+        posix.write(1, line(data).encode("utf-8", "replace"))
     finally:
         posix._exit(0)
 
@@ -59,7 +60,7 @@ def _folder(said: Fields) -> str:
     workspace = _object(said, "workspace")
     for named in (workspace.get("project_dir"), workspace.get("current_dir"), said.get("cwd")):
         if isinstance(named, str) and named.startswith("/"):
-            return named
+            return clean(named[:CAP_PATH])
     return posix.getcwd()
 
 

@@ -111,3 +111,21 @@ def test_the_program_prints_what_the_command_before_prints_first(home: Home) -> 
     assert run("wc -c | tr -d ' \\n'; echo a line") == f"{len(said)}a line\n$1.23 session\n"
     assert run("printf half") == "half\n$1.23 session\n", "it need not read, nor end its line"
     assert run("exit 3", "elsewhere") == "$1.23 session\n"
+
+
+@pytest.mark.parametrize("folder", ["/\ud800", "/" + "a/" * 50_000])
+def test_a_folder_that_cannot_exist_costs_nothing(home: Home, folder: str) -> None:
+    began = time.monotonic()
+    assert shown(home, {**SAID, "cwd": folder}) in ("", "$1.23 session\n")
+    assert time.monotonic() - began < 1
+
+
+def test_the_command_before_is_shown_even_where_no_folder_is_left(home: Home) -> None:
+    hook_copy.write()
+    gone = home.root / "gone"
+    gone.mkdir()
+    shown = subprocess.run(
+        ["sh", "-c", 'rmdir "$PWD" && exec "$0" statusline "echo mine"', hook_copy.launcher()],
+        input=b"", env=home.env, cwd=gone, check=True, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert shown.stdout == b"mine\n"
