@@ -1,11 +1,14 @@
 """A view of the homes that can be read, when one of several cannot."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
 from hivepipe.errors import HivepipeError
 from hivepipe.reading.homes import KnownHome
 from hivepipe.web.asked import Asked, Content, FilterError
+
+logger = logging.getLogger("hivepipe.web")
 
 
 def content_of(view: Callable[[Asked], Content], asked: Asked) -> Content:
@@ -14,7 +17,7 @@ def content_of(view: Callable[[Asked], Content], asked: Asked) -> Content:
     HivepipeError: none of the homes can be read. FilterError: a filter cannot be used.
     """
     try:
-        return {**view(asked), "unreadable": []}
+        return {**_read(view, asked), "unreadable": []}
     except FilterError:
         raise
     except HivepipeError as error:
@@ -29,13 +32,24 @@ def content_of(view: Callable[[Asked], Content], asked: Asked) -> Content:
         for known in asked.homes
         if failed[known.home]
     ]
-    return {**view(replace(asked, homes=readable)), "unreadable": unreadable}
+    return {**_read(view, replace(asked, homes=readable)), "unreadable": unreadable}
 
 
 def _failure(view: Callable[[Asked], Content], asked: Asked, known: KnownHome) -> str:
     """Return why a view cannot show one home, or ""."""
     try:
-        view(replace(asked, homes=[known]))
+        _read(view, replace(asked, homes=[known]))
     except HivepipeError as error:
         return str(error)
     return ""
+
+
+def _read(view: Callable[[Asked], Content], asked: Asked) -> Content:
+    """Return what a view shows; HivepipeError, also for damaged data, which is logged."""
+    try:
+        return view(asked)
+    except HivepipeError:
+        raise
+    except Exception as error:
+        logger.exception("a view failed")
+        raise HivepipeError(f"this cannot be read: {type(error).__name__}: {error}") from error

@@ -45,3 +45,17 @@ def test_a_damaged_home_is_named_and_the_others_are_shown() -> None:
 def test_where_none_can_be_read_the_reason_is_the_answer(homes: list[KnownHome]) -> None:
     with pytest.raises(HivepipeError, match="cannot read /homes/b"):
         content_of(reading("a", "b", "c"), Asked(homes))
+
+
+def test_damaged_data_is_no_fault_of_the_server() -> None:
+    def view(asked: Asked) -> Content:
+        if any(known.key == "b" for known in asked.homes):
+            raise TypeError("can't concat int to bytes")
+        return {"shown": [known.key for known in asked.homes]}
+
+    found = content_of(view, Asked(HOMES))
+    assert found["shown"] == ["a", "c"]
+    said = "this cannot be read: TypeError: can't concat int to bytes"
+    assert found["unreadable"] == [{"project": "/projects/b", "reason": said}]
+    with pytest.raises(HivepipeError, match="TypeError"):
+        content_of(view, Asked(HOMES[1:2]))
