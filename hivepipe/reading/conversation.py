@@ -155,6 +155,8 @@ class _Reader:
             offsets = kept.offsets()
             length = offsets.length if offsets else 0
             offset = max(begin - 1, 0)
+            if offset >= length:  # also what is too large for a file system
+                return
             file.seek(offset)
             if offset:
                 offset += len(file.readline())

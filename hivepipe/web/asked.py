@@ -10,6 +10,7 @@ from hivepipe.reading.homes import KnownHome
 from hivepipe.times import stored_time
 
 Content = dict[str, Any]
+_MOST_DIGITS = 9
 
 
 class FilterError(HivepipeError):
@@ -38,9 +39,12 @@ class Asked:
     def number(self, name: str, default: int, most: int) -> int:
         """Return a number from 1 to `most`; FilterError: it is none."""
         text = self.filter(name)
-        if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
+        if not text:
+            return default
+        is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+        if not is_number or not 1 <= int(text) <= most:
             raise FilterError(f"{name} is no number from 1 to {most}: {text[:40]}")
-        return int(text or default)
+        return int(text)
 
 
 def day_begins(text: str, days: int = 0, name: str = "since") -> str:

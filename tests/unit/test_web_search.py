@@ -79,6 +79,7 @@ REFS = (
     "{0}@9999999@{1}",
     "{0}@5@nothing",
     "{0}@99999999999999999999@{1}",
+    "{0}@999999999999999999@{1}",
 )
 
 
@@ -98,6 +99,8 @@ def test_what_cannot_be_opened_is_said_or_left_out(told: TestClient, ref: str) -
         ({**CART, "day": "9999-12-31"}, "day is no day"),
         ({**CART, "limit": "0"}, "limit is no number"),
         ({**CART, "limit": "٣"}, "limit is no number"),
+        ({**CART, "limit": "0" * 8 + "9" * 5000}, "limit is no number"),
+        ({**CART, "limit": "000000001" + "0" * 9}, "limit is no number"),
     ],
 )
 def test_what_cannot_be_asked_is_said(told: TestClient, asked: dict[str, str], said: str) -> None:
