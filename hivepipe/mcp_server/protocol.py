@@ -8,6 +8,7 @@ On the path of a start: the standard library only.
 
 import json
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, NamedTuple
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -53,12 +54,22 @@ def answer_to(served: Served, raw: bytes) -> Fields | None:
     if not isinstance(message, dict):
         return _answer(None, error={"code": _NO_REQUEST, "message": "not one request"})
     number, method = message.get("id"), message.get("method")
-    if number is None or not isinstance(method, str):
+    if number is None or ("method" not in message and message.keys() & {"result", "error"}):
         return None
+    if not _is_id(number) or not isinstance(method, str):
+        known = number if _is_id(number) else None
+        return _answer(known, error={"code": _NO_REQUEST, "message": "no id or no method"})
     try:
         return _answer(number, result=_result(served, method, message.get("params")))
     except _RefusedError as refused:
         return _answer(number, error=refused.error)
+
+
+def _is_id(value: object) -> bool:
+    """Tell whether a value can be an id: a text or a finite number, which JSON can return."""
+    if isinstance(value, float):
+        return isfinite(value)
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
 def _answer(number: object, **body: Fields) -> Fields:

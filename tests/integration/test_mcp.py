@@ -176,6 +176,15 @@ def test_what_is_no_request_gets_an_error_and_the_next_an_answer(home: Home) -> 
     assert last == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
+def test_a_request_whose_id_or_method_is_none_is_answered(home: Home) -> None:
+    ids = [b"NaN", b"1e999", b"true", b"[7]", b"{}"]
+    bad = [b'{"method":"ping","id":%s}' % each for each in ids]
+    bad += [b'{"id":1}', b'{"id":2,"method":null}', b'{"id":"c","method":5}']
+    answers = spoken(home, *bad)
+    assert [each["error"]["code"] for each in answers] == [-32600] * len(bad)
+    assert [each["id"] for each in answers] == [None] * len(ids) + [1, 2, "c"]
+
+
 def test_the_descriptions_are_short(home: Home) -> None:
     listed = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     (found,) = spoken(home, listed)
