@@ -7,7 +7,7 @@ import click
 
 from hivepipe.cli.terminal import say_json, until_enough
 from hivepipe.home import locate
-from hivepipe.mcp_server.protocol import LONGEST_MESSAGE, answer_to
+from hivepipe.mcp_server.protocol import answer_to, messages
 from hivepipe.mcp_server.server import reading_room
 
 
@@ -21,6 +21,6 @@ def mcp() -> None:
     os.umask(0o077)
     served = reading_room(lambda: locate("."))
     with until_enough():
-        while raw := sys.stdin.buffer.readline(LONGEST_MESSAGE):
+        for raw in messages(sys.stdin.buffer):
             if (answer := answer_to(served, raw)) is not None:
                 say_json(answer)

@@ -7,9 +7,9 @@ On the path of a start: the standard library only.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 VERSIONS = (*HANDSHAKES, "2026-07-28")
@@ -43,6 +43,16 @@ class _RefusedError(Exception):
     def __init__(self, code: int, message: str, data: Fields | None = None) -> None:
         super().__init__(message)
         self.error = {"code": code, "message": message, **({"data": data} if data else {})}
+
+
+def messages(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield each line; for one that is too long "", which is no message."""
+    while line := stream.readline(LONGEST_MESSAGE):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = stream.readline(LONGEST_MESSAGE)
+            line = b"" if rest.strip() else line
+        yield line
 
 
 def answer_to(served: Served, raw: bytes) -> Fields | None:

@@ -14,6 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from hivepipe.mcp_server.protocol import LONGEST_MESSAGE
 from tests.archive_scene import AGENT, SESSION, TOKEN
 from tests.conftest import CLI, ROOT, Home, fire_all
 from tests.integration.test_cli_listings import DAY, OTHER, command
@@ -174,6 +175,17 @@ def test_what_is_no_request_gets_an_error_and_the_next_an_answer(home: Home) -> 
     codes = [each["error"]["code"] for each in answers]
     assert codes == [-32700] * 3 + [-32600] * 2 + [-32601, -32602, -32602, -32022]
     assert last == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+def test_a_line_that_is_too_long_is_one_message(home: Home) -> None:
+    ping = b'{"id":%d,"method":"ping"}'
+    hidden = b'"' + b"a" * (LONGEST_MESSAGE - 1) + ping % 1
+    long = ping % 2 + b" " * LONGEST_MESSAGE * 3 + b"x"
+    longest = (ping % 3).ljust(LONGEST_MESSAGE)
+    answers = spoken(home, hidden, long, longest, ping % 4)
+    assert [(each["id"], "error" in each) for each in answers] == [
+        (None, True), (None, True), (3, False), (4, False)
+    ]  # fmt: skip
 
 
 def test_a_request_whose_id_or_method_is_none_is_answered(home: Home) -> None:
