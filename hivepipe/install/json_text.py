@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 Path = tuple[str | int, ...]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 has none
 _STEP = "  "
 _MOST_DIGITS = 4300
 
@@ -71,10 +72,15 @@ def append(text: str, container: Path, value: object, key: str = "") -> str:
 
 
 def replace(text: str, path: Path, value: object) -> str:
-    """Replace a value, on one line."""
+    """Replace a value, on one line; letters are escaped where the old value has none but ASCII."""
     at = _position(text, path)
     _, end = _DECODER.raw_decode(text, at)
-    return text[:at] + json.dumps(value, ensure_ascii=False) + text[end:]
+    new = json.dumps(value, ensure_ascii=text[at:end].isascii())
+    return text[:at] + _LONE_SURROGATE.sub(_escape, new) + text[end:]
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def remove(text: str, path: Path) -> str:

@@ -69,6 +69,17 @@ def test_one_of_another_kind_is_refused_and_stays(entry: object) -> None:
     assert without_status_line(text) == text
 
 
+@pytest.mark.parametrize(
+    "typed", [r'"\u00e9 \ud800"', '"é \\ud800"', r'"\u2028\"$x\n"', '"\u202e"']
+)
+@pytest.mark.parametrize("launcher", [LAUNCHER, "/home/é/.local/state/hivepipe/hooks/0/hook"])
+def test_escapes_stay_as_they_were_typed(typed: str, launcher: str) -> None:
+    text = f'{{"statusLine": {{"command": {typed}}}}}'
+    ours = with_status_line(text, Form.EXEC, launcher, "")
+    assert ours.encode()
+    assert without_status_line(ours) == text
+
+
 def test_a_status_line_of_somebody_else_stays() -> None:
     for text in OTHERS.values():
         assert without_status_line(text) == text
