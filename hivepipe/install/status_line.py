@@ -3,7 +3,7 @@
     "statusLine": {"type": "command", "command": "<hook> statusline '<command>'"}
 
 The command before stands behind ours. The word `elsewhere` behind it says that it is another
-settings file's.
+settings file's. A command of the user's that runs ours, such as in a pipe, is the user's: it stays.
 """
 
 import re
@@ -17,7 +17,9 @@ from hivepipe.install.settings_text import apart
 
 KEY = "statusLine"
 _ELSEWHERE = "elsewhere"
-_OURS = re.compile(r"""(?:/hivepipe/hooks/[^/ ]+/hook'?|"\$h") statusline(?: (.+))?""", re.DOTALL)
+_START = r"""(?:/hivepipe/hooks/[^/ ]+/hook'?|"\$h") statusline"""
+_RUN = re.compile(rf"{_START}\b")
+_OURS = re.compile(rf"{_START}(?: (.+))?\Z", re.DOTALL)  # alone
 
 
 def command_of(text: str) -> str:
@@ -26,8 +28,10 @@ def command_of(text: str) -> str:
     SettingsError: it has one of another kind.
     """
     entry = _entry(apart(text)[1])
-    words = _words(entry["command"]) if entry else []
-    return words[0] if len(words) == 1 else ""
+    behind = _behind(entry["command"]) if entry else []
+    if behind is None:
+        return str(entry["command"])
+    return behind[0] if len(behind) == 1 else ""
 
 
 def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> str:
@@ -37,7 +41,11 @@ def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> st
     """
     bom, text = apart(text)
     entry = _entry(text)
-    own = _words(entry["command"]) if entry else []
+    own = _behind(entry["command"]) if entry else []
+    if own is None and _RUN.search(entry["command"]):
+        return bom + text
+    if own is None:
+        own = [entry["command"]]
     behind = own if len(own) == 1 else [elsewhere, _ELSEWHERE] if elsewhere else []
     start = BY_NAME if form is Form.SHARED else shlex.quote(launcher)
     command = f"{start} {shlex.join(['statusline', *behind])}"
@@ -53,12 +61,11 @@ def without_status_line(text: str) -> str:
         entry = _entry(text)
     except SettingsError:
         return bom + text
-    ours = _OURS.search(entry["command"]) if entry else None
-    if not ours:
+    behind = _behind(entry["command"]) if entry else None
+    if behind is None:
         return bom + text
-    match _words(entry["command"]):
-        case [before]:
-            return bom + json_text.replace(text, (KEY, "command"), before)
+    if len(behind) == 1:
+        return bom + json_text.replace(text, (KEY, "command"), behind[0])
     return bom + json_text.remove(text, (KEY,))
 
 
@@ -72,7 +79,15 @@ def _entry(text: str) -> dict[str, Any]:
     return entry
 
 
-def _words(command: str) -> list[str]:
-    """Return the words behind ours; of another's, the command itself."""
+def _behind(command: str) -> list[str] | None:
+    """Return the words behind ours; None: the command is not as we write it."""
     ours = _OURS.search(command)
-    return shlex.split(ours[1] or "") if ours else [command]
+    if not ours:
+        return None
+    text = ours[1] or ""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quotation mark is open
+        return None
+    is_as_written = shlex.join(words) == text and words[1:] in ([], [_ELSEWHERE])
+    return words if is_as_written else None

@@ -80,6 +80,16 @@ def test_escapes_stay_as_they_were_typed(typed: str, launcher: str) -> None:
     assert without_status_line(ours) == text
 
 
+@pytest.mark.parametrize(
+    "more", [" | cut -c1-80", " |cat", "; date", " 'mine' | cat", " 'open", " $(x)"]
+)
+def test_a_command_around_ours_is_the_users_and_stays(more: str) -> None:
+    ours = with_status_line("{}", Form.EXEC, LAUNCHER, "")
+    edited = json_text.replace(ours, ("statusLine", "command"), command(ours) + more)
+    assert with_status_line(edited, Form.EXEC, "/elsewhere/hivepipe/hooks/1/hook", "") == edited
+    assert without_status_line(edited) == edited
+
+
 def test_a_status_line_of_somebody_else_stays() -> None:
     for text in OTHERS.values():
         assert without_status_line(text) == text
