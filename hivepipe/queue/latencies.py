@@ -1,7 +1,8 @@
 """How long jobs took from the event to the commit of their rows, by operation.
 
 Redis keeps a finished job for a minute, with both times. Once a minute the jobs that finished since
-the last look are counted by steps of time; nothing else is measured, in no hook and no commit.
+the last look are counted by steps of time; nothing else is measured, in no hook and no commit. Only
+the writer's queues count: jobs of the others take minutes, or wait on purpose.
 """
 
 import json
@@ -17,7 +18,7 @@ from redis import Redis
 
 from hivepipe.events.job_plan import utc
 from hivepipe.jobs.schedule_table import runs_by_the_clock
-from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.names import QUEUES
 from hivepipe.times import now
 
 LATENCIES_KEY = "hivepipe:latencies"  # list, newest first: until when, jobs by operation and step
@@ -79,7 +80,7 @@ def latencies(client: Redis) -> Latencies:
 
 def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
     """Yield operation, end and step of the finished jobs; others than ours are left out."""
-    for queue in ALL_QUEUES:
+    for queue in QUEUES:
         ids: Any = client.zrevrange(f"rq:finished:{queue}", 0, MOST_JOBS - 1)
         pipe = client.pipeline(transaction=False)
         for id in ids:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 from hivepipe.db.listings import Entry
 
@@ -24,16 +25,17 @@ class LatencyBar:
 
 
 def latency_bars(course: Sequence[Entry]) -> list[LatencyBar]:
-    """Return a bar as high as the 99th percentile for each look, oldest first."""
-    longest = max((each["p99_ms"] for each in course), default=1)
+    """Return a bar for each look, as high as the logarithm of its p99, oldest first."""
+    heights = [log(1 + each["p99_ms"]) for each in course]
+    highest = max(heights, default=1)
     place = 100 / max(len(course), _FEWEST)
     return [
         LatencyBar(
             **each,
             x=round(number * place, 3),
-            y=round(100 * (1 - each["p99_ms"] / longest), 3),
+            y=round(100 * (1 - height / highest), 3),
             width=round(place * (1 - _GAP), 3),
-            height=round(100 * each["p99_ms"] / longest, 3),
+            height=round(100 * height / highest, 3),
         )
-        for number, each in enumerate(course)
+        for number, (each, height) in enumerate(zip(course, heights, strict=True))
     ]

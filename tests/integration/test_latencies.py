@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from hivepipe.home import locate
 from hivepipe.queue import latencies
 from hivepipe.web.app import web_app
+from hivepipe.web.latency_bars import latency_bars
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import SESSION_START
 
@@ -73,6 +74,9 @@ def test_what_is_no_job_of_a_hook_is_left_out(client: redis.Redis) -> None:
     finish(client, "others", 1, hp="")
     finish(client, "broken", 1, created_at="long ago")
     finish(client, "ahead", -5)
+    finish(client, "archive", 20)
+    client.zrem("rq:finished:low", "archive")
+    client.zadd("rq:finished:slow", {"archive": time.time() + 60})
     client.zadd("rq:finished:low", {"expired": time.time()})
     latencies.look(client)
     found = latencies.latencies(client).operations
@@ -88,6 +92,16 @@ def test_the_looks_of_the_past_are_limited(
         latencies.look(client)
         latencies.look(client)
     assert [each.jobs for each in latencies.latencies(client).course.values()] == [1, 1, 1]
+
+
+def test_one_slow_minute_hides_no_other() -> None:
+    course = [{"at": "", "jobs": 1, "p50_ms": 1.0, "p99_ms": ms} for ms in (4.0, 20.0, 60_000.0)]
+    bars = latency_bars(course)
+    assert [bar.p99_ms for bar in bars] == [4, 20, 60_000]
+    assert 10 < bars[0].height < bars[1].height < bars[2].height == 100
+    assert [bar.y + bar.height for bar in bars] == [100] * 3
+    assert bars[-1].x + bars[-1].width < 100
+    assert latency_bars([]) == []
 
 
 def test_looks_of_a_clock_that_was_set_back_are_counted(client: redis.Redis) -> None:
