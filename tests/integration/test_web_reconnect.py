@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import pytest
 
@@ -84,7 +84,7 @@ def test_the_page_goes_on_when_the_stack_was_killed_and_started_again(sandbox: S
     sandbox.run("up", "-d")
     serving = sandbox.start("web", "--port", "0", "--no-open")
     assert serving.stdout
-    with closing(serving.stdout), sync_api.sync_playwright() as playwright:
+    with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(serving.stdout.readline().strip())
@@ -97,5 +97,5 @@ def test_the_page_goes_on_when_the_stack_was_killed_and_started_again(sandbox: S
         page.get_by_role("link", name="Queues").click()
         sync_api.expect(page.locator("main")).to_contain_text("high")
         browser.close()
-        serving.terminate()
-        serving.wait(30)
+    serving.terminate()
+    serving.communicate(timeout=30)
