@@ -2,10 +2,12 @@
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError, SettingsError
+from hivepipe.files.regular_file import read_text
 from hivepipe.home import (
     absolute,
     default_home,
@@ -158,9 +160,10 @@ def _status_line_elsewhere(scope: Scope, here: str) -> str:
     """Return the command of the status line that one in this scope would take precedence over."""
     below = {Scope.LOCAL: (Scope.PROJECT, Scope.USER), Scope.PROJECT: (Scope.USER,)}
     for each in below.get(scope, ()):
-        text = edits.read(claude_code.settings_path(each, here))
-        if text and (command := status_line.command_of(text)):
-            return command
+        with suppress(OSError, SettingsError):  # of a file that stays as it is
+            text = read_text(claude_code.settings_path(each, here), "utf-8", "surrogateescape")
+            if command := status_line.command_of(text):
+                return command
     return ""
 
 

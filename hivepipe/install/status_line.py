@@ -70,7 +70,10 @@ def without_status_line(text: str) -> str:
 
 
 def _entry(text: str) -> dict[str, Any]:
-    settings = json_text.parse(text) if text.strip() else {}
+    try:
+        settings = json_text.parse(text) if text.strip() else {}
+    except json_text.NotJsonError as error:
+        raise SettingsError(f"is not valid JSON: {error}") from None
     entry = settings.get(KEY) if isinstance(settings, dict) else None
     if entry is None:
         return {}

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import until
 from tests.installed import User, changed
 
@@ -45,6 +47,17 @@ def test_the_one_of_all_projects_is_not_hidden(user: User) -> None:
     assert shown(user).startswith("mine ")
     user.hivepipe("uninstall")
     assert changed(before, user.files()) == {}
+
+
+@pytest.mark.parametrize("other", ["{", "[]", '{"statusLine": "none"}', "\ufeff{}", "\x00"])
+def test_what_stands_in_the_settings_of_all_projects_is_no_obstacle(user: User, other: str) -> None:
+    user_settings = user.home / ".claude" / "settings.json"
+    user_settings.parent.mkdir()
+    user_settings.write_text(other)
+    user_settings.chmod(0o400)
+    user.own(user.home)
+    user.hivepipe("init", "--statusline")
+    assert shown(user, cost={"total_cost_usd": 2}) == "$2.00 session\n"
 
 
 def test_another_kind_of_entry_is_refused_and_nothing_changes(user: User) -> None:
