@@ -79,6 +79,8 @@ def _entry(text: str) -> dict[str, Any]:
         return {}
     if not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
         raise SettingsError("has a status line that is no command")
+    if entry.get("type", "command") != "command":
+        raise SettingsError("has a status line that is no command")
     return entry
 
 

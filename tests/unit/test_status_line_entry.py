@@ -61,7 +61,10 @@ def test_what_others_write_meanwhile_stays() -> None:
     assert left["b"] == [3, 2]
 
 
-@pytest.mark.parametrize("entry", ["none", {"type": "command"}, ["a"], {"command": 5}])
+@pytest.mark.parametrize(
+    "entry",
+    ["none", {"type": "command"}, ["a"], {"command": 5}, {"type": "static", "command": "x"}],
+)
 def test_one_of_another_kind_is_refused_and_stays(entry: object) -> None:
     text = json.dumps({"statusLine": entry})
     with pytest.raises(SettingsError, match="no command"):
