@@ -78,7 +78,7 @@ def plan(
     """Plan for the current folder; SettingsError: the settings cannot be changed.
 
     `adopt`: take a home of 1.0.0 in the project. `in_tree`: keep the data in the project.
-    `with_line`: also set the status line.
+    `with_line`: also set the status line; one of ours is renewed in any case.
     """
     here = real_path(".")
     path = claude_code.settings_path(scope, here)
@@ -101,7 +101,7 @@ def plan(
     try:
         entries = entries_of(events_for(scope, claude), form)
         after = settings_text.with_entries(text or "", entries)
-        if with_line:
+        if with_line or status_line.has_ours(after):
             launcher, elsewhere = hook_copy.launcher(), _status_line_elsewhere(scope, here)
             after = status_line.with_status_line(after, form, launcher, elsewhere)
     except SettingsError as error:

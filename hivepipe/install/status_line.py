@@ -34,6 +34,15 @@ def command_of(text: str) -> str:
     return behind[0] if len(behind) == 1 else ""
 
 
+def has_ours(text: str) -> bool:
+    """Tell whether the status line is as `with_status_line` writes it."""
+    try:
+        entry = _entry(apart(text)[1])
+    except SettingsError:
+        return False
+    return bool(entry) and _behind(entry["command"]) is not None
+
+
 def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> str:
     """Return the text with our status line; SettingsError: it has one of another kind.
 

@@ -1,6 +1,7 @@
 """`init --statusline` for a real user: it is there, tells what was recorded, and is gone again."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,19 @@ def test_it_goes_in_front_of_another_and_leaves_no_trace(user: User) -> None:
     assert user.settings.read_text() == once
     user.hivepipe("uninstall")
     assert changed(before, user.files()) == {}
+
+
+def test_init_renews_it_after_an_upgrade(user: User) -> None:
+    user.settings.parent.mkdir()
+    user.settings.write_text(json.dumps({"statusLine": THEIRS}))
+    user.own(user.project)
+    user.hivepipe("init", "--statusline")
+    once = user.settings.read_text()
+    older = re.sub(r"hooks/[0-9a-f]+/hook", "hooks/0123456789abcdef/hook", once)
+    assert older != once
+    user.settings.write_text(older)
+    user.hivepipe("init")
+    assert json.loads(user.settings.read_text()) == json.loads(once)
 
 
 def test_the_one_of_all_projects_is_not_hidden(user: User) -> None:
