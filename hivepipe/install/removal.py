@@ -34,6 +34,7 @@ from hivepipe.install.installation import without_ours
 from hivepipe.queue import endpoint
 from hivepipe.stack import lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.project_records import records
 from hivepipe.stack.registration import STATE_MODE
 
 
@@ -96,7 +97,7 @@ def _is_shared(place: Place) -> bool:
     if place.home == default_home() and place.project != place.home:
         return True  # by every project without a record
     mine = {path for path in (place.project, place.home) if read_record(path).get("home")}
-    return len([1 for each in registration.records() if each["home"] == place.home]) > len(mine)
+    return len([1 for each in records() if each["home"] == place.home]) > len(mine)
 
 
 def carry_out(removal: Removal, purge: bool) -> list[str]:

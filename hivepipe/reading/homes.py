@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hivepipe.home import Place, project_of, read_record, short_hash
-from hivepipe.stack.registration import records
+from hivepipe.stack.project_records import records
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hivepipe.stack.members import (
     others,
     value_or,
 )
-from hivepipe.stack.registration import records
+from hivepipe.stack.project_records import records
 
 
 class KnownStack(NamedTuple):

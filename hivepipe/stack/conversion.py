@@ -25,7 +25,8 @@ from hivepipe.stack import kernel, supervisor
 from hivepipe.stack.copying import copy_file
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
-from hivepipe.stack.registration import left_old_home, move_records, records, take_folders
+from hivepipe.stack.project_records import records
+from hivepipe.stack.registration import left_old_home, move_records, take_folders
 from hivepipe.stack.tree import refuse_shipped
 
 SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted

@@ -26,12 +26,12 @@ from hivepipe.home import (
     read_small,
     real_path,
     record_path,
-    state_folder,
     user_folder,
     write_small,
 )
 from hivepipe.stack.lock import Stack, locked_folder, make_private
 from hivepipe.stack.own_home import is_whole
+from hivepipe.stack.project_records import record_files, records, records_folder
 from hivepipe.stack.root import refuse_root
 from hivepipe.stack.tree import recorded_tree, refuse_shipped
 
@@ -76,8 +76,8 @@ def register(
     _refuse_users_folder(home)
     if tree or is_in_project(home):
         refuse_shipped(tree or project_of(home))
-    make_private(_records_folder())
-    with locked_folder(_records_folder(), WAIT_SECS):  # see folders of a concurrent one as ours
+    make_private(records_folder())
+    with locked_folder(records_folder(), WAIT_SECS):  # see folders of a concurrent one as ours
         if tree and not (adopt or recorded_tree(tree, home)):
             _refuse_shipped(tree)
         _make_home(home)
@@ -261,7 +261,7 @@ def left_old_home(home: str) -> None:
 
 
 def _change(of_home: str, /, **now: str) -> None:
-    for file in _record_files():
+    for file in record_files():
         record = parse_record(file)
         changed = _changed(record, now)
         if record.get("home") == of_home and changed != record:
@@ -284,30 +284,12 @@ def unregistered(project: str) -> RegistrationError:
     return RegistrationError(f"{project} is not registered: run `hivepipe up` there")
 
 
-def records() -> list[dict[str, str]]:
-    """Return every record of the user, also those of homes; aliases of moved homes are left out."""
-    found = map(parse_record, _record_files())
-    return [record for record in found if record.get("home") and "alias" not in record]
-
-
-def _records_folder() -> str:
-    return f"{state_folder()}/projects"
-
-
-def _record_files() -> list[str]:
-    folder = _records_folder()
-    try:
-        return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if "." not in name]
-    except FileNotFoundError:
-        return []
-
-
 def forget(project: str, home: str) -> None:
     """Remove the record of a project, and that of its home unless other projects share it."""
     _unlink(record_path(project))
     others = [record for record in records() if record.get("home") == home]
     if len(others) <= 1:  # only the home's own record
-        for file in _record_files():
+        for file in record_files():
             if parse_record(file).get("home") == home:
                 _unlink(file)
 

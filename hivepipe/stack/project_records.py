@@ -1,0 +1,25 @@
+"""Read the records of the user's projects and homes; registration.py writes them."""
+
+import os
+
+from hivepipe.home import parse_record, state_folder
+
+
+def records() -> list[dict[str, str]]:
+    """Return every record of the user, also those of homes; aliases of moved homes are left out."""
+    found = map(parse_record, record_files())
+    return [record for record in found if record.get("home") and "alias" not in record]
+
+
+def records_folder() -> str:
+    """Return the folder of the records."""
+    return f"{state_folder()}/projects"
+
+
+def record_files() -> list[str]:
+    """Return the file of every record, sorted."""
+    folder = records_folder()
+    try:
+        return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if "." not in name]
+    except FileNotFoundError:
+        return []
