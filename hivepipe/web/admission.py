@@ -8,9 +8,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
-from hivepipe.web.tools import PATH
 
 FORMS = "/queues/"
+TOOLS = "/mcp"
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -67,7 +67,7 @@ class Admission:
             return PlainTextResponse("not from another page\n", 403)
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         known = [each for each in self._tokens if is_token(bearer, each)]
-        if request.url.path == PATH:  # a POST, so the cookie does not count
+        if request.url.path == TOOLS:  # a POST, so the cookie does not count
             return None if known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or not request.url.path.startswith(FORMS):

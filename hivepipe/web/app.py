@@ -1,7 +1,7 @@
 """The application: a route for each view, its JSON twin, the stream of changes, and the form.
 
-What asks the stacks needs Redis' library, a third of the memory of a page that nobody uses, and is
-imported at its first use.
+What asks the stacks needs Redis' library, a third of the memory of a page that nobody uses. It is
+imported at its first use, and so are the tools.
 """
 
 from collections.abc import Callable
@@ -25,13 +25,12 @@ from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import chosen, known_homes
 from hivepipe.text.sizes import size
-from hivepipe.web.admission import FORMS, Admission, form_token
+from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
 from hivepipe.web.asked import Asked, Content, FilterError, address
 from hivepipe.web.changes import Changes
 from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.readable import content_of
 from hivepipe.web.session_view import session
-from hivepipe.web.tools import PATH, tools
 from hivepipe.web.unseen import seen
 from hivepipe.web.views import VIEWS
 
@@ -64,7 +63,8 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         return RedirectResponse("/now", 302)
 
     async def message(request: Request) -> Response:
-        return await tools(here, request)
+        answers = await run_in_threadpool(import_module, "hivepipe.web.tools")
+        return await answers.tools(here, request)  # type: ignore[no-any-return]
 
     async def settle(request: Request) -> Response:
         return await _settled(page, token, request)
@@ -73,7 +73,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         return await _switched(page, token, request)
 
     routes = [Route("/", root), Route("/events", events)]
-    routes.append(Route(PATH, message, methods=["POST"]))
+    routes.append(Route(TOOLS, message, methods=["POST"]))
     routes.append(Route(f"{FORMS}{{home}}", settle, methods=["POST"]))
     routes.append(Route(f"{FORMS}{{home}}/stack", turn, methods=["POST"]))
     views = {**VIEWS, "session": session}

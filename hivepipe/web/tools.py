@@ -10,8 +10,6 @@ from hivepipe.home import Place
 from hivepipe.mcp_server.protocol import LONGEST_MESSAGE, answer_to
 from hivepipe.mcp_server.server import reading_room
 
-PATH = "/mcp"
-
 
 async def tools(here: Place, request: Request) -> Response:
     """Answer a message; 202 for one that needs no answer."""
