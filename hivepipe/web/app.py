@@ -4,6 +4,7 @@ What asks the stacks needs Redis' library, a third of the memory of a page that 
 imported at its first use, and so are the tools.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,7 @@ from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
 from hivepipe.web.asked import Asked, Content, FilterError, address
 from hivepipe.web.changes import Changes
 from hivepipe.web.clock import local_time, time_left, time_of_day
-from hivepipe.web.readable import content_of
+from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.session_view import session
 from hivepipe.web.unseen import seen
 from hivepipe.web.views import VIEWS
@@ -89,9 +90,18 @@ def _twin(here: Place, view: View, request: Request) -> Response:
     try:
         content = content_of(view, _asked(here, request))
         status = 400 if content.get("error") else 200
+        with damage_named():
+            text = _json_of(content)
     except HivepipeError as error:
-        content, status = {"error": str(error)}, _status_of(error)
-    return Response(orjson.dumps(content, default=_plain), status, media_type="application/json")
+        text, status = _json_of({"error": str(error)}), _status_of(error)
+    return Response(text, status, media_type="application/json")
+
+
+def _json_of(content: Content) -> bytes:
+    try:
+        return orjson.dumps(content, default=_plain)
+    except TypeError:  # lone surrogates and large numbers, which the slower one knows
+        return json.dumps(content, default=_plain).encode()
 
 
 def _status_of(error: HivepipeError) -> int:
@@ -115,7 +125,8 @@ class _Page:
         try:
             content = content_of(view, _asked(self.here, request))
             status = 400 if content.get("error") else 200
-            return self.answer(request, name, f"{name}.html", content, status)
+            with damage_named():
+                return self.answer(request, name, f"{name}.html", content, status)
         except HivepipeError as error:
             return self.problem(request, name, error, _status_of(error))
 

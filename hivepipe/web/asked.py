@@ -64,4 +64,5 @@ def day_begins(text: str, days: int = 0, name: str = "since") -> str:
 def address(asked: dict[str, str], **changes: object) -> str:
     """Return the query of an address with other filters; None and "" leave one out."""
     wanted = {**asked, **changes}
-    return f"?{urlencode({name: value for name, value in wanted.items() if value})}"
+    given = {name: value for name, value in wanted.items() if value}
+    return f"?{urlencode(given, errors='surrogateescape')}"

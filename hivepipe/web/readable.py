@@ -1,7 +1,8 @@
 """A view of the homes that can be read, when one of several cannot."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from hivepipe.errors import HivepipeError
@@ -45,9 +46,16 @@ def _failure(view: Callable[[Asked], Content], asked: Asked, known: KnownHome) -
 
 
 def _read(view: Callable[[Asked], Content], asked: Asked) -> Content:
-    """Return what a view shows; HivepipeError, also for damaged data, which is logged."""
-    try:
+    """Return what a view shows; HivepipeError, also for damaged data."""
+    with damage_named():
         return view(asked)
+
+
+@contextmanager
+def damage_named() -> Iterator[None]:
+    """Turn what damaged data raises into HivepipeError, and log it."""
+    try:
+        yield
     except HivepipeError:
         raise
     except Exception as error:

@@ -2,8 +2,11 @@
 
 import re
 
-# Control characters except tab and line feed; marks that change the direction of writing.
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Control characters except tab and line feed; marks that change the direction of writing; lone
+# surrogates, such as bytes of a path that is not UTF-8, which no page can hold.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def seen(value: object) -> object:

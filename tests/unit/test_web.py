@@ -172,6 +172,25 @@ def test_what_is_unknown_is_said(client: TestClient, home: Path) -> None:
     assert "no session has the id nothing" in answer.text
 
 
+def test_a_blob_for_a_time_is_no_fault_of_the_server(client: TestClient, home: Path) -> None:
+    with closing(Database(home / "hive.db")) as db:
+        db.execute("UPDATE agents SET created_at = x'fffe'", {})
+    for path in paths(home):
+        for twin in ("", ".json"):
+            assert client.get(path + twin).status_code in (200, 404), path + twin
+
+
+def test_a_project_whose_name_is_not_utf8_is_shown(
+    client: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = "/home/ana/caf\udce9"
+    monkeypatch.setattr("hivepipe.reading.homes.project_of", lambda _home: project)
+    for path in (*paths(home), f"/session/{short_hash(str(home))}/nothing"):
+        assert "caf\\udce9" in client.get(path).text, path
+        assert client.get(f"{path}.json").json()
+    assert client.get("/costs.json").json()["costs"][0]["project"] == project
+
+
 def test_empty_views_say_what_to_do(tmp_path: Path, client: TestClient, home: Path) -> None:
     (home / "hive.db").unlink()
     assert "hivepipe init" in client.get("/now").text
