@@ -36,6 +36,7 @@ from hivepipe.web.unseen import seen
 from hivepipe.web.views import VIEWS
 
 _FOLDER = Path(__file__).parent
+EVENT_STREAM = "text/event-stream"
 View = Callable[[Asked], Content]
 
 
@@ -57,8 +58,10 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     page = _Page(here, pages, form_token(token))
     changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])
 
-    async def events(_: Request) -> Response:
-        return StreamingResponse(changes.follow(), media_type="text/event-stream")
+    async def events(request: Request) -> Response:
+        if request.method == "HEAD":  # a stream would hold the connection for ever
+            return Response(media_type=EVENT_STREAM)
+        return StreamingResponse(changes.follow(), media_type=EVENT_STREAM)
 
     async def root(_: Request) -> Response:
         return RedirectResponse("/now", 302)

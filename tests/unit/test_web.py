@@ -191,6 +191,11 @@ def test_a_project_whose_name_is_not_utf8_is_shown(
     assert client.get("/costs.json").json()["costs"][0]["project"] == project
 
 
+def test_the_head_of_the_stream_is_no_stream(client: TestClient) -> None:
+    answer = client.head("/events")
+    assert answer.headers["Content-Type"].startswith("text/event-stream")
+
+
 def test_empty_views_say_what_to_do(tmp_path: Path, client: TestClient, home: Path) -> None:
     (home / "hive.db").unlink()
     assert "hivepipe init" in client.get("/now").text
