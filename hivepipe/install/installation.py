@@ -78,7 +78,8 @@ def plan(
     """Plan for the current folder; SettingsError: the settings cannot be changed.
 
     `adopt`: take a home of 1.0.0 in the project. `in_tree`: keep the data in the project.
-    `with_line`: also set the status line; one of ours is renewed in any case.
+    `with_line`: also set the status line; one of ours that names a path is renewed
+    in any case.
     """
     here = real_path(".")
     path = claude_code.settings_path(scope, here)
@@ -101,8 +102,13 @@ def plan(
     try:
         entries = entries_of(events_for(scope, claude), form)
         after = settings_text.with_entries(text or "", entries)
-        if with_line or status_line.has_ours(after):
+        is_by_path = scope is not Scope.PROJECT
+        if with_line or (is_by_path and status_line.has_ours(after)):
             launcher, elsewhere = hook_copy.launcher(), _status_line_elsewhere(scope, here)
+            if elsewhere and not is_by_path:
+                raise SettingsError(
+                    "would share your own status line through git; without --project it stays yours"
+                )
             after = status_line.with_status_line(after, form, launcher, elsewhere)
     except SettingsError as error:
         raise SettingsError(f"{path} {error}; nothing was changed") from None

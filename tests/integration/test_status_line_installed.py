@@ -38,6 +38,21 @@ def test_it_goes_in_front_of_another_and_leaves_no_trace(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
+def test_the_users_own_is_not_shared_through_git(user: User) -> None:
+    user.hivepipe("init", "--project", "--statusline")
+    shared = user.project / ".claude" / "settings.json"
+    once = shared.read_text()
+    own = user.home / ".claude" / "settings.json"
+    own.parent.mkdir(exist_ok=True)
+    own.write_text(json.dumps({"statusLine": THEIRS}))
+    user.own(user.home)
+    user.hivepipe("init", "--project")
+    assert shared.read_text() == once
+    said = user.hivepipe("init", "--project", "--statusline", expect=1)
+    assert "would share your own status line through git" in said
+    assert shared.read_text() == once
+
+
 def test_init_renews_it_after_an_upgrade(user: User) -> None:
     user.settings.parent.mkdir()
     user.settings.write_text(json.dumps({"statusLine": THEIRS}))
