@@ -42,7 +42,7 @@ def why_not_ours(home: str, name: str) -> str:
         return "hivepipe makes no file of this name"
     if name == ".gitignore" and (read_small(str(path)) != "*\n" or _is_tracked(home, name)):
         return "it is not hivepipe's"
-    if re.fullmatch(_DATABASE, name) and not _has_our_schema(Path(home, "hive.db")):
+    if re.fullmatch(_DATABASE, name) and not _is_our_database(Path(home, "hive.db")):
         return "it is not hivepipe's database"
     return ""
 
@@ -62,10 +62,11 @@ def _is_tracked(home: str, name: str) -> bool:
         return True
 
 
-def _has_our_schema(path: Path) -> bool:
+def _is_our_database(path: Path) -> bool:
+    """Tell whether it has our schema, or no table: its writer was killed when it made the first."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            sql = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
-            return db.execute(sql).fetchone() is not None
+            names = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+            return not names or "schema_migrations" in names
     except sqlite3.Error:  # damaged: the user may want to recover data from it
         return False

@@ -1,6 +1,8 @@
 """`uninstall --purge` knows every file of a home that the documentation names."""
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,20 @@ def test_any_other_file_is_a_persons(tmp_path: Path, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     assert why_not_ours(str(tmp_path), name)
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("", ""),
+        ("CREATE TABLE schema_migrations (id)", ""),
+        ("CREATE TABLE notes (text)", "it is not hivepipe's database"),
+    ],
+)
+def test_a_database_without_a_table_holds_nothing_of_anybody(
+    tmp_path: Path, sql: str, reason: str
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "hive.db")) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(sql or "PRAGMA user_version")
+        assert why_not_ours(str(tmp_path), "hive.db") == reason
