@@ -31,7 +31,7 @@ def dashboard(port: int, bind: str) -> None:
     if missing:
         raise StackError("the dashboard is not installed: it comes with `hivepipe[dashboard]`")
     # They cost 300 ms to import, and are an extra.
-    from hivepipe.monitor.dashboard import app  # noqa: PLC0415
+    from hivepipe.web import rq_pages as app  # noqa: PLC0415
 
     place = locate(".")
     token = variable("HIVEPIPE_DASHBOARD_TOKEN") or secrets.token_urlsafe(24)

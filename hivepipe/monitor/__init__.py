@@ -1,1 +1,1 @@
-"""Monitoring: the snapshot of a home, its status report and the dashboard."""
+"""Monitoring: the snapshot of a home, its status report and its metrics."""

@@ -19,7 +19,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hivepipe.monitor.dashboard.metrics import _without_effect
+from hivepipe.monitor.metrics import _without_effect
 from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_restricted_rq import plant
 from tests.payloads import SESSION_START

@@ -15,11 +15,11 @@ from rq_dashboard.web import setup_rq_connection
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
-from hivepipe.monitor.dashboard.metrics import exposition
-from hivepipe.monitor.dashboard.templates import policy, use_strict_templates
+from hivepipe.monitor.metrics import exposition
 from hivepipe.queue.connection import url
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.restricted_rq import restrict
+from hivepipe.web.rq_templates import policy, use_strict_templates
 
 _CHANGES_ALLOWED = ("rq_dashboard.requeue_job_view", "rq_dashboard.requeue_all")
 _REFUSED = "not from here: `hivepipe failed discard` removes a job and keeps the accounts\n"
