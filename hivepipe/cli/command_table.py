@@ -48,7 +48,6 @@ GROUPS = {
         "logs": Entry("logs", "Show the logs of the stack's processes."),
         "web": Entry("web", "Show all projects in a browser, live."),
         "mcp": Entry("mcp", "Serve the recorded sessions to Claude as tools."),
-        "dashboard": Entry("dashboard", "Serve the queues and metrics to a browser."),
     },
     "Control": {
         "up": Entry("stack", "Start the stack of this project."),
@@ -84,4 +83,5 @@ GROUPS = {
     },
 }
 
+OLD_NAMES = {"dashboard": "web"}
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}

@@ -25,7 +25,6 @@ EXAMPLES = {
     "status": ("hivepipe status", "hivepipe status --watch"),
     "web": ("hivepipe web --port 9200",),
     "mcp": ("hivepipe mcp",),
-    "dashboard": ("hivepipe dashboard --port 9182",),
     "doctor": ("hivepipe doctor",),
     "stacks": ("hivepipe stacks",),
     "statusline": ("hivepipe statusline",),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.command_table import COMMANDS, GROUPS
+from hivepipe.cli.command_table import COMMANDS, GROUPS, OLD_NAMES
 from hivepipe.cli.default_home import naming_home
 from hivepipe.cli.examples import with_examples
 from hivepipe.cli.terminal import drop_what_waits, flush, guard_streams, say
@@ -34,7 +34,8 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
+        """Import a command, by its name or an old one."""
+        cmd_name = OLD_NAMES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"hivepipe.cli.{COMMANDS[cmd_name].module}")

@@ -14,8 +14,9 @@ from hivepipe.cli.listening import bind_option, cannot_listen, in_url, is_local,
 from hivepipe.cli.terminal import say
 from hivepipe.errors import StackError
 from hivepipe.home import locate
+from hivepipe.settings import variable
 
-_NEEDED = ("starlette", "uvicorn", "jinja2")
+_NEEDED = ("starlette", "uvicorn", "jinja2", "a2wsgi", "rq_dashboard", "prometheus_client", "six")
 _PARENT_SECS = 2.0
 _LAST_SECS = 1  # open pages hold their streams until then
 
@@ -28,8 +29,8 @@ _LAST_SECS = 1  # open pages hold their streams until then
 def web(port: int, bind: str, no_open: bool, read_only_token: bool) -> None:
     """Serve the sessions, agents, costs and queues of all your projects until Ctrl-C.
 
-    Every request needs the token, which is part of the printed address and new for each run. The
-    page can retry and discard failed jobs.
+    Every request needs the token, which is part of the printed address. It is new for each run
+    unless HIVEPIPE_WEB_TOKEN is set. The page can retry and discard failed jobs.
     """
     if any(importlib.util.find_spec(name) is None for name in _NEEDED):
         raise StackError("the page is not installed: it comes with `hivepipe[web]`")
@@ -38,7 +39,7 @@ def web(port: int, bind: str, no_open: bool, read_only_token: bool) -> None:
 
     from hivepipe.web.app import web_app  # noqa: PLC0415
 
-    token = secrets.token_urlsafe(24)
+    token = variable("HIVEPIPE_WEB_TOKEN") or secrets.token_urlsafe(24)
     reader_token = secrets.token_urlsafe(24) if read_only_token else ""
     listening = _listen(bind, port)
     config = uvicorn.Config(

@@ -1,6 +1,7 @@
-"""The report of a stack as Prometheus metrics, collected for each scrape."""
+"""The report of a stack as Prometheus metrics."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
@@ -10,16 +11,15 @@ from prometheus_client.registry import Collector
 Report = dict[str, Any]
 
 
+@dataclass(frozen=True, eq=False)  # the registry needs its hash
 class StackCollector(Collector):
     """Converts the report of `status --json` to metrics; unavailable values are left out."""
 
-    def __init__(self, report: Callable[[], Report]) -> None:
-        """Keep the function that makes the report; it is called for each scrape."""
-        self._report = report
+    report: Report
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of one report."""
-        report = self._report()
+        """Yield the metrics."""
+        report = self.report
         yield _gauge("healthy", "1 if the stack runs and no alert is active", report["healthy"])
         yield _gauge("redis_up", "1 if Redis answers", report["redis"] == "up")
         yield _gauge("spooled_events", "events that wait on disk", report["spool"])
@@ -99,7 +99,7 @@ def _without_effect(counters: dict[str, int]) -> Iterator[Metric]:
     yield from (jobs, dropped)
 
 
-def exposition(report: Callable[[], Report]) -> bytes:
+def exposition(report: Report) -> bytes:
     """Return the metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(StackCollector(report))

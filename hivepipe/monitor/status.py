@@ -1,4 +1,4 @@
-"""The report on a stack, for `status`, its watch mode and the dashboard."""
+"""The report on a stack, for `status`, its watch mode and the page."""
 
 import os
 import time

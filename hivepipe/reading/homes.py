@@ -1,8 +1,8 @@
 """The homes of the user, for pages that show more than one project."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hivepipe.errors import HivepipeError
 from hivepipe.home import Place, project_of, read_record, short_hash
 from hivepipe.stack.project_records import records
 
@@ -30,6 +30,14 @@ def known_homes(here: Place) -> list[KnownHome]:
     return sorted(found, key=lambda known: (known.project or known.home, known.home))
 
 
-def chosen(homes: Iterable[KnownHome], key: str) -> list[KnownHome]:
-    """Return the home with this key, or all for ""."""
-    return [known for known in homes if key in ("", known.key)]
+def homes_named(here: Place, key: str) -> list[KnownHome]:
+    """Return the home with this key, or all for ""; HivepipeError: no home has it."""
+    found = [known for known in known_homes(here) if key in ("", known.key)]
+    if not found:
+        raise HivepipeError(f"no home has the key {key}: see `hivepipe stacks`")
+    return found
+
+
+def home_named(here: Place, key: str) -> KnownHome:
+    """Return the home with this key; HivepipeError: no home has it."""
+    return next(known for known in homes_named(here, key) if known.key == key)

@@ -11,8 +11,9 @@ from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
 
 FORMS = "/queues/"
 TOOLS = "/mcp"
+_POLICY = "Content-Security-Policy"  # RQ's own view needs another one
 _HEADERS = {
-    "Content-Security-Policy": (
+    _POLICY: (
         "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
         "connect-src 'self'; img-src 'self'; script-src 'self'; style-src 'self'"
     ),
@@ -51,7 +52,8 @@ class Admission:
 
         async def harden(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update({**_HEADERS, _POLICY: headers.get(_POLICY, _HEADERS[_POLICY])})
             await send(message)
 
         refusal = self._judge(Request(scope))

@@ -17,20 +17,21 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
-from hivepipe.reading.homes import chosen, known_homes
+from hivepipe.reading.homes import homes_named, known_homes
 from hivepipe.text.sizes import size
 from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
 from hivepipe.web.asked import Asked, Content, FilterError, address
 from hivepipe.web.changes import Changes
 from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.readable import content_of, damage_named
+from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.session_view import session
 from hivepipe.web.unseen import seen
 from hivepipe.web.views import VIEWS
@@ -45,17 +46,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
 
     `reader_token` admits to reading alone; "": there is none.
     """
-    pages = Environment(
-        loader=FileSystemLoader(_FOLDER / "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=seen,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    pages.filters.update(local=local_time, clock=time_of_day, left=time_left, size=size)
-    pages.globals.update(address=address)
-    page = _Page(here, pages, form_token(token))
+    page = _Page(here, _templates(), form_token(token))
     changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])
 
     async def events(request: Request) -> Response:
@@ -70,16 +61,22 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         answers = await run_in_threadpool(import_module, "hivepipe.web.tools")
         return await answers.tools(here, request)  # type: ignore[no-any-return]
 
+    async def monitored(request: Request) -> Response:
+        reports = await run_in_threadpool(import_module, "hivepipe.web.monitoring")
+        return await run_in_threadpool(reports.monitoring, here, request)
+
     async def settle(request: Request) -> Response:
         return await _settled(page, token, request)
 
     async def turn(request: Request) -> Response:
         return await _switched(page, token, request)
 
-    routes = [Route("/", root), Route("/events", events)]
+    routes: list[BaseRoute] = [Route("/", root), Route("/events", events)]
     routes.append(Route(TOOLS, message, methods=["POST"]))
     routes.append(Route(f"{FORMS}{{home}}", settle, methods=["POST"]))
     routes.append(Route(f"{FORMS}{{home}}/stack", turn, methods=["POST"]))
+    routes += [Route("/status.json", monitored), Route("/metrics", monitored)]
+    routes += [Route(f"{RQ}{{home}}", _with_slash), Mount(f"{RQ}{{home}}", RqMount(here))]
     views = {**VIEWS, "session": session}
     for name, view in views.items():
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"
@@ -87,6 +84,24 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         routes.append(Route(path, partial(page.view, view, name)))
     static = Mount("/static", StaticFiles(directory=_FOLDER / "static"))
     return Admission(Starlette(routes=[*routes, static]), token, reader_token, is_local=is_local)
+
+
+def _templates() -> Environment:
+    pages = Environment(
+        loader=FileSystemLoader(_FOLDER / "pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=seen,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters.update(local=local_time, clock=time_of_day, left=time_left, size=size)
+    pages.globals.update(address=address)
+    return pages
+
+
+def _with_slash(request: Request) -> Response:
+    return RedirectResponse(f"{request.url.path}/", 302)
 
 
 def _twin(here: Place, view: View, request: Request) -> Response:
@@ -192,8 +207,5 @@ async def _switched(page: _Page, token: str, request: Request) -> Response:
 def _asked(here: Place, request: Request) -> Asked:
     """Return what the address asks for; HivepipeError: a home that is not the user's."""
     key = request.path_params.get("home", "") or request.query_params.get("home", "")
-    homes = chosen(known_homes(here), key)
-    if not homes:
-        raise HivepipeError(f"no home has the key {key}: see `hivepipe stacks`")
     session_id = request.path_params.get("session", "")
-    return Asked(homes, dict(request.query_params), session_id)
+    return Asked(homes_named(here, key), dict(request.query_params), session_id)

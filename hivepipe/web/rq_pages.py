@@ -1,42 +1,27 @@
-"""rq-dashboard behind a token, plus `/metrics` and `/status.json`; job code is never executed.
+"""rq-dashboard under the page, for RQ's own view of a stack: it reads, and executes no job code."""
 
-Deletions are refused: a deleted job would be missing in the accounts forever.
-"""
-
-import json
-import socket
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import rq_dashboard
-from flask import Flask, Response, current_app, redirect, request
+from a2wsgi import WSGIMiddleware
+from flask import Flask, Response, current_app, request
 from rq.registry import FinishedJobRegistry
 from rq_dashboard.web import setup_rq_connection
-from werkzeug.serving import BaseWSGIServer, make_server
+from starlette.types import ASGIApp
 
-from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
-from hivepipe.monitor.metrics import exposition
 from hivepipe.queue.connection import url
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.restricted_rq import restrict
 from hivepipe.web.rq_templates import policy, use_strict_templates
 
-_CHANGES_ALLOWED = ("rq_dashboard.requeue_job_view", "rq_dashboard.requeue_all")
-_REFUSED = "not from here: `hivepipe failed discard` removes a job and keeps the accounts\n"
-_HEADERS = {
-    "Referrer-Policy": "no-referrer",
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-}
+_CHANGES_BY_GET = "rq_dashboard.requeue_all"
+_REFUSED = "not from here: the view Queues retries and discards failed jobs\n"
 
 
-def dashboard(
-    address: str, token: str, report: Callable[[], dict[str, Any]], *, is_local: bool
-) -> Flask:
-    """Return the application; RQ in this process then deserializes plain values only.
+def rq_pages(address: str) -> ASGIApp:
+    """Return the application for the Redis at an address.
 
-    `is_local`: the server listens on the loopback, so requests with other host names are refused.
+    RQ in this process then deserializes plain values only.
     """
     restrict()
     # The application's /static precedes that of a blueprint, and the pages request both.
@@ -47,59 +32,23 @@ def dashboard(
     app.register_blueprint(rq_dashboard.blueprint)
     setup_rq_connection(app)
     use_strict_templates(app)
-
-    @app.before_request
-    def _admit() -> Response | None:
-        return _judge(token, is_local)
-
-    @app.before_request
-    def _forget_expired() -> None:
-        """Remove expired jobs as `rq info` does; otherwise the pages count them."""
-        if request.blueprint == "rq_dashboard" and request.method == "GET":
-            for name in ALL_QUEUES:
-                FinishedJobRegistry(name, connection=current_app.redis_conn).cleanup()  # type: ignore[attr-defined]
-
-    @app.after_request
-    def _harden(response: Response) -> Response:
-        response.headers.update(_HEADERS)
-        response.headers["Content-Security-Policy"] = policy()
-        return response
-
-    @app.get("/metrics")
-    def _metrics() -> Response:
-        return Response(exposition(report), mimetype="text/plain")
-
-    @app.get("/status.json")
-    def _status() -> Response:
-        return Response(json.dumps(report()), mimetype="application/json")
-
-    return app
+    app.before_request(_refuse_changes)
+    app.before_request(_forget_expired)
+    app.after_request(_harden)
+    return cast(ASGIApp, WSGIMiddleware(cast(Any, app)))
 
 
-def _judge(token: str, is_local: bool) -> Response | None:
-    """Check the token (cookie, bearer or query) and the request; None: admitted."""
-    if is_local and not is_loopback(request.host):
-        return Response("call it by the address that `hivepipe dashboard` printed\n", 403)
-    cookie = cookie_name(token)
-    given = request.args.get("token", "")
-    if given and is_token(given, token):
-        answer = redirect(request.path)
-        answer.set_cookie(cookie, token, httponly=True, samesite="Strict")
-        return answer  # type: ignore[return-value]
-    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if not is_token(request.cookies.get(cookie, ""), token) and not is_token(bearer, token):
-        return Response("open the address that `hivepipe dashboard` printed\n", 401)
-    if request.method in ("GET", "HEAD"):
-        by_post = request.endpoint in _CHANGES_ALLOWED
-        return Response("by POST alone\n", 405) if by_post else None
-    # SameSite ignores ports: a page of another server on this machine is the "same site".
-    if request.headers.get("Origin", request.host_url.rstrip("/")) != request.host_url.rstrip("/"):
-        return Response("not from another page\n", 403)
-    return None if request.endpoint in _CHANGES_ALLOWED else Response(_REFUSED, 403)
+def _refuse_changes() -> Response | None:
+    return Response(_REFUSED, 405) if request.endpoint == _CHANGES_BY_GET else None
 
 
-def server(app: Flask, host: str, port: int) -> BaseWSGIServer:
-    """Return a listening server; OSError: the address cannot be bound. Port 0: any free port."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
-        return make_server(host, port, app, threaded=True, fd=listening.fileno())
+def _forget_expired() -> None:
+    """Remove expired jobs as `rq info` does; otherwise the pages count them."""
+    if request.blueprint == "rq_dashboard":
+        for name in ALL_QUEUES:
+            FinishedJobRegistry(name, connection=current_app.redis_conn).cleanup()  # type: ignore[attr-defined]
+
+
+def _harden(response: Response) -> Response:
+    response.headers["Content-Security-Policy"] = policy()
+    return response

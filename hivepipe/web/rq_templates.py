@@ -16,6 +16,7 @@ from markupsafe import Markup
 _TEXT_AS_HTML = re.compile(r"<%=\s*\$\('<div/>'\)\.text\((.*?)\)\.html\(\)\s*%>")
 _QUOTED_BY_HAND = re.compile(r"'\{\{\s*([\w.]+)\s*\}\}'")
 _STYLE = re.compile(r'\sstyle="([^"{}]*)"')
+_HIDDEN = "[id$=-btn],[data-role$=-job-btn]{display:none!important}"  # they change jobs
 _SCRIPT = re.compile(r"<script(?=[\s>])")
 
 
@@ -56,7 +57,7 @@ def use_strict_templates(app: Flask) -> None:
     texts = [inner.get_source(app.jinja_env, name)[0] for name in inner.list_templates()]
     found = sorted({style for text in texts for style in _STYLE.findall(text)})
     rules = "".join(f'[data-style="{style}"]{{{style}}}' for style in found)
-    app.jinja_env.loader = Strict(inner, rules)
+    app.jinja_env.loader = Strict(inner, rules + _HIDDEN)
     app.jinja_env.globals["nonce"] = lambda: Markup(nonce())
 
 

@@ -202,7 +202,8 @@ def test_no_page_names_a_variable_that_nothing_reads(page: str) -> None:
     of_compose = set(re.findall(r"HIVEPIPE_\w+", (ROOT / "compose.yaml").read_text()))
     named = {name for name in re.findall(r"HIVEPIPE_\w+", OURS[page]) if "_TEST_" not in name}
     of_files = {setting.variable for setting in SETTINGS if setting.is_of_files}
-    assert named <= read_variables() | of_compose | of_files | set(KEPT)
+    old = {name for names in ALIASES.values() for name in names}
+    assert named <= read_variables() | of_compose | of_files | old | set(KEPT)
 
 
 def test_the_page_names_exactly_what_a_stack_keeps_of_its_environment() -> None:

@@ -28,10 +28,10 @@ SECRETS = {"HIVEPIPE_REDIS_PASSWORD": "x", "HIVEPIPE_DASHBOARD_TOKEN": "y"}
 
 
 def test_the_services_are_the_processes_in_their_order() -> None:
-    assert list(SERVICES) == ["redis", *OF_THE_STACK, "dashboard"]
+    assert list(SERVICES) == ["redis", *OF_THE_STACK, "web"]
     in_procfile = {line.partition(":")[0] for line in processes.procfile().splitlines()}
     # A Redis of its own needs no forwarder: hooks speak to it.
-    assert in_procfile == SERVICES.keys() - {"dashboard", "forwarder"}
+    assert in_procfile == SERVICES.keys() - {"web", "forwarder"}
     (redis_here,) = (entry for entry in processes.PROCESSES if entry.if_redis == "own")
     assert SERVICES["redis"]["stop_grace_period"] == f"{redis_here.stop_secs}s"
 
@@ -72,7 +72,7 @@ def test_no_service_can_do_more_than_it_must(name: str) -> None:
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["healthcheck"]["test"]
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
-    assert name == "dashboard" or "ports" not in service
+    assert name == "web" or "ports" not in service
 
 
 def test_what_is_started_on_demand_has_a_profile() -> None:

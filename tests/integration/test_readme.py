@@ -40,7 +40,6 @@ NOT_RUN = {
     "pipx install": "pipx is not everywhere: test_installation_forms.py",
     "claude plugin ": "needs Claude Code; what it reads of us: test_plugin.py",
     "claude mcp add ": "needs Claude Code; the server: test_mcp.py",
-    "hivepipe dashboard": "runs until Ctrl-C: test_web_rq.py",
     "hivepipe web": "runs until Ctrl-C: test_web_browser.py",
     "hivepipe up -d --redis-url": "needs the Redis of somebody else: test_other_redis.py",
     "python -I workers/": "runs until Ctrl-C: test_stock_workers.py",

@@ -55,7 +55,6 @@ CALLS: dict[str, list[list[str]]] = {
     "credentials list": [[], ["--json"]],
     "credentials remove": [[HOSTILE]],
     "credentials set": [[HOSTILE]],
-    "dashboard": [["--port", HOSTILE]],
     "web": [["--port", HOSTILE], ["--bind", HOSTILE]],
     "demo": [[HOSTILE]],
     "disk": [[], ["--json"]],

@@ -16,7 +16,7 @@ from hivepipe.cli.main import commands, main
 
 # They register the folder that they are called in, make a folder of their own, or go on for ever.
 _APART = (
-    *("init", "uninstall", "up", "down", "restart", "demo", "dashboard", "mcp", "web"),
+    *("init", "uninstall", "up", "down", "restart", "demo", "mcp", "web"),
     *("on", "off", "rq"),
 )
 _READS_ON = ("tail", "logs", "hive monitor", "doctor")

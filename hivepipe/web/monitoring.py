@@ -1,0 +1,25 @@
+"""What programs ask of one home: its report as JSON, and as Prometheus metrics."""
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from hivepipe.errors import HivepipeError
+from hivepipe.home import Place, short_hash
+from hivepipe.monitor.metrics import exposition
+from hivepipe.monitor.status import status_report
+from hivepipe.reading.homes import home_named
+from hivepipe.stack.lock import Stack
+
+
+def monitoring(here: Place, request: Request) -> Response:
+    """Answer `/status.json` or `/metrics`, of the home that is named or of `here`."""
+    key = request.query_params.get("home", "") or short_hash(here.home)
+    try:
+        place = home_named(here, key).place()
+    except HivepipeError as error:
+        return PlainTextResponse(f"{error}\n", 404)
+    report = status_report(place, Stack.of(place))
+    if request.url.path == "/metrics":
+        return PlainTextResponse(exposition(report))
+    return Response(orjson.dumps(report), media_type="application/json")
