@@ -1,7 +1,8 @@
 """Push the messages of one event to Redis, else spool them; or apply them directly.
 
 A note (a script of the guard's) is executed with them and returns a result. One that Redis did not
-execute is spooled like the messages and counted later.
+execute is spooled like the messages and counted later. The hook's own time travels in the same
+command; that of a spooled event is not counted.
 
 On the hook path; modules for failures are imported only when needed.
 """
@@ -10,11 +11,14 @@ On the hook path; modules for failures are imported only when needed.
 import posix
 import sys
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
+from time import monotonic_ns
 
 from hivepipe import home, settings
 from hivepipe.events.job_plan import Message
+from hivepipe.home import lua_text
 from hivepipe.queue import client
 
+COUNT_SCRIPT = lua_text("queue/lua/count_hook.lua")
 DIRECT_SECS = 3.0  # the start of Python with its imports, and a second for the database
 
 
@@ -24,17 +28,20 @@ def hand_over(
     event_time_ns: int,
     messages: list[Message],
     note: tuple[str, list[str]] | None = None,
+    began_ns: int = 0,
 ) -> tuple[str, str]:
     """Push the messages, or write them to the spool.
 
-    Return the spool file that the direct path is to apply, or "", and the result of the note's
-    script, or "" if it was not executed. OSError: neither Redis nor the disk accepted the messages.
+    `began_ns`: when the hook began, by the monotonic clock; 0: it is not counted. Return the spool
+    file that the direct path is to apply, or "", and the result of the note's script, or "" if it
+    was not executed. OSError: neither Redis nor the disk accepted the messages.
     """
     direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
     if not direct:
         waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)
         try:
-            note_result = push(place, messages, None if waits else note)
+            time = _time_of(name, began_ns) if began_ns else ""
+            note_result = push(place, messages, None if waits else note, time)
         except client.RefusedError as refused:
             _keep(place, event_time_ns, messages, note)
             _after_refusal(name, place, refused, len(messages))
@@ -48,18 +55,28 @@ def hand_over(
     return _keep(place, event_time_ns, messages) if messages else "", ""
 
 
+def _time_of(name: str, began_ns: int) -> str:
+    """Return event and step of time: an upper bound in us is two to a quarter of the step."""
+    us = (monotonic_ns() - began_ns) // 1000
+    return f"{name} {(us**4).bit_length()}"
+
+
 def push(
-    place: home.Place, messages: list[Message], note: tuple[str, list[str]] | None = None
+    place: home.Place,
+    messages: list[Message],
+    note: tuple[str, list[str]] | None = None,
+    time: str = "",
 ) -> str:
-    """Push messages and note to Redis; return the result of the note's script.
+    """Push messages, note and the hook's time to Redis; return the result of the note's script.
 
     RefusedError: Redis did not accept them.
     """
     if not _may_connect(place):
         raise client.AbsentError
     if note:
-        return client.push_with(place.socket, messages, *note)
-    client.push(place.socket, messages)
+        script, arguments = note
+        return client.push_with(place.socket, messages, script + COUNT_SCRIPT, [*arguments, time])
+    client.push(place.socket, messages, before=(COUNT_SCRIPT, [time]))
     return ""
 
 

@@ -228,6 +228,26 @@ def _process(pid: int) -> tuple[str, int, str]:
     return name, int(fields[1]), fields[19]
 
 
+def own_start_ns() -> int:
+    """Return when this process began, by the monotonic clock.
+
+    So far it was on a CPU, or waited for one: its start and its imports wait for little else.
+    """
+    return time.monotonic_ns() - time.process_time_ns() - (waited_for_cpu() or 0)
+
+
+def waited_for_cpu() -> int | None:
+    """Return how long this process waited for a CPU so far, in ns; None: not on Linux."""
+    try:
+        descriptor = posix.open("/proc/thread-self/schedstat", posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            return int(posix.read(descriptor, 100).split()[1])
+        finally:
+            posix.close(descriptor)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def _start_epoch(started: str) -> int:
     """Return the start of the process in seconds since 1970: the same for all its hooks."""
     boot = _boot_epoch()

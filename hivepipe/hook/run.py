@@ -47,6 +47,8 @@ NEUTRAL = b""  # Claude Code shows what a hook prints
 
 def run(name: str) -> None:
     """Handle one event of this name and end the process."""
+    global _began_ns
+    _began_ns = instances.own_start_ns()
     answer = NEUTRAL
     # A Claude Code that is ended ends its hooks by SIGTERM, a second before it kills them.
     for number in (SIGHUP, SIGINT, SIGTERM):
@@ -112,6 +114,7 @@ def _stop_waiting(*_signal: object) -> None:
         stdin.stop_waiting()
 
 
+_began_ns = 0  # by the monotonic clock
 _waited_ns = 0  # for a CPU, up to the last deadline
 _gains = 0
 
@@ -123,13 +126,8 @@ def _gains_time(secs: float, most_gains: int) -> bool:
     time would lose its event.
     """
     global _waited_ns, _gains
-    try:
-        descriptor = posix.open("/proc/thread-self/schedstat", posix.O_RDONLY | posix.O_CLOEXEC)
-        try:
-            waited_ns = int(posix.read(descriptor, 100).split()[1])
-        finally:
-            posix.close(descriptor)
-    except (OSError, ValueError, IndexError):  # not Linux
+    waited_ns = instances.waited_for_cpu()
+    if waited_ns is None:
         return False
     waited_ns, _waited_ns = waited_ns - _waited_ns, waited_ns
     if waited_ns < secs * WAITING_SHARE * 1e9 or _gains >= most_gains:
@@ -233,7 +231,7 @@ def _record(
         messages = job_plan.encode(planned, event, context)
         note = watch.note() if watch else None
         _keep = lambda: _spool(place, event_time_ns, messages, note)  # noqa: E731
-        direct, note_result = hand_over(event.name, place, event_time_ns, messages, note)
+        direct, note_result = hand_over(event.name, place, event_time_ns, messages, note, _began_ns)
     _keep = None
     _keep_markers(event, place, instance, context)
     if isinstance(event, UserPromptSubmit):

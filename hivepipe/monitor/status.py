@@ -32,7 +32,7 @@ TROUBLE_SECS = 10  # shorter ones are transactions of other programs
 _IN_REDIS = (
     *("queues", "accepted", "retried", "periodic", "accounts", "oldest_waiting_secs"),
     *("store_trouble", "newer_version", "operations", "workers", "scheduler"),
-    "latencies",
+    *("latencies", "hook_times"),
 )
 
 

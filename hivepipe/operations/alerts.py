@@ -16,7 +16,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.monitor.snapshot import effectless, vitals, zero_rows
 from hivepipe.operations.families.alerts import RaiseAlerts, RecordAlert, SendAlert
 from hivepipe.operations.workplace import Workplace
-from hivepipe.queue import alert_counts, latencies
+from hivepipe.queue import alert_counts, hook_times, latencies
 from hivepipe.queue.connection import connect
 from hivepipe.queue.figures import add_sample, figures
 from hivepipe.settings import variable
@@ -37,6 +37,7 @@ def raise_alerts(workplace: Workplace, job: Origin, _args: RaiseAlerts) -> None:
         _tell(workplace, job, change)
         alert_counts.remember(connection, change.standing)
         latencies.look(connection)  # last: a full Redis refuses it
+        hook_times.look(connection)
 
 
 def _tell(workplace: Workplace, job: Origin, change: Change) -> None:

@@ -54,16 +54,21 @@ class AbsentError(RefusedError):
 
 
 def push(
-    address: str, messages: list[Message], reply_secs: float = REPLY_SECS, counter: str = ""
+    address: str,
+    messages: list[Message],
+    reply_secs: float = REPLY_SECS,
+    counter: str = "",
+    before: "tuple[str, list[str]]" = ("", []),
 ) -> int:
     """Enqueue the messages of one event; return how many were new.
 
     `address` is a socket path or a local URL (hivepipe.queue.endpoint). `counter` is the key of
-    another counter than `hivepipe:accepted`. Raises RefusedError. The messages may have arrived all
+    another counter than `hivepipe:accepted`; `before` a script that is run first, with its
+    arguments. Raises RefusedError. The messages may have arrived all
     the same (a stopped Redis runs the script when it continues); their ids make a second push
     harmless.
     """
-    reply = _push(address, eval_command(messages, counter=counter), reply_secs, b":")
+    reply = _push(address, eval_command(messages, *before, counter=counter), reply_secs, b":")
     # Compared, not converted: int() accepts digits of other scripts and refuses very long texts.
     for new in range(len(messages) + 1):
         if reply == str(new):

@@ -10,6 +10,7 @@ from redis import Redis
 
 from hivepipe.events.job_plan import ENVELOPE_VERSION
 from hivepipe.queue import claim_scripts, claims, connection, ticks
+from hivepipe.queue.hook_times import HookTime, hook_times
 from hivepipe.queue.latencies import Latencies, entries, latencies
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.rq_workers import RqWorker, rq_workers
@@ -34,6 +35,7 @@ class Figures:
     workers: list[RqWorker]
     scheduler: bool  # True if a scheduler runs
     latencies: Latencies
+    hook_times: dict[str, HookTime]
 
 
 def figures(client: Redis) -> Figures:
@@ -51,6 +53,7 @@ def figures(client: Redis) -> Figures:
         workers=rq_workers(client),
         scheduler=ticks.clock_runs(client),
         latencies=latencies(client),
+        hook_times=hook_times(client),
     )
 
 

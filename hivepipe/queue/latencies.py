@@ -101,16 +101,16 @@ def _step(began: str, ended: str) -> int:
 
 
 def _latency(counts: Counts) -> Latency:
-    return Latency(counts.total(), _percentile(counts, 0.5), _percentile(counts, 0.99))
+    return Latency(counts.total(), percentile(counts, 0.5), percentile(counts, 0.99))
 
 
-def _percentile(counts: Counts, share: float) -> float:
-    """Return the end of the step in milliseconds that this share of the jobs did not exceed."""
+def percentile(counts: Counts, share: float, unit_ms: float = 1) -> float:
+    """Return the end of the step in milliseconds that this share of the counts did not exceed."""
     left = math.ceil(counts.total() * share)
     for step, number in sorted(counts.items()):
         left -= number
         if left <= 0:
-            return round(float(2 ** (step / _STEPS)), 1)
+            return round(float(2 ** (step / _STEPS)) * unit_ms, 1)
     return 0.0
 
 

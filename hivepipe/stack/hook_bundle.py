@@ -70,7 +70,10 @@ MODULES = (
 )
 
 # Lua scripts that hooks send: the bundle holds their texts in place of the calls that read them.
-SCRIPTS = ("queue/lua/push.lua", "guard/lua/note.lua", "guard/lua/verdict.lua")
+SCRIPTS = (
+    *("queue/lua/push.lua", "queue/lua/count_hook.lua"),
+    *("guard/lua/note.lua", "guard/lua/verdict.lua"),
+)
 
 # Modules of the standard library that are separate files.
 EXTENSIONS = ("_blake2", "_json", "_socket")

@@ -9,6 +9,7 @@ import pytest
 import hivepipe
 from hivepipe.guard import client as guard
 from hivepipe.home import lua_text
+from hivepipe.hook import hand_over
 from hivepipe.queue import client
 from hivepipe.queue.scripts import script
 from hivepipe.stack.hook_bundle import MODULES, SCRIPTS, bundle, source_of
@@ -17,6 +18,7 @@ PACKAGE = Path(hivepipe.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.lua"))
 SENT_BY_HOOKS = {
     "push": client.SCRIPT,
+    "count_hook": hand_over.COUNT_SCRIPT,
     "note": guard.SCRIPT,
     "verdict": guard.VERDICT_SCRIPT,
 }
