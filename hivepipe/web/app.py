@@ -4,14 +4,12 @@ What asks the stacks needs Redis' library, a third of the memory of a page that 
 imported at its first use, and so are the tools.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -33,6 +31,7 @@ from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.session_view import session
+from hivepipe.web.twin import json_of
 from hivepipe.web.unseen import seen
 from hivepipe.web.views import VIEWS
 
@@ -109,25 +108,14 @@ def _twin(here: Place, view: View, request: Request) -> Response:
         content = content_of(view, _asked(here, request))
         status = 400 if content.get("error") else 200
         with damage_named():
-            text = _json_of(content)
+            text = json_of(content)
     except HivepipeError as error:
-        text, status = _json_of({"error": str(error)}), _status_of(error)
+        text, status = json_of({"error": str(error)}), _status_of(error)
     return Response(text, status, media_type="application/json")
-
-
-def _json_of(content: Content) -> bytes:
-    try:
-        return orjson.dumps(content, default=_plain)
-    except TypeError:  # lone surrogates and large numbers, which the slower one knows
-        return json.dumps(content, default=_plain).encode()
 
 
 def _status_of(error: HivepipeError) -> int:
     return 400 if isinstance(error, FilterError) else 404
-
-
-def _plain(value: object) -> object:
-    return sorted(value) if isinstance(value, set) else str(value)
 
 
 @dataclass(frozen=True)

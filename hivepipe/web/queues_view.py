@@ -42,7 +42,7 @@ def _queues(asked: Asked, known: KnownHome) -> Entry:
         "bars": latency_bars(report["latencies"]["course"]) if report["latencies"] else [],
         "failed_in_all": len(found),
         "failed_chosen": len(chosen),
-        "operations": Counter(job.operation for job in found),
+        "failed_operations": Counter(job.operation for job in found),
         "failed": [_described(job) for job in chosen[:MOST_FAILED]],
         "actions": [each._asdict() for each in said[:MOST_ACTIONS]],
         "told": next((each._asdict() for each in said if each.at == asked.filter("done")), None),

@@ -1,0 +1,34 @@
+"""The JSON of a view: dataclasses and named tuples are objects, wherever they stand."""
+
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import orjson
+
+
+def json_of(content: object) -> bytes:
+    """Return the content as JSON."""
+    try:
+        return orjson.dumps(content, default=_plain)
+    except TypeError:  # lone surrogates and large numbers, which the slower one knows
+        return json.dumps(_plain_throughout(content)).encode()
+
+
+def _plain(value: Any) -> object:
+    """Return what JSON has in place of a value that it does not have."""
+    if isinstance(value, set):
+        return sorted(value)
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return value._asdict() if hasattr(value, "_asdict") else str(value)
+
+
+def _plain_throughout(value: object) -> object:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, dict):
+        return {name: _plain_throughout(each) for name, each in value.items()}
+    if type(value) in (list, tuple):
+        return [_plain_throughout(each) for each in value]  # type: ignore[attr-defined]
+    return _plain_throughout(_plain(value))
