@@ -60,17 +60,17 @@ def unseen(
     chosen = _chosen(store, since, sessions)
     if not chosen:
         return
-    by_start: dict[int, list[_State]] = {}
+    by_start: dict[int | str, list[_State]] = {}
     by_session: dict[str, set[int]] = {}
     for state in _states(store, chosen):
-        by_start.setdefault(state.started_ms, []).append(state)
+        by_start.setdefault(_line_of_forks(state.session, state.started_ms), []).append(state)
         by_session.setdefault(state.session, set()).add(state.started_ms)
     used = _used(store, chosen)
     for own in chosen:
         totals: dict[str, Tokens] = {}
         time = ""
         for started_ms in by_session[own]:
-            counted = _since_fork(own, by_start[started_ms])
+            counted = _since_fork(own, by_start[_line_of_forks(own, started_ms)])
             time = max(time, counted.time)
             for model, tokens in counted.models.items():
                 totals[model] = totals.get(model, Tokens()).plus(tokens)
@@ -78,6 +78,11 @@ def unseen(
             rest = _less(tokens, used.get((own, plain_name(model)), Tokens()))
             if any(rest):
                 yield Unseen(time, own, model, rest)
+
+
+def _line_of_forks(session: str, started_ms: int) -> int | str:
+    """Return what a session shares with its forks; without a start it is not known to have any."""
+    return started_ms or session
 
 
 def _chosen(store: Listings, since: str, sessions: Collection[str] | None) -> list[str]:

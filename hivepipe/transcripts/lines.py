@@ -20,6 +20,7 @@ CAP_NAME = 200
 CAP_PATH = 4096
 CAP_TEXT = 2000
 LARGEST_COUNT = 1 << 40  # SQLite adds millions of these up without an overflow
+_LARGEST_TIME = 1 << 53
 
 
 def read_line(raw: bytes) -> Fields | None:
@@ -61,8 +62,16 @@ def part(fields: Fields, key: str) -> Fields:
 
 def count(fields: Fields, key: str) -> int:
     """Return a count; 0 if missing or not valid."""
-    value = fields.get(key)
-    return value if type(value) is int and 0 <= value < LARGEST_COUNT else 0
+    return _below(LARGEST_COUNT, fields.get(key))
+
+
+def unix_ms(fields: Fields, key: str) -> int:
+    """Return a time in milliseconds since 1970; 0 if missing or not valid."""
+    return _below(_LARGEST_TIME, fields.get(key))
+
+
+def _below(limit: int, value: object) -> int:
+    return value if type(value) is int and 0 <= value < limit else 0
 
 
 def blocks(message: Fields, kind: str) -> Iterator[Fields]:

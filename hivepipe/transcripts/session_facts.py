@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from hivepipe.costs.tokens import Tokens
 from hivepipe.events.claude_code import clean
-from hivepipe.transcripts.lines import CAP_NAME, Fields, count, part
+from hivepipe.transcripts.lines import CAP_NAME, Fields, count, part, unix_ms
 
 CUSTOM_TITLE = "custom-title"  # given by the user; takes precedence over one by Claude
 
@@ -31,7 +31,7 @@ def counted_by(line: Fields, time: str) -> tuple[int, int, dict[str, Tokens], st
     """Return the counts in a line of the type `cost-state`."""
     models = part(line, "modelUsage")
     by_model = {clean(name[:CAP_NAME]): _tokens(part(models, name)) for name in models}
-    return count(line, "startTime"), count(line, "totalDuration"), by_model, time
+    return unix_ms(line, "startTime"), count(line, "totalDuration"), by_model, time
 
 
 def _tokens(used: Fields) -> Tokens:

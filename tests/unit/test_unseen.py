@@ -18,6 +18,7 @@ from tests.unit.test_transcripts import fed
 TIME = "2026-11-22T10:00:00.000Z"
 EACH = Tokens(10, 1, 30, 20)
 MODEL = "claude-opus-5"
+BEGAN_MS = 1_795_490_304_393  # of a real line
 
 
 @pytest.fixture
@@ -83,6 +84,12 @@ def test_a_fork_counts_what_its_parent_had_and_it_counts_once(db: Database) -> N
     assert found(db, "fork") == {"fork": 1}
 
 
+def test_sessions_without_a_start_are_no_forks_of_each_other(db: Database) -> None:
+    counted(db, "a", 5, 3, start=0)
+    counted(db, "b", 9, 4, start=0)
+    assert found(db) == {"a": 3, "b": 4}
+
+
 @pytest.mark.parametrize("order", [("parent", "fork"), ("fork", "parent")])
 def test_a_message_is_of_the_session_that_began_first(db: Database, order: tuple[str, str]) -> None:
     """Copies in a fork by `-p --fork-session` name no origin, and may be read first."""
@@ -104,10 +111,10 @@ def test_a_line_of_the_transcript_says_it() -> None:
                 "webSearchRequests": 2, "costUSD": 1.0},
         "broken": 3,
     }  # fmt: skip
-    line = {"type": "cost-state", "sessionId": "s", "startTime": 7, "totalDuration": 8}
+    line = {"type": "cost-state", "sessionId": "s", "startTime": BEGAN_MS, "totalDuration": 8}
     user = {"type": "user", "sessionId": "s", "uuid": "u", "timestamp": TIME}
     totals = fed(user, {**line, "modelUsage": models})
     said = totals.take_facts()
     wanted = {MODEL: Tokens(10, 1, 30, 15, 5, 2), "broken": Tokens()}
-    assert said.counts == [(7, 8, wanted, TIME)]
+    assert said.counts == [(BEGAN_MS, 8, wanted, TIME)]
     assert isinstance(Totals.load(totals.dump()), Totals)
