@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from tests.real.script import Script
 CLAUDE = os.environ.get("TEST_CLAUDE", "")
 KEPT = os.environ.get("TEST_KEEP", "")  # a folder: what failed is copied there before it is stopped
 SETTLED_SECS = 60
+HOOK = re.compile(r"/hooks/(\w+/)*(\w+\.py|hook)\b")
 needs_claude = pytest.mark.skipif(not CLAUDE, reason="no Claude Code was fetched: `make real`")
 
 
@@ -85,4 +86,19 @@ def settle(person: Person, secs: float = SETTLED_SECS) -> None:
             return False
         return not any(accounts[name] for name in ("waiting", "running", "retrying"))
 
+    # The client does not wait for every hook before it ends.
+    until(lambda: not hooks_at_work(person), "a hook does not end", secs)
     until(is_settled, "the stack did not settle", secs)
+
+
+def hooks_at_work(person: Person) -> list[int]:
+    """Return the process ids of the hooks of a person that run."""
+    home = f"\0HOME={person.home}\0"
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if home in f"\0{(folder / 'environ').read_text(errors='replace')}" and HOOK.search(
+                (folder / "cmdline").read_text(errors="replace")
+            ):
+                found.append(int(folder.name))
+    return found
