@@ -2,8 +2,6 @@
 
 import os
 import re
-from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -23,17 +21,11 @@ class _Address(click.ParamType[str]):
         return value
 
 
-def port_option(default: int) -> Callable[..., Any]:
-    """Return the option --port."""
-    return click.option(
-        "--port",
-        type=click.IntRange(0, 65_535),
-        default=default,
-        show_default=True,
-        help="TCP port; 0 picks a free one.",
-    )
-
-
+port_option = click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="TCP port (setting `web_port`); 0 picks a free one.",
+)
 bind_option = click.option(
     "--bind",
     type=_Address(),

@@ -28,6 +28,10 @@ def _number(value: Any) -> str | None:
     return str(value) if is_number and 0 <= value < 1e9 else None
 
 
+def _port(value: Any) -> str | None:
+    return str(value) if type(value) is int and 0 <= value <= 65_535 else None
+
+
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value and value.isprintable() else None
 
@@ -147,6 +151,8 @@ SETTINGS = (
     Setting("lost_secs", _number, "a number of seconds"),
     Setting("shared_root", _path, "an absolute path", "none"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
+    Setting("web", _switch, "true or false", "false", is_the_users=True, is_of_files=True),
+    Setting("web_port", _port, "a TCP port", "9182", is_the_users=True, is_of_files=True),
     Setting("log_format", _one_of("text", "json"), '"text" or "json"', "text"),
     Setting("fsync", _one_of("always", "everysec"), '"always" or "everysec"', "everysec"),
     Setting(

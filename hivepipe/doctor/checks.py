@@ -9,6 +9,7 @@ from hivepipe.doctor import (
     exports,
     hooks,
     operations,
+    page,
     predecessor,
     search,
     stack,
@@ -88,6 +89,7 @@ CHECKS = (
     Check("credentials", summaries.credentials),
     Check("summaries", summaries.agreed),
     Check("operations", operations.loadable),
+    Check("page", page.installed),
 )
 
 

@@ -8,6 +8,7 @@ from hivepipe.errors import SettingsError
 from hivepipe.home import data_folder, read_small, state_folder, write_small
 from hivepipe.install.edits import missing_folders, remove_if_empty
 from hivepipe.settings import variable
+from hivepipe.stack import shared_page
 from hivepipe.stack.lock import make_private
 
 _MADE = "made"  # folders above it that were made, one per line, outermost first
@@ -53,6 +54,8 @@ def tidy() -> None:
         remove_if_empty(f"{state_folder()}/{name}")
     if not os.path.lexists(f"{state_folder()}/projects"):  # no project is left
         shutil.rmtree(f"{state_folder()}/hooks", ignore_errors=True)
+        for name in shared_page.FILES:
+            Path(state_folder(), name).unlink(missing_ok=True)
     note = f"{state_folder()}/{_MADE}"
     made = read_small(note).splitlines() or [state_folder()]
     try:

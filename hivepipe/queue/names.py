@@ -3,4 +3,3 @@
 QUEUES = ("high", "medium", "low")  # hooks push to these only; the writer serves them
 SLOW, LLM = "slow", "llm"  # from the writer and from workers; each has its own worker
 ALL_QUEUES = (*QUEUES, SLOW, LLM)
-LLM_WANTED = "llm.wanted"  # file in the runtime folder, while the llm worker is to run

@@ -31,8 +31,8 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 supervisor.rpcinterface_factory=hivepipe.stack.prompt_restart:make
 [rpcinterface:reachable]
 supervisor.rpcinterface_factory=hivepipe.stack.reachable:make
-[rpcinterface:llm]
-supervisor.rpcinterface_factory=hivepipe.stack.llm_switch:make
+[rpcinterface:on_demand]
+supervisor.rpcinterface_factory=hivepipe.stack.on_demand:make
 """
 # Programs of one priority form one group: started together, and stopped together.
 _GROUP = """\
@@ -66,7 +66,8 @@ class Process(NamedTuple):
     is_rq_worker: bool = True  # registers itself in Redis; the stack is ready when all have
     if_redis: Literal["any", "own", "remote"] = "any"
     worker: str = ""  # class and queues, for RQ's command line
-    is_on_demand: bool = False  # not started with the stack: see `llm_switch`
+    is_on_demand: bool = False  # not started with the stack: see `wanted`
+    is_extra: bool = False  # nor in a Procfile or a container
 
 
 PROCESSES = (
@@ -95,6 +96,15 @@ PROCESSES = (
     ),
     Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
     Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
+    Process(
+        "web",
+        "web.py",
+        stop_secs=5,
+        priority=20,
+        is_rq_worker=False,
+        is_on_demand=True,
+        is_extra=True,
+    ),
 )
 
 
@@ -122,7 +132,7 @@ def _in_root(name: str) -> Path:
 
 def procfile() -> str:
     """Return the text of the Procfile: a stack with a Redis of its own."""
-    needed = needed_with("")
+    needed = [entry for entry in needed_with("") if not entry.is_extra]
     return "".join(f"{entry.name}: python -I {_program(entry)}\n" for entry in needed)
 
 

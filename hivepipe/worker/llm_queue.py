@@ -2,20 +2,18 @@
 
     llm.lock         held by the llm worker for its whole life
     llm-queue.lock   held by the worker that claims jobs of `llm`; the other one claims none
-    llm.wanted       exists while summaries are enabled: the supervisor then runs the llm worker
 
-The slow worker makes llm.wanted, releases the queue between two jobs once an llm worker runs, and
-takes it back when that has ended.
+The slow worker has an llm worker started while summaries are enabled (hivepipe.stack.wanted). It
+releases the queue between two jobs once an llm worker runs, and takes it back when that has ended.
 """
 
 import math
 import os
 import time
 from contextlib import suppress
-from pathlib import Path
 
 from hivepipe.errors import LockHeldError
-from hivepipe.queue.names import LLM, LLM_WANTED
+from hivepipe.queue.names import LLM
 from hivepipe.stack.lock import runtime_for, take_lock
 
 ABSENT_SECS = 30.0  # an llm worker that is wanted may be starting
@@ -51,15 +49,6 @@ class LlmQueue:
         if is_wanted and self._lock is None and now - self._absent_since < ABSENT_SECS:
             return False
         return self.acquire()
-
-    def want(self, is_wanted: bool) -> None:
-        """Have the supervisor start or stop the llm worker."""
-        wanted = Path(self._runtime, LLM_WANTED)
-        with suppress(OSError):
-            if is_wanted:
-                wanted.touch(mode=0o600)
-            else:
-                wanted.unlink(missing_ok=True)
 
     def _llm_worker_runs(self) -> bool:
         try:

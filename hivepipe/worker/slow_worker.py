@@ -42,6 +42,9 @@ from hivepipe.queue import client
 from hivepipe.queue.claims import LEASE_SECS, Claimed
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import LLM, SLOW
+from hivepipe.stack import shared_page
+from hivepipe.stack.lock import runtime_for
+from hivepipe.stack.wanted import want
 from hivepipe.summaries import consent
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
 from hivepipe.worker.llm_queue import LlmQueue
@@ -84,10 +87,13 @@ class SlowWorker(ClaimingWorker):
         self._workplace = Workplace(self._home, self._address, follow_up, self._should_stop)
 
     def _on_heartbeat(self) -> None:
-        """Serve `llm` too while no llm worker runs; have one run once summaries are enabled."""
+        """Serve `llm` too while no llm worker runs; have wanted programs run on demand."""
         settings.use(renewed(self._home, self._settings))
         is_enabled = consent.is_enabled(self._home)
-        self._llm_queue.want(is_enabled)
+        runtime = runtime_for(self._home)
+        want(runtime, LLM, is_enabled)
+        has_page = shared_page.is_asked_for() and shared_page.is_installed()
+        want(runtime, shared_page.PROGRAM, has_page, shared_page.lock_path())
         serves_llm = self._llm_queue.acquire_or_release(is_enabled)
         self._serve((SLOW, LLM) if serves_llm else (SLOW,))
 

@@ -23,8 +23,10 @@ from tests.payloads import SESSION_START
 
 TEXT = (ROOT / "compose.yaml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
-OF_THE_STACK = {entry.name: entry for entry in processes.needed_with("rediss://elsewhere")}
-SECRETS = {"HIVEPIPE_REDIS_PASSWORD": "x", "HIVEPIPE_DASHBOARD_TOKEN": "y"}
+OF_THE_STACK = {
+    entry.name: entry for entry in processes.needed_with("rediss://elsewhere") if not entry.is_extra
+}
+SECRETS = {"HIVEPIPE_REDIS_PASSWORD": "x", "HIVEPIPE_WEB_TOKEN": "y"}
 
 
 def test_the_services_are_the_processes_in_their_order() -> None:

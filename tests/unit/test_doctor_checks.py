@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from hivepipe.db import location
-from hivepipe.doctor import claude, disk
+from hivepipe.doctor import claude, disk, page
 from hivepipe.doctor.checks import CHECKS, Check, examine
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.events.job_plan import utc
 from hivepipe.home import Place
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.queue import lost_events
+from hivepipe.stack import shared_page
 from hivepipe.stack.lock import Stack
 
 Usage = namedtuple("Usage", "total used free")
@@ -164,3 +165,14 @@ def test_events_that_nobody_kept_are_named_with_their_times(facts: Facts) -> Non
     first, last = (utc(at)[:19] for at in (now_ns - 10**9, now_ns))
     assert f"2 events could not be kept between {first} and {last} UTC" in finding.text
     assert str(path) in finding.mend
+
+
+def test_a_page_that_is_asked_for_and_not_installed_is_named(
+    facts: Facts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found_by("page", facts) == []
+    monkeypatch.setattr(page, "is_asked_for", lambda: True)
+    assert found_by("page", facts) == []
+    monkeypatch.setattr(shared_page, "find_spec", lambda _name: None)
+    (finding,) = found_by("page", facts)
+    assert finding.mend == "pip install 'hivepipe[web]'"

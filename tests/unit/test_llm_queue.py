@@ -2,14 +2,9 @@
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from supervisor.states import ProcessStates, SupervisorStates
 
-from hivepipe.queue.names import LLM_WANTED
-from hivepipe.stack import llm_switch
 from hivepipe.stack.lock import take_lock
 from hivepipe.worker import llm_queue
 from hivepipe.worker.llm_queue import LlmQueue
@@ -47,48 +42,3 @@ def test_the_queue_is_kept_until_the_llm_worker_is_there(folder: Path) -> None:
     slow = LlmQueue("home")
     assert slow.acquire_or_release(False)
     assert slow.acquire_or_release(True)
-
-
-def test_the_supervisor_is_told_by_a_file(folder: Path) -> None:
-    slow = LlmQueue("home")
-    for is_wanted in (True, True, False, False):
-        slow.want(is_wanted)
-        assert (folder / LLM_WANTED).exists() is is_wanted
-
-
-class Program:
-    def __init__(self, state: int, pid: int) -> None:
-        self.state, self.pid, self.calls = state, pid, ""
-
-    def get_state(self) -> int:
-        return self.state
-
-    def spawn(self) -> None:
-        self.calls += "spawn"
-
-    def stop(self) -> None:
-        self.calls += "stop"
-
-
-@pytest.mark.parametrize(
-    ("mood", "state", "pid", "is_wanted", "calls"),
-    [
-        (SupervisorStates.RUNNING, ProcessStates.STOPPED, 0, True, "spawn"),
-        (SupervisorStates.RUNNING, ProcessStates.STOPPED, 0, False, ""),
-        (SupervisorStates.RUNNING, ProcessStates.RUNNING, 7, True, ""),
-        (SupervisorStates.RUNNING, ProcessStates.RUNNING, 7, False, "stop"),
-        (SupervisorStates.RUNNING, ProcessStates.STOPPING, 7, False, ""),
-        (SupervisorStates.SHUTDOWN, ProcessStates.STOPPED, 0, True, ""),
-    ],
-)
-def test_the_supervisor_starts_and_stops_it(
-    mood: int, state: int, pid: int, is_wanted: bool, calls: str
-) -> None:
-    program = Program(state, pid)
-    groups: dict[str, Any] = {
-        "1": SimpleNamespace(processes={"redis": Program(ProcessStates.RUNNING, 5)}),
-        "10": SimpleNamespace(processes={"llm": program}),
-    }
-    options = SimpleNamespace(mood=mood)
-    llm_switch.switch(SimpleNamespace(options=options, process_groups=groups), is_wanted)
-    assert program.calls == calls

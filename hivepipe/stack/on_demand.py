@@ -1,0 +1,57 @@
+"""Inside supervisord: run the programs on demand whose files `hivepipe.stack.wanted` makes.
+
+supervisord loads this as an `rpcinterface`, its extension point, and calls it every five seconds.
+"""
+
+import fcntl
+import os
+from typing import Any
+
+from supervisor import events
+from supervisor.states import RUNNING_STATES, STOPPED_STATES, SupervisorStates
+
+from hivepipe.stack.wanted import WANTED
+
+
+class NoCalls:
+    """An empty RPC namespace."""
+
+
+def make(supervisord: Any, **_config: str) -> NoCalls:
+    """Look at the files on every five-second tick."""
+    folder = os.path.dirname(os.path.abspath(supervisord.options.configfile))
+    events.subscribe(events.Tick5Event, lambda _event: switch(supervisord, folder))
+    return NoCalls()
+
+
+def switch(supervisord: Any, folder: str) -> None:
+    """Start and stop the programs that do not run as wanted; a stack that ends starts nothing."""
+    if supervisord.options.mood < SupervisorStates.RUNNING:
+        return
+    for group in supervisord.process_groups.values():
+        for name, process in group.processes.items():
+            if not process.config.autostart:
+                _switch(process, f"{folder}/{name}{WANTED}")
+
+
+def _switch(process: Any, wanted: str) -> None:
+    is_wanted = os.path.exists(wanted)
+    state = process.get_state()
+    if is_wanted and not process.pid and state in STOPPED_STATES and _is_free(wanted):
+        process.spawn()
+    elif not is_wanted and state in RUNNING_STATES:
+        process.stop()
+
+
+def _is_free(wanted: str) -> bool:
+    """Tell whether nobody holds the lock that the file names."""
+    with open(wanted, encoding="utf-8") as file:
+        lock = file.read()
+    if not lock:
+        return True
+    try:
+        with open(lock, "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # it is held, or cannot be made
+        return False
+    return True

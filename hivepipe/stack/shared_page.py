@@ -1,0 +1,63 @@
+"""The page that runs with a stack: one for all stacks of the user, at the same address again.
+
+<state>/hivepipe/web.lock     held by the process that serves it
+<state>/hivepipe/web.json     its address: bookmarks and cookies outlive the process
+"""
+
+import json
+import os
+from importlib.util import find_spec
+
+from hivepipe.errors import LockHeldError
+from hivepipe.home import read_small, state_folder
+from hivepipe.settings import of_files
+from hivepipe.stack.lock import take_lock
+
+PROGRAM = "web"
+FILES = (f"{PROGRAM}.lock", f"{PROGRAM}.json")
+NEEDED = ("starlette", "uvicorn", "jinja2", "a2wsgi", "rq_dashboard", "prometheus_client", "six")
+
+
+def default_port() -> int:
+    """Return the port of the page."""
+    return int(of_files("HIVEPIPE_WEB_PORT") or 9182)
+
+
+def is_installed() -> bool:
+    """Tell whether the extra `web` is installed."""
+    return all(find_spec(name) for name in NEEDED)
+
+
+def is_asked_for() -> bool:
+    """Tell whether the user's settings ask for it."""
+    return of_files("HIVEPIPE_WEB") == "true"
+
+
+def lock_path() -> str:
+    """Return the path of the lock."""
+    return f"{state_folder()}/{FILES[0]}"
+
+
+def record_path() -> str:
+    """Return the path of the file with the address."""
+    return f"{state_folder()}/{FILES[1]}"
+
+
+def record() -> dict[str, str]:
+    """Return `address` and `token` of the last run, or {}."""
+    try:
+        found = json.loads(read_small(record_path()))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def shared_address() -> str:
+    """Return the address of the page that runs with a stack, with its token; "": none runs."""
+    try:
+        os.close(take_lock(lock_path(), 0))
+    except LockHeldError:
+        return str(record().get("address", ""))
+    except OSError:  # the state folder is not there
+        pass
+    return ""

@@ -1,0 +1,43 @@
+"""The HTTP server of the page."""
+
+import os
+import socket
+import threading
+
+import uvicorn
+from starlette.types import ASGIApp
+
+_PARENT_SECS = 2.0
+_LAST_SECS = 1  # open pages hold their streams until then
+
+
+def listen(bind: str, port: int) -> socket.socket:
+    """Return a listening socket; OSError: the address cannot be bound."""
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    return socket.create_server((bind, port), family=family)
+
+
+def serve(app: ASGIApp, listening: socket.socket) -> None:
+    """Serve until SIGTERM, SIGINT, or the end of the process that started this one."""
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        access_log=False,  # its lines would hold the token
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_LAST_SECS,
+    )
+    server = uvicorn.Server(config)
+    threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True).start()
+    with listening:
+        server.run(sockets=[listening])
+
+
+def _end_with_parent(server: uvicorn.Server, parent: int) -> None:
+    """End the server once the process that started it is gone."""
+    waits = threading.Event()
+    while not waits.wait(_PARENT_SECS):
+        if os.getppid() != parent:
+            server.should_exit = True
+            return

@@ -1,0 +1,51 @@
+"""The page as a process of a stack: `web = true` in the user's own config.toml."""
+
+import json
+import logging
+import secrets
+import socket
+import time
+
+from hivepipe.errors import LockHeldError
+from hivepipe.home import Place, write_small
+from hivepipe.stack.lock import Stack, take_lock
+from hivepipe.stack.shared_page import default_port, lock_path, record, record_path
+from hivepipe.web.app import web_app
+from hivepipe.web.server import listen, serve
+
+BIND = "127.0.0.1"
+AGAIN_SECS = 5.0
+
+logger = logging.getLogger("hivepipe.web")
+
+
+def run(place: Place) -> None:
+    """Serve the page for all homes of the user, once no other stack does."""
+    take_lock(Stack.of(place).lock("web"), 0)
+    _wait_for_lock()
+    token = record().get("token") or secrets.token_urlsafe(24)
+    listening = _listening(default_port())
+    port = listening.getsockname()[1]
+    said = {"token": token, "address": f"http://{BIND}:{port}/?token={token}"}
+    write_small(record_path(), json.dumps(said))
+    serve(web_app(place, token, is_local=True), listening)
+
+
+def _wait_for_lock() -> None:
+    while True:
+        try:
+            take_lock(lock_path(), 0)
+        except LockHeldError:  # two stacks started one at the same moment
+            time.sleep(AGAIN_SECS)
+        else:
+            return
+
+
+def _listening(port: int) -> socket.socket:
+    """Listen on a port, as soon as it is free; 0: on a free one."""
+    while True:
+        try:
+            return listen(BIND, port)
+        except OSError as error:
+            logger.warning("port %d of the page (`web_port`): %s", port, error.strerror)
+            time.sleep(AGAIN_SECS)
