@@ -15,6 +15,7 @@ HivepipeError
 ├── PricesError
 ├── RedactionRuleError
 ├── ArchiveError
+│   ├── DamagedArchiveError
 │   └── EditedArchiveError
 ├── RetentionError
 ├── RefusedTranscriptError
@@ -131,6 +132,10 @@ class ProfileError(HivepipeError):
 
 class ArchiveError(HivepipeError):
     """There is no such archive."""
+
+
+class DamagedArchiveError(ArchiveError):
+    """The lines of an archive cannot be read, or some of them are missing."""
 
 
 class EditedArchiveError(ArchiveError):

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,17 @@ def listings(path: Path) -> Iterator["Listings"]:
         connection.row_factory = sqlite3.Row
         yield Listings(connection)
     except sqlite3.Error as error:
-        raise StoreError(f"cannot read {path}: {with_limit(str(error))}") from error
+        reason = _newer(connection) or with_limit(str(error))
+        raise StoreError(f"cannot read {path}: {reason}") from error
     finally:
         connection.close()
+
+
+def _newer(connection: sqlite3.Connection) -> str:
+    """Return an error text if a newer hivepipe made the database; "" if not, or if unknown."""
+    with suppress(sqlite3.Error):
+        return Listings(connection).made_by_newer()
+    return ""
 
 
 _AGENT = """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
-from hivepipe.errors import ArchiveError
+from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading.choosing import session_named
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, NOTE, RESULT, Piece, pieces_of
@@ -41,7 +41,8 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
     """Return the conversation of a session or subagent by the start of its id; `last`: the newest.
 
     `around`: only the pieces around the line with this byte offset, as `search` prints it.
-    ArchiveError: it is not archived, or the archive has no such byte.
+    ArchiveError: it is not archived, or the archive has no such byte. DamagedArchiveError, also
+    while the pieces are read: those that were read are all that is left.
     """
     archives = archives_of(home)
     key = _key(home, archives, start)
@@ -74,6 +75,7 @@ class _Reader:
     _calls: dict[str, str] = field(default_factory=dict)
     _last_call: str = ""
     _shown: set[str] = field(default_factory=set)
+    _missing: str = ""  # which lines of the archive that was read last
 
     def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
         """Yield all pieces, those of each subagent after its call."""
@@ -84,6 +86,9 @@ class _Reader:
                     yield from self._agent(entry["session_id"], piece)
                 else:
                     yield piece
+        if self._missing:
+            yield Piece(NOTE, self._missing, depth=depth)
+            self._missing = ""
         if not depth and not entry["agent_id"]:
             yield from self._others(entry["session_id"])
 
@@ -120,7 +125,10 @@ class _Reader:
         if entry is None or key in self._shown or piece.depth >= DEEPEST:
             return
         yield piece._replace(text=entry["agent_type"], depth=piece.depth + 1)
-        yield from self.all(key, entry, piece.depth + 1)
+        try:
+            yield from self.all(key, entry, piece.depth + 1)
+        except DamagedArchiveError as error:
+            yield Piece(NOTE, str(error), depth=piece.depth + 1)
 
     def _others(self, session: str) -> Iterator[Piece]:
         """Yield the pieces of subagents that no tool result names."""
@@ -151,6 +159,12 @@ class _Reader:
 
     def _lines_with_ends(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
         """Yield the committed lines from a byte on; a partial line at the start is left out."""
+        try:
+            yield from self._committed(entry, begin)
+        except OSError as error:
+            raise _damaged(entry, error.strerror or str(error)) from error
+
+    def _committed(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
         with self.archives.opened(entry) as kept, kept.open_to_read() as file:
             offsets = kept.offsets()
             length = offsets.length if offsets else 0
@@ -164,3 +178,10 @@ class _Reader:
                 line = read_line(self.redactor.redact_line(raw)[0])
                 yield offset, line or {}, offset + len(raw)
                 offset += len(raw)
+        if offset < length:
+            self._missing = str(_damaged(entry, f"it ends at byte {offset} of {length}"))
+
+
+def _damaged(entry: Entry, reason: str) -> DamagedArchiveError:
+    of = entry["agent_id"] or entry["session_id"]
+    return DamagedArchiveError(f"archive of {of}: {reason}; `hivepipe archive verify` checks all")

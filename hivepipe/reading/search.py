@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -140,8 +140,11 @@ def _catch_up(
 
 
 def _words(archived: Archived, hit: Hit) -> str:
-    passage = passage_of(line_at(archived, hit.offset))
-    return passage.words if passage else ""
+    """Return the text of a line; "" if the archive does not have it any more."""
+    with suppress(ValueError):  # the line was damaged after it was indexed
+        passage = passage_of(line_at(archived, hit.offset))
+        return passage.words if passage else ""
+    return ""
 
 
 def around(text: str, terms: list[Term]) -> tuple[str, str, str]:

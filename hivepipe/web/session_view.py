@@ -5,7 +5,7 @@ from itertools import islice
 
 from hivepipe.db.listings import Listings, listings
 from hivepipe.db.location import database_path
-from hivepipe.errors import ArchiveError
+from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.costs import costs_by_agent
@@ -68,10 +68,7 @@ def _of_store(home: str, store: Listings, session: str) -> Content:
 
 
 def _of_archive(home: str, session: str, window: Window) -> Content:
-    try:
-        read = [*islice(conversation(home, session).pieces, MOST_READ + 1)]
-    except ArchiveError:  # not archived yet
-        read = []
+    read, trouble = _read(home, session)
     work = work_of(read[:MOST_READ])
     within = [
         {"number": number, **piece._asdict()}
@@ -88,7 +85,21 @@ def _of_archive(home: str, session: str, window: Window) -> Content:
         "next": within[MOST_PIECES]["number"] if len(within) > MOST_PIECES else 0,
         "last": max(len(read[:MOST_READ]) - LAST_PIECES, 1),
         "pieces_left_out": len(read) > MOST_READ,
+        "archive_trouble": trouble,
     }
+
+
+def _read(home: str, session: str) -> tuple[list[Piece], str]:
+    """Return the pieces, and why they are not all that were archived, or ""."""
+    read: list[Piece] = []
+    try:
+        for piece in islice(conversation(home, session).pieces, MOST_READ + 1):
+            read += [piece]
+    except DamagedArchiveError as error:
+        return read, str(error)
+    except ArchiveError:  # not archived yet
+        pass
+    return read, ""
 
 
 def _newest(files: dict[str, list[FileChange]]) -> dict[str, list[FileChange]]:

@@ -1,0 +1,137 @@
+"""Damage under an open page: what is left is shown, and what is missing is said."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.home import record_path, short_hash
+from tests.web_scene import SESSION, TOKEN
+
+VERIFY = "hivepipe archive verify"
+
+
+@pytest.fixture
+def path(told: Any) -> str:
+    """The address of the archived session, which was looked at."""
+    home = told.get("/now.json?all=1").json()["sessions"][0]["home"]
+    found = f"/session/{home}/{SESSION}"
+    assert told.get(f"{found}.json").json()["archive_trouble"] == ""
+    return found
+
+
+def lines_of(home: Path, id: str) -> Path:
+    (found,) = (home / "archive").rglob(f"2026*_{id}.jsonl")
+    return found
+
+
+def in_a_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [Path.unlink, in_a_loop],
+    ids=["removed", "in-a-loop"],
+)
+def test_a_session_is_shown_without_its_archive(
+    told: Any, home: Path, path: str, damage: Any
+) -> None:
+    ref = told.get("/search.json?q=cart").json()["hits"][-1]["ref"]
+    damage(lines_of(home, SESSION))
+    shown = told.get(f"{path}.json").json()
+    assert (shown["pieces"], shown["session"]["id"]) == ([], SESSION)
+    assert VERIFY in shown["archive_trouble"]
+    page = told.get(path)
+    assert (page.status_code, VERIFY in page.text) == (200, True)
+    opened = told.get(f"/search.json?q=cart&open={ref}")
+    assert (opened.status_code, opened.json()["opened"]["pieces"]) == (200, [])
+    assert opened.json()["opened"]["error"]
+
+
+def test_of_a_shorter_archive_the_rest_is_shown(told: Any, home: Path, path: str) -> None:
+    lines = lines_of(home, SESSION)
+    whole = told.get(f"{path}.json").json()["pieces"]
+    kept = lines.read_bytes().splitlines(keepends=True)[:3]
+    lines.write_bytes(b"".join(kept) + b'{"torn')
+    shown = told.get(f"{path}.json").json()
+    *rest, note, _of_agent, _call, _result = shown["pieces"]
+    assert rest == whole[: len(rest)] != []
+    assert (note["kind"], "it ends at byte" in note["text"]) == ("note", True)
+    assert "it ends at byte" in told.get(path).text
+    lines.write_bytes(b"")
+    assert told.get(f"{path}.json").json()["pieces"][0]["kind"] == "note"
+
+
+def test_the_archive_of_an_agent_takes_nothing_else_away(told: Any, home: Path, path: str) -> None:
+    whole = told.get(f"{path}.json").json()["pieces"]
+    (agent,) = {piece["id"] for piece in whole if piece["kind"] == "agent"}
+    lines_of(home, agent).unlink()
+    shown = told.get(f"{path}.json").json()
+    assert shown["archive_trouble"] == ""
+    assert [piece["text"] for piece in shown["pieces"] if not piece["depth"]] == [
+        piece["text"] for piece in whole if not piece["depth"]
+    ]
+    assert [VERIFY in piece["text"] for piece in shown["pieces"] if piece["kind"] == "note"] == [
+        True
+    ]
+
+
+def test_a_damaged_line_hides_no_other_hit(told: Any, home: Path, path: str) -> None:
+    before = told.get("/search.json?q=cart").json()
+    lines = lines_of(home, SESSION)
+    lines.write_bytes(b"\xff" * lines.stat().st_size)
+    after = told.get("/search.json?q=cart").json()
+    assert (after["total"], len(after["hits"])) == (before["total"], len(before["hits"]))
+    of_agents = [
+        [hit["text"] for hit in found["hits"] if hit["agent_type"]] for found in (before, after)
+    ]
+    assert of_agents[0] == of_agents[1] != []
+
+
+def test_a_database_of_a_newer_version_is_named(told: Any, home: Path, path: str) -> None:
+    """What its steps left alone is shown; `cannot read` without a reason would mend nothing."""
+    with closing(sqlite3.connect(home / "hive.db")) as db, db:
+        db.execute("INSERT INTO schema_migrations VALUES ('9999 of tomorrow', '')")
+        assert told.get("/now").status_code == told.get(path).status_code == 200
+        db.execute("ALTER TABLE usage RENAME TO charges")
+    for view in ("/now", "/agents", "/costs", path):
+        answer = told.get(f"{view}.json")
+        assert (answer.status_code, "upgrade hivepipe" in answer.text) == (404, True)
+    for view in ("/search?q=cart", "/skills", "/queues", "/health"):
+        assert told.get(view).status_code == 200
+    call = {"name": "costs", "arguments": {}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    said = told.post(
+        "/mcp", content=json.dumps(asked), headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    assert "upgrade hivepipe" in said.text
+
+
+def test_one_session_in_two_homes_is_two(told: Any, home: Path, path: str) -> None:
+    other = home.with_name("other")
+    shutil.copytree(home, other)
+    record = Path(record_path(str(other)))
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(f"home={other}\nproject={other}\n")
+    keys = {short_hash(str(home)), short_hash(str(other))}
+    with closing(sqlite3.connect(other / "hive.db")) as db, db:
+        db.execute("UPDATE sessions SET objective = 'the other one'")
+    sessions = told.get("/now.json?all=1").json()["sessions"]
+    assert {(each["home"], each["id"]) for each in sessions} == {(key, SESSION) for key in keys}
+    titles = {key: told.get(f"/session/{key}/{SESSION}.json").json()["session"]["objective"]
+              for key in keys}  # fmt: skip
+    assert sorted(titles.values()).count("the other one") == 1
+    hits = told.get("/search.json?q=cart").json()["hits"]
+    assert {hit["home"] for hit in hits} == keys
+    for hit in hits[:2]:
+        opened = told.get(f"/search.json?q=cart&open={hit['ref']}").json()["opened"]
+        assert (opened["home"], opened["error"]) == (hit["home"], "")
+    assert {each["home"] for each in told.get("/agents.json").json()["sessions"]} == keys
+    for key in keys:
+        assert f"/session/{key}/{SESSION}" in told.get("/now?all=1").text
