@@ -33,7 +33,7 @@ SIZES = {
     "summaries": ("", "--sessions 4"),
     "search": ("", "--messages 5000"),
     "growth": ("", "--events 1000 --runs 3"),
-    "web": ("", "--events 2000 --rounds 3 --idle-secs 3"),
+    "web": ("", "--events 2000 --archives-mb 1 --rounds 3 --idle-secs 3 --turns 2"),
 }
 
 Found = dict[str, dict[str, Any]]

@@ -1,12 +1,15 @@
-"""What the page costs over a large home: time of each view, bytes of a first visit, memory.
+"""What the page costs over a large home: time of each view, bytes, memory, and what hooks feel.
 
-    python benchmarks/web.py [--events 1000000] [--check]
+    python benchmarks/web.py [--events 1000000] [--archives-mb 200] [--check]
 
 The home is that of growth.py, sessions of 200 calls, with twenty messages of Claude each, spread
-over a year; twenty sessions are open. The page is the real `hivepipe web` on loopback; a first
-visit loads style, script and icon, too. Times are those of a client on the same machine.
+over a year; twenty sessions are open. All are archived; these twenty have a fifth of the bytes. The
+page is the real `hivepipe web` on loopback; a first visit loads style, script and icon, too. Times
+are those of a client on the same machine. Hooks are fired while ten pages are open, and while none
+is, in turns; a writer stores their events, and each page loads its view again, as a browser would.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -17,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,7 +29,11 @@ import psutil  # type: ignore[import-untyped]
 from drain import Setting
 from figures import Figure, conclude, parser
 from growth import grow
+from hook_cost import event_bytes, time_process_ms
+from live_pages import LivePages
+from page_archives import CWD, write_transcripts
 
+from hivepipe.stack import hook_copy
 from hivepipe.web.views import VIEWS
 
 MESSAGES = """
@@ -48,6 +56,8 @@ SPREAD = """
 """.format(by="strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')")
 P95_MS, FIRST_KB, FIRST_REQUESTS, IDLE_MB, USED_MB = 50, 120, 5, 30, 60
 LIVE_PAGES, IDLE_PERCENT = 20, 0.1
+MOST_FELT, HOOKS_A_TURN, PAUSE_SECS = 1.02, 20, 0.1
+OPEN = ("now", "now", "now", "now", "now?all=1", "agents", "costs", "skills", "queues", "health")
 
 
 @dataclass
@@ -121,10 +131,81 @@ class Page:
         return float(psutil.Process(self.process.pid).memory_full_info().pss / 1e6)
 
 
+def archive(setting: Setting, megabytes: float) -> float:
+    """Archive and index transcripts of all sessions; return their megabytes."""
+    with contextlib.closing(sqlite3.connect(Path(setting.home, "hive.db"))) as connection:
+        sessions = connection.execute(
+            "SELECT id, created_at FROM sessions ORDER BY status = 'ended', updated_at DESC"
+        ).fetchall()
+    folder = Path(setting.environment["HOME"], ".claude", "projects", "-home-ana-shop")
+    write_transcripts(folder, sessions, megabytes)
+    command(setting, "archive", "follow", CWD)
+    command(setting, "archive", "sweep")
+    while json.loads(command(setting, "search", "--json", "zzzz"))["not_indexed_bytes"]:
+        pass
+    archives = Path(setting.home, "archive").rglob("*.jsonl")
+    return sum(path.stat().st_size for path in archives) / 1e6
+
+
+def command(setting: Setting, *words: str) -> bytes:
+    """Run a command of hivepipe's; return what it prints."""
+    return subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", *words],
+        cwd=setting.home,
+        env={**setting.environment, "HIVEPIPE_AUTOSTART": "0"},
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout
+
+
+@contextlib.contextmanager
+def writer(setting: Setting) -> Iterator[None]:
+    """Let a writer store what hooks hand over."""
+    program = Path(__file__).resolve().parent.parent / "workers" / "writer.py"
+    process = subprocess.Popen(
+        [sys.executable, "-I", program], env=setting.environment, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def felt(page: Page, paths: list[str], turns: int) -> list[Figure]:
+    """Fire hooks while the pages are open and while they are not, in turns."""
+    hook_copy.write()
+    hook = [hook_copy.launcher(), "post_tool_use"]
+    pages = LivePages(page.place, page.token, paths)
+    spent: dict[bool, list[float]] = {True: [], False: []}
+    number = 0
+    with writer(page.setting):
+        for turn in range(-1, 2 * turns):
+            is_open = turn % 2 == 0
+            (pages.open if is_open else pages.close)()
+            time.sleep(1)
+            for _ in range(HOOKS_A_TURN):
+                number += 1
+                time.sleep(PAUSE_SECS)
+                data = event_bytes("PostToolUse:Agent", 1000, number)
+                took = time_process_ms(hook, data, page.setting.environment)
+                if turn >= 0:
+                    spent[is_open].append(took)
+    loads = pages.loads
+    pages.end()
+    beside, alone = statistics.median(spent[True]), statistics.median(spent[False])
+    print(f"  hook: {beside:.2f} ms beside pages, {alone:.2f} ms alone; {loads} loads of views")
+    page.spent_ms |= {"hook, pages open": spent[True], "hook, no page": spent[False]}
+    what = f"hook while {len(paths)} pages are open and live"
+    return [Figure(what, beside / alone, "x without a page", MOST_FELT)]
+
+
 def main() -> None:
     """Measure, print, judge."""
     arguments = parser(__doc__)
     arguments.add_argument("--events", type=int, default=1_000_000)
+    arguments.add_argument("--archives-mb", type=float, default=200)
+    arguments.add_argument("--turns", type=int, default=20, help="turns of hooks (20)")
     arguments.add_argument("--rounds", type=int, default=40, help="visits of a view (40)")
     arguments.add_argument("--idle-secs", type=float, default=30, help="seconds idle (30)")
     options = arguments.parse_args()
@@ -138,11 +219,13 @@ def main() -> None:
                 connection.executescript(SPREAD)
                 (sessions,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
             connection.close()
+            archived = archive(setting, options.archives_mb)
             with Page(setting) as page:
                 figures = measured(page, options.rounds, options.idle_secs)
+                figures += felt(page, [f"/{view}" for view in OPEN], options.turns)
         finally:
             setting.close()
-    print(f"{options.events:,} events, {sessions:,} sessions")
+    print(f"{options.events:,} events, {sessions:,} sessions, {archived:.0f} MB of archives")
     for name, spent in page.spent_ms.items():
         print(f"  {name:10} median {statistics.median(spent):7.1f} ms, p95 {p95(spent):7.1f} ms")
     conclude(options, figures, page.spent_ms)
@@ -156,6 +239,7 @@ def measured(page: Page, rounds: int, idle_secs: float) -> list[Figure]:
     for view in VIEWS:
         page.visit(view, f"/{view}", rounds)
     page.visit("ended", "/now?all=1", rounds)
+    page.visit("found", "/search?q=import", rounds)
     found = json.loads(page.get("/now.json?all=1"))["sessions"][0]
     page.visit("session", f"/session/{found['home']}/{found['id']}", rounds)
     worst = max(page.spent_ms, key=lambda name: p95(page.spent_ms[name]))
