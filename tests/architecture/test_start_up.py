@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -429,7 +430,7 @@ def test_an_event_without_a_job_loads_neither_client_nor_throttle(
     assert not loaded.logged
 
 
-@pytest.mark.parametrize("event", payloads.EVENTS)
+@pytest.mark.parametrize("event", ["SessionStart", "PreToolUse", "Stop"])
 def test_a_hook_that_is_switched_off_loads_no_more(
     installation: Installation, tmp_path: Path, event: str
 ) -> None:
@@ -439,7 +440,6 @@ def test_a_hook_that_is_switched_off_loads_no_more(
 
 
 BAD = {
-    "empty": lambda data: b"",
     "not-json": lambda data: b"this is not JSON",
     "array": lambda data: b"[" + data + b"]",
     "truncated": lambda data: data[: len(data) // 2],
@@ -459,8 +459,11 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "SessionEnd"])
-@pytest.mark.parametrize("fault", BAD)
+# Each fault in one event: the reading of JSON knows no event.
+FAULTY = list(zip(BAD, cycle(["UserPromptSubmit", "PostToolUse", "SessionEnd"]), strict=False))
+
+
+@pytest.mark.parametrize(("fault", "event"), FAULTY)
 def test_a_bad_event_loads_nothing_but_the_log_beside_the_hook_path(
     installation: Installation, tmp_path: Path, event: str, fault: str
 ) -> None:
@@ -471,7 +474,7 @@ def test_a_bad_event_loads_nothing_but_the_log_beside_the_hook_path(
     assert loaded.logged
 
 
-@pytest.mark.parametrize("event", payloads.EVENTS)
+@pytest.mark.parametrize("event", ["SessionStart", "PreToolUse", "Stop"])
 def test_an_empty_stdin_loads_nothing_but_the_log_beside_the_hook_path(
     installation: Installation, tmp_path: Path, event: str
 ) -> None:
