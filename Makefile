@@ -31,7 +31,8 @@ collect: install
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -qq --collect-only > .venv/collected.log || (cat .venv/collected.log; exit 2)
 
 faults: install  ## break everything in seeded rounds, and show what was hit: docs/faults.md
-	$(BIN)/python -m pytest -q -p no:randomly -n $(TESTERS) tests/faults/test_rounds.py
+	HIVEPIPE_TEST_ROUNDS=$${HIVEPIPE_TEST_ROUNDS:-160} \
+	  $(BIN)/python -m pytest -q -p no:randomly -n $(TESTERS) tests/faults/test_rounds.py
 
 real: install  ## the real Claude Code, from npm, plays scripts: docs/real.md; VERSION=latest for one, SHORT=yes
 	$(BIN)/python -m tests.real.run $(if $(SHORT),--short) $(VERSION)

@@ -104,7 +104,6 @@ FAULTS = (
         EVERY if ASKED_ROUNDS else FEW,
         asking.kill,
         ("writer", "slow", "llm"),
-        each=0,
         scene=asking.scene,
     ),
 )

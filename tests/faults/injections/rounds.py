@@ -13,7 +13,6 @@ from tests.faults.injections.damage import Damage
 from tests.faults.injections.wave import Wave
 from tests.rounds import ASKED_ROUNDS, SEED, asked
 
-EACH = 10  # rounds of a fault, unless HIVEPIPE_TEST_ROUNDS asks for so many of all together
 MOST_STRIKES = 25  # until one of them has hit the step that the round aims at
 
 # Strikes while the wave is under way and returns the step that was hit, as the victim's own marker
@@ -29,7 +28,6 @@ class Fault:
     steps: tuple[str, ...]
     strike: Strike
     processes: tuple[str, ...] = ("writer",)
-    each: int = EACH
     scene: Callable[[Arena], AbstractContextManager[None]] = lambda _: nullcontext()
 
 
@@ -45,13 +43,15 @@ class Rounds:
     """The rounds of one fault in one arena."""
 
     def __init__(self, fault: Fault, arena: Arena, faults: int) -> None:
-        """`faults`: how many there are to share the rounds that were asked for."""
+        """`faults`: how many there are to share the rounds of HIVEPIPE_TEST_ROUNDS.
+
+        By default there is one round for each step.
+        """
         self._fault = fault
         self._arena = arena
         self._seed = asked("HIVEPIPE_TEST_SEED") or SEED
         self._alone = asked("HIVEPIPE_TEST_ROUND")
-        each = -(-ASKED_ROUNDS // faults) if ASKED_ROUNDS else fault.each
-        self._numbers = range(max(each, len(fault.steps)))
+        self._numbers = range(max(-(-ASKED_ROUNDS // faults), len(fault.steps)))
         if self._alone is not None:
             self._numbers = range(self._alone, self._alone + 1)
         self.outcome = Outcome()

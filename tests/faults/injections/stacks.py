@@ -100,5 +100,5 @@ FAULTS = (
         ("writer", "forwarder"),
         scene=redis_elsewhere,
     ),
-    Fault("kill -9 of the supervisor", (AT_WORK, CHILD_DEAD), kill_supervisor, (), 2, whole_stack),
+    Fault("kill -9 of the supervisor", (AT_WORK, CHILD_DEAD), kill_supervisor, (), whole_stack),
 )
