@@ -99,12 +99,12 @@ def row_of(path: str) -> list[str]:
     return row
 
 
-@pytest.mark.parametrize("path", CALLABLE)
-def test_every_command_has_a_row_in_the_group_of_the_help(path: str) -> None:
-    row = row_of(path)
-    (title,) = [title for title, each in ROWS if each == row]
-    assert path.partition(" ")[0] in GROUPS[title]
-    assert row[1]
+def test_every_command_has_a_row_in_the_group_of_the_help() -> None:
+    for path in CALLABLE:
+        row = row_of(path)
+        (title,) = [title for title, each in ROWS if each == row]
+        assert path.partition(" ")[0] in GROUPS[title]
+        assert row[1], path
 
 
 def test_no_row_is_of_a_command_that_is_gone() -> None:
@@ -121,30 +121,16 @@ def test_every_command_that_the_pages_name_exists(page: str) -> None:
     assert named <= set(COMMANDS) | EXAMPLES.get(page, set())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str) -> None:
-    result = CliRunner().invoke(main, [command, "--help"])
-    assert result.exit_code == 0
-    assert result.stderr == ""
-
-
-@pytest.mark.parametrize("path", CALLABLE)
-def test_every_option_is_in_the_row_of_its_command(path: str) -> None:
-    row = "|".join(row_of(path)).replace(f"`{path} -", "`-")
-    options = [param for param in CALLABLE[path].params if isinstance(param, click.Option)]
-    for option in options:
-        if set(option.opts) & set(GENERAL):
-            continue
-        assert any(re.search(rf"`{name}\b", row) for name in option.opts), option
-
-
-@pytest.mark.parametrize("path", CALLABLE)
-def test_no_row_names_an_option_that_the_command_lacks(path: str) -> None:
+def test_every_option_is_in_the_row_of_its_command_and_no_other() -> None:
     """An option of another command stands behind its name."""
-    named = re.findall(r"`(--[a-z-]+)", row_of(path)[1])
-    params = CALLABLE[path].params
-    known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
-    assert set(named) <= known
+    for path, command in CALLABLE.items():
+        named = re.findall(r"`(--[a-z-]+)", row_of(path)[1])
+        known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+        assert set(named) <= known, path
+        row = "|".join(row_of(path)).replace(f"`{path} -", "`-")
+        for option in command.params:
+            if isinstance(option, click.Option) and not set(option.opts) & set(GENERAL):
+                assert any(re.search(rf"`{name}\b", row) for name in option.opts), (path, option)
 
 
 @pytest.mark.parametrize("name", GENERAL)

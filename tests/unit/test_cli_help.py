@@ -53,29 +53,26 @@ def test_no_example_is_of_a_command_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("path", CALLABLE)
-def test_every_command_has_a_sentence_and_an_example(path: str) -> None:
+def test_every_command_has_a_sentence_an_example_and_explained_options(path: str) -> None:
     result = CliRunner().invoke(main, [*path.split(), "--help"], terminal_width=200)
     assert result.exit_code == 0
     sentence = (CALLABLE[path].help or "").split("\n\n")[0]
     assert re.match(r"[A-Z].*\.$", sentence, re.DOTALL), sentence
     for example in EXAMPLES[path]:
         assert f"\n    {example}\n" in result.output
-
-
-@pytest.mark.parametrize("path", CALLABLE)
-def test_every_option_explains_itself(path: str) -> None:
     for option in CALLABLE[path].params:
         if isinstance(option, click.Option):
-            assert option.help or isinstance(option.type, click.IntRange | click.Choice), (
-                option.opts
-            )
+            speaks = isinstance(option.type, click.IntRange | click.Choice)
+            assert option.help or speaks, option.opts
 
 
-@pytest.mark.parametrize("path", [path for path in CALLABLE if path != "completion"])
-def test_every_example_parses(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_example_parses(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (click.Path, click.File):  # what an example names need not be there
         monkeypatch.setattr(kind, "convert", lambda _self, value, *_: value)
-    for example in EXAMPLES[path]:
+    examples = [(path, example) for path in CALLABLE for example in EXAMPLES[path]]
+    for path, example in examples:
+        if path == "completion":
+            continue
         words = shlex.split(re.split(r" [<>|] ", example)[0])
         program, *names = f"hivepipe {path}".split()
         assert words[: len(names) + 1] == [program, *names]
@@ -180,13 +177,13 @@ def test_every_fixed_set_of_values_knows_what_was_meant() -> None:
     assert {type(kind) for kind in kinds} == {Choice}
 
 
-@pytest.mark.parametrize("path", CALLABLE)
-def test_the_values_of_an_argument_stand_whole_in_the_help(path: str) -> None:
-    output = CliRunner().invoke(main, [*path.split(), "-h"], terminal_width=80).output
-    for param in CALLABLE[path].params:
-        if isinstance(param, click.Argument) and isinstance(param.type, Choice):
-            for value in param.type.choices:
-                assert re.search(rf"(^|\s){re.escape(value)}(,|$)", output, re.M), value
+def test_the_values_of_an_argument_stand_whole_in_the_help() -> None:
+    for path, command in CALLABLE.items():
+        for param in command.params:
+            if isinstance(param, click.Argument) and isinstance(param.type, Choice):
+                output = CliRunner().invoke(main, [*path.split(), "-h"], terminal_width=80).output
+                for value in param.type.choices:
+                    assert re.search(rf"(^|\s){re.escape(value)}(,|$)", output, re.M), value
 
 
 @pytest.mark.parametrize(("old", "name"), [("cost", "costs"), ("log", "transcript")])
