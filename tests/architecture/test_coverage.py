@@ -34,6 +34,12 @@ def test_the_tests_of_a_row_exist(row: list[str]) -> None:
         assert name in functions_of(file), f"{file}::{name}"
 
 
+def test_the_tests_that_hold_what_was_thinned_exist() -> None:
+    page = (ROOT / "tests" / "thinned.md").read_text()
+    for file, name in re.findall(r"`([a-z_]+/test_\w+)::(\w+)`", page):
+        assert name in functions_of(file), f"{file}::{name}"
+
+
 @pytest.mark.parametrize("row", SYSTEMS, ids=lambda row: row[0])
 def test_the_modules_of_a_row_exist(row: list[str]) -> None:
     for name in re.findall(r"`([a-z_/]+(?:/|\.py))`", row[1]):
