@@ -139,9 +139,12 @@ class Listings:
         return self.rows(sql, {"with_ended": with_ended, "limit": limit})
 
     def titles(self, sessions: Collection[str]) -> dict[str, Entry]:
-        """Return objective and project of these sessions, by id."""
+        """Return objective, project and the beginning of the first prompt of these, by id."""
         sql = """
-            SELECT id, objective, project FROM sessions
+            SELECT id, objective, project,
+              (SELECT substr(prompt, 1, 200) FROM prompts WHERE session_id = sessions.id
+               ORDER BY created_at, id LIMIT 1) AS prompt
+            FROM sessions
             WHERE id IN (SELECT value FROM json_each(:sessions))
         """
         return {row["id"]: row for row in self.rows(sql, {"sessions": json.dumps([*sessions])})}

@@ -10,6 +10,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
 from hivepipe.reading.costs import bills
 from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.session_name import name_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class AgentsOfSession:
 
     home: str  # key
     session_id: str
+    name: str
     title: str
     project: str
     agents: list[Agent]
@@ -111,6 +113,7 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
         AgentsOfSession(
             home=known.key,
             session_id=session,
+            name=name_of(session, about.get(session)),
             title=about.get(session, {}).get("objective") or "",
             project=about.get(session, {}).get("project") or known.project,
             agents=each,

@@ -13,6 +13,7 @@ from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.costs import bills
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.latest import Latest, context_window, latest
+from hivepipe.reading.session_name import name_of
 
 _WORDS = {"active": "works", "paused": "idle", "waiting": "waits for you", "stalled": "silent"}
 _OPEN = {*_WORDS.values(), "lost"}
@@ -43,6 +44,7 @@ class OpenSession:
     home: str  # key
     id: str
     project: str
+    name: str
     title: str
     model: str
     client: str
@@ -87,10 +89,12 @@ def _of_home(known: KnownHome, store: Listings, with_ended: bool, limit: int) ->
     tasks = {row["session_id"]: row["number"] for row in store.rows(_OPEN_TASKS, chosen)}
     paths = {row["id"]: row["transcript_path"] for row in store.rows(_TRANSCRIPTS, chosen)}
     dollars = _dollars(known.home, store, ids)
+    about = store.titles(ids)
     return [
         _session(
             known,
             entry,
+            name=name_of(entry["id"], about.get(entry["id"])),
             dollars=dollars.get(entry["id"], 0.0),
             at_work=at_work.get(entry["id"], 0),
             tasks=tasks.get(entry["id"], 0),
@@ -110,6 +114,7 @@ def _session(
     known: KnownHome,
     entry: Entry,
     *,
+    name: str,
     dollars: float | None,
     at_work: int,
     tasks: int,
@@ -121,6 +126,7 @@ def _session(
         home=known.key,
         id=entry["id"],
         project=entry["project"] or known.project,
+        name=name,
         title=entry["objective"] or "",
         model=model,
         client=entry["client"],

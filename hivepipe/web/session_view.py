@@ -10,6 +10,7 @@ from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.costs import costs_by_agent
 from hivepipe.reading.pieces import Piece
+from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
 from hivepipe.reading.time_line import time_line
 from hivepipe.web.asked import Asked, Content, FilterError
@@ -60,6 +61,7 @@ def _of_store(home: str, store: Listings, session: str) -> Content:
     found = time_line(home, store, session, MOST_EVENTS)
     return {
         **found._asdict(),
+        "name": name_of(session, store.titles([session]).get(session)),
         "events": [event._asdict() for event in found.events],
         "cost": found.cost._asdict(),
         "agent_costs": costs_by_agent(home, store, session),

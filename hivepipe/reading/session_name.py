@@ -1,0 +1,14 @@
+"""What a person calls a session: its title, else the beginning of its first prompt, else its id."""
+
+from hivepipe.db.listings import Entry
+
+_LONGEST = 80
+_ID = 8
+
+
+def name_of(session: str, about: Entry | None) -> str:
+    """Return the name; `about`: its entry of `Listings.titles`, None if it has none."""
+    known = about or {}
+    said = known.get("objective") or known.get("prompt") or ""
+    line = " ".join(said.split())
+    return f"{line[:_LONGEST]}…" if len(line) > _LONGEST else line or session[:_ID]
