@@ -152,7 +152,7 @@ SETTINGS = (
     Setting("shared_root", _path, "an absolute path", "none"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
     Setting("web", _switch, "true or false", "false", is_the_users=True, is_of_files=True),
-    Setting("web_port", _port, "a TCP port", "9182", is_the_users=True, is_of_files=True),
+    Setting("web_port", _port, "a TCP port", is_the_users=True, is_of_files=True),
     Setting("log_format", _one_of("text", "json"), '"text" or "json"', "text"),
     Setting("fsync", _one_of("always", "everysec"), '"always" or "everysec"', "everysec"),
     Setting(

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 from hivepipe.errors import LockHeldError
 from hivepipe.home import read_small, state_folder
-from hivepipe.settings import of_files
+from hivepipe.settings import DEFAULTS, of_files
 from hivepipe.stack.lock import take_lock
 
 PROGRAM = "web"
@@ -20,7 +20,7 @@ NEEDED = ("starlette", "uvicorn", "jinja2", "a2wsgi", "rq_dashboard", "prometheu
 
 def default_port() -> int:
     """Return the port of the page."""
-    return int(of_files("HIVEPIPE_WEB_PORT") or 9182)
+    return int(of_files("HIVEPIPE_WEB_PORT") or DEFAULTS["HIVEPIPE_WEB_PORT"])
 
 
 def is_installed() -> bool:

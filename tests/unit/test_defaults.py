@@ -12,6 +12,7 @@ from hivepipe import settings
 from hivepipe.cli.main import main
 from hivepipe.config.setting_table import BY_NAME
 from hivepipe.guard.check import guard_mode, limits
+from hivepipe.stack import shared_page
 from hivepipe.summaries.terms import caps, timeout_secs
 
 
@@ -31,6 +32,8 @@ USED: dict[str, Callable[[], object]] = {
     "memory_recall": switch("HIVEPIPE_MEMORY_RECALL"),
     "memory_rating": switch("HIVEPIPE_MEMORY_RATING"),
     "pm2": switch("HIVEPIPE_PM2"),
+    "web": lambda: str(shared_page.is_asked_for()).lower(),
+    "web_port": shared_page.default_port,
     "guard": lambda: guard_mode("/nowhere"),
     "guard_loop": lambda: counts(limits().loop_warn, limits().loop_deny),
     "guard_alternation": lambda: counts(limits().alternation_warn, limits().alternation_deny),
