@@ -8,6 +8,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 _PARENT_SECS = 2.0
+_NICENESS = 15  # hooks and the writer come first
 _LAST_SECS = 1  # open pages hold their streams until then
 
 
@@ -29,6 +30,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
         timeout_graceful_shutdown=_LAST_SECS,
     )
     server = uvicorn.Server(config)
+    os.nice(_NICENESS)
     threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True).start()
     with listening:
         server.run(sockets=[listening])

@@ -1,14 +1,19 @@
 // Load the view again after each change, and put its main part in place of the old one.
 "use strict";
 let waits = null;
+let pause = 200; // milliseconds from a change to the next load
 
 async function refresh() {
   waits = null;
+  if (document.hidden && !(window.Notification && wanted())) return; // it is loaded once it is seen
   if (document.querySelector("form.still")) return; // a question stays as it is
   if (document.activeElement?.matches("main :is(input, select)")) return later(2000); // typing
+  const began = performance.now();
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) return;
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const text = await answer.text();
+  pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // a slow view less often
+  const page = new DOMParser().parseFromString(text, "text/html");
   const [before, after] = [document.querySelector("main"), page.querySelector("main")];
   if (!after || before.innerHTML === after.innerHTML) return;
   const open = new Set([...before.querySelectorAll("details[open]")].map((each) => each.id));
@@ -60,7 +65,7 @@ function selectorOf(element) { // a selector that finds it in the page that is l
   return element.id ? `#${CSS.escape(element.id)}` : link ? `main a[href="${CSS.escape(link)}"]` : "";
 }
 
-function later(wait = 200) {
+function later(wait = pause) {
   waits ??= setTimeout(() => refresh().catch(() => {}), wait);
 }
 
@@ -90,6 +95,7 @@ document.getElementById("home").addEventListener("change", (event) => event.targ
 addEventListener("pagehide", () => events.close());
 addEventListener("hashchange", unfold);
 addEventListener("click", (event) => event.target.id === "notice" && flip());
+document.addEventListener("visibilitychange", () => document.hidden || later());
 setInterval(later, 30000); // some states come with the clock alone
 unfold();
 offer();
