@@ -25,11 +25,16 @@ MANUAL = ("--permission-mode", "default")  # newer ones ask a model what to allo
 
 
 @contextmanager
-def on_terminal(person: Person, *options: str) -> Iterator["Terminal"]:
-    """Run the client on a terminal while the context lasts; it is ready for a prompt."""
-    terminal = Terminal(person, options)
+def on_terminal(
+    person: Person, *options: str, ready: tuple[str, ...] = READY
+) -> Iterator["Terminal"]:
+    """Run the client on a terminal while the context lasts; it is ready for a prompt.
+
+    One of the texts `ready` is on the screen while the client waits for a prompt.
+    """
+    terminal = Terminal(person, options, ready)
     with terminal.opened():
-        terminal.shows(*READY)
+        terminal.shows(*ready)
         yield terminal
 
 
@@ -39,6 +44,7 @@ class Terminal:
 
     person: Person
     options: tuple[str, ...] = ()
+    ready: tuple[str, ...] = READY
 
     def __post_init__(self) -> None:
         """Each terminal has a server of its own."""
@@ -112,7 +118,7 @@ class Terminal:
 
         def is_over() -> bool:
             seen = self.screen
-            return BUSY not in seen and any(text in seen for text in READY)
+            return BUSY not in seen and any(text in seen for text in self.ready)
 
         until(is_over, "the turn never ends")
 
