@@ -46,7 +46,7 @@ check: install  ## format, lint, types, layers, known vulnerabilities
 
 bench: install  ## everything that is measured, a table and a picture of it; a quarter of an hour
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
-	$(BIN)/python benchmarks/run_all.py --page docs
+	$(BIN)/python benchmarks/run_all.py --page
 
 prices: install  ## the prices of Claude models by the installed genai-prices, written down
 	$(BIN)/python .ci/prices.py

@@ -2,7 +2,8 @@
 
 python benchmarks/run_all.py                 full size; fails outside the bounds
 python benchmarks/run_all.py --small         small, only so that none of them rots
-python benchmarks/run_all.py --page docs     also docs/benchmarks.md and .png; needs matplotlib
+python benchmarks/run_all.py --page          also README.md here and docs/benchmarks.png; needs
+                                             matplotlib
 """
 
 import argparse
@@ -83,23 +84,23 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--small", action="store_true", help="small, without judgement")
-    parser.add_argument("--page", metavar="FOLDER", help="write benchmarks.md and benchmarks.png")
+    parser.add_argument("--page", action="store_true", help="write README.md and its picture")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as kept:
         found = run(Path(kept), options.small)
     figures = figures_of(found)
     print(f"\n{listed(figures)}")
     if options.page:
-        write_page(Path(options.page), found)
+        write_page(found)
     if not options.small and not all(figure.holds for figure in figures):
         raise SystemExit("outside the bounds")
 
 
-def write_page(folder: Path, found: Found) -> None:
+def write_page(found: Found) -> None:
     """Write the page and the picture."""
     from picture import draw  # noqa: PLC0415  # needs matplotlib, which nothing else does
 
-    draw(folder / "benchmarks.png", found)
+    draw(FOLDER.parent / "docs" / "benchmarks.png", found)
     loads = ", ".join(
         f"{name} {kept['machine'].rpartition(' ')[2]}" for name, kept in found.items()
     )
@@ -109,7 +110,7 @@ def write_page(folder: Path, found: Found) -> None:
     measured = textwrap.fill(f"Measured on {day}: {where}. Load afterwards: {loads}.", 100)
     said = said.replace("{measured}", measured).replace("{figures}", listed(figures_of(found)))
     said = said.replace("{felt}", felt(found["felt_cost"]["details"]))
-    (folder / "benchmarks.md").write_text(said)
+    (FOLDER / "README.md").write_text(said)
 
 
 if __name__ == "__main__":
