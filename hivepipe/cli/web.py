@@ -12,6 +12,7 @@ from hivepipe.errors import StackError
 from hivepipe.home import locate
 from hivepipe.settings import variable
 from hivepipe.stack.shared_page import default_port, is_installed, shared_address
+from hivepipe.web.ticket import with_ticket
 
 
 @click.command()
@@ -57,4 +58,4 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
 def _show(address: str, no_open: bool) -> None:
     say(address)
     if not no_open:
-        webbrowser.open(address)
+        webbrowser.open(with_ticket(address))

@@ -11,6 +11,14 @@ def cookie_name(token: str) -> str:
     return f"hivepipe_{blake2b(token.encode(), digest_size=4).hexdigest()}"
 
 
+def cookie_value(token: str, user: str) -> str:
+    """Return what the cookie holds: not the token, and of use to this user of the machine alone.
+
+    Browsers send a cookie to every port, so also to a server of another user.
+    """
+    return hmac.digest(token.encode(), f"cookie {user}".encode(), "sha256").hex()
+
+
 def is_loopback(host: str) -> bool:
     """Tell whether a host name is a loopback one; another name may resolve to this machine, too."""
     try:

@@ -7,7 +7,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hivepipe.monitor.admission import cookie_name, is_loopback, is_token
+from hivepipe.monitor.admission import cookie_name, cookie_value, is_loopback, is_token
+from hivepipe.web.peer import user_of_peer
+from hivepipe.web.ticket import NAME, Tickets
 
 FORMS = "/queues/"
 TOOLS = "/mcp"
@@ -44,6 +46,7 @@ class Admission:
         self._token = token
         self._tokens = [each for each in (token, reader_token) if each]
         self._is_local = is_local
+        self._tickets = Tickets(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; connections other than HTTP are ignored."""
@@ -76,22 +79,31 @@ class Admission:
                 return PlainTextResponse("nothing changes here\n", 405)
             if "Origin" not in request.headers:
                 return PlainTextResponse("not from another page\n", 403)
-        for each in self._tokens:
-            if is_token(request.query_params.get("token", ""), each):
-                return self._enter(request, each)
-        known += [each for each in self._tokens if is_token(_cookie(request, each), each)]
+        user = user_of_peer(request.scope)
+        if token := self._token_in_address(request, user):
+            return self._enter(request, token, user)
+        known += [each for each in self._tokens if _has_cookie(request, each, user)]
         request.state.may_change = self._token in known
         if request.method == "POST" and known and not request.state.may_change:
             return PlainTextResponse("this address only reads\n", 403)
         return None if known else PlainTextResponse(_OPEN_IT, 401)
 
-    def _enter(self, request: Request, token: str) -> Response:
+    def _token_in_address(self, request: Request, user: str) -> str:
+        """Return the token that the address has, or that a ticket stands for; "": none."""
+        given = request.query_params.get("token", "")
+        found = [each for each in self._tokens if is_token(given, each)]
+        if not found and self._tickets.takes(request.query_params.get(NAME, ""), user):
+            return self._token
+        return found[0] if found else ""
+
+    def _enter(self, request: Request, token: str, user: str) -> Response:
         """Set the cookie and take the token out of the address."""
         # A path of two slashes would name another host.
         answer = RedirectResponse("/" + request.url.path.lstrip("/"), 302)
-        answer.set_cookie(cookie_name(token), token, httponly=True, samesite="strict")
+        value = cookie_value(token, user)
+        answer.set_cookie(cookie_name(token), value, httponly=True, samesite="strict")
         return answer
 
 
-def _cookie(request: Request, token: str) -> str:
-    return request.cookies.get(cookie_name(token), "")
+def _has_cookie(request: Request, token: str, user: str) -> bool:
+    return is_token(request.cookies.get(cookie_name(token), ""), cookie_value(token, user))

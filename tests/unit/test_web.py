@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.home import short_hash
-from hivepipe.monitor.admission import cookie_name
+from hivepipe.monitor.admission import cookie_name, cookie_value
 from hivepipe.times import stored_time
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.clock import local_time, time_left
@@ -41,7 +41,8 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(stranger: TestClient)
     answer = stranger.get(f"http://127.0.0.1:9182//evil.example?token={TOKEN}")
     assert answer.headers["Location"] == "/evil.example"
     cookie = answer.headers["Set-Cookie"]
-    assert cookie.startswith(f"{cookie_name(TOKEN)}={TOKEN};")
+    assert cookie.startswith(f"{cookie_name(TOKEN)}={cookie_value(TOKEN, '')};")
+    assert TOKEN not in cookie
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
 

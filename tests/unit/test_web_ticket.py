@@ -1,0 +1,73 @@
+"""Tickets for the browser: once, for a minute, of this server, by the user."""
+
+import os
+import socket
+
+import pytest
+
+from hivepipe.web import ticket
+from hivepipe.web.peer import user_of_peer
+from hivepipe.web.ticket import LASTS_SECS, Tickets, with_ticket
+
+TOKEN = "a token/of+the=test"
+ADDRESS = "http://127.0.0.1:9182/?token=a%20token%2Fof%2Bthe%3Dtest"
+
+
+def made() -> str:
+    base, _, given = with_ticket(ADDRESS).partition("?ticket=")
+    assert base == "http://127.0.0.1:9182/"
+    return given
+
+
+@pytest.mark.parametrize("user", ["", "0", str(os.getuid())], ids=["?", "root", "own"])
+def test_it_counts_once(user: str) -> None:
+    tickets, one, other = Tickets(TOKEN), made(), made()
+    assert [tickets.takes(each, user) for each in (one, other, one)] == [True, True, False]
+
+
+def test_another_user_neither_gets_in_nor_uses_it_up() -> None:
+    tickets, one = Tickets(TOKEN), made()
+    assert not tickets.takes(one, "65533")
+    assert tickets.takes(one, "")
+
+
+def test_it_is_over_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, now = made(), ticket.time.time()
+    monkeypatch.setattr(ticket.time, "time", lambda: now + LASTS_SECS + 1)
+    assert not Tickets(TOKEN).takes(one, "")
+
+
+@pytest.mark.parametrize(
+    "given", ["", ".", "..", "9.9.9", "99999999999999..", "٣.a.b", "\ud800.a.b", "-1.a.b"]
+)
+def test_what_is_no_ticket_admits_nobody(given: str) -> None:
+    assert not Tickets(TOKEN).takes(given, "")
+
+
+def test_a_changed_one_and_one_of_another_server_admit_nobody() -> None:
+    one = made()
+    ends, rest = one.split(".", 1)
+    assert not Tickets(TOKEN).takes(f"{int(ends) + 1}.{rest}", "")
+    assert not Tickets("another token").takes(one, "")
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_NETLINK"), reason="only Linux says it")
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_the_kernel_says_whose_connection_it_is(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listening, socket.socket(family) as near:
+        near.connect(listening.getsockname()[:2])
+        far, client = listening.accept()
+        with far:
+            ends = {"client": client[:2], "server": far.getsockname()[:2]}
+            assert user_of_peer(ends) == str(os.getuid())
+            assert user_of_peer({**ends, "client": (host, 1)}) == ""
+
+
+@pytest.mark.parametrize(
+    "client",
+    [None, ("testclient", 50000), ("10.0.0.1", None), ("::1", 1)],
+    ids=["none", "no address", "no port", "no connection"],
+)
+def test_where_nobody_says_it_there_is_no_user(client: object) -> None:
+    assert user_of_peer({"client": client, "server": ("127.0.0.1", 9182)}) == ""
