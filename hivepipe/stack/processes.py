@@ -33,6 +33,8 @@ supervisor.rpcinterface_factory=hivepipe.stack.prompt_restart:make
 supervisor.rpcinterface_factory=hivepipe.stack.reachable:make
 [rpcinterface:on_demand]
 supervisor.rpcinterface_factory=hivepipe.stack.on_demand:make
+[rpcinterface:preload]
+supervisor.rpcinterface_factory=hivepipe.worker.preload:make
 """
 # Programs of one priority form one group: started together, and stopped together.
 _GROUP = """\

@@ -1,0 +1,91 @@
+"""A forked process of the supervisor becomes a worker as if it had been executed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hivepipe.stack.processes import PROCESSES, script_path
+from hivepipe.worker import preload
+
+WRITER = str(script_path(next(entry for entry in PROCESSES if entry.name == "writer")))
+WORDS = [sys.executable, "-I", WRITER]
+# A parent with a handler and a variable of its own forks a child that runs a script.
+PARENT = """
+import os, signal, sys
+from hivepipe.worker import preload
+signal.signal(signal.SIGTERM, lambda *_: None)
+os.environ["OF_THE_PARENT"] = "yes"
+pid = os.fork()
+if not pid:
+    preload.run_script([sys.executable, "-I", sys.argv[1]], {"OF_THE_PROGRAM": "yes"})
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+SCRIPT = """
+import json, os, signal, sys
+print(json.dumps({
+    "environ": dict(os.environ),
+    "default": signal.getsignal(signal.SIGTERM) is signal.SIG_DFL,
+    "argv": sys.argv,
+    "line": open("/proc/self/cmdline").read().split("\\0"),
+}))
+sys.exit(75)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems execute")
+def test_the_script_has_environment_signals_and_command_line_of_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "workers" / "writer.py"
+    script.parent.mkdir()
+    script.write_text(SCRIPT)
+    out = subprocess.check_output([sys.executable, "-I", "-c", PARENT, script], text=True)
+    said, code = out.splitlines()
+    found = json.loads(said)
+    assert found["environ"] == {"OF_THE_PROGRAM": "yes"}
+    assert found["default"]
+    assert found["argv"] == [str(script)]
+    assert [word for word in found["line"] if word] == [sys.executable, "-I", "workers/writer.py"]
+    assert code == "75"
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("", 0), ("raise SystemExit", 0), ("raise SystemExit('no')", 1), ("1 / 0", 1)],
+)
+def test_the_exit_code_is_the_interpreters(tmp_path: Path, script: str, code: int) -> None:
+    (tmp_path / "script.py").write_text(script)
+    assert preload._exit_code_of(str(tmp_path / "script.py")) == code
+
+
+def of(monkeypatch: pytest.MonkeyPatch, words: list[str], version: str = "") -> list[str]:
+    """Return how a program is started: `run`, `execve` or, where the run ends, both."""
+    started: list[str] = []
+    runner = preload.Runner(lambda *_: started.append("execve"))
+    monkeypatch.setattr(preload, "run_script", lambda *_: started.append("run"))
+    if version:
+        monkeypatch.setattr(preload, "installed", lambda: version)
+    runner.execute(words[0], words, dict(os.environ))
+    return started
+
+
+def test_only_a_script_of_this_version_runs_in_the_forked_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert of(monkeypatch, WORDS)[0] == "run"
+    assert of(monkeypatch, ["/bin/cat", "/tmp/writer.py"]) == ["execve"]
+    assert of(monkeypatch, WORDS, version="2.0") == ["execve"]
+
+
+def test_a_damaged_installation_leaves_the_programs_to_execve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Supervisord:
+        class options:  # noqa: N801  the name that supervisord gives
+            execve = "as before"
+
+    monkeypatch.setattr(preload, "WORKERS", ("no_such_worker",))
+    preload.make(Supervisord)
+    assert Supervisord.options.execve == "as before"
