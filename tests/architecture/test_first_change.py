@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "first-change.md").read_text()
-COPIED = ("hivepipe", "hooks", "workers", "tests", "docs", "skills")
+COPIED = ("hivepipe", "hooks", "workers", "tests", "docs", "skills", "benchmarks")
 STEP = re.compile(
     r"(New file|In) `([^`]+)`(?:, before (`+) ?(.+?) ?\3)?:\n\n```\w+\n(.*?)^```$", re.M | re.S
 )
