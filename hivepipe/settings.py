@@ -1,10 +1,10 @@
 """Settings from the environment and `config.toml`: the only reader of the environment.
 
 The files are read, and compiled for the hooks, by `hivepipe.config.config_file`; their values are
-passed in by `use`. On the hook path, hence `posix` and not `os` (which costs 1.5 ms to import).
+passed in by `use`. On the hook path.
 """
 
-import posix
+from hivepipe import sender
 
 # New name -> older names, which are accepted too. The first one set is used.
 ALIASES = {
@@ -105,7 +105,7 @@ def of_this_process(name: str) -> str | None:
 def environment(name: str) -> str | None:
     """Return a variable or an alias of it from the environment alone, or None."""
     for candidate in (name, *ALIASES.get(name, ())):
-        value = posix.environ.get(candidate.encode())
+        value = sender.environment().get(candidate.encode())
         if value:
             return value.decode("utf-8", "surrogateescape")
     return None
@@ -119,14 +119,17 @@ def absolute_entries(path: str) -> str:
 def everything() -> dict[str, str]:
     """Return the whole environment, for a child process with the same one."""
     decoded = "utf-8", "surrogateescape"
-    return {name.decode(*decoded): value.decode(*decoded) for name, value in posix.environ.items()}
+    return {
+        name.decode(*decoded): value.decode(*decoded)
+        for name, value in sender.environment().items()
+    }
 
 
 def inherited() -> dict[bytes, bytes]:
     """Return the environment for the processes of a stack."""
     kept = {
         name: value
-        for name, value in posix.environ.items()
+        for name, value in sender.environment().items()
         if name.decode("utf-8", "replace") in _INHERITED
         or name.decode("utf-8", "replace").startswith(_INHERITED_STARTS)
     }

@@ -13,7 +13,7 @@ import sys
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 from time import monotonic_ns
 
-from hivepipe import home, settings
+from hivepipe import home, sender, settings
 from hivepipe.events.job_plan import Message
 from hivepipe.home import lua_text
 from hivepipe.queue import client
@@ -36,6 +36,9 @@ def hand_over(
     file that the direct path is to apply, or "", and the result of the note's script, or "" if it
     was not executed. OSError: neither Redis nor the disk accepted the messages.
     """
+    if sender.is_gone():
+        _keep(place, event_time_ns, messages, note)
+        return "", ""
     direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
     if not direct:
         waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)

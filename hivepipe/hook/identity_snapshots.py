@@ -7,6 +7,7 @@ On the hook path, after an edit of a profile's own file.
 
 import posix
 
+from hivepipe import sender
 from hivepipe.home import make_folders
 
 MOST_BYTES = 1 << 18
@@ -17,7 +18,7 @@ def keep(home: str, path: str, time_ns: int) -> str:
     data = read_regular(path)
     if data is None:
         return ""
-    name = f"{time_ns:020d}_{posix.getpid()}_{path.rpartition('/')[2]}"
+    name = f"{time_ns:020d}_{sender.pid()}_{path.rpartition('/')[2]}"
     try:
         make_folders(f"{home}/identity")
         flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW

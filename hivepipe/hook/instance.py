@@ -20,6 +20,7 @@ import posix
 import time
 from _blake2 import blake2b
 
+from hivepipe import sender
 from hivepipe.events.claude_code import Event, SessionEnd, valid_id
 from hivepipe.home import make_folders, overwrite_small, read_small
 from hivepipe.settings import of_this_process
@@ -100,7 +101,7 @@ def _named_instance(home: str, named: str) -> Instance:
         + blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     )
     known = remembered(home, named)
-    return Instance(named, named, posix.getppid(), "", known["session"], "ended" in known)
+    return Instance(named, named, sender.parent(), "", known["session"], "ended" in known)
 
 
 def remember(home: str, instance: Instance, session: str, by_plugin: bool = False) -> None:
@@ -197,10 +198,10 @@ def remembered(home: str, key: str) -> dict[str, str]:
 
 def _claude_process() -> tuple[int, str]:
     """Return pid and start time of the Claude Code process that started the hook."""
-    parent = posix.getppid()
+    parent = sender.parent()
     name, above, started = _process(parent)
     if _is_init(parent, name):
-        return posix.getpid(), _process(posix.getpid())[2]
+        return sender.pid(), _process(sender.pid())[2]
     if name not in _SHELLS:
         return parent, started
     pid, nearest = parent, (parent, started)
@@ -220,7 +221,8 @@ def _is_init(pid: int, name: str) -> bool:
 
 def _process(pid: int) -> tuple[str, int, str]:
     """Return name, parent and start time (clock ticks since boot) of a process; Linux only."""
-    text = read_small(f"/proc/{pid}/stat")
+    told = sender.stat_of(pid)
+    text = read_small(f"/proc/{pid}/stat") if told is None else told
     name, found, rest = text.partition("(")[2].rpartition(")")
     fields = rest.split()
     if not found or len(fields) < 20:

@@ -9,14 +9,12 @@ On the hook path, for such events only.
 from hivepipe.events.claude_code import PROBE, Event, clean
 from hivepipe.events.job_plan import Context, Job, encode
 from hivepipe.home import Place
-from hivepipe.hook.hand_over import apply_and_end, hand_over
+from hivepipe.hook.hand_over import hand_over
 
 
-def hand_over_probe(event: Event, place: Place, event_time_ns: int) -> None:
-    """Enqueue the probe's job."""
+def hand_over_probe(event: Event, place: Place, event_time_ns: int) -> str:
+    """Enqueue the probe's job; return the spool file to apply now, or ""."""
     job = Job("probe", {"event": event.name}, event.session_id[len(PROBE) :])
     context = Context(event_time_ns=event_time_ns, project=clean(place.project), cwd=event.cwd)
     messages = encode([job], event, context)
-    direct = hand_over(event.name, place, event_time_ns, messages)[0]
-    if direct:
-        apply_and_end(event.name, place, direct)
+    return hand_over(event.name, place, event_time_ns, messages)[0]

@@ -13,7 +13,7 @@ with a prompt, if `memory_recall` is on.
 
 import posix
 
-from hivepipe.events.claude_code import parse_object
+from hivepipe.events.claude_code import Event, UserPromptSubmit, parse_object
 from hivepipe.events.job_plan import Context
 from hivepipe.home import make_folders, overwrite_small, read_small, short_hash
 
@@ -44,6 +44,23 @@ class Memory:
         self.path = path
         self.text = text
         self.score = score
+
+
+def recalled_text(event: Event, home: str, context: Context) -> str:
+    """Return the memories that match a prompt as text; also store them in the context."""
+    if not isinstance(event, UserPromptSubmit):
+        begin_anew(home, context.own_session)
+        return ""
+    if not event.is_users:
+        return ""
+    try:
+        found = recall(home, context, event.whole_prompt)
+    except ValueError:  # hivepipe did not write the file
+        return ""
+    context.recalled = [
+        {"name": memory.path.rpartition("/")[2], "text": memory.text} for memory in found
+    ]
+    return in_words(found)
 
 
 def recall(home: str, context: Context, prompt: str) -> list[Memory]:

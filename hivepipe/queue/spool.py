@@ -15,6 +15,7 @@ On the hook path.
 
 import posix
 
+from hivepipe import sender
 from hivepipe.events.job_plan import Message, dumps
 from hivepipe.home import (
     Place,
@@ -172,7 +173,7 @@ def _open(folder: str, path: str) -> int:
 
 def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str:
     """Write the messages of one event; return the file's path. OSError: nothing was written."""
-    path = f"{folder}/{event_time_ns:020d}_{posix.getpid()}.json"
+    path = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
     jobs = ",".join(_entry(message) for message in messages)
     data = f'{{"v":1,"jobs":[{jobs}]}}\n'.encode("ascii")
     try:

@@ -23,6 +23,7 @@ from hivepipe.home import lua_text
 PACKAGE = Path(hivepipe.__file__).parent
 MODULES = (
     "hivepipe",
+    "hivepipe.sender",
     "hivepipe.settings",
     "hivepipe.home",
     "hivepipe.text",
@@ -44,6 +45,7 @@ MODULES = (
     "hivepipe.hook.hand_over",
     "hivepipe.hook.autostart",
     "hivepipe.hook.waiting_notice",
+    "hivepipe.hook.intake",
     "hivepipe.hook.run",
     "hivepipe.hook.answers",
     "hivepipe.hook.compiled_settings",

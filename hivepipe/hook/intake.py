@@ -1,0 +1,388 @@
+"""The intake of one event: locate, plan, hand over, answer.
+
+It runs in the hook's own process (hivepipe.hook.run) or in the process `intake`
+(hivepipe.hook.intake_server). A module that few events need is imported where they need it
+(docs/decisions.md, 4).
+"""
+# ruff: noqa: PLC0415
+
+import posix
+import sys
+
+from hivepipe import home, sender, settings
+from hivepipe.events import job_plan, parse_event
+from hivepipe.events.claude_code import (
+    EDIT_TOOLS,
+    IDENTITY_FILES,
+    PROBE,
+    Event,
+    PostToolUse,
+    PreToolUse,
+    UserPromptSubmit,
+    clean,
+    valid_id,
+)
+from hivepipe.hook import instance as instances
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hivepipe.guard.client import Note, Watch
+    from hivepipe.hook.stdin import Input
+
+LAST_LOCK_SECS = 0.05  # of the throttle, when the time is over
+LAST_BYTES = 1 << 20  # of an event so large that parsing it took all the time
+SETTINGS_BYTES = 1 << 20
+_UNASKED = ("", "", "")
+NEUTRAL = b""  # Claude Code shows what a hook prints
+
+Taken = tuple[bytes, str]  # the answer, and the spool file to apply now, or ""
+NOTHING: Taken = (NEUTRAL, "")
+
+keep: "Callable[[], object] | None" = None  # spools the event; None: the event is safe
+place_of_event: "home.Place | None" = None  # once known
+
+
+def is_wanted(name: str) -> bool:
+    """Tell whether the hook does anything at all in this environment."""
+    return not (
+        settings.switched_on("HIVEPIPE_DISABLED")
+        or settings.switched_on("HIVEPIPE_NESTED")
+        or (is_plugins() and _has_nothing_to_do(name))
+    )
+
+
+def is_plugins() -> bool:
+    """Tell whether this runs as a hook of the plugin (`hooks/plugin.sh`)."""
+    return sys.argv[1:2] == ["plugin"]
+
+
+def _has_nothing_to_do(name: str) -> bool:
+    from hivepipe.hook.plugin import has_nothing_to_do
+
+    return has_nothing_to_do(name)
+
+
+def take_in(name: str, received: "Input", began_ns: int) -> Taken:
+    """Process one event; `began_ns`: the start of its hook, by the monotonic clock."""
+    global keep, place_of_event
+    event_time_ns = sender.time_ns()
+    data = received.data
+    keep = lambda: _plan_and_spool(parse_event(name, data[:LAST_BYTES]), event_time_ns)  # noqa: E731
+    event = parse_event(name, data)
+    keep = lambda: _plan_and_spool(event, event_time_ns)  # noqa: E731
+    place_of_event = place = locate(event)
+    if not _is_wanted(place):
+        return _refusal(event, place), ""
+    values, keyword_rules = _settings_of_files(place)
+    settings.use(values)
+    if event is None:
+        what = "empty" if not data.strip() else "not an event that hivepipe knows"
+        _log_problems(place, name, [f"{what} ({len(data)} bytes)", received.trouble])
+        return NOTHING
+    if event.session_id.startswith(PROBE):
+        from hivepipe.hook.probe_event import hand_over_probe
+
+        return NEUTRAL, hand_over_probe(event, place, event_time_ns)
+    instance = instances.this_instance(place.home)
+    if instances.had_no_session(event, instance):
+        return NOTHING
+    context = _context(event, event_time_ns, place, instance)
+    event.problems += [received.trouble] if received.trouble else []
+    return _record(event, place, instance, context, keyword_rules, began_ns)
+
+
+def _record(
+    event: Event,
+    place: home.Place,
+    instance: "instances.Instance",
+    context: job_plan.Context,
+    rules: object,
+    began_ns: int,
+) -> Taken:
+    """Hand the event's jobs over and return the answer."""
+    global keep
+    _keep_identity(event, place, context)
+    recalled = ""
+    if context.wants_memories and event.name in ("SessionStart", "UserPromptSubmit"):
+        from hivepipe.hook.recall import recalled_text
+
+        recalled = recalled_text(event, place.home, context)
+    direct = note_result = ""
+    planned = job_plan.plan(event, context)
+    watch = _watch(event, context, place)
+    _log_problems(place, event.name, event.problems)
+    if planned or watch:
+        from hivepipe.hook.hand_over import hand_over
+
+        messages = job_plan.encode(planned, event, context)
+        note = watch.note() if watch else None
+        time_ns = context.event_time_ns
+        keep = lambda: _spool(place, time_ns, messages, note)  # noqa: E731
+        direct, note_result = hand_over(event.name, place, time_ns, messages, note, began_ns)
+    keep = None
+    _keep_markers(event, place, instance, context)
+    if sender.is_gone():
+        return NOTHING
+    return _answer(event, place, context, watch, rules, recalled, note_result), direct
+
+
+def _answer(
+    event: Event,
+    place: home.Place,
+    context: job_plan.Context,
+    watch: "Watch | None",
+    rules: object,
+    recalled: str,
+    note_result: str,
+) -> bytes:
+    if isinstance(event, UserPromptSubmit):
+        return _with_prompt(event, watch, rules, recalled)
+    if event.name == "SessionStart":
+        from hivepipe.hook.greeting import greeting
+
+        return greeting(event, place, context, _unfinished(place))
+    if watch and watch.may_be_answered(note_result):
+        return _judged(watch, note_result, place)
+    return NEUTRAL
+
+
+def _log_problems(place: home.Place, name: str, problems: list[str]) -> None:
+    """Log up to five problems, each once, in order."""
+    if known := [text for text in dict.fromkeys(problems) if text]:
+        log(place, name, "; ".join(known[:5]))
+
+
+def _is_wanted(place: home.Place) -> bool:
+    """Tell whether events are recorded here; in CI and cloud environments only on request."""
+    if place.state == "off" or home.owner_over_root(place.home):
+        return False
+    is_requested = place.python or settings.environment("HIVEPIPE_HOME")
+    return (
+        bool(is_requested or settings.switched_on("HIVEPIPE_AUTOSTART"))
+        or not settings.on_a_passing_machine()
+    )
+
+
+def _refusal(event: Event | None, place: home.Place) -> bytes:
+    """Return the answer without a record: a message if root runs in another user's home."""
+    is_start = event is not None and event.name == "SessionStart"
+    if not is_start or place.state == "off" or not home.owner_over_root(place.home):
+        return NEUTRAL
+    from hivepipe.hook import answers
+
+    text = "hivepipe records nothing: root runs this session, and"
+    from hivepipe.text.visible import printable
+
+    return answers.message(f"{text} {printable(place.home)} belongs to another user")
+
+
+def locate(event: Event | None) -> home.Place:
+    """Return the place of an event; None: of its project's folder, or the working directory."""
+    return home.locate_for_hook(
+        settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
+    )
+
+
+def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
+    """Plan the event again and spool it, without contacting Redis: the time is over."""
+    place = locate(event)
+    if event is not None and not event.session_id.startswith(PROBE) and _is_wanted(place):
+        from hivepipe.hook import throttle
+
+        throttle.LOCK_SECS = LAST_LOCK_SECS
+        settings.use(_settings_of_files(place)[0])
+        instance = instances.this_instance(place.home)
+        context = _context(event, event_time_ns, place, instance)
+        messages = job_plan.encode(job_plan.plan(event, context), event, context)
+        _spool(place, event_time_ns, messages, None)  # no note: hashing takes too long
+
+
+def _spool(
+    place: home.Place, event_time_ns: int, messages: list[job_plan.Message], note: "Note | None"
+) -> None:
+    from hivepipe.queue.spool import keep_event
+
+    keep_event(place, event_time_ns + 1, messages, note)  # not the name of the interrupted file
+    try:  # the file that was being written at the deadline
+        posix.unlink(f"{place.home}/spool/{event_time_ns:020d}_{sender.pid()}.json.tmp")
+    except OSError:
+        return
+
+
+def _unfinished(place: home.Place) -> str:
+    """Return the plugin's message about a missing package, or ""."""
+    if not is_plugins():
+        return ""
+    from hivepipe.hook.plugin import unfinished
+
+    return unfinished(place)
+
+
+def _with_prompt(
+    event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object, recalled: str
+) -> bytes:
+    """Return the context for a prompt: a cancelled task, texts by keyword, memories."""
+    texts = []
+    if watch and watch.may_be_answered():
+        from hivepipe.guard.check import check
+
+        verdict = check(watch, "")
+        if verdict:
+            from hivepipe.hook.verdict_answer import prompt_notice
+
+            texts.append(prompt_notice(watch, verdict))
+    if keyword_rules and event.is_users:
+        from hivepipe.hook.keywords import keyword_texts
+
+        texts.append(keyword_texts(keyword_rules, event.whole_prompt))
+    text = "\n\n".join([part for part in [*texts, recalled] if part])
+    if not text:
+        return b""
+    from hivepipe.hook import answers
+
+    return answers.context(event.name, text)
+
+
+def _judged(watch: "Watch", note_result: str, place: home.Place) -> bytes:
+    """Return the guard's answer to calls, or b""."""
+    from hivepipe.guard.check import check
+
+    verdict = check(watch, note_result)
+    if verdict is None:
+        return b""
+    from hivepipe.hook.verdict_answer import reply
+
+    return reply(watch, verdict, place)
+
+
+def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":
+    """Return the guard's view of this event, or None if the guard ignores it."""
+    if not context.own_session or not event.shows_life:
+        return None
+    from hivepipe.guard.client import Watch
+
+    if not isinstance(event, PreToolUse):
+        return Watch(event, context, place.home)
+    from hivepipe.guard.check import kind_of_call
+
+    return Watch(event, context, place.home, kind_of_call(event))
+
+
+def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:
+    """Return the compiled settings of files, and the keyword rules."""
+    text = home.read_small(f"{place.home}/hook-settings.json", SETTINGS_BYTES)
+    if not text:
+        return {}, None
+    from hivepipe.hook.compiled_settings import compiled_settings
+
+    return compiled_settings(text, place.project)
+
+
+def _context(
+    event: Event, event_time_ns: int, place: home.Place, instance: instances.Instance
+) -> job_plan.Context:
+    joined = valid_id(settings.of_this_process("HIVEPIPE_SESSION_ID") or "")
+    profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
+    own = joined or event.session_id or instance.session
+    session = own or instances.marked_session(place.home, instance)
+    newcomer = bool(own) and (own != instance.session or _comes_back(event, instance))
+    return job_plan.Context(
+        event_time_ns=event_time_ns,
+        session=session,
+        own_session=own,
+        instance=instance.id,
+        newcomer=newcomer,
+        project=clean(place.project),
+        cwd=event.cwd,
+        swarm=valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
+        or f"swarm-{home.short_hash(place.project)}",
+        task=_task(place),
+        pid=instance.pid,
+        pid_started=instance.started,
+        machine=instances.this_machine() if newcomer or event.name == "SessionStart" else _UNASKED,
+        count=_count(event, session, event_time_ns, place, instance),
+        claude_folder=settings.variable(event.folder_variable) or "",
+        profile=profile,
+        profile_folder=_profile_folder(place, profile),
+        wants_memories=settings.means_yes(settings.of_files("HIVEPIPE_MEMORY_RECALL") or ""),
+    )
+
+
+def _comes_back(event: Event, instance: instances.Instance) -> bool:
+    """Tell whether this event follows its session's end; a second SessionEnd is a duplicate."""
+    return instance.has_ended and event.name != "SessionEnd"
+
+
+def _profile_folder(place: home.Place, profile: str) -> str:
+    """Return the folder of a profile's files, or "" without a profile."""
+    if not profile:
+        return ""
+    named = settings.of_files("HIVEPIPE_PROFILE_DIR")
+    return home.real_path(home.absolute(named) if named else f"{place.home}/profiles/{profile}")
+
+
+def _keep_identity(event: Event, place: home.Place, context: job_plan.Context) -> None:
+    """Snapshot an identity file that this call changed, before it changes again.
+
+    The resolved path of the folder is compared.
+    """
+    if not context.profile or not isinstance(event, PostToolUse) or event.tool not in EDIT_TOOLS:
+        return
+    folder, _, name = event.file_path.rpartition("/")
+    if name in IDENTITY_FILES and home.real_path(folder) == context.profile_folder:
+        from hivepipe.hook.identity_snapshots import keep
+
+        context.snapshot = keep(place.home, event.file_path, context.event_time_ns)
+
+
+def _task(place: home.Place) -> str:
+    """Return the task that this process was started with; one assigned later is stored already."""
+    named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
+    if not named:
+        return ""
+    from hivepipe.guard.client import task_of
+
+    return task_of(place.home, "")
+
+
+def _count(
+    event: Event, session: str, event_time_ns: int, place: home.Place, instance: instances.Instance
+) -> job_plan.Count:
+    counts = job_plan.is_operation(event)
+    if not counts and event.name not in ("Stop", "StopFailure", "SessionEnd"):
+        return job_plan.NOT_COUNTED
+    from hivepipe.hook import throttle
+
+    path = f"{place.home}/instances/{instance.key}.checkpoint"
+    if not counts:
+        return throttle.read_totals(path, session)
+    keys = job_plan.event_keys(event, session, instance.id, event_time_ns)
+    interval_ns = settings.checkpoint_interval_ns()
+    return throttle.count_operation(path, session, keys, event_time_ns, interval_ns)
+
+
+def _keep_markers(
+    event: Event, place: home.Place, instance: instances.Instance, context: job_plan.Context
+) -> None:
+    """Update the markers after the hand-over, when the session's own upsert is enqueued."""
+    try:
+        if event.name == "SessionEnd":
+            instances.forget(place.home, instance, context.session)
+        elif context.newcomer or event.name == "SessionStart":
+            instances.remember(place.home, instance, context.session, is_plugins())
+    except OSError as error:
+        log(place, event.name, f"instance marker: {kind_of(error)}")
+
+
+def log(place: home.Place, name: str, message: str) -> None:
+    from hivepipe.files.hook_log import log_line
+
+    log_line(place.logs, name, "ERROR", message)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of an error without its text, which may contain user data."""
+    number = getattr(error, "errno", None)
+    return posix.strerror(number) if number else type(error).__name__

@@ -1,0 +1,66 @@
+"""The process that Claude Code started for the event at hand, with its environment.
+
+It is this process, or the client that sent the event to the intake or wrote it to the spool. On the
+hook path.
+"""
+
+import posix
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Sender:
+    """A client, as it described itself when it had read the event."""
+
+    __slots__ = ("environment", "is_gone", "parent", "pid", "stats", "time_ns")
+
+    def __init__(self, pid: int, parent: int, time_ns: int) -> None:
+        """`time_ns`: when it had read the event."""
+        self.pid = pid
+        self.parent = parent
+        self.time_ns = time_ns
+        self.environment: dict[bytes, bytes] = {}
+        self.stats: dict[int, str] = {}  # pid -> /proc/<pid>/stat, of it and those above it
+        self.is_gone = False  # it wrote the event to the spool, and waits for no answer
+
+
+_now: Sender | None = None  # None: this process
+
+
+def use(sender: Sender | None) -> None:
+    """Set the sender of the next event; None: this process."""
+    global _now
+    _now = sender
+
+
+def pid() -> int:
+    """Return the process id of the sender."""
+    return _now.pid if _now else posix.getpid()
+
+
+def parent() -> int:
+    """Return the process id of its parent."""
+    return _now.parent if _now else posix.getppid()
+
+
+def stat_of(pid: int) -> str | None:
+    """Return the text of /proc/<pid>/stat that the sender read; None: ask the kernel."""
+    return _now.stats.get(pid, "") if _now else None
+
+
+def is_gone() -> bool:
+    """Tell whether nobody waits for an answer."""
+    return _now is not None and _now.is_gone
+
+
+def time_ns() -> int:
+    """Return when the sender had read the event: for this process, now."""
+    return _now.time_ns if _now else time.time_ns()
+
+
+def environment() -> "Mapping[bytes, bytes]":
+    """Return the environment of the sender."""
+    return _now.environment if _now else posix.environ
