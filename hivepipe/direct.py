@@ -29,6 +29,7 @@ from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.operations.workplace import Workplace, address_of
+from hivepipe.queue.raw_spool import convert_raw_events
 from hivepipe.queue.spool import spool_folders
 from hivepipe.queue.spooled import SpooledJob, abandoned, read_spool_file, set_aside, spool_files
 from hivepipe.redact.configured import use_rules
@@ -120,6 +121,7 @@ def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
 
 def drain(home: str) -> Report:
     """Apply the whole spool of a home; incomplete files of dead hooks are set aside."""
+    convert_raw_events(home)
     spools = [Path(folder) for folder in spool_folders(home)]
     db = Database(database_path(home))
     try:
@@ -168,6 +170,7 @@ def main() -> None:
         # Its environment is a fixed list, and some jobs check whether the queue is used.
         settings.use({**config.for_settings(), "HIVEPIPE_USE_QUEUE": "false"})
         use_rules(home)
+        convert_raw_events(home)
         apply_in_turn(home, Path(sys.argv[1]))
     except (HivepipeError, sqlite3.Error, OSError):
         return

@@ -12,7 +12,13 @@ import time
 from _signal import SIG_DFL, SIGHUP, SIGINT, SIGTERM, signal
 
 from hivepipe import settings
-from hivepipe.home import Place, environment_of, read_small, spare_runtime_folder
+from hivepipe.home import (
+    Place,
+    environment_of,
+    locate_for_hook,
+    read_small,
+    spare_runtime_folder,
+)
 from hivepipe.queue.spool import make_private_folder
 
 AGAIN_SECS = 10
@@ -31,6 +37,15 @@ def start_stack(place: Place) -> None:
             _become_starter(place, path)
         finally:
             posix._exit(1)
+
+
+def run(_event: str = "") -> None:
+    """Start the stack of the project at hand, as the native hook asks; end the process."""
+    try:
+        posix.umask(0o077)
+        start_stack(locate_for_hook(settings.variable("CLAUDE_PROJECT_DIR") or "."))
+    finally:
+        posix._exit(0)
 
 
 def _is_wanted() -> bool:

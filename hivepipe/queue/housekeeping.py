@@ -17,6 +17,7 @@ from hivepipe.jobs.schedule_table import runs_by_the_clock
 from hivepipe.queue.claim_scripts import NEWER_KEY, NEWER_SECS
 from hivepipe.queue.connection import ACCEPTED_KEY, send
 from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.raw_spool import convert_raw_events
 from hivepipe.queue.reconciler import reconcile, redact_failed_jobs
 from hivepipe.queue.spool import spool_folders
 from hivepipe.queue.spooled import abandoned, read_spool_file, set_aside, spool_files
@@ -49,6 +50,7 @@ class Housekeeper:
         # Files of another server are not ours to look after
         self._is_our_server = address.startswith("/")
         self._spools = [Path(folder) for folder in spool_folders(str(home))]
+        self._home = str(home)
         self._manifest = Manifest(str(home))
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
         self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
@@ -67,6 +69,7 @@ class Housekeeper:
         no event. RefusedError: Redis went away; the files that were not moved are still there. The
         ids are those that the hook assigned, so an event that had already arrived enters once.
         """
+        convert_raw_events(self._home)
         moved = 0
         end = time.monotonic() + TURN_SECS
         for path in self._waiting(time.monotonic()):

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 def _named(name: str) -> Process:
     for process in PROCESSES:
-        if process.name == name and process.if_redis != "own":
+        if process.name == name and process.if_redis != "own" and process.is_in_containers:
             return process
     raise StackError(f"no process of a stack in containers is called {name!r}")
 

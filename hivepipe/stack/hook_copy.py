@@ -4,8 +4,9 @@ Claude Code's settings name this program and no file of the package: pip replace
 files one by one, and removing a virtual environment deletes them. The copy always exists.
 
     <state>/hivepipe/hooks/<hash of the package's folder>/
-        hook         `hook [EVENT]`, started by the interpreter in its first line
-        hook_path    the modules (hivepipe.stack.hook_bundle)
+        hook         `hook [EVENT]`: the native hook (native/hook.c), or the same as hook.py
+        hook.py      the Python hook, started by the interpreter in its first line
+        hook_path    its modules (hivepipe.stack.hook_bundle)
     <state>/hivepipe/hooks/default -> the one that `init` made last, for hooks by name
 
 `init` and every start of a stack update the copy if the package has changed. Each file is replaced
@@ -14,16 +15,21 @@ atomically.
 
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
+from hivepipe import settings
 from hivepipe.errors import StackError
-from hivepipe.files.regular_file import read_text, regular
+from hivepipe.files.regular_file import read_bytes, regular
 from hivepipe.home import read_small, short_hash, state_folder
 from hivepipe.stack.hook_bundle import INDEX_BYTES, PACKAGE, bundle, is_current
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import make_private
 
+NATIVE = PACKAGE / "_native" / "hook"  # in wheels for a platform, and built by `make install`
+LARGEST_HOOK = 1 << 20
+TRIAL_SECS = 5
 _LONGEST_SHEBANG = 120  # older kernels cut the line at 127
 # `-IS` is `-I -S`: the kernel passes the rest of the line as one argument.
 _SHEBANG = "#!{python} -IS\n"
@@ -56,6 +62,8 @@ try:
         pass  # the package itself may be there
     if event == "Statusline":
         from hivepipe.hook.status_line import run
+    elif event == "StartStack":
+        from hivepipe.hook.autostart import run
     else:
         from hivepipe.hook.run import run
 except BaseException as error:
@@ -90,13 +98,53 @@ def write(as_default: bool = False) -> None:
     try:
         if not is_fresh():
             _replace(path.with_name("hook_path"), bundle(), 0o600)
-            _replace(path, program().encode("utf-8", "surrogateescape"), 0o700)
+            _replace(path.with_name("hook.py"), _python_hook(), 0o700)
+            _replace(path, _chosen(path.with_name("hook.new")), 0o700)
         if as_default or not os.path.exists(default_launcher()):
             _link(path.parent)
     except OSError as error:
         raise StackError(f"cannot write {path}: {error.strerror}") from None
     if not os.access(path, os.X_OK):
         raise StackError(f"{path} cannot be executed: is its file system mounted noexec?")
+
+
+def _chosen(trial: Path) -> bytes:
+    """Return the native hook if this package has one that runs here, else the Python hook."""
+    if settings.variable("HIVEPIPE_HOOK") == "python" or not NATIVE.exists():
+        return _python_hook()
+    data = NATIVE.read_bytes()
+    _replace(trial, data, 0o700)
+    try:
+        return data if _runs(trial) else _python_hook()
+    finally:
+        trial.unlink(missing_ok=True)
+
+
+def _runs(program: Path) -> bool:
+    """Tell whether a native hook runs on this machine: it ends at once where it is disabled."""
+    try:
+        done = subprocess.run(
+            [program],
+            env={"HIVEPIPE_DISABLED": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TRIAL_SECS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def is_native() -> bool:
+    """Tell whether the native hook is the one that runs."""
+    path = Path(launcher())
+    return path.exists() and path.read_bytes()[:2] != b"#!"
+
+
+def python_launcher() -> str:
+    """Return the path of this installation's Python hook."""
+    return f"{launcher()}.py"
 
 
 def refresh() -> None:
@@ -117,21 +165,36 @@ def is_fresh() -> bool:
     try:
         with open(path.with_name("hook_path"), "rb", opener=regular) as file:
             data = file.read(INDEX_BYTES)
-        is_ours = read_text(path, "utf-8", "surrogateescape") == program()
-        return is_ours and os.access(path, os.X_OK) and is_current(data)
+        is_ours = read_bytes(path.with_name("hook.py"), LARGEST_HOOK) == _python_hook()
+        return is_ours and _is_one_of_ours(path) and os.access(path, os.X_OK) and is_current(data)
     except OSError:
         return False
 
 
+def _is_one_of_ours(path: Path) -> bool:
+    """Tell whether a program is the one that is wanted here."""
+    data = read_bytes(path, LARGEST_HOOK)
+    wants_python = settings.variable("HIVEPIPE_HOOK") == "python"
+    if data == _python_hook():
+        return wants_python or not NATIVE.exists()
+    return not wants_python and NATIVE.exists() and data == NATIVE.read_bytes()
+
+
 def interpreter_of(path: str) -> list[str]:
-    """Return the interpreter that a program names, or [] if the program is missing."""
-    first, second, *_ = *read_small(path).splitlines(), "", ""
+    """Return the interpreter of a copy's Python hook, or [] if the program is missing."""
+    text = read_small(f"{path}.py") or read_small(path)  # of 1.0.0, which has one program
+    first, second, *_ = *text.splitlines(), "", ""
     if first.startswith("#!/bin/sh"):
         return shlex.split(second.removeprefix("'''exec'"))[:1]
     return first.removeprefix("#!").rsplit(" ", 1)[:1] if first else []
 
 
+def _python_hook() -> bytes:
+    return program().encode("utf-8", "surrogateescape")
+
+
 def program() -> str:
+    """Return the text of the Python hook."""
     # The real path avoids shims, such as pyenv's, which make a hook several times slower.
     python = os.path.realpath(sys.executable)
     is_plain = " " not in python and "\t" not in python

@@ -70,6 +70,8 @@ class Process(NamedTuple):
     worker: str = ""  # class and queues, for RQ's command line
     is_on_demand: bool = False  # not started with the stack: see `wanted`
     is_extra: bool = False  # nor in a Procfile or a container
+    is_in_containers: bool = True  # hooks run outside of them, and sockets do not lead there
+    options: str = "-I"  # of Python
 
 
 PROCESSES = (
@@ -95,6 +97,15 @@ PROCESSES = (
         priority=10,
         worker="hivepipe.worker.slow_worker.LlmWorker llm",
         is_on_demand=True,
+    ),
+    Process(
+        "intake",
+        "intake.py",
+        stop_secs=5,
+        priority=10,
+        is_rq_worker=False,
+        is_in_containers=False,
+        options="-I -S",  # it needs nothing of site-packages, and is to be small
     ),
     Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
     Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
@@ -135,7 +146,7 @@ def _in_root(name: str) -> Path:
 def procfile() -> str:
     """Return the text of the Procfile: a stack with a Redis of its own."""
     needed = [entry for entry in needed_with("") if not entry.is_extra]
-    return "".join(f"{entry.name}: python -I {_program(entry)}\n" for entry in needed)
+    return "".join(f"{entry.name}: python {entry.options} {_program(entry)}\n" for entry in needed)
 
 
 def _program(entry: Process) -> str:
@@ -176,6 +187,6 @@ def _section(entry: Process) -> str:
 
 def _command(entry: Process) -> str:
     """Quote for shlex, and for an ini file, where ` ;` and ` #` begin a comment."""
-    words = (sys.executable, "-I", str(script_path(entry)))
+    words = (sys.executable, *entry.options.split(), str(script_path(entry)))
     quoted = " ".join(map(shlex.quote, words)).replace("%", "%%")
     return quoted.replace(";", "'\";\"'").replace("#", "'\"#\"'")

@@ -10,6 +10,7 @@ OTHERS = {
     "files/regular_file.py",
     "costs/price_table.py",
     "stack/hook_bundle.py",
+    "stack/hook_copy.py",
     "install/known_entries.py",
     "cli/redact.py",
     "cli/guard.py",

@@ -28,7 +28,7 @@ from tests.rounds import ASKED_ROUNDS
 ROOT = Path(__file__).resolve().parents[2]
 HOOKS = sorted((ROOT / "hooks").glob("*.py"))
 GUARD_SECS = 60
-MODULES_AT_MOST = 12
+MODULES_AT_MOST = 14
 
 # C modules, all of them built in or a single shared object.
 SYSTEM = {"_json", "_blake2", "_signal", "_socket", "errno", "gc", "time"}
@@ -47,10 +47,12 @@ FEWEST = {"hivepipe", "hivepipe.events", "hivepipe.hook"}
 ALWAYS = {
     "hivepipe.events.claude_code",
     "hivepipe.home",
+    "hivepipe.hook.intake",
     "hivepipe.hook.run",
     "hivepipe.hook.instance",
     "hivepipe.hook.stdin",
     "hivepipe.events.job_plan",
+    "hivepipe.sender",
     "hivepipe.settings",
 }
 COUNTING = {"hivepipe.hook.throttle"}
@@ -170,7 +172,7 @@ class Installation:
         hooks.mkdir(parents=True, exist_ok=True)
         (hooks / "x").unlink(missing_ok=True)
         (hooks / "x").symlink_to(self.copy)
-        return [str(hooks / "x" / "hook"), name]
+        return [str(hooks / "x" / "hook.py"), name]
 
 
 @pytest.fixture(scope="session", params=["imported", "bundled"])
@@ -258,7 +260,7 @@ class Loaded:
         assert len(ours - rare) <= MODULES_AT_MOST
 
 
-def test_while_all_is_well_a_hook_loads_at_most_twelve_modules() -> None:
+def test_while_all_is_well_a_hook_loads_at_most_fourteen_modules() -> None:
     assert len(ALWAYS | COUNTING | GUARDING | HANDING_OVER) <= MODULES_AT_MOST
     assert len(ALWAYS | GUARDING | JUDGING | HANDING_OVER) <= MODULES_AT_MOST
     assert len(ALWAYS | TELLING | HANDING_OVER) <= MODULES_AT_MOST

@@ -24,7 +24,9 @@ from tests.payloads import SESSION_START
 TEXT = (ROOT / "compose.yaml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 OF_THE_STACK = {
-    entry.name: entry for entry in processes.needed_with("rediss://elsewhere") if not entry.is_extra
+    entry.name: entry
+    for entry in processes.needed_with("rediss://elsewhere")
+    if entry.is_in_containers and not entry.is_extra
 }
 SECRETS = {"HIVEPIPE_REDIS_PASSWORD": "x", "HIVEPIPE_WEB_TOKEN": "y"}
 
@@ -33,7 +35,7 @@ def test_the_services_are_the_processes_in_their_order() -> None:
     assert list(SERVICES) == ["redis", *OF_THE_STACK, "web"]
     in_procfile = {line.partition(":")[0] for line in processes.procfile().splitlines()}
     # A Redis of its own needs no forwarder: hooks speak to it.
-    assert in_procfile == SERVICES.keys() - {"web", "forwarder"}
+    assert in_procfile == (SERVICES.keys() - {"web", "forwarder"}) | {"intake"}
     (redis_here,) = (entry for entry in processes.PROCESSES if entry.if_redis == "own")
     assert SERVICES["redis"]["stop_grace_period"] == f"{redis_here.stop_secs}s"
 

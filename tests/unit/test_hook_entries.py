@@ -138,7 +138,7 @@ def test_the_program_is_the_users_alone_under_any_umask(state: Path) -> None:
     finally:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
-    assert modes == {folder.name: 0o700, "hook": 0o700, "hook_path": 0o600}
+    assert modes == {folder.name: 0o700, "hook": 0o700, "hook.py": 0o700, "hook_path": 0o600}
 
 
 def test_the_shared_form_names_no_user_and_does_nothing_without_hivepipe(tmp_path: Path) -> None:

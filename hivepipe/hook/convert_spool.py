@@ -1,0 +1,72 @@
+"""Turn raw events in a spool into spool files: `python -I -m hivepipe.hook.convert_spool FILE...`.
+
+Each event is taken in as its hook would have done without Redis: the same jobs under the same ids,
+so an event that is converted twice, or that an intake had taken before it was killed, counts once.
+"""
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+from hivepipe import sender, settings
+from hivepipe.events import claude_code
+from hivepipe.files.regular_file import read_bytes
+from hivepipe.hook import intake
+from hivepipe.hook.frame import MAGIC, MOST_EVENT_BYTES, MOST_HEAD_BYTES, PREFIX_BYTES, Frame
+from hivepipe.queue.spooled import set_aside
+
+LARGEST_FRAME = PREFIX_BYTES + MOST_HEAD_BYTES + MOST_EVENT_BYTES
+
+
+def main() -> None:
+    """Convert the named files, in order."""
+    os.umask(0o077)
+    claude_code.scan_without_json()
+    for name in sys.argv[1:]:
+        _convert_alone(Path(name))
+
+
+def _convert_alone(path: Path) -> None:
+    """Convert a file unless another process is at it, or it is gone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.exists():
+            _convert(path)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _convert(path: Path) -> None:
+    try:
+        data = read_bytes(path, LARGEST_FRAME)
+        if data[:3] == MAGIC[:3] and data[:4] > MAGIC:
+            return  # a later hivepipe wrote it
+        frame = Frame(data)
+        _take_in(path, frame)
+    except Exception as error:  # noqa: BLE001  the event stays on disk, with the reason
+        set_aside(path, f"cannot be taken in: {type(error).__name__}: {error}")
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _take_in(path: Path, frame: Frame) -> None:
+    """Write the spool file; that of a converter that was killed halfway is removed before."""
+    path.with_suffix(".json.tmp").unlink(missing_ok=True)
+    frame.sender.is_gone = True
+    sender.use(frame.sender)
+    sys.argv = ["hook", *frame.arguments]
+    settings.use({})
+    os.chdir(frame.cwd if os.path.isdir(frame.cwd) else "/")
+    if intake.is_wanted(frame.name):
+        intake.take_in(frame.name, frame.event, frame.began_ns)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Read what the native hook sends to the intake, or writes to the spool: one event.
+
+    HPv1    4 bytes
+    head    its size: 4 bytes, little endian
+    event   its size: 4 bytes, little endian
+            the head: `name=value`, each ended by a zero byte
+            the event as Claude Code wrote it
+
+    time       when the event was read, ns since 1970
+    began      start of the hook by the monotonic clock, ns
+    pid parent cwd arg trouble
+    stat       /proc/<pid>/stat of the hook and the processes above it
+    env        NAME=value
+
+Unknown names are ignored. native/hook.c writes it. In the process `intake`, and to read the spool.
+"""
+
+from hivepipe.hook.stdin import Input
+from hivepipe.sender import Sender
+
+MAGIC = b"HPv1"
+PREFIX_BYTES = 12
+MOST_HEAD_BYTES = 1 << 16
+MOST_EVENT_BYTES = 1 << 20
+
+Parts = tuple[int, int]  # sizes of head and event
+
+
+class Frame:
+    """One event and its sender."""
+
+    __slots__ = ("arguments", "began_ns", "cwd", "event", "name", "sender")
+
+    def __init__(self, data: bytes) -> None:
+        """Read a whole frame; ValueError: it is not one of this version."""
+        head_bytes, event_bytes = sizes(data)
+        end = PREFIX_BYTES + head_bytes
+        if len(data) != end + event_bytes:
+            raise ValueError("torn")
+        fields = [part.partition(b"=") for part in data[PREFIX_BYTES:end].split(b"\0")]
+        one = {name: value for name, _, value in fields}
+        self.sender = Sender(int(one[b"pid"]), int(one[b"parent"]), int(one[b"time"]))
+        self.began_ns = int(one[b"began"])
+        self.cwd = one.get(b"cwd", b"")
+        self.event = Input(data[end:], _text(one.get(b"trouble", b"")))
+        words = [_text(value) for name, _, value in fields if name == b"arg"]
+        self.name = words[0].title().replace("_", "") if words else ""
+        self.arguments = words[1:]
+        for name, _, value in fields:
+            if name == b"stat":
+                self.sender.stats[int(value.partition(b" ")[0])] = _text(value)
+            elif name == b"env":
+                variable, _, text = value.partition(b"=")
+                self.sender.environment[variable] = text
+
+
+def sizes(data: bytes) -> Parts:
+    """Return the sizes of head and event; ValueError: this is no frame of this version."""
+    head = int.from_bytes(data[4:8], "little")
+    event = int.from_bytes(data[8:12], "little")
+    if data[:4] != MAGIC or head > MOST_HEAD_BYTES or event > MOST_EVENT_BYTES:
+        raise ValueError("not a frame of this version")
+    return head, event
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

@@ -1,0 +1,206 @@
+"""The process `intake`: takes events from native hooks over a unix socket, one after the other.
+
+    <runtime folder>/intake.sock    a frame (hivepipe.hook.frame) from the hook,
+                                    then `A`, the size of the answer (4 bytes) and the answer
+
+`A` says that the event is in Redis or in the spool. A hook that does not receive it writes the
+event to the spool, so nothing is lost whatever happens here; ids make an event that came both ways
+one (docs/architecture.md, "Late, double, lost"). One event is taken in at a time: the events of a
+session keep their order, and none of them takes a millisecond.
+
+Only modules of the hook path are imported here, so that the process stays small.
+"""
+
+import fcntl
+import posix
+import select
+import sys
+import time
+from _signal import ITIMER_REAL, SIGALRM, SIGHUP, SIGINT, SIGTERM, setitimer, signal
+from _socket import AF_UNIX, SOCK_STREAM, socket
+
+from hivepipe import home, sender, settings
+from hivepipe.events import claude_code
+from hivepipe.hook import intake
+from hivepipe.hook.frame import PREFIX_BYTES, Frame, sizes
+from hivepipe.queue.spool import make_private_folder
+
+EX_TEMPFAIL = 75
+BACKLOG = 4096
+MOST_READ_AT_ONCE = 64
+EVENT_SECS = 0.3  # then the hook no longer waits
+SILENT_SECS = 5
+_POLL_MS = 1000
+_CHUNK_BYTES = 1 << 18
+
+
+class OutOfTimeError(Exception):
+    """An event took too long; its hook has written it to the spool."""
+
+
+class Reader:
+    """A connection, and what it has sent so far."""
+
+    __slots__ = ("connection", "data", "since", "size")
+
+    def __init__(self, connection: socket) -> None:
+        """Begin to read."""
+        self.connection = connection
+        self.data = b""
+        self.size = 0
+        self.since = time.monotonic()
+
+    def is_whole(self) -> bool:
+        """Read what is there; ValueError or OSError: nothing more comes."""
+        while not self.size or len(self.data) < self.size:
+            try:
+                chunk = self.connection.recv(_CHUNK_BYTES)
+            except BlockingIOError:
+                return False
+            if not chunk:
+                raise OSError
+            self.data += chunk
+            if not self.size and len(self.data) >= PREFIX_BYTES:
+                self.size = PREFIX_BYTES + sum(sizes(self.data))
+        return True
+
+
+def main() -> None:
+    """Serve the home that HIVEPIPE_HOME names until a signal ends the process."""
+    posix.umask(0o077)
+    claude_code.scan_without_json()
+    place = home.locate(settings.environment("HIVEPIPE_HOME") or home.default_home())
+    make_private_folder(place.runtime)
+    lock = posix.open(
+        f"{place.runtime}/intake.lock", posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC
+    )
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit(EX_TEMPFAIL)
+    Server(f"{place.runtime}/intake.sock").serve()
+
+
+class Server:
+    """The listening socket and the connections that are being read."""
+
+    def __init__(self, path: str) -> None:
+        """Listen; a socket that a killed process left is replaced in one step."""
+        self.listener = socket(AF_UNIX, SOCK_STREAM)
+        self.listener.setblocking(False)
+        temporary = f"{path}.{posix.getpid()}"
+        self.listener.bind(temporary)
+        self.listener.listen(BACKLOG)
+        posix.rename(temporary, path)
+        self.readers: dict[int, Reader] = {}
+        self.poller = select.poll()
+        self.poller.register(self.listener, select.POLLIN)
+        self.is_ending = False
+
+    def serve(self) -> None:
+        """Answer until SIGTERM, SIGINT or SIGHUP."""
+        for number in (SIGHUP, SIGINT, SIGTERM):
+            signal(number, self._end)
+        signal(SIGALRM, _out_of_time)
+        while not self.is_ending:
+            for descriptor, _ in self.poller.poll(_POLL_MS):
+                if descriptor == self.listener.fileno():
+                    self._accept()
+                else:
+                    self._read(self.readers[descriptor])
+            self._drop_silent()
+            _reap()
+
+    def _end(self, *_signal: object) -> None:
+        self.is_ending = True
+
+    def _accept(self) -> None:
+        if len(self.readers) >= MOST_READ_AT_ONCE:
+            return
+        try:
+            descriptor, _ = self.listener._accept()  # type: ignore[attr-defined]
+        except OSError:  # the hook has given up
+            return
+        connection = socket(fileno=descriptor)
+        connection.setblocking(False)
+        self.readers[descriptor] = reader = Reader(connection)
+        self.poller.register(descriptor, select.POLLIN)
+        self._read(reader)
+
+    def _read(self, reader: Reader) -> None:
+        try:
+            if not reader.is_whole():
+                return
+            take_in_frame(reader.data, reader.connection)
+        except (OSError, ValueError):
+            pass
+        self._close(reader)
+
+    def _close(self, reader: Reader) -> None:
+        descriptor = reader.connection.fileno()
+        self.poller.unregister(descriptor)
+        del self.readers[descriptor]
+        reader.connection.close()
+
+    def _drop_silent(self) -> None:
+        now = time.monotonic()
+        for reader in [each for each in self.readers.values() if now - each.since > SILENT_SECS]:
+            self._close(reader)
+
+
+def take_in_frame(data: bytes, connection: socket) -> None:
+    """Take in one event and answer; without an answer the hook keeps the event."""
+    frame = Frame(data)
+    try:
+        setitimer(ITIMER_REAL, EVENT_SECS)
+        answer, direct = _take_in(frame)
+    except Exception as error:  # noqa: BLE001  the hook keeps the event, and the log says why
+        setitimer(ITIMER_REAL, 0)
+        _log_failure(frame, error)
+        return
+    finally:
+        setitimer(ITIMER_REAL, 0)
+        posix.chdir("/")
+    connection.sendall(b"A" + len(answer).to_bytes(4, "little") + answer)
+    if direct:
+        _apply(frame, direct)
+
+
+def _take_in(frame: Frame) -> intake.Taken:
+    sender.use(frame.sender)
+    sys.argv = ["hook", *frame.arguments]
+    settings.use({})
+    posix.chdir(frame.cwd or b"/")
+    if not intake.is_wanted(frame.name):
+        return intake.NOTHING
+    return intake.take_in(frame.name, frame.event, frame.began_ns)
+
+
+def _apply(frame: Frame, path: str) -> None:
+    """Apply a spool file without Redis, in a process that waits for it."""
+    place = intake.place_of_event
+    if place and posix.fork() == 0:
+        from hivepipe.hook.hand_over import apply_and_end  # noqa: PLC0415  most use a queue
+
+        apply_and_end(frame.name, place, path)
+
+
+def _log_failure(frame: Frame, error: Exception) -> None:
+    what = "out of time" if isinstance(error, OutOfTimeError) else intake.kind_of(error)
+    try:
+        intake.log(intake.locate(None), frame.name, f"{what}; the event is kept")
+    except OSError:
+        return
+
+
+def _out_of_time(*_signal: object) -> None:
+    raise OutOfTimeError
+
+
+def _reap() -> None:
+    """Take the exit codes of processes that events started."""
+    try:
+        while posix.waitpid(-1, posix.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return

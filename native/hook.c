@@ -1,0 +1,623 @@
+/* What Claude Code runs on every event: `hook [EVENT]`. docs/architecture.md, "The native hook".
+
+   It reads the event, sends it to the intake of the project's stack and prints the answer. Without
+   an intake it writes the same bytes to the spool. It knows no rule and reads no JSON: what it
+   cannot do it leaves to the Python hook beside it, `hook.py`. */
+
+#ifdef __linux__
+#define _GNU_SOURCE
+#endif
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
+
+#include "blake2b.h"
+
+enum {
+    MOST_INPUT = 64 << 20,
+    LATE_INPUT = 1 << 20,  /* after the deadline: the content of a pipe, not a whole file */
+    MOST_SENT = 1 << 20,   /* what is larger is the Python hook's, as is all that is odd */
+    MOST_ANSWER = 1 << 20,
+    PATH_BYTES = 4096,
+    RECORD_BYTES = 4096,
+    HEAD_BYTES = 1 << 16,
+    STDIN_MS = 400,
+    ANSWER_MS = 400,
+    DISK_MS = 500,
+    MOST_GAINS = 4,
+    ANCESTORS = 5,
+};
+
+extern char **environ;
+
+static char input[MOST_INPUT + 1]; /* untouched pages cost nothing */
+static char answer[MOST_ANSWER];
+static size_t input_size;
+static const char *trouble = "";
+static char head[HEAD_BYTES];
+static size_t head_size;
+static int head_is_full;
+
+static char own_folder[PATH_BYTES]; /* of this program */
+static char here[PATH_BYTES];       /* the working directory at the start */
+static char home_[PATH_BYTES], runtime[PATH_BYTES];
+static int has_own_redis;
+static char **arguments;
+static const char *event = "";
+
+/* ---- time */
+
+static int64_t now_ns(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static int left_ms(int64_t end_ns) {
+    int64_t left = (end_ns - now_ns(CLOCK_MONOTONIC)) / 1000000;
+    return left > 0 ? (int)left : 0;
+}
+
+static ssize_t read_small(const char *path, char *text, size_t limit) {
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return -1;
+    ssize_t size = read(file, text, limit - 1);
+    close(file);
+    text[size > 0 ? size : 0] = 0;
+    return size;
+}
+
+/* Tell whether the time was spent waiting for a processor: then a deadline is extended. */
+static int was_starved(int ms) {
+    static int64_t before;
+    static int gains;
+    char text[100];
+    if (read_small("/proc/thread-self/schedstat", text, sizeof text) <= 0) return 0;
+    char *second = strchr(text, ' ');
+    int64_t waited = second ? strtoll(second, NULL, 10) : 0;
+    int64_t recently = waited - before;
+    before = waited;
+    return recently >= (int64_t)ms * 300000 && gains++ < MOST_GAINS;
+}
+
+static void stop_hard(int number) {
+    (void)number;
+    if (!was_starved(DISK_MS)) _exit(0);
+}
+
+static void limit_time(int ms) {
+    struct itimerval timer = {{ms / 1000, ms % 1000 * 1000}, {ms / 1000, ms % 1000 * 1000}};
+    signal(SIGALRM, stop_hard);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* ---- the Python hook */
+
+static int join(char *path, const char *first, const char *second) {
+    int size = snprintf(path, PATH_BYTES, "%s%s", first, second);
+    return size > 0 && size < PATH_BYTES;
+}
+
+static const char *variable(const char *name) {
+    const char *value = getenv(name);
+    return value ? value : "";
+}
+
+static void give_back_input(void) {
+#ifdef __linux__
+    int file = memfd_create("event", MFD_CLOEXEC);
+#else
+    char path[] = "/tmp/hivepipe-event-XXXXXX";
+    int file = mkstemp(path);
+    if (file >= 0) unlink(path);
+#endif
+    for (size_t at = 0; file >= 0 && at < input_size;) {
+        ssize_t size = write(file, input + at, input_size - at);
+        if (size <= 0) break;
+        at += (size_t)size;
+    }
+    if (file >= 0 && lseek(file, 0, SEEK_SET) == 0) dup2(file, 0);
+}
+
+static void become_python(void) {
+    char program[PATH_BYTES];
+    limit_time(0);
+    signal(SIGALRM, SIG_DFL);
+    if (input_size) give_back_input();
+    if (here[0] && chdir(here)) here[0] = 0;
+    if (join(program, own_folder, "/hook.py")) execv(program, arguments);
+    /* Once a turn is enough, and some programs deny a call by 1. */
+    if (strcmp(event, "session_start") && strcmp(event, "stop")) _exit(0);
+    static const char text[] = "hivepipe records nothing (its hook is incomplete): run `hivepipe init`\n";
+    if (write(2, text, sizeof text - 1) < 0) _exit(1);
+    _exit(1);
+}
+
+/* ---- the registration record */
+
+/* Resolve an absolute path as the kernel does; a missing folder keeps its name. */
+static int real_path(const char *path, char *real) {
+    if (path[0] != '/') return 0;
+    if (chdir(path) == 0) return getcwd(real, PATH_BYTES) != NULL && real[0] == '/';
+    if (!join(real, path, "")) return 0;
+    for (size_t end = strlen(real); end > 1 && real[end - 1] == '/';) real[--end] = 0;
+    return 1;
+}
+
+/* Copy the value of a field, or "". */
+static void field(const char *record, const char *name, char *value, size_t limit) {
+    size_t size = strlen(name);
+    value[0] = 0;
+    for (const char *line = record; line && *line;) {
+        const char *end = strchr(line, '\n');
+        size_t length = end ? (size_t)(end - line) : strlen(line);
+        if (length > size && line[size] == '=' && !memcmp(line, name, size) &&
+            length - size - 1 < limit) {
+            memcpy(value, line + size + 1, length - size - 1);
+            value[length - size - 1] = 0;
+        }
+        line = end ? end + 1 : NULL;
+    }
+}
+
+static char state_folder[PATH_BYTES];
+
+static int read_record(const char *folder, char *record) {
+    char path[PATH_BYTES], hash[17];
+    blake2b_hex(folder, strlen(folder), hash);
+    if (!join(path, state_folder, "/projects/") || strlen(path) + 17 > PATH_BYTES) return 0;
+    strcat(path, hash);
+    return read_small(path, record, RECORD_BYTES + 1) > 0 && strchr(record, '=') != NULL;
+}
+
+/* Read the first record of a folder and those above it, as far as `top`. */
+static int nearest_record(const char *folder, const char *top, char *record) {
+    char path[PATH_BYTES];
+    if (!join(path, folder, "")) return 0;
+    while (path[0]) {
+        if (read_record(path, record)) return 1;
+        if (!strcmp(path, top)) return 0;
+        *strrchr(path, '/') = 0;
+    }
+    return 0;
+}
+
+/* Resolve a path in git's form: absolute, or relative to a folder. */
+static int joined(const char *folder, char *link, char *real) {
+    char path[PATH_BYTES];
+    for (size_t end = strlen(link); end && strchr(" \t\r\n", link[end - 1]);) link[--end] = 0;
+    if (link[0] == '/') return real_path(link, real);
+    return join(path, folder, "/") && strlen(path) + strlen(link) < PATH_BYTES &&
+           real_path(strcat(path, link), real);
+}
+
+/* Find the linked worktree of a folder: its top and its main checkout. The link is trusted only if
+   the main checkout points back. */
+static int linked_worktree(const char *root, char *top, char *main_checkout) {
+    char path[PATH_BYTES], link[RECORD_BYTES + 1], inner[PATH_BYTES], back[PATH_BYTES];
+    if (!join(top, root, "")) return 0;
+    for (; top[0]; *strrchr(top, '/') = 0) {
+        if (!join(path, top, "/.git") || read_small(path, link, sizeof link) <= 8) continue;
+        if (strncmp(link, "gitdir: ", 8)) continue;
+        char *end = NULL;
+        if (!joined(top, link + 8, inner)) return 0;
+        for (char *at = inner; (at = strstr(at, "/.git/worktrees/")); at++) end = at;
+        if (!end || !join(path, inner, "/gitdir") || read_small(path, link, sizeof link) <= 5) return 0;
+        for (size_t size = strlen(link); size && link[size - 1] == '\n';) link[--size] = 0;
+        size_t size = strlen(link);
+        if (size > 5 && !strcmp(link + size - 5, "/.git")) link[size - 5] = 0;
+        if (!joined(inner, link, back) || strcmp(back, top)) return 0;
+        *end = 0;
+        return join(main_checkout, inner, "");
+    }
+    return 0;
+}
+
+static int find_record(const char *root, char *record) {
+    char top[PATH_BYTES], main_checkout[PATH_BYTES];
+    if (!linked_worktree(root, top, main_checkout)) return nearest_record(root, "", record);
+    return nearest_record(root, top, record) || nearest_record(main_checkout, "", record) ||
+           nearest_record(top, "", record);
+}
+
+/* The state of a record: "on" unless it says something else. */
+static int has_state(const char *record, const char *state) {
+    char value[16];
+    field(record, "state", value, sizeof value);
+    return !strcmp(value[0] ? value : "on", state);
+}
+
+/* Find home and runtime folder; 0: the Python hook has to. It ends where a project is off. */
+static int locate(void) {
+    char record[RECORD_BYTES + 1], path[PATH_BYTES];
+    const char *named = variable("HIVEPIPE_HOME");
+    if (!real_path(variable("CLAUDE_PROJECT_DIR"), path)) return 0;
+    int is_known = find_record(path, record);
+    if (is_known && has_state(record, "off")) _exit(0);
+    if (named[0]) {
+        if (!real_path(named, path) || !read_record(path, record)) return 0;
+    } else if (!is_known) {
+        if (!join(path, state_folder, "/default") || !read_record(path, record)) return 0;
+    } else {
+        path[0] = 0;
+    }
+    if (has_state(record, "off")) _exit(0);
+    field(record, "home", home_, PATH_BYTES);
+    if (!home_[0]) memcpy(home_, path, PATH_BYTES);
+    field(record, "runtime", runtime, PATH_BYTES);
+    field(record, "socket", path, PATH_BYTES);
+    has_own_redis = path[0] == '/';
+    field(record, "python", path, PATH_BYTES);
+    struct stat status;
+    if (geteuid() == 0 && (stat(home_, &status) || status.st_uid != 0)) return 0;
+    size_t size = strlen(home_);
+    int is_in_project = size >= 11 && !strcmp(home_ + size - 11, "/.hive-mind");
+    return has_state(record, "on") && path[0] && home_[0] == '/' && runtime[0] == '/' && !is_in_project;
+}
+
+/* ---- the event */
+
+/* Tell whether the bytes so far are one JSON object: the braces outside of strings are closed. */
+static int is_whole(size_t from) {
+    static long opened, closed;
+    static int in_string, is_escaped;
+    for (size_t at = from; at < input_size; at++) {
+        char c = input[at];
+        if (is_escaped) is_escaped = 0;
+        else if (c == '\\') is_escaped = 1;
+        else if (c == '"') in_string = !in_string;
+        else if (!in_string && c == '{') opened++;
+        else if (!in_string && c == '}') closed++;
+    }
+    size_t end = input_size;
+    while (end > from && strchr(" \t\n\r\v\f", input[end - 1])) end--;
+    return end > from && input[end - 1] == '}' && !in_string && opened == closed && closed > 0;
+}
+
+/* Read the event, limited in time and size, without waiting for the end of the file. */
+static void read_input(void) {
+    int64_t end = now_ns(CLOCK_MONOTONIC) + STDIN_MS * 1000000LL;
+    size_t late = 0;
+    struct pollfd stdin_ = {.fd = 0, .events = POLLIN};
+    while (late < LATE_INPUT) {
+        int ms = left_ms(end);
+        int ready = poll(&stdin_, 1, ms);
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready == 0 && ms == 0 && was_starved(STDIN_MS)) {
+            end = now_ns(CLOCK_MONOTONIC) + STDIN_MS * 1000000LL;
+            continue;
+        }
+        if (ready == 0 && ms > 0) continue;
+        if (ready == 0) break;
+        ssize_t size = read(0, input + input_size, MOST_INPUT + 1 - input_size);
+        if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (size < 0) trouble = "stdin could not be read";
+        if (size <= 0) return;
+        input_size += (size_t)size;
+        if (input_size > MOST_INPUT) trouble = "event larger than 64 MB";
+        if (input_size > MOST_INPUT || is_whole(input_size - (size_t)size)) return;
+        if (ms == 0) late += (size_t)size;
+    }
+    trouble = "stdin was not closed in time";
+}
+
+/* ---- the head of a frame: name=value, ended by NUL */
+
+static void add(const char *name, const char *value) {
+    size_t a = strlen(name), b = strlen(value);
+    if (head_size + a + b + 2 > HEAD_BYTES) {
+        head_is_full = 1;
+        return;
+    }
+    memcpy(head + head_size, name, a);
+    head[head_size + a] = '=';
+    memcpy(head + head_size + a + 1, value, b + 1);
+    head_size += a + b + 2;
+}
+
+static void add_number(const char *name, int64_t number) {
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    add(name, text);
+}
+
+/* What the intake reads of the environment; tests/unit/test_native_hook.py compares it. */
+static const char *const wanted[] = {
+    "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "CI", "CODEX_HOME",
+    "CLAUDE_CODE_REMOTE", "CLAUDE_CONFIG_DIR", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR",
+    "AGENT_ID", "CHECKPOINT_INTERVAL", "HIVE_SESSION_ID", "TASK_FILE", "USE_QUEUE",
+    "HIVEPIPE_AGENT_ID", "HIVEPIPE_AUTOSTART", "HIVEPIPE_CHECKPOINT_INTERVAL",
+    "HIVEPIPE_EXPORTED", "HIVEPIPE_GUARD", "HIVEPIPE_GUARD_ALTERNATION",
+    "HIVEPIPE_GUARD_EMPTY_POLLS", "HIVEPIPE_GUARD_LOOP", "HIVEPIPE_GUARD_POLLS",
+    "HIVEPIPE_GUARD_WAITING", "HIVEPIPE_HOME", "HIVEPIPE_INSTANCE_ID", "HIVEPIPE_PROFILE_DIR",
+    "HIVEPIPE_SESSION_ID", "HIVEPIPE_SHARED_ROOT", "HIVEPIPE_SWARM_ID", "HIVEPIPE_TASK_FILE",
+    "HIVEPIPE_TASK_ID", "HIVEPIPE_USE_QUEUE",
+};
+
+static void add_environment(void) {
+    char state[PATH_BYTES];
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        const char *value = getenv(wanted[i]);
+        if (!value || !value[0]) continue;
+        add("env", wanted[i]);
+        head[head_size - 1] = '=';
+        size_t size = strlen(value) + 1;
+        if (head_size + size > HEAD_BYTES) {
+            head_is_full = 1;
+            return;
+        }
+        memcpy(head + head_size, value, size);
+        head_size += size;
+    }
+    memcpy(state, state_folder, PATH_BYTES);
+    *strrchr(state, '/') = 0;
+    add("env", "XDG_STATE_HOME");
+    head[head_size - 1] = '=';
+    memcpy(head + head_size, state, strlen(state) + 1);
+    head_size += strlen(state) + 1;
+}
+
+/* Add /proc/<pid>/stat of this process and those above it: they may have ended when it is read. */
+static void add_processes(void) {
+    char path[40], text[512];
+    int pid = getpid();
+    for (int i = 0; i <= ANCESTORS && pid > 0; i++) {
+        snprintf(path, sizeof path, "/proc/%d/stat", pid);
+        if (read_small(path, text, sizeof text) <= 0) return;
+        add("stat", text);
+        char *end = strrchr(text, ')');
+        if (!end || strlen(end) < 5) return;
+        pid = atoi(end + 4);
+    }
+}
+
+static void make_head(int64_t began_ns) {
+    head_size = 12;
+    add_number("time", now_ns(CLOCK_REALTIME));
+    add_number("pid", getpid());
+    add_number("parent", getppid());
+    add_number("began", began_ns);
+    add("cwd", here);
+    for (char **argument = arguments + 1; *argument; argument++) add("arg", *argument);
+    if (trouble[0]) add("trouble", trouble);
+    add_processes();
+    add_environment();
+    uint32_t sizes[2] = {(uint32_t)head_size - 12, (uint32_t)input_size};
+    memcpy(head, "HPv1", 4);
+    for (int i = 0; i < 8; i++) head[4 + i] = (char)(sizes[i / 4] >> 8 * (i % 4));
+}
+
+/* ---- the intake */
+
+static int is_ours(const char *path) {
+    struct stat status;
+    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+           !(status.st_mode & 077);
+}
+
+static int peer_is_ours(int connection) {
+#ifdef __linux__
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+#else
+    uid_t user;
+    gid_t group;
+    return getpeereid(connection, &user, &group) == 0 && user == geteuid();
+#endif
+}
+
+/* Return a connection to the intake, or -1. */
+static int reach_intake(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char path[PATH_BYTES];
+    if (!join(path, runtime, "/intake.sock") || strlen(path) >= sizeof address.sun_path) return -1;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int connection = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (connection < 0) return -1;
+    fcntl(connection, F_SETFD, FD_CLOEXEC);
+    fcntl(connection, F_SETFL, O_NONBLOCK);
+    if (connect(connection, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_ours(connection))
+        return connection;
+    close(connection);
+    return -1;
+}
+
+static int wait_for(int connection, short what, int64_t end) {
+    struct pollfd waiting = {.fd = connection, .events = what};
+    int ms = left_ms(end);
+    return ms > 0 && (poll(&waiting, 1, ms) >= 0 || errno == EINTR);
+}
+
+static int send_all(int connection, const char *data, size_t size, int64_t end) {
+    while (size) {
+        ssize_t sent = send(connection, data, size, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN && errno != EINTR) return 0;
+        if (sent < 0 && !wait_for(connection, POLLOUT, end)) return 0;
+        if (sent > 0) data += sent, size -= (size_t)sent;
+    }
+    return 1;
+}
+
+static size_t receive(int connection, char *data, size_t size, int64_t end) {
+    size_t got = 0;
+    while (got < size) {
+        ssize_t more = recv(connection, data + got, size - got, 0);
+        if (more == 0 || (more < 0 && errno != EAGAIN && errno != EINTR)) break;
+        if (more < 0 && !wait_for(connection, POLLIN, end)) break;
+        if (more > 0) got += (size_t)more;
+    }
+    return got;
+}
+
+/* Send the event and print the answer; 0: the intake did not say that it has the event. */
+static int hand_over(int connection) {
+    int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
+    uint8_t said[5];
+    if (!send_all(connection, head, head_size, end) || !send_all(connection, input, input_size, end))
+        return 0;
+    size_t got = receive(connection, (char *)said, 5, end);
+    while (got == 0 && left_ms(end) == 0 && was_starved(ANSWER_MS)) {
+        end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
+        got = receive(connection, (char *)said, 5, end);
+    }
+    if (got < 5 || said[0] != 'A') return 0;
+    size_t size = said[1] | (size_t)said[2] << 8 | (size_t)said[3] << 16 | (size_t)said[4] << 24;
+    if (size == 0 || size > MOST_ANSWER) return 1;
+    if (receive(connection, answer, size, end) == size && write(1, answer, size) < 0) return 1;
+    return 1;
+}
+
+/* ---- without an intake */
+
+static int mentions(const char *name) {
+    static char text[HEAD_BYTES];
+    static int is_read;
+    char path[PATH_BYTES];
+    if (!is_read && join(path, home_, "/hook-settings.json")) read_small(path, text, sizeof text);
+    is_read = 1;
+    return variable(name)[0] || strstr(text, name) != NULL || strlen(text) == sizeof text - 1;
+}
+
+static int has_entries(const char *name) {
+    char path[PATH_BYTES];
+    if (!join(path, home_, name)) return 1;
+    DIR *folder = opendir(path);
+    if (!folder) return 0;
+    int count = 0;
+    while (count < 3 && readdir(folder)) count++;
+    closedir(folder);
+    return count > 2;
+}
+
+/* Tell whether only the Python hook can treat this event without an intake: it may need an answer,
+   or no stack will start soon and take the event from the spool. */
+static int needs_python(void) {
+    static const char *const answered[] = {"", "session_start", "user_prompt_submit", "statusline"};
+    static const char *const settings[] = {"HIVEPIPE_AGENT_ID",    "HIVEPIPE_AUTOSTART",
+                                           "HIVEPIPE_USE_QUEUE",   "HIVEPIPE_SHARED_ROOT"};
+    static const char *const variables[] = {"AGENT_ID", "USE_QUEUE", "CI", "CLAUDE_CODE_REMOTE"};
+    char path[PATH_BYTES], text[512];
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(event, answered[i]) || mentions(settings[i]) || variable(variables[i])[0]) return 1;
+    if (!has_own_redis || !is_ours(runtime) || !join(path, runtime, "/starting")) return 1;
+    if (has_entries("/tasks/cancelled")) return 1;
+    char *failures = read_small(path, text, sizeof text) > 0 ? strchr(text, ' ') : NULL;
+    return failures && atoi(failures) > 0;
+}
+
+/* Have the Python hook start the stack in the background, if that is due. */
+static void start_stack(void) {
+    char path[PATH_BYTES], text[512];
+    if (join(path, runtime, "/starting") && read_small(path, text, sizeof text) > 0) {
+        int64_t wait = atoll(text) - now_ns(CLOCK_REALTIME) / 1000000000;
+        if (wait > 0 && wait <= 3600) return;
+    }
+    pid_t child = fork();
+    if (child != 0) return;
+    setsid();
+    int nowhere = open("/dev/null", O_RDWR);
+    for (int i = 0; i < 3; i++) dup2(nowhere, i);
+    char *words[] = {arguments[0], "start_stack", NULL};
+    input_size = 0;
+    arguments = words;
+    become_python();
+}
+
+/* Write the event to the spool; 0: it is not there. */
+static int spool(void) {
+    char folder[PATH_BYTES], path[PATH_BYTES + 64], final[PATH_BYTES + 64];
+    char *stamp = strchr(head + 12, '=') + 1;
+    if (!join(folder, home_, "/spool")) return 0;
+    snprintf(final, sizeof final, "%s/%020lld_%d.raw", folder, atoll(stamp), (int)getpid());
+    snprintf(path, sizeof path, "%s.tmp", final);
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    int file = open(path, flags, 0600);
+    if (file < 0 && errno == ENOENT && mkdir(folder, 0700) == 0) file = open(path, flags, 0600);
+    if (file < 0) return 0;
+    struct iovec_ { const char *data; size_t size; } parts[] = {{head, head_size}, {input, input_size}};
+    for (int i = 0; i < 2; i++) {
+        for (size_t at = 0; at < parts[i].size;) {
+            ssize_t size = write(file, parts[i].data + at, parts[i].size - at);
+            if (size <= 0 && errno != EINTR) {
+                unlink(path);
+                close(file);
+                return 0;
+            }
+            if (size > 0) at += (size_t)size;
+        }
+    }
+    close(file);
+    return rename(path, final) == 0;
+}
+
+/* ---- */
+
+static int is_yes(const char *word) {
+    static const char *const yes[] = {"1", "true", "yes", "on"};
+    for (int i = 0; i < 4; i++)
+        if (!strcasecmp(word, yes[i])) return 1;
+    return 0;
+}
+
+/* Find the folder of this program; the records are beside it, whatever HOME says in a session. */
+static int find_itself(void) {
+#ifdef __linux__
+    ssize_t size = readlink("/proc/self/exe", own_folder, PATH_BYTES - 1);
+    if (size <= 0) return 0;
+    own_folder[size] = 0;
+#else
+    char path[PATH_BYTES];
+    uint32_t limit = sizeof path;
+    if (_NSGetExecutablePath(path, &limit) || !realpath(path, own_folder)) return 0;
+#endif
+    *strrchr(own_folder, '/') = 0;
+    char *end = NULL;
+    memcpy(state_folder, own_folder, PATH_BYTES);
+    for (char *at = state_folder; (at = strstr(at, "/hivepipe/hooks/")); at++) end = at;
+    if (end) end[9] = 0;
+    return end != NULL;
+}
+
+int main(int count, char **words) {
+    int64_t began_ns = now_ns(CLOCK_MONOTONIC) - now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    static char *none[] = {"hook", NULL};
+    arguments = count > 0 ? words : none;
+    if (count > 1) event = words[1];
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    umask(077);
+    int is_found = find_itself();
+    if (!getcwd(here, PATH_BYTES)) here[0] = 0;
+    if (!strcmp(variable("HIVEPIPE_HOOK"), "python") || !is_found) become_python();
+    if (is_yes(variable("HIVEPIPE_DISABLED")) || is_yes(variable("HIVEPIPE_NESTED"))) _exit(0);
+    if (!strcmp(event, "statusline") || !locate()) become_python();
+    int connection = is_ours(runtime) ? reach_intake() : -1;
+    if (connection < 0 && needs_python()) become_python();
+    read_input();
+    make_head(began_ns);
+    if (input_size > MOST_SENT || head_is_full) become_python();
+    if (connection >= 0 && hand_over(connection)) _exit(0);
+    limit_time(DISK_MS);
+    if (!spool()) become_python();
+    start_stack();
+    _exit(0);
+}

@@ -1,0 +1,71 @@
+"""The native hook with its intake, and without one."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests import payloads
+from tests.conftest import Home, Server, until
+from tests.native import BUILT, Setting, jobs_of
+from tests.payloads import encoded
+
+pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
+
+
+@pytest.fixture
+def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[Setting]:
+    made = Setting(private_home, new_server)
+    yield made
+    made.end()
+
+
+def test_an_event_goes_through_the_intake_to_redis(setting: Setting) -> None:
+    server = setting.redis()
+    setting.intake()
+    assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
+    assert jobs_of(server)
+    assert not (setting.home.path / "spool").exists()
+
+
+def test_without_an_intake_the_raw_event_waits_on_disk(setting: Setting) -> None:
+    assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
+    (raw,) = setting.raw()
+    assert raw.stat().st_mode & 0o777 == 0o600
+    setting.convert()
+    assert setting.raw() == []
+    (spooled,) = setting.home.spool
+    assert spooled.stem == raw.stem
+    operations = {job["envelope"]["operation"] for job in json.loads(spooled.read_text())["jobs"]}
+    assert {"start_session", "pause_session"} <= operations
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_what_may_be_answered_is_the_python_hooks_without_an_intake(
+    setting: Setting, event: str
+) -> None:
+    setting.fire(setting.native, event, encoded(payloads.EVENTS[event]))
+    assert setting.raw() == []
+    assert len(setting.home.spool) == 1
+
+
+def test_the_python_hook_runs_where_it_is_wanted(setting: Setting) -> None:
+    setting.fire(setting.native, "Stop", encoded(payloads.STOP), HIVEPIPE_HOOK="python")
+    assert setting.raw() == []
+    assert len(setting.home.spool) == 1
+
+
+def test_an_intake_that_hangs_costs_time_and_no_event(setting: Setting) -> None:
+    server = setting.redis()
+    intake = setting.intake()
+    intake.signal(signal.SIGSTOP)
+    setting.fire(setting.native, "Stop", encoded(payloads.STOP))
+    assert len(setting.raw()) == 1
+    intake.signal(signal.SIGCONT)  # it takes the event, too
+    until(lambda: jobs_of(server), "the intake does not go on")
+    before = jobs_of(server)
+    setting.convert()
+    (spooled,) = setting.home.spool
+    ids = {job["envelope"]["id"] for job in json.loads(spooled.read_text())["jobs"]}
+    assert ids <= {id.decode() for id in before}

@@ -1,0 +1,145 @@
+"""A registered project with both hooks, its Redis and its intake, for tests of the native hook."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hivepipe.home import short_hash
+from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, until
+
+BUILT = ROOT / "hivepipe" / "_native" / "hook"
+MAKE_COPY = "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
+IDLE_STARTER = "/bin/true"  # what the record names as Python: a start of the stack ends at once
+
+
+class Setting:
+    """A home in which hooks find everything; `native` and `python` are the two programs."""
+
+    def __init__(self, home: Home, new_server: Callable[[Home], Server]) -> None:
+        home.make()
+        home.path.mkdir(mode=0o700, exist_ok=True)
+        self.home = home
+        self.runtime = home.root / "run" / "hivepipe" / short_hash(str(home.path))
+        self.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.runtime.parent.chmod(0o700)
+        self.env = {name: text for name, text in home.env.items() if name != "HIVEPIPE_HOME"}
+        self.register()
+        self._new_server = new_server
+        self.native = self._copy()
+        self.python = Path(f"{self.native}.py")
+        self.intakes: list[Process] = []
+
+    def register(self, **fields: str) -> None:
+        """Write the records of the project and of the home."""
+        record = {
+            "home": str(self.home.path),
+            "socket": f"{self.runtime}/redis.sock",
+            "runtime": str(self.runtime),
+            "python": IDLE_STARTER,
+            "state": "on",
+            **fields,
+        }
+        text = "".join(f"{name}={value}\n" for name, value in record.items())
+        for folder in (self.home.path, self.home.project):
+            path = self.home.root / "state/hivepipe/projects" / short_hash(str(folder))
+            path.write_text(text)
+
+    def redis(self) -> Server:
+        """Start the Redis of the home."""
+        return self._new_server(self.home)
+
+    def _copy(self) -> Path:
+        code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {MAKE_COPY}"
+        command = [sys.executable, "-I", "-c", code]
+        said = subprocess.check_output(command, env=self.env, text=True, timeout=PATIENCE_SECS)
+        return Path(said.strip())
+
+    def intake(self) -> Process:
+        """Start an intake and wait until it listens."""
+        command = [sys.executable, "-I", "-S", str(ROOT / "workers" / "intake.py")]
+        env = {**self.env, "HIVEPIPE_HOME": str(self.home.path)}
+        made = Process(command, self.home.root / "intake.log", env, self.home.root)
+        (self.runtime / "intake.sock").unlink(missing_ok=True)
+        self.intakes.append(made)
+        made.start()
+        until((self.runtime / "intake.sock").exists, "the intake does not listen")
+        return made
+
+    def end(self) -> None:
+        for made in self.intakes:
+            if made.is_running:
+                made.signal(signal.SIGCONT)
+                made.end(signal.SIGKILL)
+
+    def start(
+        self, program: Path, event: str, *words: str, shell: str = "", **env: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a hook whose event comes on a pipe."""
+        command = [str(program), *([snake(event)] if event else []), *words]
+        return subprocess.Popen(
+            ["sh", "-c", shell, "sh", *command] if shell else command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**self.env, **env},
+            cwd=self.home.project,
+        )
+
+    def fire(self, program: Path, event: str, data: bytes, *words: str, **env: str) -> bytes:
+        """Run a hook to its end and return its answer; it exits with 0 and says no more."""
+        process = self.start(program, event, *words, **env)
+        try:
+            out, errors = process.communicate(data, timeout=PATIENCE_SECS)
+        except BrokenPipeError:
+            out, errors = b"", b""
+        assert (process.returncode, errors) == (0, b"")
+        return out
+
+    def raw(self) -> list[Path]:
+        """Return the raw events in the spool."""
+        return sorted((self.home.path / "spool").glob("*.raw"))
+
+    def convert(self) -> None:
+        """Turn raw events into spool files, as whoever drains the spool does."""
+        code = (
+            f"import sys; sys.path.insert(0, {str(ROOT)!r});"
+            "from hivepipe.queue.raw_spool import convert_raw_events;"
+            f"convert_raw_events({str(self.home.path)!r})"
+        )
+        command = [sys.executable, "-I", "-c", code]
+        subprocess.run(command, env=self.env, check=True, timeout=PATIENCE_SECS)
+
+
+def snake(event: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower()
+
+
+def jobs_of(server: Server) -> list[bytes]:
+    """Return the ids of the jobs in the queues, in order."""
+    client = server.client()
+    return [
+        id
+        for queue in ("high", "medium", "low")
+        for id in client.lrange(f"rq:queue:{queue}", 0, -1)
+    ]
+
+
+def waits_for_socket(process: "subprocess.Popen[bytes]") -> Any:
+    """Tell whether a hook has a connection."""
+    folder = f"/proc/{process.pid}/fd"
+    try:
+        return [
+            fd for fd in os.listdir(folder) if os.readlink(f"{folder}/{fd}").startswith("socket")
+        ]
+    except OSError:
+        return []
+
+
+def pause() -> None:
+    time.sleep(0.01)
