@@ -14,7 +14,7 @@ install: .venv/.installed
 .venv/.installed: pyproject.toml constraints.txt Makefile $(wildcard native/*)
 	@$(PYTHON) -c 'import sys; sys.exit("hivepipe needs Python 3.11 or later; say make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,summaries,web,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,summaries,team,web,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/rq-oldest rq==$(OLDEST_RQ)
 	$(BIN)/python native/build.py
 	@touch $@

@@ -30,6 +30,9 @@ HivepipeError
 ├── MemoryIndexError
 ├── EmbeddingError
 ├── ProfileError
+├── TeamError
+│   ├── TeamAwayError
+│   └── TeamRefusedError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
     │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it
@@ -128,6 +131,18 @@ class EmbeddingError(HivepipeError):
 
 class ProfileError(HivepipeError):
     """A profile, or one of its files, is not what it has to be."""
+
+
+class TeamError(HivepipeError):
+    """Something is wrong with the team's server or this machine's membership."""
+
+
+class TeamAwayError(TeamError):
+    """The team's server does not answer now; another attempt may work."""
+
+
+class TeamRefusedError(TeamError):
+    """The team's server does not want this machine, or is not the one that it must be."""
 
 
 class ArchiveError(HivepipeError):

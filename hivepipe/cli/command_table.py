@@ -47,6 +47,7 @@ GROUPS = {
         "redact": Entry("redact", "Print a file without its secrets."),
         "logs": Entry("logs", "Show the logs of the stack's processes."),
         "web": Entry("web", "Show all projects in a browser, live."),
+        "team": Entry("team.commands", "Share the work of many machines in one PostgreSQL."),
         "mcp": Entry("mcp", "Serve the recorded sessions to Claude as tools."),
     },
     "Control": {

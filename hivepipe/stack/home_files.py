@@ -21,7 +21,7 @@ _NAMES = (
     rf"logs/(({_PROCESS})\.log(\.\d+)?|(deletions|actions)\.log(\.1)?)",
     r"appendonly\.aof|appendonlydir/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
     r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?",
-    r"followed-folders|claude-folders|guard-mode|shared-root-silent|status-line\.json",
+    r"followed-folders|claude-folders|guard-mode|shared-root-silent|status-line\.json|uplink\.json",
     r"redaction\.key|hook-settings\.json|trusted\.json|\.active_session|sessions/\.session_\d+",
     r"spool/(bad/)?\d+_\d+\.json(\.reason)?",
     r"instances/\d+(\.checkpoint|\.settings)?",

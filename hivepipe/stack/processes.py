@@ -110,6 +110,15 @@ PROCESSES = (
     Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
     Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
     Process(
+        "uplink",
+        "uplink.py",
+        stop_secs=10,
+        priority=20,
+        is_rq_worker=False,
+        is_on_demand=True,
+        is_extra=True,
+    ),
+    Process(
         "web",
         "web.py",
         stop_secs=5,

@@ -75,7 +75,15 @@ SETTABLE = tuple(name for it in PROVIDERS for name in it.credentials if name != 
 _COMMAND = "_COMMAND"  # suffix of a key's name, for a command that prints the key
 EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # for `embeddings_url`
 MEMORY_SERVER_KEY = "HIVEPIPE_MEMORY_SERVER_KEY"  # for `memory_server`
-KEPT = (*SETTABLE, EMBEDDINGS_KEY, MEMORY_SERVER_KEY)  # names allowed in the file
+TEAM = "HIVEPIPE_TEAM"  # the URL of a team's server with the secret of this machine
+TEAM_READER = "HIVEPIPE_TEAM_READER"  # ... of its login for reading
+KEPT = (
+    *SETTABLE,
+    EMBEDDINGS_KEY,
+    MEMORY_SERVER_KEY,
+    TEAM,
+    TEAM_READER,
+)  # names allowed in the file
 
 
 @dataclass(frozen=True)

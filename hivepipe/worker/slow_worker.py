@@ -46,10 +46,13 @@ from hivepipe.stack import shared_page
 from hivepipe.stack.lock import runtime_for
 from hivepipe.stack.wanted import want
 from hivepipe.summaries import consent
+from hivepipe.team import membership
+from hivepipe.team.connection import is_installed
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
 from hivepipe.worker.llm_queue import LlmQueue
 from hivepipe.worker.status_line_file import StatusLineFile
 
+UPLINK = "uplink"
 RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ's registration of a worker expires after 20 s
 
 logger = logging.getLogger("hivepipe.slow")
@@ -92,6 +95,7 @@ class SlowWorker(ClaimingWorker):
         is_enabled = consent.is_enabled(self._home)
         runtime = runtime_for(self._home)
         want(runtime, LLM, is_enabled)
+        want(runtime, UPLINK, membership.is_joined() and is_installed())
         has_page = shared_page.is_asked_for() and shared_page.is_installed()
         want(runtime, shared_page.PROGRAM, has_page, shared_page.lock_path())
         serves_llm = self._llm_queue.acquire_or_release(is_enabled)

@@ -18,11 +18,12 @@ WITHOUT = {
         *("task progress", "task assign", "task done", "task cancel", "task reopen"),
         *("profile add", "profile put", "profile remove"),
         *("hive init", "hive resume", "hive answer", "hive park"),
+        *("team init", "team join", "team leave", "team revoke"),
         *("hive archive", "hive delete", "hive projects add", "hive projects remove"),
     ),
     "it prints text for another program": (
         *("completion", "redact", "root", "home", "url", "rq", "hive monitor", "export"),
-        *("mcp", "statusline"),
+        *("mcp", "statusline", "team export"),
     ),
     "it runs for as long as somebody looks": ("demo", "web"),
 }

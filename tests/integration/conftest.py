@@ -1,6 +1,7 @@
 """An installation, and a user of it whom the kernel stops."""
 
 import os
+import posix
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.installed import Installation, User, require_user
+from tests.postgres import Server, serving
+from tests.team_scene import Team
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +37,18 @@ def user(installation: Installation, folder: Path) -> Iterator[User]:
     account = User(folder, installation)
     yield account
     account.end_all()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """PostgreSQL 18 of the wheel; HIVEPIPE_TEST_PG names the folder of another one's programs."""
+    named = os.environ.get("HIVEPIPE_TEST_PG")
+    with serving(Path(named) if named else None) as server:
+        yield server
+
+
+@pytest.fixture
+def team(postgres: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Team:
+    """A team in a database of its own; this process's user has no team."""
+    monkeypatch.setitem(posix.environ, b"XDG_CONFIG_HOME", os.fsencode(tmp_path / "config"))
+    return Team.on(postgres)

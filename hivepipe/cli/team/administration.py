@@ -1,0 +1,174 @@
+"""Commands of an administrator: `team init`, `invite`, `members`, `revoke`, `forget`, `export`."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from hivepipe.cli.choice import Choice
+from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
+from hivepipe.cli.team.administrators import admin_option, administrator, asked, server_of
+from hivepipe.cli.terminal import confirm_or_end, say, say_json
+from hivepipe.errors import TeamError
+from hivepipe.team import administrator as administrators
+from hivepipe.team import deletion, invites, schema_steps
+from hivepipe.team.connection import one
+from hivepipe.text.plurals import counted
+
+SIGHTS = ("self", "team", "all")
+_SPAN = re.compile(r"(\d{1,4})([mhd])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+class Span(click.ParamType[timedelta]):
+    """A span of time such as 30m, 24h or 7d."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> timedelta:
+        """Return the span."""
+        if isinstance(value, timedelta):
+            return value
+        found = _SPAN.fullmatch(str(value))
+        if not found or not int(found[1]):
+            self.fail("a span is a number and m, h or d, such as 24h", param, ctx)
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+@click.command()
+@click.argument("url")
+def init(url: str) -> None:
+    """Prepare a PostgreSQL database for a team, or upgrade its schema.
+
+    URL is the administrator's address, without a password: postgresql://ADMIN@HOST/DATABASE. The
+    administrator owns the database and may create roles.
+    """
+    server = administrators.named(url)
+    with administrators.administrating(server, asked) as connection:
+        made = schema_steps.apply(connection)
+    administrators.keep(server)
+    say(f"{server.shown}: {counted(len(made), 'step')} of the schema applied")
+    if made:
+        say("next: hivepipe team invite NAME")
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--expires", type=Span(), default="24h", help="How long it can be used: 30m, 24h, 7d."
+)
+@click.option("--team", metavar="TEAM", help="The member's team within all members.")
+@click.option("--sees", type=Choice(SIGHTS), help="Whose rows the member reads; itself by default.")
+@click.option("--ci", is_flag=True, help="Print a URL for HIVEPIPE_TEAM that many machines use.")
+@admin_option
+@json_option
+def invite(
+    name: str,
+    expires: timedelta,
+    team: str | None,
+    sees: str | None,
+    ci: bool,
+    admin: str | None,
+    as_json: bool,
+) -> None:
+    """Invite a member NAME: prints a word for `hivepipe team join`, valid once."""
+    server = server_of(admin)
+    with administrator(admin) as connection:
+        if ci:
+            secret, until = invites.add_machine(connection, server, name, team).url, None
+        else:
+            made = invites.invite(connection, server, name, expires, team, sees)
+            secret, until = made.word, made.expires_at
+    if as_json:
+        show_json(secret=secret, expires_at=until.isoformat() if until else None)
+        return
+    say(secret)
+    how = "set it as HIVEPIPE_TEAM" if ci else f"for one machine, until {_shown(until)}"
+    say(f"a secret: {how}", err=True)
+
+
+def _shown(until: datetime | None) -> str:
+    return f"{until.astimezone():%Y-%m-%d %H:%M}" if until else ""
+
+
+@click.command()
+@admin_option
+@json_option
+@utc_option
+def members(admin: str | None, as_json: bool, utc: bool) -> None:
+    """List members, machines and open invites."""
+    with administrator(admin) as connection:
+        rows = connection.execute("SELECT * FROM hivepipe.v_members").fetchall()
+    if as_json:
+        show_json(members=[{**row, **_times(row)} for row in rows])
+        return
+    columns = ("machine", "member", "team", "sees", "state", "seen", "rows")
+    table = [
+        (
+            row["machine"],
+            row["member"],
+            row["team"],
+            row["sees"],
+            row["state"],
+            moment(_times(row)["seen_at"], utc),
+            row["homes"],
+        )
+        for row in rows
+    ]
+    show_table((*columns[:-1], "homes"), table)
+
+
+def _times(row: dict[str, Any]) -> dict[str, str | None]:
+    seen = row["seen_at"]
+    return {"seen_at": f"{seen:%Y-%m-%dT%H:%M:%S}.000Z" if seen else None}
+
+
+@click.command()
+@click.argument("machine")
+@admin_option
+def revoke(machine: str, admin: str | None) -> None:
+    """End the logins of MACHINE, or an open invite of a member; its rows stay.
+
+    A machine of one of several members with the same name is MEMBER/MACHINE.
+    """
+    with administrator(admin) as connection:
+        done = one(connection, "SELECT hivepipe.revoke(%s)", machine)
+    if not done:
+        raise TeamError(f"there is no machine and no open invite of the name {machine}")
+    say(f"revoked: {done}")
+
+
+@click.command()
+@click.argument("what", metavar="PERSON|SESSION")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@admin_option
+@json_option
+def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
+    """Delete a member with all rows, or a session, from the team's server; prints what went.
+
+    The machines keep their own data. A forgotten session is not taken again.
+    """
+    if as_json and not yes:
+        raise click.UsageError("--json cannot ask: add --yes")
+    with administrator(admin) as connection:
+        found = deletion.named(connection, what)
+        if not yes:
+            confirm_or_end(f"Delete {found.described} from the team's server?")
+        proof = deletion.forget(connection, found)
+    if as_json:
+        show_json(proof=proof)
+        return
+    for place, number in sorted(proof["places"].items()):
+        say(f"deleted: {place}: {counted(number, 'row')}")
+    say(f"proof {proof['id']}, {proof['at']}")
+
+
+@click.command()
+@click.argument("person")
+@admin_option
+def export(person: str, admin: str | None) -> None:
+    """Print all that the team's server has of a member as JSON lines."""
+    with administrator(admin) as connection:
+        for line in deletion.exported(connection, person):
+            say_json(line, at_once=False)

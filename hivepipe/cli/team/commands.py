@@ -1,0 +1,25 @@
+"""Command `team`: many machines, one PostgreSQL."""
+
+import click
+
+from hivepipe.cli.team import administration, member
+
+
+@click.group()
+def team() -> None:
+    """Share the recorded work of many machines in one PostgreSQL."""
+
+
+for command in (
+    administration.init,
+    administration.invite,
+    member.join,
+    member.leave,
+    member.status,
+    member.policy,
+    administration.members,
+    administration.revoke,
+    administration.forget,
+    administration.export,
+):
+    team.add_command(command)

@@ -1,0 +1,212 @@
+"""Commands of a member: `team join`, `leave`, `status`, `policy`."""
+
+import socket
+import sys
+from typing import Any
+
+import click
+
+from hivepipe.cli.choice import Choice
+from hivepipe.cli.paths import short
+from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.team.administrators import admin_option, administrator
+from hivepipe.cli.terminal import ask, confirm_or_end, say
+from hivepipe.errors import TeamError
+from hivepipe.home import default_home, locate
+from hivepipe.stack.project_records import records
+from hivepipe.summaries.providers import credentials_path
+from hivepipe.team import address, capture, invites, membership
+from hivepipe.team.connection import connected, one
+from hivepipe.team.invites import Joined
+from hivepipe.team.membership import Membership
+from hivepipe.team.policy import DEFAULT, LEVELS, OTHERS, Policies, level_named, level_of
+from hivepipe.team.uplink_status import uplink_report
+from hivepipe.text.plurals import counted
+
+_SHARES = {
+    "nothing": "nothing",
+    "metadata": "times, states, counts, tokens, names of projects, models, tools and skills",
+    "prompts": "the same, and prompts, titles and summaries",
+    "everything": "the same, and log lines and archived transcripts",
+}
+
+
+@click.command()
+@click.argument("word", metavar="[WORD|URL]", required=False)
+@click.option("--share", type=Choice(LEVELS), help="Share at most this much of any project.")
+@click.option("--machine", metavar="NAME", help="The machine's name; the host's by default.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def join(word: str | None, share: str | None, machine: str | None, yes: bool) -> None:
+    """Ship what this machine records to a team.
+
+    WORD is an invite, URL the address of a machine's own login. Without one HIVEPIPE_TEAM is read,
+    then stdin.
+    """
+    if membership.is_joined():
+        known = membership.read()
+        raise TeamError(f"joined already, as {known.member}: hivepipe team leave")
+    given = word or membership.of_environment() or _asked()
+    if invites.is_word(given):
+        joined, policies = _by_invite(given, share, machine, yes)
+    else:
+        joined, policies = _by_url(given, share, yes)
+    level = share or level_of(OTHERS, policies)
+    kept = Membership(joined.member, joined.machine, joined.writes.shown, {OTHERS: level})
+    membership.keep(kept, joined.writes, joined.reads if joined.reads != joined.writes else None)
+    say(f"joined as {joined.member}, machine {joined.machine}")
+    say(f"the secret is in {short(str(credentials_path()))} (0600)")
+    say("the uplink of a running stack starts within seconds; see `hivepipe team status`")
+
+
+def _asked() -> str:
+    text = ask("invite", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
+    if not text.strip():
+        raise click.UsageError(
+            "an invite is required: as an argument, on stdin or in HIVEPIPE_TEAM"
+        )
+    return str(text).strip()
+
+
+def _by_invite(
+    word: str, share: str | None, machine: str | None, yes: bool
+) -> tuple[Joined, Policies]:
+    invited = invites.read_word(word)
+    with connected(invited) as connection:
+        terms = invites.terms(connection)
+        _show_terms(invited.shown, terms, share)
+        if not yes:
+            confirm_or_end("Join?")
+        joined = invites.join(connection, invited, machine or socket.gethostname())
+    return joined, terms["policies"]
+
+
+def _by_url(url: str, share: str | None, yes: bool) -> tuple[Joined, Policies]:
+    found = address.parse(url)
+    if not found.secret:
+        raise TeamError("this URL has no secret: it is not the address of a machine's own login")
+    with connected(found) as connection:
+        terms: dict[str, Any] = one(connection, "SELECT hivepipe.terms_of_machine()")
+    _show_terms(found.shown, terms, share)
+    if not yes:
+        confirm_or_end("Join?")
+    return Joined(terms["member"], terms["machine"], found, found), terms["policies"]
+
+
+def _show_terms(server: str, terms: dict[str, Any], share: str | None) -> None:
+    """Show what will be sent, where to, and who reads it."""
+    say(f"team      {server}")
+    say(f"member    {terms['member']}" + (f", of {terms['team']}" if terms["team"] else ""))
+    others = counted(terms["readers"], "other member")
+    say(f"readers   you, {others}, and the server's administrators")
+    _show_policies("the team shares", terms["policies"])
+    if share:
+        say(f"you share at most: {share}")
+    say("sent      what hivepipe has recorded on this machine and records from now on, redacted")
+
+
+def _show_policies(title: str, policies: Policies) -> None:
+    for pattern, level in sorted({OTHERS: DEFAULT, **policies}.items()):
+        projects = "all other projects" if pattern == OTHERS else pattern
+        say(f"{title} of {projects}: {level}: {_SHARES[level]}")
+
+
+@click.command()
+@click.option("--purge", is_flag=True, help="Delete what this machine sent.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def leave(purge: bool, yes: bool) -> None:
+    """End the membership of this machine.
+
+    Its logins end, and no change is captured any more. What it sent stays, unless --purge.
+    """
+    known = membership.read()
+    if purge and not yes:
+        confirm_or_end(f"Delete all that {known.machine} sent to {known.server}?")
+    try:
+        with connected(membership.machine_address()) as connection:
+            places = one(connection, "SELECT hivepipe.leave(%s)", purge)
+    except TeamError as error:
+        if purge:
+            raise TeamError(
+                f"nothing is deleted, and the machine is still a member: {error}"
+            ) from None
+        places = {}
+        say(f"the server was not told: {error}", err=True)
+    membership.remove()
+    for home in {default_home(), *(record["home"] for record in records() if "home" in record)}:
+        capture.stop(home)
+    for place, number in sorted((places or {}).items()):
+        say(f"deleted: {place}: {counted(number, 'row')}")
+    say(f"left {known.server}")
+
+
+@click.command()
+@json_option
+def status(as_json: bool) -> None:
+    """Show the team, the uplink and its lag; exits with 1 if the server refuses this machine."""
+    report = uplink_report(locate(".").home)
+    if as_json:
+        show_json(team=report)
+    elif report is None:
+        say("no team is joined: hivepipe team join")
+    else:
+        show_uplink(report)
+    sys.exit(1 if report and report["state"] == "refused" else 0)
+
+
+def show_uplink(report: dict[str, Any]) -> None:
+    """Print the lines of a report."""
+    say(f"team      {report['member']} on {report['machine']}, {report['server']}")
+    since = f" for {report['since_secs']} s" if report["since_secs"] is not None else ""
+    error = f": {report['error']}" if report["error"] else ""
+    say(f"uplink    {report['state']}{since}{error}")
+    if report["lag_rows"] is None:
+        say("lag       unknown: no uplink has run here yet")
+    elif not report["lag_rows"]:
+        say("lag       none: the server has all")
+    else:
+        say(f"lag       {counted(report['lag_rows'], 'row')}, {report['lag_secs']:.0f} s")
+    if report["left_out"]:
+        say(f"left out  {counted(report['left_out'], 'row')} that the server cannot store")
+
+
+@click.command()
+@click.argument("project", required=False)
+@click.argument("level", type=Choice((*LEVELS, "default")), required=False)
+@click.option("--team", "of_team", is_flag=True, help="Set the team's policy, as administrator.")
+@admin_option
+@json_option
+def policy(
+    project: str | None, level: str | None, of_team: bool, admin: str | None, as_json: bool
+) -> None:
+    """Show or set what is shared of a project: nothing, metadata, prompts, everything.
+
+    PROJECT is host/path of its git remote, else its folder's name, or a pattern such as
+    'github.com/acme/*'; '*' stands for all others. The stricter of yours and the team's counts.
+    """
+    if project and not level:
+        raise click.UsageError("a level is required")
+    if of_team:
+        _teams_policy(project, level, admin, as_json)
+        return
+    chosen = None if level in (None, "default") else level_named(str(level))
+    known = membership.share_at_most(project, chosen) if project else membership.read()
+    if as_json:
+        show_json(share=dict(known.share))
+    elif project:
+        say("the uplink sends what follows from it within seconds")
+    else:
+        show_table(("project", "you share at most"), sorted(known.share.items()))
+
+
+def _teams_policy(project: str | None, level: str | None, admin: str | None, as_json: bool) -> None:
+    with administrator(admin) as connection:
+        if project:
+            word = None if level == "default" else level
+            gone = one(connection, "SELECT hivepipe.set_policy(%s, %s)", project, word)
+            for place, number in sorted((gone or {}).items()):
+                say(f"removed: {place}: {counted(number, 'row')}")
+        policies = one(connection, "SELECT hivepipe.team_policies()")
+    if as_json:
+        show_json(policies=policies)
+    elif not project:
+        show_table(("project", "the team shares"), sorted({OTHERS: DEFAULT, **policies}.items()))

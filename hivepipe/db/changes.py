@@ -1,0 +1,269 @@
+"""Change capture: which rows of the shared tables changed, each with the version of its change.
+
+It exists only while a team is joined: triggers write the key of each changed row into
+`team_changes`, so that a row that changes ten times is there once. A version is the time in
+microseconds, but always above the last one: it rises after a restored backup, too, and says how
+long a row has waited. A key without a row is a deleted row.
+"""
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Listings
+from hivepipe.db.short_writes import write_shortly
+
+SEPARATOR = "\x1f"  # of the parts of a key
+KEYS_AT_ONCE = 500
+
+_NOW = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+_NEXT = f"max(coalesce((SELECT max(version) FROM team_changes), 0) + 1, {_NOW})"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS team_changes (
+  version INTEGER PRIMARY KEY, tbl TEXT NOT NULL, key TEXT NOT NULL, UNIQUE (tbl, key));
+CREATE TABLE IF NOT EXISTS team_home (
+  id TEXT PRIMARY KEY, terms TEXT, sweep_below INTEGER, sweep_at INTEGER);
+CREATE TABLE IF NOT EXISTS team_sessions (session_id TEXT PRIMARY KEY, project TEXT);
+"""
+
+
+_MONTH = "substr({row}.created_at, 1, 7)"
+_JOB = "coalesce({row}.job_id, '#' || {row}.id)"
+
+
+class Captured(NamedTuple):
+    """A captured table: the parts of its rows' keys as SQL, with `{row}.` before each column."""
+
+    table: str
+    parts: tuple[str, ...]
+
+    @property
+    def is_by_month(self) -> bool:
+        """Tell whether the first part of the key is the month of the row."""
+        return self.parts[0] == _MONTH
+
+    def key(self, row: str) -> str:
+        """Return the key of a row as SQL; `row`: new, old or the table's name."""
+        return f" || char({ord(SEPARATOR)}) || ".join(part.format(row=row) for part in self.parts)
+
+
+CAPTURED = (
+    Captured("forgotten_sessions", ("{row}.id",)),
+    Captured("sessions", ("{row}.id",)),
+    Captured("instance_sessions", ("{row}.id",)),
+    Captured("agents", ("{row}.id",)),
+    Captured("activity", ("{row}.session_id", "{row}.since_ms")),
+    Captured(
+        "cost_states", ("{row}.session_id", "{row}.started_ms", "{row}.duration_ms", "{row}.model")
+    ),
+    Captured("summaries", ("{row}.session_id", "{row}.state")),
+    Captured("usage", (_MONTH, "{row}.message_id", "{row}.request_id")),
+    Captured("prompts", (_MONTH, _JOB)),
+    Captured("skill_uses", (_MONTH, _JOB)),
+    Captured("session_logs", (_MONTH, _JOB)),
+)
+
+
+class Change(NamedTuple):
+    """A row that changed."""
+
+    version: int
+    table: str
+    key: str
+
+
+def is_captured(store: Listings) -> bool:
+    """Tell whether changes are captured."""
+    return bool(store.rows("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {}))
+
+
+def start_capture(db: Database) -> None:
+    """Create the tables and triggers; repeated calls change nothing.
+
+    At first every row is to be noted: see `note_all`.
+    """
+    with db.transaction():
+        is_new = not db.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {})
+        for statement in (*_TABLES.strip().split(";\n"), *_triggers()):
+            db.execute(statement, {})
+        if db.row("SELECT 1 FROM team_home", {}) is None:
+            sql = "INSERT INTO team_home (id) VALUES (CAST(:id AS TEXT))"
+            db.execute(sql, {"id": secrets.token_hex(16).encode()})
+        if is_new:
+            _want_pass(db)
+
+
+def stop_capture(db: Database) -> None:
+    """Drop the triggers and tables, but for the home's id: it is known if it joins again."""
+    with db.transaction():
+        for each in CAPTURED:
+            for event in ("insert", "update", "delete"):
+                db.execute(f"DROP TRIGGER IF EXISTS team_{event}_{each.table}", {})
+        for table in ("team_changes", "team_sessions"):
+            db.execute(f"DROP TABLE IF EXISTS {table}", {})
+
+
+class Home(NamedTuple):
+    """A home as the server knows it, and its pass over all rows, if it makes one.
+
+    `terms`: policies and versions that the sent rows follow. `sweep_below`: rows with lower
+    versions are swept away at the server when it has all up to `sweep_at` (None: rows are still to
+    be noted).
+    """
+
+    id: str
+    terms: str | None
+    sweep_below: int | None
+    sweep_at: int | None
+
+
+def home_of(store: Listings) -> Home:
+    """Return the home's row."""
+    (row,) = store.rows("SELECT id, terms, sweep_below, sweep_at FROM team_home", {})
+    return Home(**row)
+
+
+def start_pass(db: Database, terms: str) -> None:
+    """Have all rows sent again, by these terms."""
+    with db.transaction():
+        db.execute("UPDATE team_home SET terms = CAST(:terms AS TEXT)", {"terms": terms.encode()})
+        _want_pass(db)
+
+
+def _want_pass(db: Database) -> None:
+    db.execute(f"UPDATE team_home SET sweep_below = {_NEXT}, sweep_at = NULL", {})
+
+
+def end_pass(db: Database) -> None:
+    """Note that the server has swept."""
+    with db.transaction():
+        db.execute("UPDATE team_home SET sweep_below = NULL, sweep_at = NULL", {})
+
+
+def _triggers() -> Iterator[str]:
+    for each in CAPTURED:
+        new, old, table = each.key("new"), each.key("old"), each.table
+        note = (
+            f"CREATE TRIGGER IF NOT EXISTS team_{{}}_{table} AFTER {{}} ON {table} BEGIN {{}} END"
+        )
+        yield note.format("insert", "INSERT", _note(table, new))
+        yield note.format("delete", "DELETE", _note(table, old))
+        moved = _note(table, old, f"WHERE {old} IS NOT {new}")
+        yield note.format("update", "UPDATE", f"{moved} {_note(table, new)}")
+
+
+def _note(table: str, key: str, where: str = "WHERE true") -> str:
+    """Return SQL that gives a key the next version."""
+    return (
+        f"INSERT INTO team_changes (version, tbl, key) SELECT {_NEXT}, '{table}', {key} {where} "
+        "ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version;"
+    )
+
+
+def note_all(db: Database) -> None:
+    """Give every row a new version, in short transactions: all of them are sent again."""
+    write_shortly(db, (partial(note, db, chunk) for chunk in _every_key(db)))
+    with db.transaction():
+        db.execute("UPDATE team_home SET sweep_at = (SELECT max(version) FROM team_changes)", {})
+
+
+def note(db: Database, changed: Iterable[tuple[str, str]]) -> None:
+    """Give these (table, key) the next versions, within the caller's transaction."""
+    for table, key in changed:
+        db.execute(_note(table, "CAST(:key AS TEXT)"), {"key": key.encode()})
+
+
+def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
+    """Yield the keys of all rows by chunks; of deleted rows, too, whose keys are known."""
+    for each in CAPTURED:
+        sql = f"""
+            SELECT {each.key(each.table)} AS key FROM {each.table}
+            UNION SELECT key FROM team_changes WHERE tbl = '{each.table}'
+        """
+        keys = [row["key"] for row in db.each(sql) if row["key"] is not None]
+        for at in range(0, len(keys), KEYS_AT_ONCE):
+            yield [(each.table, key) for key in keys[at : at + KEYS_AT_ONCE]]
+
+
+def note_session(db: Database, session: str) -> None:
+    """Give the rows of a session new versions, within the caller's transaction."""
+    for each in CAPTURED:
+        if each.table in ("forgotten_sessions", "sessions"):
+            continue
+        sql = f"SELECT {each.key(each.table)} AS key FROM {each.table} WHERE session_id = :session"
+        note(db, [(each.table, row["key"]) for row in db.rows(sql, {"session": session})])
+
+
+class SentProject(NamedTuple):
+    """The name of the project that a session's rows were sent as; None: they were held back."""
+
+    name: str | None
+
+
+def sent_project(store: Listings, session: str) -> SentProject | None:
+    """Return what is known of a session; None: nothing."""
+    sql = "SELECT project FROM team_sessions WHERE session_id = :session"
+    row = next(iter(store.rows(sql, {"session": session})), None)
+    return SentProject(row["project"]) if row else None
+
+
+def keep_sent_project(db: Database, session: str, name: str | None) -> None:
+    """Note as which project a session's rows are sent."""
+    sql = """
+        INSERT INTO team_sessions VALUES (CAST(:session AS TEXT), CAST(:name AS TEXT))
+        ON CONFLICT (session_id) DO UPDATE SET project = excluded.project
+    """
+    values = {"session": session.encode(), "name": name.encode() if name is not None else None}
+    db.execute(sql, values)
+
+
+def project_of(store: Listings, session: str) -> str | None:
+    """Return the folder of a session's project, "" for none; None: there is no such session."""
+    row = next(
+        iter(store.rows("SELECT project FROM sessions WHERE id = :id", {"id": session})), None
+    )
+    return (row["project"] or "") if row else None
+
+
+def changes_since(store: Listings, version: int, limit: int) -> list[Change]:
+    """Return the next changes after a version, oldest first."""
+    sql = """
+        SELECT version, tbl, key FROM team_changes WHERE version > :version
+        ORDER BY version LIMIT :limit
+    """
+    found = store.rows(sql, {"version": version, "limit": limit})
+    return [Change(row["version"], row["tbl"], row["key"]) for row in found]
+
+
+class Lag(NamedTuple):
+    """What a server does not have yet: rows, and the age of the oldest change in seconds."""
+
+    rows: int
+    secs: float
+
+
+def lag_behind(store: Listings, mark: int) -> Lag:
+    """Return what is newer than the server's mark."""
+    sql = "SELECT count(*) AS n, min(version) AS oldest FROM team_changes WHERE version > :mark"
+    (row,) = store.rows(sql, {"mark": mark})
+    age = time.time() - row["oldest"] / 1e6 if row["n"] else 0.0
+    return Lag(row["n"], max(age, 0.0))
+
+
+def newest_version(store: Listings) -> int:
+    """Return the last version given; 0: none."""
+    (row,) = store.rows("SELECT max(version) AS newest FROM team_changes", {})
+    return row["newest"] or 0
+
+
+def raise_version(db: Database, version: int) -> None:
+    """Give no version up to this one any more: the server has newer rows than a restored backup."""
+    sql = """
+        INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')
+        ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version
+    """
+    with db.transaction():
+        db.execute(sql, {"version": version})

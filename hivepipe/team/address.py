@@ -1,0 +1,125 @@
+"""The address of a team's server: TLS that verifies it, or a local server that the user named so.
+
+postgresql://HOST/DATABASE                              TLS, verify-full, the system's roots
+postgresql://HOST/DATABASE?sslrootcert=/path/ca.pem     TLS, verify-full, these roots
+postgresql:///DATABASE?host=/run/postgresql&sslmode=disable      a unix socket
+postgresql://127.0.0.1/DATABASE?sslmode=disable                  loopback
+"""
+
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from hivepipe.errors import TeamError
+
+_OPTIONS = ("host", "port", "user", "sslmode", "sslrootcert", "connect_timeout")
+DEFAULT_PORT = 5432
+SYSTEM_ROOTS = "system"
+
+
+class Address(NamedTuple):
+    """A server, a database and a login; `secret` is not shown."""
+
+    host: str
+    port: int
+    database: str
+    user: str = ""
+    secret: str = ""
+    roots: str = ""  # "": no TLS, local
+
+    def __repr__(self) -> str:
+        return f"Address({self.shown})"
+
+    @property
+    def shown(self) -> str:
+        """Return the address without login and secret."""
+        host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
+        return f"postgresql://{host}:{self.port}/{quote(self.database)}"
+
+    @property
+    def url(self) -> str:
+        """Return the whole URL, with the secret."""
+        secret = f":{quote(self.secret, safe='')}" if self.secret else ""
+        login = f"{quote(self.user, safe='')}{secret}@" if self.user else ""
+        options = {"host": self.host, "port": str(self.port)}
+        options |= {"sslrootcert": self.roots} if self.roots else {"sslmode": "disable"}
+        return f"postgresql://{login}/{quote(self.database, safe='')}?{urlencode(options)}"
+
+    def with_login(self, user: str, secret: str) -> "Address":
+        """Return the address with another login."""
+        return self._replace(user=user, secret=secret)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return libpq's parameters; all of them, so that no variable of the shell changes one."""
+        tls = {"sslmode": "verify-full", "sslrootcert": self.roots} if self.roots else {}
+        login = {"user": self.user} if self.user else {}
+        # A server that asks for the password itself does not get it.
+        login |= {"password": self.secret, "require_auth": "scram-sha-256"} if self.secret else {}
+        return {
+            "host": self.host,
+            "port": self.port,
+            "dbname": self.database,
+            "gssencmode": "disable",
+            "sslmode": "disable",
+            "target_session_attrs": "read-write",
+            "options": "",
+            "application_name": "hivepipe",
+            "connect_timeout": 10,
+            "keepalives_idle": 20,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 30_000,
+            **tls,
+            **login,
+        }
+
+
+def parse(url: str) -> Address:
+    """Return the address; TeamError: it is none, or not a safe one."""
+    try:
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        port = parts.port or int(options.get("port", DEFAULT_PORT))
+    except ValueError:
+        raise TeamError("the address of a team is postgresql://HOST/DATABASE") from None
+    if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
+        raise TeamError("the address of a team is postgresql://HOST/DATABASE")
+    if unknown := [name for name in options if name not in _OPTIONS]:
+        raise TeamError(f"an address of a team has no option {', '.join(unknown)}")
+    host = options.get("host") or unquote(parts.hostname or "")
+    if not host or "," in host:
+        raise TeamError("the address of a team names one host")
+    return Address(
+        host=host,
+        port=port,
+        database=unquote(parts.path.strip("/")),
+        user=unquote(parts.username or options.get("user", "")),
+        secret=unquote(parts.password or ""),
+        roots=_roots(host, options),
+    )
+
+
+def _roots(host: str, options: dict[str, str]) -> str:
+    """Return the roots that the server's certificate is checked with; "": local, without TLS."""
+    mode = options.get("sslmode", "verify-full")
+    if mode == "verify-full":
+        return options.get("sslrootcert", SYSTEM_ROOTS)
+    if mode != "disable":
+        raise TeamError(
+            f"sslmode={mode} does not verify who the server is: leave it out, which is verify-full"
+        )
+    if not is_on_this_machine(host):
+        raise TeamError(
+            "sslmode=disable is for a unix socket or loopback alone: leave it out, for TLS"
+        )
+    return ""
+
+
+def is_on_this_machine(host: str) -> bool:
+    """Tell whether a host is a unix socket or loopback."""
+    if host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

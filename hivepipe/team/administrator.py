@@ -1,0 +1,69 @@
+"""The administrator's login: its address is kept, its password is not.
+
+The password comes from libpq's password file (~/.pgpass), else from a question.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hivepipe.errors import TeamError, TeamRefusedError
+from hivepipe.home import make_folders, read_small, user_config_folder, write_small
+from hivepipe.team import address
+from hivepipe.team.address import Address
+from hivepipe.team.connection import connected
+
+if TYPE_CHECKING:
+    import psycopg
+
+FILE_NAME = "team-admin"
+
+
+def file_path() -> str:
+    """Return the path of the file with the address."""
+    return f"{user_config_folder()}/{FILE_NAME}"
+
+
+def named(url: str | None) -> Address:
+    """Return the address that was given, or the kept one; TeamError: none, or with a password."""
+    found = address.parse(url or _kept())
+    if found.secret:
+        raise TeamError(
+            "others can read a password in a command line: leave it out, you are asked for it "
+            "(or put it into ~/.pgpass)"
+        )
+    return found
+
+
+def _kept() -> str:
+    kept = read_small(file_path()).strip()
+    if not kept:
+        raise TeamError(
+            "no team is administrated from here: hivepipe team init URL, or --admin URL"
+        )
+    return kept
+
+
+def keep(server: Address) -> None:
+    """Keep the address for the next command."""
+    try:
+        make_folders(user_config_folder())
+        write_small(file_path(), f"{server.url}\n")
+    except OSError as error:
+        raise TeamError(f"{file_path()} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def administrating(
+    server: Address, ask_secret: Callable[[], str]
+) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+    """Connect as the administrator; the password is asked for if the server wants one."""
+    try:
+        with connected(server) as connection:
+            yield connection
+            return
+    except TeamRefusedError as error:
+        if "no password supplied" not in str(error):
+            raise
+    with connected(server.with_login(server.user, ask_secret())) as connection:
+        yield connection

@@ -1,0 +1,88 @@
+"""Connections to a team's server. psycopg is imported here alone, and only where a team is used."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
+from hivepipe.team.address import Address
+
+if TYPE_CHECKING:
+    import psycopg
+
+EXTRA = "a team needs an extra of hivepipe: pip install 'hivepipe[team]'"
+OLDEST_SERVER = 150_000
+
+# SQLSTATEs of a server that does not want this login, or does not know our functions
+_REFUSED = ("28", "42501", "42883", "3D000", "3F000")
+
+
+def is_installed() -> bool:
+    """Tell whether the extra is installed."""
+    return find_spec("psycopg") is not None
+
+
+def connect(address: Address) -> "psycopg.Connection[dict[str, Any]]":
+    """Connect; the caller closes. TeamAwayError, TeamRefusedError."""
+    if not is_installed():
+        raise TeamError(EXTRA)
+    import psycopg  # noqa: PLC0415  an extra, 12 MB
+    from psycopg.rows import dict_row  # noqa: PLC0415
+
+    with translated():
+        made = psycopg.connect(
+            **address.parameters(),
+            autocommit=True,
+            prepare_threshold=None,  # pgbouncer may give each transaction another connection
+            row_factory=dict_row,
+        )
+    if made.info.server_version < OLDEST_SERVER:
+        made.close()
+        raise TeamError("the server of a team is PostgreSQL 15 or later")
+    return made
+
+
+@contextmanager
+def connected(address: Address) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
+    """Connect for a block; TeamAwayError, TeamRefusedError, TeamError for what the server says."""
+    with connect(address) as connection, translated():
+        yield connection
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise psycopg's errors as ours, without secrets: libpq's texts name hosts and logins only."""
+    import psycopg  # noqa: PLC0415  an extra
+
+    try:
+        yield
+    except psycopg.DataError:
+        raise
+    except psycopg.Error as error:
+        text = (error.diag.message_primary or str(error)).strip().replace("\n", "; ")
+        state = error.sqlstate or ""
+        if state.startswith(_REFUSED) or _is_refusal(text):
+            raise TeamRefusedError(text) from None
+        if isinstance(error, psycopg.OperationalError) or not state:
+            raise TeamAwayError(text) from None
+        raise TeamError(text) from None
+
+
+def _is_refusal(text: str) -> bool:
+    """Tell whether libpq's text is of a refusal: errors of a connection have no SQLSTATE."""
+    words = (
+        "authentication failed",
+        "not permitted to log in",
+        "certificate",
+        "does not support SSL",
+        "no password supplied",
+        "no pg_hba.conf entry",
+    )
+    return any(word in text for word in words)
+
+
+def one(connection: "psycopg.Connection[dict[str, Any]]", sql: str, *values: Any) -> Any:
+    """Return the first column of the first row."""
+    row = connection.execute(sql, values).fetchone()
+    return next(iter(row.values())) if row else None

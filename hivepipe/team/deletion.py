@@ -1,0 +1,60 @@
+"""Forget a member or a session on the server, and export a member."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hivepipe.errors import TeamError
+from hivepipe.team.connection import one
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[dict[str, Any]]
+
+
+class Found(NamedTuple):
+    """What a name stands for."""
+
+    kind: str  # member or session
+    name: str
+
+    @property
+    def described(self) -> str:
+        """Return it in words."""
+        return f"{self.kind} {self.name}"
+
+
+def named(connection: "Connection", name: str) -> Found:
+    """Return the member or session of a name; TeamError: there is none, or several sessions."""
+    if one(connection, "SELECT 1 FROM hivepipe.members WHERE name = %s", name):
+        return Found("member", name)
+    sessions: list[str] = one(connection, "SELECT hivepipe.sessions_beginning(%s)", name)
+    if not sessions:
+        raise TeamError(f"the team has no member and no session {name}")
+    if len(sessions) > 1:
+        raise TeamError(f"{len(sessions)} sessions begin with {name}: {', '.join(sessions[:5])}")
+    return Found("session", sessions[0])
+
+
+def forget(connection: "Connection", found: Found) -> dict[str, Any]:
+    """Delete it, and the space of what is deleted; return the proof."""
+    proof: dict[str, Any] = one(connection, f"SELECT hivepipe.forget_{found.kind}(%s)", found.name)
+    connection.execute("SET ROLE hivepipe_owner")
+    for row in connection.execute("SELECT tbl FROM hivepipe.shared_tables").fetchall():
+        connection.execute(f"VACUUM hivepipe.{row['tbl']}")
+    connection.execute("RESET ROLE")
+    return proof
+
+
+def exported(connection: "Connection", member: str) -> Iterator[dict[str, Any]]:
+    """Yield all rows of a member; TeamError: there is none of this name."""
+    number = one(connection, "SELECT id FROM hivepipe.members WHERE name = %s", member)
+    if number is None:
+        raise TeamError(f"the team has no member {member}")
+    tables = connection.execute("SELECT tbl FROM hivepipe.shared_tables ORDER BY tbl").fetchall()
+    for name in (*("members", "machines", "homes", "audit"), *(row["tbl"] for row in tables)):
+        sql = "SELECT hivepipe.export_member(%s, %s) AS row"
+        with connection.transaction(), connection.cursor("export") as rows:
+            rows.execute(sql, (number, name))
+            for row in rows:
+                yield {"table": name, **row["row"]}

@@ -1,0 +1,30 @@
+"""Logins of a team's server: their names, secrets and SCRAM verifiers."""
+
+import secrets
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from hivepipe.team.address import Address
+
+if TYPE_CHECKING:
+    import psycopg
+
+Kind = Literal["invite", "machine", "reader"]
+
+
+class Login(NamedTuple):
+    """A new login. The server gets its verifier alone, from which nobody learns the secret."""
+
+    name: str
+    secret: str
+    verifier: str
+
+    def at(self, address: Address) -> Address:
+        """Return the address with this login."""
+        return address.with_login(self.name, self.secret)
+
+
+def new_login(connection: "psycopg.Connection[dict[str, Any]]", kind: Kind) -> Login:
+    """Make up a login of a kind."""
+    name, secret = f"hivepipe_{kind}_{secrets.token_hex(8)}", secrets.token_urlsafe(24)
+    verifier = connection.pgconn.encrypt_password(secret.encode(), name.encode(), b"scram-sha-256")
+    return Login(name, secret, verifier.decode())

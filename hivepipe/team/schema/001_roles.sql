@@ -1,0 +1,34 @@
+-- Group roles hold the rights; the logins of machines and readers are members of them.
+--   hivepipe_owner    owns everything; its functions run with its rights; nobody logs in as it
+--   hivepipe_admin    invites, revokes, sets policies, forgets
+--   hivepipe_machine  may call the functions that ship rows; reads and writes no table
+--   hivepipe_reader   reads rows by row-level security
+--   hivepipe_invite   may join, once
+DO $$
+DECLARE
+  each text;
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'hivepipe_owner') THEN
+    CREATE ROLE hivepipe_owner NOLOGIN CREATEROLE;
+  END IF;
+  EXECUTE format('GRANT hivepipe_owner TO %I', current_user);
+  EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
+  EXECUTE format('GRANT CREATE, CONNECT, TEMPORARY ON DATABASE %I TO hivepipe_owner',
+    current_database());
+  SET LOCAL ROLE hivepipe_owner;
+  FOREACH each IN ARRAY ARRAY['hivepipe_admin', 'hivepipe_machine', 'hivepipe_reader', 'hivepipe_invite'] LOOP
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = each) THEN
+      EXECUTE format('CREATE ROLE %I NOLOGIN', each);
+    END IF;
+  END LOOP;
+  RESET ROLE;
+  EXECUTE format(
+    'GRANT CONNECT ON DATABASE %I TO hivepipe_admin, hivepipe_machine, hivepipe_reader, hivepipe_invite',
+    current_database());
+END
+$$;
+CREATE SCHEMA hivepipe AUTHORIZATION hivepipe_owner;
+REVOKE ALL ON SCHEMA public FROM PUBLIC;
+SET LOCAL ROLE hivepipe_owner;
+GRANT USAGE ON SCHEMA hivepipe TO hivepipe_admin, hivepipe_machine, hivepipe_reader;
+ALTER DEFAULT PRIVILEGES FOR ROLE hivepipe_owner REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;

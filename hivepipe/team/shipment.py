@@ -1,0 +1,215 @@
+"""One home's way to the team's server: what changed since the server's mark, in batches.
+
+The mark is the server's: it changes in the transaction that stores a batch. So a batch that was
+sent twice, or by a killed uplink, or that a restored server does not have any more, is no special
+case: the next batch begins at the mark that the server has.
+"""
+
+import json
+import logging
+from contextlib import AbstractContextManager, closing
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hivepipe.db import changes as captured
+from hivepipe.db.changes import Change
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Listings, listings
+from hivepipe.db.migrations import MIGRATIONS
+from hivepipe.team import connection as server
+from hivepipe.team.address import Address
+from hivepipe.team.policy import Policies, shared_level
+from hivepipe.team.project_names import project_name
+from hivepipe.team.shared_rows import Batch, Sharing, batch_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+ROWS_AT_ONCE = 200
+
+logger = logging.getLogger("hivepipe.uplink")
+
+
+class Greeting(NamedTuple):
+    """What the server says of a home."""
+
+    mark: int
+    member: str
+    machine: str
+    policies: Policies
+    policy_version: int
+    schema: str
+
+
+class Shipment(AbstractContextManager["Shipment"]):
+    """A connection between one home and the server; `share`: what the user shares at most."""
+
+    def __init__(self, path: Path, address: Address, share: Policies) -> None:
+        """Connect, see that changes are captured, and learn the server's mark.
+
+        TeamAwayError, TeamRefusedError, StoreError.
+        """
+        self._path = path
+        self._share = share
+        self._months: set[str] = set()
+        self.refused = 0
+        self._connection: psycopg.Connection[dict[str, Any]] = server.connect(address)
+        try:
+            with closing(Database(path)) as db:
+                captured.start_capture(db)
+            self._opened = listings(path)
+            self._store: Listings = self._opened.__enter__()
+            self.greet()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close both."""
+        self._connection.close()
+        self._opened.__exit__(None, None, None)
+
+    def greet(self) -> Greeting:
+        """Learn the server's mark and policies; have all rows sent again if the terms changed."""
+        home = captured.home_of(self._store)
+        with server.translated():
+            said = server.one(
+                self._connection,
+                "SELECT hivepipe.open_home(%s, %s)",
+                home.id,
+                version("hivepipe"),
+            )
+        self.greeting = Greeting(**said)
+        self.mark = self.greeting.mark
+        self._keep_terms(home)
+        if captured.newest_version(self._store) < self.mark:
+            self._send_what_is_absent()
+        return self.greeting
+
+    def _keep_terms(self, home: captured.Home) -> None:
+        """Have all rows sent again if policies, or columns of either side, are other ones."""
+        terms = json.dumps(
+            {
+                "share": dict(sorted(self._share.items())),
+                "policies": dict(sorted(self.greeting.policies.items())),
+                "server": self.greeting.schema,
+                "store": MIGRATIONS[-1][0],
+                "tables": [each.table for each in captured.CAPTURED],
+            }
+        )
+        is_new = home.terms != terms
+        if not is_new and not (home.sweep_below is not None and home.sweep_at is None):
+            return
+        with closing(Database(self._path)) as db:
+            if is_new:
+                captured.start_pass(db, terms)
+            captured.note_all(db)
+
+    def ship_next(self) -> int:
+        """Send the next batch; return how many changes the server has more than before."""
+        changes = captured.changes_since(self._store, self.mark, ROWS_AT_ONCE)
+        if not changes:
+            self._sweep()
+            return 0
+        self._follow_projects(changes)
+        self._send(batch_of(self._store, changes, self._sharing_of), changes)
+        return len(changes)
+
+    def lag(self) -> captured.Lag:
+        """Return what the server does not have yet."""
+        return captured.lag_behind(self._store, self.mark)
+
+    def _send(self, batch: Batch, changes: list[Change], *, if_absent: bool = False) -> None:
+        """Send a batch; one row that the server cannot store is left out."""
+        import psycopg  # noqa: PLC0415  an extra
+
+        try:
+            self._call(batch, if_absent)
+        except psycopg.DataError as error:
+            if len(changes) == 1:
+                logger.error("a row of %s is left out: %s", changes[0].table, error)
+                self.refused += 1
+                self._call(Batch(batch.upto), if_absent)
+                return
+            half = len(changes) // 2
+            for part in (changes[:half], changes[half:]):
+                self._send(batch_of(self._store, part, self._sharing_of), part, if_absent=if_absent)
+
+    def _call(self, batch: Batch, if_absent: bool) -> None:
+        with server.translated():
+            for month in sorted(batch.months() - self._months):
+                self._connection.execute("SELECT hivepipe.ensure_month(%s::date)", (month,))
+                self._months.add(month)
+            said = server.one(
+                self._connection,
+                "SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, %s, %s)",
+                captured.home_of(self._store).id,
+                self.mark,
+                self.mark if if_absent else batch.upto,
+                json.dumps(batch.rows, ensure_ascii=False),
+                json.dumps(batch.gone, ensure_ascii=False),
+                if_absent,
+                self.greeting.policy_version,
+            )
+        if said["policy_version"] != self.greeting.policy_version or said["mark"] is None:
+            self.greet()
+        else:
+            self.mark = said["mark"]
+
+    def _sweep(self) -> None:
+        """End a pass over all rows: what was not sent again is not shared any more."""
+        home = captured.home_of(self._store)
+        if home.sweep_below is None or home.sweep_at is None or self.mark < home.sweep_at:
+            return
+        with server.translated():
+            self._connection.execute("SELECT hivepipe.sweep(%s, %s)", (home.id, home.sweep_below))
+        with closing(Database(self._path)) as db:
+            captured.end_pass(db)
+
+    def _send_what_is_absent(self) -> None:
+        """Of a home restored from a backup: the server's rows are newer, and stay."""
+        logger.warning("this home is older than the team's rows of it: a backup was restored")
+        at = 0
+        while changes := captured.changes_since(self._store, at, ROWS_AT_ONCE):
+            self._send(batch_of(self._store, changes, self._sharing_of), changes, if_absent=True)
+            at = changes[-1].version
+        with closing(Database(self._path)) as db:
+            captured.raise_version(db, self.mark)
+
+    # ---- projects
+
+    def _follow_projects(self, changes: list[Change]) -> None:
+        """Note the rows of sessions whose project is another one than when they were sent."""
+        for session in [each.key for each in changes if each.table == "sessions"]:
+            found = captured.project_of(self._store, session)
+            known = captured.sent_project(self._store, session)
+            name = project_name(found) if found is not None else None
+            if name is not None and (known is None or known.name != name):
+                with closing(Database(self._path)) as db, db.transaction():
+                    captured.keep_sent_project(db, session, name)
+                    if known is not None:
+                        captured.note_session(db, session)
+
+    def _sharing_of(self, session: str) -> Sharing:
+        """Return how a session is shared; nothing while its project is not known."""
+        folder = captured.project_of(self._store, session)
+        if folder is not None:
+            name = project_name(folder)
+        elif not session:
+            name = ""
+        else:
+            known = captured.sent_project(self._store, session)
+            if known is None:
+                with closing(Database(self._path)) as db, db.transaction():
+                    captured.keep_sent_project(db, session, None)
+            if known is None or known.name is None:
+                return Sharing("nothing", "")
+            name = known.name
+        return Sharing(shared_level(name, self._share, self.greeting.policies), name)

@@ -1,0 +1,87 @@
+"""What an uplink says of itself: `<home>/uplink.json`, read by status, alerts, page and metrics."""
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hivepipe.db.changes import is_captured, lag_behind
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.errors import StoreError, TeamError
+from hivepipe.home import read_small, write_small
+from hivepipe.team import membership
+
+FILE_NAME = "uplink.json"
+
+
+@dataclass
+class UplinkStatus:
+    """`state`: connected, resting (all is sent), away, refused; `since`: seconds of the epoch."""
+
+    state: str = "away"
+    since: float = 0.0
+    error: str = ""
+    mark: int = 0
+    shipped_at: float = 0.0
+    left_out: int = 0  # rows that the server cannot store
+
+
+def read_status(home: str) -> UplinkStatus:
+    """Return what the uplink said last."""
+    try:
+        return UplinkStatus(**json.loads(read_small(f"{home}/{FILE_NAME}")))
+    except (ValueError, TypeError):
+        return UplinkStatus()
+
+
+def write_status(home: str, status: UplinkStatus) -> None:
+    """Say it; a full disk must not stop the uplink."""
+    with suppress(OSError):
+        write_small(f"{home}/{FILE_NAME}", json.dumps(asdict(status)) + "\n")
+
+
+def uplink_report(home: str) -> dict[str, Any] | None:
+    """Return the uplink of a home for `status --json`; None: no team is joined."""
+    if not membership.is_joined():
+        return None
+    try:
+        known = membership.read()
+    except TeamError as error:
+        return {
+            "server": "",
+            "member": "",
+            "machine": "",
+            "lag_rows": None,
+            "lag_secs": None,
+            "state": "refused",
+            "error": str(error),
+            "since_secs": 0,
+            "shipped_secs": None,
+            "left_out": 0,
+        }
+    said = read_status(home)
+    rows, secs = _lag(home, said.mark)
+    return {
+        "server": known.server,
+        "member": known.member,
+        "machine": known.machine,
+        "state": said.state,
+        "error": said.error,
+        "since_secs": round(time.time() - said.since) if said.since else None,
+        "shipped_secs": round(time.time() - said.shipped_at) if said.shipped_at else None,
+        "lag_rows": rows,
+        "lag_secs": secs,
+        "left_out": said.left_out,
+    }
+
+
+def _lag(home: str, mark: int) -> tuple[int | None, float | None]:
+    """Return what waits, (None, None): capture has not begun."""
+    with suppress(StoreError), listings(Path(database_path(home))) as store:
+        if is_captured(store):
+            lag = lag_behind(store, mark)
+            return lag.rows, round(lag.secs, 1)
+    return None, None

