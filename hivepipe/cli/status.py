@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.status_words import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
 from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
 from hivepipe.monitor.status import status_report
+from hivepipe.monitor.status_words import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.operations.prune_files import Outdated, announced, first_deletion
 from hivepipe.settings import idle_secs
 from hivepipe.stack import condition

@@ -15,13 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.status_words import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.cli.tables import moment, printable
 from hivepipe.db.listings import Entry, listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.home import Place
 from hivepipe.monitor.status import status_report
+from hivepipe.monitor.status_words import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.operations.liveness import with_activity
 from hivepipe.stack.lock import Stack
 

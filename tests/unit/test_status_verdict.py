@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hivepipe.alerts.rules import Alert
-from hivepipe.cli.status_words import verdict
+from hivepipe.monitor.status_words import verdict
 from hivepipe.stack import condition
 from hivepipe.stack.condition import Seen, condition_of
 
