@@ -62,13 +62,16 @@ def line(address: str) -> Iterator[Line]:
     laid.cut()
 
 
+@pytest.mark.parametrize("has_workers", [True, False])
 def test_a_lost_connection_comes_back(
-    address: str, line: Line, private_home: Home, writer: Writer
+    address: str, line: Line, private_home: Home, writer: Writer, has_workers: bool
 ) -> None:
     writer.start()
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
+        if not has_workers:  # as on Android
+            page.add_init_script("delete window.SharedWorker")
         page.goto(f"http://127.0.0.1:{line.port}/?{address.partition('?')[2]}")
         sync_api.expect(page.locator("#live")).to_have_text("live")
         line.cut()

@@ -14,6 +14,8 @@ async function refresh() {
   const text = await answer.text();
   pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // a slow view less often
   const page = new DOMParser().parseFromString(text, "text/html");
+  document.title = page.title;
+  goOn(page);
   const [before, after] = [document.querySelector("main"), page.querySelector("main")];
   if (!after || before.innerHTML === after.innerHTML) return;
   const open = new Set([...before.querySelectorAll("details[open]")].map((each) => each.id));
@@ -69,33 +71,48 @@ function later(wait = pause) {
   waits ??= setTimeout(() => refresh().catch(() => {}), wait);
 }
 
+function goOn(page) { // what was not ready is asked for again
+  if (page.querySelector("[data-later]")) later(3000);
+}
+
 function unfold() { // the piece that the address names
   const named = document.getElementById(location.hash.slice(1));
   if (named?.tagName === "DETAILS") named.open = true;
 }
 
 const state = document.getElementById("live");
-let events;
+let stream = null; // of all pages (stream.js), or where workers are not shared one of its own
 
-function listen() { // a source connects again by itself, but for a server that refused it
-  events = new EventSource("/events");
-  events.onmessage = () => later();
-  events.onopen = () => {
-    if (state.textContent === "connection lost") later();
-    state.textContent = "live";
-  };
-  events.onerror = () => {
-    state.textContent = "connection lost";
-    if (events.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
+function hear(message) { // "changed", or the state of the connection
+  if (message === "changed") return later();
+  if (message === "live" && state.textContent === "connection lost") later();
+  state.textContent = message;
+}
+
+function listen() {
+  if (window.SharedWorker) {
+    const { port } = new SharedWorker("/static/stream.js");
+    port.onmessage = (event) => hear(event.data);
+    stream = { close: () => port.postMessage("left") };
+    return;
+  }
+  stream = new EventSource("/events");
+  stream.onmessage = () => hear("changed");
+  stream.onopen = () => hear("live");
+  stream.onerror = () => {
+    hear("connection lost");
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
   };
 }
 
 listen();
 document.getElementById("home").addEventListener("change", (event) => event.target.form.submit());
-addEventListener("pagehide", () => events.close());
+addEventListener("pagehide", () => stream.close());
+addEventListener("pageshow", (event) => event.persisted && (listen(), later()));
 addEventListener("hashchange", unfold);
 addEventListener("click", (event) => event.target.id === "notice" && flip());
 document.addEventListener("visibilitychange", () => document.hidden || later());
-setInterval(later, 30000); // some states come with the clock alone
+setInterval(later, 60000); // some states come with the clock alone
 unfold();
+goOn(document);
 offer();

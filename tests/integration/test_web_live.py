@@ -1,0 +1,185 @@
+"""Every view follows real hooks over a real stack by itself; a session from first prompt to end."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import fire
+from tests.integration.test_stack import Sandbox, a_sandbox
+from tests.integration.test_web_browser import CHROMIUM, pytestmark, sync_api
+from tests.payloads import (
+    FAILED_BASH,
+    PERMISSION_REQUEST,
+    POST_AGENT_COMPLETED,
+    POST_SKILL,
+    PRE_AGENT,
+    PRE_BASH,
+    SESSION,
+    SESSION_END,
+    SESSION_START,
+    STOP,
+    SUBAGENT_START,
+    SUBAGENT_STOP,
+    USER_PROMPT_SUBMIT,
+    changed,
+)
+from tests.web_scene import call, prompt, result
+
+__all__ = ["pytestmark"]
+SLOW_MS = 60_000  # the machine is shared
+
+
+@dataclass
+class Work:
+    """A session of Claude Code over a real stack, and a browser that looks on."""
+
+    sandbox: Sandbox
+    browser: Any
+    address: str
+    said: list[str]
+
+    @property
+    def transcript(self) -> Path:
+        return self.sandbox.folder / f"user/.claude/projects/-shop/{SESSION}.jsonl"
+
+    def fire(self, *events: dict[str, Any]) -> None:
+        env = self.sandbox.env | {
+            "CLAUDE_PROJECT_DIR": str(self.sandbox.project),
+            "HIVEPIPE_INSTANCE_ID": SESSION,
+        }
+        for event in events:
+            here = {"cwd": str(self.sandbox.project), "transcript_path": str(self.transcript)}
+            fire(event["hook_event_name"], changed(event, **here), env)
+
+    def tell(self, *lines: bytes) -> None:
+        """Append to the transcript."""
+        self.transcript.parent.mkdir(parents=True, exist_ok=True)
+        where = str(self.sandbox.project).encode()
+        with self.transcript.open("ab") as file:
+            file.write(b"".join(lines).replace(b"/home/ana/shop", where))
+
+    def page(self, path: str) -> Any:
+        """Open a page of its own; what it says on the console is kept."""
+        page = self.browser.new_page()
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.goto(f"{self.address.partition('/?')[0]}/{path}")
+        sync_api.expect(page.locator("#live")).to_have_text("live", timeout=SLOW_MS)
+        return page
+
+
+@contextmanager
+def working() -> Iterator[Work]:
+    with a_sandbox() as sandbox:
+        sandbox.run("init", "--local", "--no-probe")
+        sandbox.run("up", "-d")
+        serving = sandbox.start("web", "--port", "0", "--no-open")
+        assert serving.stdout
+        address = serving.stdout.readline().strip()
+        with sync_api.sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            context = browser.new_context()
+            context.new_page().goto(address)
+            yield Work(sandbox, context, address, [])
+            browser.close()
+        serving.terminate()
+        serving.communicate(timeout=30)
+
+
+@pytest.fixture
+def work() -> Iterator[Work]:
+    with working() as made:
+        yield made
+
+
+def shows(page: Any, selector: str) -> Callable[..., None]:
+    """Return a check that waits until a place on a page has a text."""
+    located = page.locator(selector)
+    return lambda text: sync_api.expect(located).to_contain_text(text, timeout=SLOW_MS)
+
+
+def test_a_session_is_followed_from_its_first_prompt_to_its_end(work: Work) -> None:
+    page = work.page("now")
+    shows(page, "main")("No open session")
+    work.tell(prompt(1, "Mend the cart"))
+    work.fire(SESSION_START, changed(USER_PROMPT_SUBMIT, prompt="Mend the cart"))
+    shows(page, ".card .works")("works")
+    page.locator(".card a").click()
+    work.tell(
+        call(2, "Bash", "t1", command="ls cart"), result(4, "t1", "no such cart", failed=True)
+    )
+    work.fire(PRE_BASH, FAILED_BASH, STOP)  # the end of a turn archives it
+    shows(page, "article.user")("Mend the cart")
+    shows(page, "details.failure")("no such cart")
+    sync_api.expect(page.locator("svg rect.failure")).to_have_count(1)
+    work.fire(PERMISSION_REQUEST)
+    shows(page, "dl")("waiting")
+    work.tell(prompt(90, "Thank you"))
+    work.fire(changed(USER_PROMPT_SUBMIT, prompt="Thank you"), changed(STOP, prompt_id="p-2"))
+    sync_api.expect(page.locator("article.user")).to_have_count(2, timeout=SLOW_MS)
+    work.fire(SESSION_END)
+    shows(page, "dl")("ended")
+    page.go_back()
+    shows(page, "main")("No open session")
+    page.get_by_role("button", name="Show ended sessions").click()
+    shows(page, "table")("ended")
+    assert work.said == []
+
+
+def test_each_view_follows_the_hooks_and_can_be_filtered(work: Work) -> None:
+    before = {
+        view: work.page(view)
+        for view in ("now", "agents", "search?q=quokka", "costs", "skills", "queues", "health")
+    }
+    work.tell(prompt(1, "Feed the quokka"), call(2, "Bash", "t1", command="ls quokka"))
+    work.fire(SESSION_START, USER_PROMPT_SUBMIT, PRE_AGENT, SUBAGENT_START, SUBAGENT_STOP)
+    work.fire(POST_AGENT_COMPLETED, changed(SUBAGENT_START, agent_id="b2", agent_type="Plan"))
+    work.fire(POST_SKILL, STOP)
+    after = {
+        "now": ".card",
+        "agents": "tbody >> text=Plan",
+        "search?q=quokka": "a.found >> text=Feed the",
+        "costs": "td >> text=claude-opus-4-5-20251101",
+        "skills": "tbody th >> text=release-notes",
+        "queues": "tbody th >> text=start_session",
+        "health": "tbody th >> text=SubagentStop",
+    }
+    for view, selector in after.items():
+        before[view].wait_for_selector(selector, timeout=2 * SLOW_MS)
+    _filter(before)
+    assert work.said == []
+
+
+def _filter(pages: dict[str, Any]) -> None:
+    """Filter each view as people do; the filter is in the address, and back takes it away."""
+    (home,) = pages["now"].locator("#home option").all()[1:]
+    pages["now"].locator("#home").select_option(home.get_attribute("value"))
+    pages["now"].wait_for_url("**/now?home=*")
+    sync_api.expect(pages["now"].locator(".card")).to_have_count(1)
+    agents = pages["agents"]
+    agents.get_by_label("Type").fill("Plan")
+    agents.get_by_role("button", name="Filter").click()
+    agents.wait_for_url("**/agents?type=Plan&outcome=")
+    sync_api.expect(agents.locator("tbody >> text=Explore")).to_have_count(0)
+    agents.go_back()
+    agents.wait_for_selector("tbody >> text=Explore")
+    costs = pages["costs"]
+    costs.get_by_label("Model").fill("none of these")
+    costs.get_by_role("button", name="Filter").click()
+    shows(costs, "main")("No message fits these filters")
+    search = pages["search?q=quokka"]
+    search.get_by_role("navigation", name="Narrow down").get_by_role("link", name="user").click()
+    search.wait_for_url("**role=user*")
+    sync_api.expect(search.locator("a.found")).to_have_count(1)
+
+
+def test_twenty_pages_of_one_browser_are_live_at_once(work: Work) -> None:
+    pages = [work.page("now") for _ in range(20)]
+    work.fire(SESSION_START)
+    for page in pages:
+        page.wait_for_selector(".card", timeout=SLOW_MS)
+    assert work.said == []
