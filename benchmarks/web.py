@@ -5,8 +5,10 @@
 The home is that of growth.py, sessions of 200 calls, with twenty messages of Claude each, spread
 over a year; twenty sessions are open. All are archived; these twenty have a fifth of the bytes. The
 page is the real `hivepipe web` on loopback; a first visit loads style, script and icon, too. Times
-are those of a client on the same machine. Hooks are fired while ten pages are open, and while none
-is, in turns; a writer stores their events, and each page loads its view again, as a browser would.
+are those of a client on the same machine; between two changes pages share an answer, so the time
+after a change is printed, too. Idle pages load their view once a minute. Hooks are fired while ten
+pages are open, and while none is, in turns; a writer stores their events, and each page loads its
+view again, as a browser would.
 """
 
 import contextlib
@@ -56,6 +58,7 @@ SPREAD = """
 """.format(by="strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')")
 P95_MS, FIRST_KB, FIRST_REQUESTS, IDLE_MB, USED_MB = 50, 120, 5, 30, 60
 LIVE_PAGES, IDLE_PERCENT = 20, 0.1
+RELOAD_SECS = 60  # of an idle page: live.js
 MOST_FELT, HOOKS_A_TURN, PAUSE_SECS = 1.02, 20, 0.1
 OPEN = ("now", "now", "now", "now", "now?all=1", "agents", "costs", "skills", "queues", "health")
 
@@ -92,9 +95,11 @@ class Page:
             raise SystemExit(f"{path}: {answer.status} {body[:200]!r}")
         return body
 
-    def visit(self, name: str, path: str, rounds: int) -> None:
-        """Load a view some times."""
+    def visit(self, name: str, path: str, rounds: int, *, is_changed: bool = False) -> None:
+        """Load a view some times, each after a change of the database if so asked."""
         for _ in range(rounds):
+            if is_changed:
+                os.utime(Path(self.setting.home, "hive.db"))
             begun = time.perf_counter()
             self.get(path)
             self.spent_ms.setdefault(name, []).append((time.perf_counter() - begun) * 1000)
@@ -113,7 +118,10 @@ class Page:
         streams = [self._stream() for _ in range(pages)]
         process = psutil.Process(self.process.pid)
         before = process.cpu_times()
-        time.sleep(secs)
+        loads = round(pages * secs / RELOAD_SECS)
+        for _ in range(loads):
+            self.get("/now")
+            time.sleep(secs / loads)
         after = process.cpu_times()
         for stream in streams:
             stream.close()
@@ -227,7 +235,7 @@ def main() -> None:
             setting.close()
     print(f"{options.events:,} events, {sessions:,} sessions, {archived:.0f} MB of archives")
     for name, spent in page.spent_ms.items():
-        print(f"  {name:10} median {statistics.median(spent):7.1f} ms, p95 {p95(spent):7.1f} ms")
+        print(f"  {name:22} median {statistics.median(spent):7.1f} ms, p95 {p95(spent):7.1f} ms")
     conclude(options, figures, page.spent_ms)
 
 
@@ -236,14 +244,16 @@ def measured(page: Page, rounds: int, idle_secs: float) -> list[Figure]:
     idle = page.megabytes()
     share = page.idle_share(LIVE_PAGES, idle_secs)
     size, requests = page.first_visit()
-    for view in VIEWS:
-        page.visit(view, f"/{view}", rounds)
-    page.visit("ended", "/now?all=1", rounds)
-    page.visit("found", "/search?q=import", rounds)
     found = json.loads(page.get("/now.json?all=1"))["sessions"][0]
-    page.visit("session", f"/session/{found['home']}/{found['id']}", rounds)
+    paths = {view: f"/{view}" for view in VIEWS}
+    paths |= {"ended": "/now?all=1", "found": "/search?q=import"}
+    paths["session"] = f"/session/{found['home']}/{found['id']}"
+    for name, path in paths.items():
+        page.visit(name, path, rounds)
     worst = max(page.spent_ms, key=lambda name: p95(page.spent_ms[name]))
     slowest = p95(page.spent_ms[worst])
+    for name, path in paths.items():
+        page.visit(f"{name}, after a change", path, rounds // 4, is_changed=True)
     return [
         Figure(f"page, p95 of the slowest view ({worst})", slowest, "ms", P95_MS, is_time=True),
         Figure("page, first visit", size / 1000, "kB", FIRST_KB),

@@ -25,15 +25,16 @@ from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
 from hivepipe.text.sizes import size
 from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
+from hivepipe.web.answers import Answer, Answers
 from hivepipe.web.asked import Asked, Content, FilterError, address
-from hivepipe.web.changes import Changes
+from hivepipe.web.changes import Changes, signature
 from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.session_view import session
 from hivepipe.web.twin import json_of
 from hivepipe.web.unseen import seen
-from hivepipe.web.views import VIEWS
+from hivepipe.web.views import OF_STACKS, VIEWS
 
 _FOLDER = Path(__file__).parent
 EVENT_STREAM = "text/event-stream"
@@ -45,8 +46,13 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
 
     `reader_token` admits to reading alone; "": there is none.
     """
-    page = _Page(here, _templates(), form_token(token))
-    changes = Changes(lambda: [database_path(known.home) for known in known_homes(here)])
+
+    def databases() -> list[Path]:
+        return [database_path(known.home) for known in known_homes(here)]
+
+    answers = Answers(lambda: signature(databases()))
+    page = _Page(here, _templates(), form_token(token), answers)
+    changes = Changes(databases)
 
     async def events(request: Request) -> Response:
         if request.method == "HEAD":  # a stream would hold the connection for ever
@@ -79,7 +85,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     views = {**VIEWS, "session": session}
     for name, view in views.items():
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"
-        routes.append(Route(f"{path}.json", partial(_twin, here, view)))
+        routes.append(Route(f"{path}.json", partial(page.twin, view, name)))
         routes.append(Route(path, partial(page.view, view, name)))
     static = Mount("/static", StaticFiles(directory=_FOLDER / "static"))
     return Admission(Starlette(routes=[*routes, static]), token, reader_token, is_local=is_local)
@@ -103,17 +109,6 @@ def _with_slash(request: Request) -> Response:
     return RedirectResponse(f"{request.url.path}/", 302)
 
 
-def _twin(here: Place, view: View, request: Request) -> Response:
-    try:
-        content = content_of(view, _asked(here, request))
-        status = 400 if content.get("error") else 200
-        with damage_named():
-            text = json_of(content)
-    except HivepipeError as error:
-        text, status = json_of({"error": str(error)}), _status_of(error)
-    return Response(text, status, media_type="application/json")
-
-
 def _status_of(error: HivepipeError) -> int:
     return 400 if isinstance(error, FilterError) else 404
 
@@ -125,26 +120,58 @@ class _Page:
     here: Place
     templates: Environment
     form_token: str
+    answers: Answers
 
     def view(self, view: View, name: str, request: Request) -> Response:
         """Return the page of a view."""
-        try:
-            content = content_of(view, _asked(self.here, request))
-            status = 400 if content.get("error") else 200
-            with damage_named():
-                return self.answer(request, name, f"{name}.html", content, status)
-        except HivepipeError as error:
+
+        def show(content: Content) -> str:
+            return self.text(request, name, f"{name}.html", content)
+
+        def refuse(error: HivepipeError) -> str:
             return self.problem(request, name, error, _status_of(error))
 
-    def problem(self, request: Request, name: str, error: HivepipeError, status: int) -> Response:
+        found = self._found(view, name, request, show, refuse)
+        return HTMLResponse(found.text, found.status)
+
+    def twin(self, view: View, name: str, request: Request) -> Response:
+        """Return the JSON of a view."""
+
+        def refuse(error: HivepipeError) -> bytes:
+            return json_of({"error": str(error)})
+
+        found = self._found(view, name, request, json_of, refuse)
+        return Response(found.text, found.status, media_type="application/json")
+
+    def _found(
+        self,
+        view: View,
+        name: str,
+        request: Request,
+        show: Callable[[Content], str | bytes],
+        refuse: Callable[[HivepipeError], str | bytes],
+    ) -> Answer:
+        def make() -> Answer:
+            try:
+                content = content_of(view, _asked(self.here, request))
+                with damage_named():
+                    text = show(content)
+            except HivepipeError as error:
+                return Answer(refuse(error), _status_of(error))
+            status = 400 if content.get("error") else 200
+            return Answer(text, status, counts=not content.get("not_indexed_bytes"))
+
+        if name in OF_STACKS:
+            return make()
+        url = request.url
+        return self.answers.get((url.path, url.query, request.state.may_change), make)
+
+    def problem(self, request: Request, name: str, error: HivepipeError, status: int) -> str:
         """Return a page that says what is wrong."""
         heading = "Nothing to show" if status == 404 else "Not done"
-        content = {"error": str(error), "heading": heading}
-        return self.answer(request, name, "error.html", content, status)
+        return self.text(request, name, "error.html", {"error": str(error), "heading": heading})
 
-    def answer(
-        self, request: Request, name: str, file: str, content: Content, status: int = 200
-    ) -> Response:
+    def text(self, request: Request, name: str, file: str, content: Content) -> str:
         """Return a page of a template."""
         query = f"?{request.url.query}" if request.url.query else ""
         path = f"/{name}" if request.method == "POST" else request.url.path
@@ -158,8 +185,7 @@ class _Page:
             "form_token": self.form_token if request.state.may_change else "",
             "unreadable": [],
         }
-        text = self.templates.get_template(file).render({**around, **content})
-        return HTMLResponse(text, status)
+        return self.templates.get_template(file).render({**around, **content})
 
 
 async def _settled(page: _Page, token: str, request: Request) -> Response:
@@ -172,10 +198,12 @@ async def _settled(page: _Page, token: str, request: Request) -> Response:
         outcome = await run_in_threadpool(control.carry_out, known, choice, client)
     except HivepipeError as error:
         status = 400 if isinstance(error, control.FormError) else 409
-        return await run_in_threadpool(page.problem, request, "queues", error, status)
+        text = await run_in_threadpool(page.problem, request, "queues", error, status)
+        return HTMLResponse(text, status)
     if outcome.done:
         return RedirectResponse(control.after(known, outcome.done), 303)
-    return await run_in_threadpool(page.answer, request, "queues", "confirm.html", outcome.question)
+    text = await run_in_threadpool(page.text, request, "queues", "confirm.html", outcome.question)
+    return HTMLResponse(text)
 
 
 async def _switched(page: _Page, token: str, request: Request) -> Response:
@@ -188,7 +216,8 @@ async def _switched(page: _Page, token: str, request: Request) -> Response:
         await run_in_threadpool(control.switch, known, what, client)
     except HivepipeError as error:
         status = 400 if isinstance(error, control.FormError) else 409
-        return await run_in_threadpool(page.problem, request, "queues", error, status)
+        text = await run_in_threadpool(page.problem, request, "queues", error, status)
+        return HTMLResponse(text, status)
     return RedirectResponse(f"/queues?home={known.key}", 303)
 
 

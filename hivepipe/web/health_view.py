@@ -8,7 +8,9 @@ from hivepipe.doctor.facts import Facts
 from hivepipe.errors import RetentionError
 from hivepipe.maintenance.disk_usage import DiskUsage, disk_usage
 from hivepipe.monitor.status import status_report
+from hivepipe.monitor.status_words import verdict
 from hivepipe.reading.homes import KnownHome
+from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
 from hivepipe.times import now
 from hivepipe.web.asked import Asked, Content
@@ -25,25 +27,33 @@ class _Look:
     disk_trouble: str
 
 
+LATER = "This takes longer: it is shown here in some seconds."
 _looks: Kept[_Look] = Kept()
 
 
 def health(asked: Asked) -> Content:
-    """Return condition, processes and alerts of each stack, doctor's findings and disk use."""
+    """Return condition, processes and alerts of each stack, doctor's findings and disk use.
+
+    `doctor` None: the checks take longer.
+    """
     return {"stacks": [_health(known) for known in asked.homes]}
 
 
 def _health(known: KnownHome) -> Entry:
     look = _looks.get(known.home, lambda: _look(known))
     place = known.place()
+    report = status_report(place, Stack.of(place))
     return {
-        **status_report(place, Stack.of(place)),
+        **report,
+        "verdict": verdict(report),
+        "is_fine": report["condition"] in FINE,
+        "key": known.key,
         "project": known.project,
-        "checked_at": look.at,
-        "doctor": look.examination.entry(),
-        "disk": look.disk.entry() if look.disk else None,
-        "kept": look.disk.kept if look.disk else "",
-        "disk_trouble": look.disk_trouble,
+        "checked_at": look.at if look else "",
+        "doctor": look.examination.entry() if look else None,
+        "disk": look.disk.entry() if look and look.disk else None,
+        "kept": look.disk.kept if look and look.disk else "",
+        "disk_trouble": look.disk_trouble if look else LATER,
     }
 
 

@@ -3,20 +3,23 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Generic, TypeVar
 
 KEPT_SECS = 20.0
 _SHARE = 20  # what takes a second is kept 20 more seconds: it costs 5 % of a processor at most
+PATIENCE_SECS = 10.0
 
 Found = TypeVar("Found")
 
 
 @dataclass
 class _Slot(Generic[Found]):
-    lock: Lock = field(default_factory=Lock)
     values: list[Found] = field(default_factory=list)  # at most one
+    errors: list[Exception] = field(default_factory=list)  # in its place
     until: float = 0.0
+    ended: Event = field(default_factory=Event)
+    runs: bool = False
 
 
 class Kept(Generic[Found]):
@@ -25,14 +28,35 @@ class Kept(Generic[Found]):
     def __init__(self) -> None:
         """Nothing is known yet."""
         self._slots: dict[str, _Slot[Found]] = {}
+        self._lock = Lock()
 
-    def get(self, key: str, find: Callable[[], Found]) -> Found:
-        """Return the value of a key, as it was found some seconds ago or is found now."""
-        slot = self._slots.setdefault(key, _Slot())
-        with slot.lock:
-            began = time.monotonic()
-            if not slot.values or began >= slot.until:
-                slot.values = [find()]
-                ended = time.monotonic()
-                slot.until = ended + KEPT_SECS + _SHARE * (ended - began)
-            return slot.values[0]
+    def get(
+        self, key: str, find: Callable[[], Found], patience: float = PATIENCE_SECS
+    ) -> Found | None:
+        """Return the value of a key, as it was found some seconds ago or is found now.
+
+        A search that takes longer than `patience` seconds goes on; meanwhile the last value is
+        returned, or None.
+        """
+        with self._lock:
+            slot = self._slots.setdefault(key, _Slot())
+            if not slot.runs and time.monotonic() >= slot.until:
+                slot.runs = True
+                slot.ended.clear()
+                Thread(target=_search, args=(slot, find), daemon=True).start()
+        slot.ended.wait(patience)
+        if slot.errors:
+            raise slot.errors[0]
+        return slot.values[0] if slot.values else None
+
+
+def _search(slot: _Slot[Found], find: Callable[[], Found]) -> None:
+    began = time.monotonic()
+    try:
+        slot.values, slot.errors = [find()], []
+    except Exception as error:  # noqa: BLE001 - for those who wait
+        slot.errors = [error]
+    ended = time.monotonic()
+    slot.until = ended + KEPT_SECS + _SHARE * (ended - began)
+    slot.runs = False
+    slot.ended.set()

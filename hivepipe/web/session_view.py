@@ -17,7 +17,7 @@ from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.drawing import drawing_of
 
 MOST_READ = 20_000  # pieces
-MOST_PIECES = 1000  # shown
+MOST_PIECES = 200  # shown
 LAST_PIECES = 100
 MOST_EVENTS = 500
 MOST_CHANGES = 200

@@ -104,3 +104,4 @@ VIEWS: dict[str, Callable[[Asked], Content]] = {
     "queues": queues,
     "health": health,
 }
+OF_STACKS = ("queues", "health")  # they change without the databases

@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 
 from hivepipe.home import locate
 from hivepipe.web.app import web_app
+from hivepipe.web.health_view import LATER
 from hivepipe.web.kept import Kept
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import SESSION_START
@@ -84,6 +86,31 @@ def test_requests_at_the_same_time_share_one_search() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert {each.result() for each in [pool.submit(search) for _ in range(8)]} == {0}
     assert kept.get("other", lambda: next(found)) == 1
+
+
+def test_a_long_search_keeps_nobody_waiting() -> None:
+    kept, may_end = Kept[int](), Event()
+    search = partial(kept.get, "home", lambda: may_end.wait(30) and 7, patience=0.1)
+    assert search() is None
+    may_end.set()
+    assert kept.get("home", lambda: 8) == 7
+    assert search() == 7
+
+
+def test_an_error_is_everybodys_who_waits() -> None:
+    kept = Kept[int]()
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            kept.get("home", lambda: 1 // 0)
+
+
+def test_checks_that_take_longer_are_shown_later(
+    page: TestClient, private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Kept, "get", lambda *_: None)
+    found = shown(page)
+    assert (found["doctor"], found["disk"], found["disk_trouble"]) == (None, None, LATER)
+    assert "<h3 data-later>" in page.get("/health").text
 
 
 def test_invalid_limits_of_retention_are_named(page: TestClient, private_home: Home) -> None:

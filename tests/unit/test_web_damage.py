@@ -15,6 +15,11 @@ from tests.web_scene import SESSION, TOKEN
 VERIFY = "hivepipe archive verify"
 
 
+@pytest.fixture(autouse=True)
+def _every_answer_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hivepipe.web.answers.LASTS_SECS", 0.0)
+
+
 @pytest.fixture
 def path(told: Any) -> str:
     """The address of the archived session, which was looked at."""

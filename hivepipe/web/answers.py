@@ -1,0 +1,62 @@
+"""The last answers: pages that ask the same between two changes share one, also those at once."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+
+LASTS_SECS = 5.0  # some states come with the clock alone
+MOST_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The text of a view; `counts`: it may be given again while nothing changes."""
+
+    text: str | bytes
+    status: int = 200
+    counts: bool = True
+
+
+@dataclass
+class _Slot:
+    lock: Lock = field(default_factory=Lock)
+    answer: Answer | None = None
+    state: object = None
+    until: float = 0.0
+
+
+class Answers:
+    """An answer for each key, as long as the state is the same."""
+
+    def __init__(self, state: Callable[[], object]) -> None:
+        """`state`: what differs after each change."""
+        self._state = state
+        self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
+        """Return the answer of a key: the last one if nothing has changed, or a new one."""
+        with self._lock:
+            slot = self._slots.setdefault(key, _Slot())
+            self._slots.move_to_end(key)
+        with slot.lock:
+            state = self._state()
+            if slot.answer and slot.state == state and time.monotonic() < slot.until:
+                return slot.answer
+            made = make()
+            slot.answer = made if made.counts and made.status == 200 else None
+            slot.state, slot.until = state, time.monotonic() + LASTS_SECS
+        self._drop_oldest()
+        return made
+
+    def _drop_oldest(self) -> None:
+        with self._lock:
+            sizes = [len(slot.answer.text) if slot.answer else 0 for slot in self._slots.values()]
+            left = sum(sizes)
+            for key, size in zip([*self._slots], sizes, strict=True):
+                if left <= MOST_BYTES and self._slots[key].answer:
+                    return
+                left -= size
+                del self._slots[key]
