@@ -11,6 +11,7 @@ from hivepipe.errors import NothingRecordedError
 from hivepipe.reading.costs import bills
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.session_name import name_of
+from hivepipe.times import ns_of
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,16 @@ class Agent:
     def state(self) -> str:
         """Return the outcome, or the status of one that has none yet."""
         return self.outcome or self.status
+
+    @property
+    def took_ms(self) -> int | None:
+        """Return the duration that Claude Code told, or the time between start and end."""
+        if self.duration_ms is not None:
+            return self.duration_ms
+        began, ended = (
+            ns_of(f"{at}") for at in (self.began_at or self.created_at, self.completed_at)
+        )
+        return (ended - began) // 10**6 if 0 < began <= ended else None
 
 
 @dataclass(frozen=True)

@@ -73,12 +73,15 @@ class OpenSession:
 
 
 def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> list[OpenSession]:
-    """Return the open sessions, or all, last active first; at most `limit` of each home."""
+    """Return the open sessions, or all; at most `limit` of each home.
+
+    Those that wait for a person come first, then the last active.
+    """
     found: list[OpenSession] = []
     for known in homes:
         with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
             found += _of_home(known, store, with_ended, limit)
-    return sorted(found, key=lambda session: session.last_active_at, reverse=True)
+    return sorted(found, key=lambda each: (each.waits, each.last_active_at), reverse=True)
 
 
 def _of_home(known: KnownHome, store: Listings, with_ended: bool, limit: int) -> list[OpenSession]:

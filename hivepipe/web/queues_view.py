@@ -6,8 +6,10 @@ from contextlib import suppress
 from hivepipe.db.listings import Entry
 from hivepipe.files.action_log import Action, actions
 from hivepipe.monitor.status import status_report
+from hivepipe.monitor.status_words import verdict
 from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
 from hivepipe.reading.homes import KnownHome
+from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
 from hivepipe.web.asked import Asked, Content
 from hivepipe.web.failed_choice import chosen_by, name_of
@@ -37,6 +39,8 @@ def _queues(asked: Asked, known: KnownHome) -> Entry:
     said = _actions(known.home)
     return {
         **report,
+        "verdict": verdict(report),
+        "is_fine": report["condition"] in FINE,
         "key": known.key,
         "project": known.project,
         "bars": latency_bars(report["latencies"]["course"]) if report["latencies"] else [],
