@@ -13,6 +13,7 @@ import orjson
 
 from hivepipe.events.claude_code import clean, valid_id
 from hivepipe.transcripts.codex import is_codex, translated
+from hivepipe.transcripts.queued_prompts import as_message, is_queued_prompt
 
 Fields = dict[str, Any]
 
@@ -31,7 +32,9 @@ def read_line(raw: bytes) -> Fields | None:
         value = _read_leniently(raw)
     if not isinstance(value, dict):
         return None
-    return translated(value) if is_codex(value) else value
+    if is_codex(value):
+        return translated(value)
+    return as_message(value) if is_queued_prompt(value) else value
 
 
 def _read_leniently(raw: bytes) -> object:

@@ -65,6 +65,21 @@ def test_prompts_that_wait_are_each_said_once() -> None:
         compare_all(person)
 
 
+def test_a_prompt_typed_while_claude_works_is_part_of_the_conversation() -> None:
+    with living(BUSY, SECOND) as person:
+        with on_terminal(person, *BASH) as terminal:
+            terminal.say(BUSY.prompt("Please work"))
+            terminal.shows("time.sleep")
+            terminal.say(SECOND.prompt("Mind the numbat"))
+            terminal.shows("Not so busy", "A second time")  # older clients tell it in a reminder
+            leave(terminal)
+        settle(person)
+        (row,) = sessions(person)
+        assert "| Mind the numbat" in person.hivepipe("transcript", row["id"])
+        found = person.json("search", "mind the numbat", "--role", "user")["hits"]
+        assert {hit["session_id"] for hit in found} == {row["id"]}
+
+
 def test_a_session_has_the_model_that_it_goes_on_with() -> None:
     with living(HELLO, SECOND) as person:
         with on_terminal(person) as terminal:

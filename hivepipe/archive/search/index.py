@@ -27,7 +27,7 @@ from hivepipe.errors import SearchError
 from hivepipe.events.claude_code import clean
 
 INDEX_FILE = "search.db"
-VERSION = 6
+VERSION = 7
 BUSY_TIMEOUT_SECS = 30.0
 LINES_PER_COMMIT = 5000
 LONGEST_REASON = 200

@@ -1,0 +1,34 @@
+"""Read prompts that were typed while Claude was at work as the user's messages that they are.
+
+    {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt",
+     "prompt": "...", "origin": {"kind": "human"}}, ...}
+
+Claude Code tells them to the model in the running turn and writes no message of the user's. Source:
+transcripts of 2.1.132 to 2.1.331.
+"""
+
+from typing import Any
+
+Fields = dict[str, Any]
+
+_BY_A_PERSON = (None, "human")  # older versions name no origin
+
+
+def is_queued_prompt(line: Fields) -> bool:
+    """Tell whether a line is a prompt that was told to the model in a running turn."""
+    attachment = line.get("attachment")
+    return (
+        line.get("type") == "attachment"
+        and isinstance(attachment, dict)
+        and attachment.get("type") == "queued_command"
+        and attachment.get("commandMode", "prompt") == "prompt"
+    )
+
+
+def as_message(line: Fields) -> Fields:
+    """Return the line of a queued prompt as a message; `isMeta`: another program wrote it."""
+    attachment = line["attachment"]
+    origin = attachment.get("origin")
+    author = origin.get("kind") if isinstance(origin, dict) else None
+    message = {"role": "user", "content": attachment.get("prompt")}
+    return {**line, "type": "user", "isMeta": author not in _BY_A_PERSON, "message": message}
