@@ -1,0 +1,109 @@
+"""The page in a browser without a mouse, and with hostile texts on every view."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hivepipe.home import short_hash
+from hivepipe.web.views import VIEWS
+from tests.conftest import Home, Server, Writer, until
+from tests.integration.test_failed import bury_agent, bury_by_hand, change
+from tests.integration.test_web_browser import CHROMIUM, address, pytestmark, sync_api
+from tests.web_scene import HOSTILE, SESSION, archive_told, record_hostile
+
+__all__ = ["address", "pytestmark"]
+MOST_TABS = 80
+FOCUSED = """
+    (() => { const at = document.activeElement;
+      const name = at.labels?.[0]?.textContent || at.getAttribute('aria-label') || at.textContent;
+      return [name.trim(), getComputedStyle(at).outlineStyle !== 'none' || at.matches('main')]; })()
+"""
+
+
+@pytest.fixture
+def page(address: str) -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.said = []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("dialog", lambda dialog: (page.said.append("a dialog"), dialog.dismiss()))
+        page.goto(address)
+        yield page
+        browser.close()
+        assert page.said == []
+
+
+def tab_to(page: Any, name: str) -> None:
+    """Press Tab until what is called so has the focus, which must be seen on the way."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        called, is_seen = page.evaluate(FOCUSED)
+        assert is_seen, f"the focus is not seen on {called}"
+        if called.startswith(name):
+            return
+    pytest.fail(f"Tab does not come to {name}")
+
+
+def test_everything_is_done_by_keyboard_alone(
+    page: Any, private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    swarm = bury_agent(private_home, redis_server, writer)
+    change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
+    page.reload()
+    tab_to(page, "To the content")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.reload()
+    tab_to(page, "Agents")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/agents")
+    tab_to(page, "Type")
+    page.keyboard.type("Nobody")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**type=Nobody*")
+    tab_to(page, "Queues")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/queues")
+    tab_to(page, "insert_agent")
+    page.keyboard.press("Space")
+    tab_to(page, "Retry ticked")
+    page.keyboard.press("Enter")
+    sync_api.expect(page.locator("h1")).to_contain_text("Retry 1 failed job of")
+    tab_to(page, "Retry 1")
+    page.keyboard.press("Enter")
+    sync_api.expect(page.locator("section [role=status]")).to_contain_text("1 of 1")
+    until(lambda: private_home.count("agents") == 1, "not written")
+    tab_to(page, "Project")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/queues?home=*")
+
+
+def test_hostile_texts_raise_no_script(
+    page: Any, private_home: Home, redis_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = private_home.database.parent
+    record_hostile(home)
+    monkeypatch.setenv("HIVEPIPE_HOME", str(home))
+    monkeypatch.setenv("HOME", private_home.env["HOME"])
+    archive_told(private_home.root)
+    bury_by_hand(redis_server, "dead", HOSTILE.encode(), description=HOSTILE)
+    base = page.url.rpartition("/")[0]
+    shown = ""
+    session = f"session/{short_hash(str(home))}/{SESSION}"
+    for view in [*VIEWS, "now?all=1", session, "search?q=script", f"agents?type={HOSTILE}"]:
+        page.goto(f"{base}/{view}")
+        sync_api.expect(page.locator("#live")).to_have_text("live")
+        for folded in page.locator("summary").all():
+            folded.click()
+        if view.startswith("search?"):
+            page.locator("a.found").first.click()
+            page.wait_for_selector("#open")
+        assert page.locator("main img, main script").count() == 0
+        assert "hivepipe" in page.title()
+        shown += page.inner_text("main")
+    assert shown.count("<script>alert(1)</script>") > 8
+    assert "\\u202e" in shown
