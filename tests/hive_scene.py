@@ -250,3 +250,13 @@ def tick(scene: Scene, **asked: str) -> str:
         finally:
             product.logger.removeHandler(handler)
     return said.getvalue()
+
+
+def played(home: Home) -> Iterator[Scene]:
+    """Yield a scene that has begun, and end it."""
+    made = Scene(home)
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.end()

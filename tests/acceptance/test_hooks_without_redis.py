@@ -191,14 +191,6 @@ def test_an_event_is_spooled_as_its_jobs_and_answered_neutrally(
 
 
 @some_events
-def test_unknown_fields_change_nothing(machine: Machine, event: str) -> None:
-    payload = changed(payloads.EVENTS[event], tomorrow={"new": [1]}, session_id2=7)
-    machine.fire(event, payload).must_be_neutral()
-    assert machine.operations() == OPERATIONS[event]
-    assert machine.log() == []
-
-
-@some_events
 def test_a_whole_event_is_enough_though_stdin_is_never_closed(machine: Machine, event: str) -> None:
     process = machine.start(event)
     process.stdin.write(encoded(payloads.EVENTS[event]))
@@ -279,89 +271,6 @@ def test_what_is_no_event_leaves_one_line_in_the_log(
     machine.fire(event, data).must_be_neutral()
     machine.log_must_be_one_line_of(event)
     assert machine.events() == []
-
-
-@some_events
-def test_of_a_truncated_event_the_whole_fields_are_kept(machine: Machine, event: str) -> None:
-    data = encoded(payloads.EVENTS[event])
-    machine.fire(event, data[: data.index(b'"hook_event_name"')]).must_be_neutral()
-    assert "not valid JSON" in machine.log_must_be_one_line_of(event)
-    assert machine.operations()[0] == "start_session"
-    assert {envelope["metadata"]["session"] for envelope in machine.envelopes()} == {SESSION}
-
-
-@some_events
-def test_an_event_without_its_last_brace_is_kept_whole(machine: Machine, event: str) -> None:
-    machine.fire(event, encoded(payloads.EVENTS[event])[:-1]).must_be_neutral()
-    machine.log_must_be_one_line_of(event)
-    assert machine.operations() == OPERATIONS[event]
-
-
-@each_event
-def test_fields_of_the_wrong_type_count_as_missing(machine: Machine, event: str) -> None:
-    payload = {**dict.fromkeys(payloads.EVENTS[event], 7), "hook_event_name": event}
-    machine.fire(event, payload).must_be_neutral()
-    assert "session_id" in machine.log_must_be_one_line_of(event)
-    assert {envelope["metadata"]["session"] for envelope in machine.envelopes()} <= {None}
-    expected = {
-        "SessionStart": ["start_session"],
-        "UserPromptSubmit": ["activate_session", "record_prompt"],
-        "PermissionRequest": ["record_notice"],
-        "PermissionDenied": ["record_notice"],
-        "PreCompact": ["record_goal"],
-        "Stop": ["pause_session", "update_checkpoint"],
-        "StopFailure": ["pause_session", "update_checkpoint"],
-        "SessionEnd": ["end_session", "update_checkpoint", "conclude_session"],
-    }
-    assert machine.operations() == expected.get(event, [])
-
-
-@pytest.mark.parametrize("field", ["description", "subagent_type", "model"])
-def test_a_wrong_type_inside_the_tools_input_is_named_in_the_log(
-    machine: Machine, field: str
-) -> None:
-    tool_input = {**payloads.POST_AGENT_ASYNC["tool_input"], field: ["wrong"]}
-    response = {**payloads.POST_AGENT_ASYNC["tool_response"]}
-    response.pop("resolvedModel", None)  # the model asked for is not looked at where this one is
-    payload = changed(payloads.POST_AGENT_ASYNC, tool_input=tool_input, tool_response=response)
-    machine.fire("PostToolUse", payload).must_be_neutral()
-    assert "insert_agent" in machine.operations()
-    assert field in machine.log_must_be_one_line_of("PostToolUse")
-
-
-@some_events
-def test_of_invalid_utf8_everything_else_is_kept(machine: Machine, event: str) -> None:
-    data = encoded(payloads.EVENTS[event])[:-1] + b',"note":"caf\xe9 \xc3"}'
-    machine.fire(event, data).must_be_neutral()
-    assert "UTF-8" in machine.log_must_be_one_line_of(event)
-    assert machine.operations() == OPERATIONS[event]
-
-
-@some_events
-def test_nul_bytes_inside_a_text_do_no_harm(machine: Machine, event: str) -> None:
-    payload = changed(payloads.EVENTS[event], cwd="/a\0b", note="\0\0")
-    data = encoded(payload).replace(rb"\u0000", b"\0")
-    assert b"\0" in data
-    machine.fire(event, data).must_be_neutral()
-    assert machine.operations() == OPERATIONS[event]
-    assert {envelope["metadata"]["cwd"] for envelope in machine.envelopes()} == {"/a\ufffdb"}
-
-
-@some_events
-def test_a_half_event_on_an_open_stdin_is_taken_at_the_deadline(
-    machine: Machine, event: str
-) -> None:
-    data = encoded(payloads.EVENTS[event])
-    process = machine.start(event)
-    process.stdin.write(data[: data.index(b'"hook_event_name"')])
-    process.stdin.flush()
-    assert process.wait(GUARD_SECS) == 0
-    assert (process.stdout.read(), process.stderr.read()) == (NEUTRAL, b"")
-    for stream in (process.stdin, process.stdout, process.stderr):
-        stream.close()
-    assert "stdin was not closed in time" in machine.log_must_be_one_line_of(event)
-    assert machine.operations()[0] == "start_session"
-    assert {envelope["metadata"]["session"] for envelope in machine.envelopes()} == {SESSION}
 
 
 @some_events
@@ -562,16 +471,6 @@ def test_a_doubled_event_carries_the_same_ids(machine: Machine, label: str) -> N
         )
 
 
-def test_a_doubled_edit_makes_one_checkpoint_under_the_same_ids(machine: Machine) -> None:
-    machine.send(payloads.SESSION_START)
-    machine.forget_spool()
-    machine.send(payloads.POST_EDIT)
-    machine.send(payloads.POST_EDIT)
-    first, second = machine.events()
-    assert [job["envelope"]["id"] for job in first] == [job["envelope"]["id"] for job in second]
-    assert {each["payload"]["op_count"] for each in machine.envelopes()} == {1}
-
-
 def test_fifty_hooks_at_once_lose_no_event(machine: Machine) -> None:
     machine.send(payloads.SESSION_START)
     machine.forget_spool()
@@ -598,17 +497,6 @@ def test_fifty_hooks_at_once_lose_no_event(machine: Machine) -> None:
 # ---- throttle
 
 
-def test_one_edit_a_minute_makes_a_checkpoint_and_all_are_counted(machine: Machine) -> None:
-    for n in range(4):
-        machine.send(changed(payloads.POST_EDIT, tool_use_id=f"toolu_{n}"))
-    assert machine.operations().count("update_checkpoint") == 1
-    machine.send(payloads.STOP)
-    (*_, final) = [
-        each["payload"] for each in machine.envelopes() if each["operation"] == "update_checkpoint"
-    ]
-    assert (final["type"], final["op_count"], final["checkpoint_count"]) == ("final", 4, 1)
-
-
 @pytest.mark.parametrize("variable", ["HIVEPIPE_CHECKPOINT_INTERVAL", "CHECKPOINT_INTERVAL"])
 def test_an_interval_of_nothing_makes_every_edit_a_checkpoint(
     machine: Machine, variable: str
@@ -626,14 +514,6 @@ def test_an_interval_of_nothing_makes_every_edit_a_checkpoint(
 # ---- sessions and instances
 
 
-def test_only_the_first_event_of_a_session_starts_it(machine: Machine) -> None:
-    for payload in (payloads.USER_PROMPT_SUBMIT, payloads.STOP, payloads.POST_SKILL):
-        machine.send(payload)
-    operations = machine.operations()
-    assert operations[0] == "start_session"
-    assert operations.count("start_session") == 1
-
-
 def test_after_a_session_start_no_event_starts_the_session_again(machine: Machine) -> None:
     machine.send(payloads.SESSION_START)
     machine.send(payloads.STOP)
@@ -644,36 +524,6 @@ def test_a_silent_event_may_be_the_first_one(machine: Machine) -> None:
     machine.send(payloads.PRE_BASH)
     machine.send(payloads.STOP)
     assert machine.operations().count("start_session") == 1
-
-
-def test_an_event_of_another_session_moves_the_marker(machine: Machine) -> None:
-    machine.send(payloads.SESSION_START)
-    machine.forget_spool()
-    machine.send(changed(payloads.USER_PROMPT_SUBMIT, session_id="s2"))
-    assert machine.operations() == ["start_session", "activate_session", "record_prompt"]
-    assert {each["metadata"]["session"] for each in machine.envelopes()} == {"s2"}
-    assert (machine.home / ".active_session").read_text().strip() == "s2"
-    assert (machine.home / f"sessions/.session_{os.getpid()}").read_text().strip() == "s2"
-    machine.forget_spool()
-    machine.send(changed(payloads.STOP, session_id=...))
-    assert {each["metadata"]["session"] for each in machine.envelopes()} == {"s2"}
-
-
-def test_three_instances_share_one_session(machine: Machine) -> None:
-    for id in ("one", "two", "three"):
-        for n in range(2):
-            payload = changed(payloads.POST_EDIT, tool_use_id=f"toolu_{id}_{n}")
-            machine.send(payload, HIVEPIPE_INSTANCE_ID=id)
-    assert {each["metadata"]["session"] for each in machine.envelopes()} == {SESSION}
-    for id in ("one", "two", "three"):
-        mine = [each for each in machine.envelopes() if each["metadata"]["instance"] == id]
-        assert [each["operation"] for each in mine] == [
-            "start_session",
-            "update_checkpoint",
-            "update_instance",
-            "insert_log",
-        ]
-        assert mine[1]["payload"]["op_count"] == 1
 
 
 def test_all_hooks_of_a_process_are_one_instance(machine: Machine) -> None:
@@ -727,21 +577,6 @@ def test_a_named_session_is_joined_whatever_the_event_says(machine: Machine, var
     machine.send(payloads.STOP, **{variable: "shared"})
     assert machine.operations() == OPERATIONS["Stop"]
     assert {each["metadata"]["session"] for each in machine.envelopes()} == {"shared"}
-
-
-def test_the_end_of_a_session_removes_its_markers(machine: Machine) -> None:
-    machine.send(payloads.SESSION_START)
-    markers = [machine.home / ".active_session", machine.home / f"sessions/.session_{os.getpid()}"]
-    assert all(marker.read_text().strip() == SESSION for marker in markers)
-    machine.send(payloads.SESSION_END)
-    assert not any(marker.exists() for marker in markers)
-
-
-def test_the_end_of_a_session_leaves_the_marker_of_another(machine: Machine) -> None:
-    machine.send(payloads.SESSION_START, HIVEPIPE_INSTANCE_ID="one")
-    machine.send(changed(payloads.SESSION_START, session_id="s2"), HIVEPIPE_INSTANCE_ID="two")
-    machine.send(payloads.SESSION_END, HIVEPIPE_INSTANCE_ID="one")
-    assert (machine.home / ".active_session").read_text().strip() == "s2"
 
 
 def test_a_session_that_was_resumed_after_its_end_is_started_again(machine: Machine) -> None:

@@ -3,11 +3,10 @@
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
 
 import click
 
-from hivepipe.cli.main import commands
+from tests.architecture.test_docs import CALLABLE
 
 # Why a command has none.
 WITHOUT = {
@@ -29,18 +28,6 @@ WITHOUT = {
 }
 REASONED = {path for paths in WITHOUT.values() for path in paths}
 PRINTERS = {"show_table", "show_entries", "show_entry", "show_lines"}
-
-
-def below(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            yield from below(f"{path} {name}", inner)
-        if not command.invoke_without_command:
-            return
-    yield path, command
-
-
-CALLABLE = dict(pair for name, command in commands().items() for pair in below(name, command))
 
 
 def has_json(command: click.Command) -> bool:

@@ -13,7 +13,7 @@ from decimal import Decimal
 import pytest
 
 from tests.conftest import Home, Process, until
-from tests.hive_scene import DONE, Scene, script
+from tests.hive_scene import DONE, Scene, played, script
 from tests.rounds import SEED, rounds
 
 ASK = 'status {"status": "need_input", "question": "Which?", "options": ["a", "b"]}'
@@ -53,12 +53,7 @@ for each in json.loads(Path(sys.argv[1]).read_text()):
 
 @pytest.fixture
 def scene(private_home: Home) -> Iterator[Scene]:
-    made = Scene(private_home)
-    made.begin()
-    try:
-        yield made
-    finally:
-        made.end()
+    yield from played(private_home)
 
 
 def plans_of(number: int) -> list[dict[str, str]]:

@@ -67,32 +67,6 @@ def check(bench: Bench, *events: Fired) -> None:
 # ---- scenario A
 
 
-def test_a_lock_of_a_moment(stack: Bench) -> None:
-    """0.3 s: the agent's job comes back, less urgent, and lands; the log has the seed's lines."""
-    agent = oracle.agent(1, SESSION, "inst-a")
-    with locked(stack):
-        stack.fire([agent], 1)
-        time.sleep(0.3)
-        assert stack.home.count("agents") == 0
-        assert stack.accounts["done"] == 1
-    stack.settle(secs=10)
-    check(stack, agent)
-    lines = log(stack)
-    assert "Database busy, will retry: insert_agent" in lines
-    assert "Completed: insert_agent (age: " in lines
-    assert stack.redis.hget(job_of(stack, "insert_agent"), "origin") in (b"medium", b"low")
-    assert int(stack.redis.hget(job_of(stack, "insert_agent"), "hp_attempts")) >= 1
-
-
-def job_of(bench: Bench, operation: str) -> bytes:
-    (found,) = (
-        key
-        for key in bench.redis.keys("rq:job:*")
-        if (bench.redis.hget(key, "description") or b"").startswith(operation.encode())
-    )
-    return bytes(found)
-
-
 def test_a_lock_of_half_a_minute(stack: Bench) -> None:
     """Nothing dies; `status` calls the store unwell after 10 s, and well when it is."""
     before = stack.pids()
@@ -172,26 +146,6 @@ def test_a_swarm_that_was_deleted(stack: Bench) -> None:
 
 
 # ---- scenario C
-
-
-def test_a_session_that_was_deleted_while_its_checkpoint_waited(stack: Bench) -> None:
-    """One warning, no failed job, nothing comes back."""
-    with shell(stack) as other:
-        other.execute("PRAGMA foreign_keys=ON")
-        other.execute("BEGIN IMMEDIATE")  # so that the checkpoint waits
-        stack.fire([oracle.edit(n, SESSION, "inst-a") for n in range(3)], 1)
-        assert other.execute("DELETE FROM sessions").rowcount == 1
-        other.execute("COMMIT")
-    stack.settle(secs=20)
-    assert stack.dead() == {}
-    assert stack.home.count("sessions") == stack.home.count("instance_sessions") == 0
-    assert stack.home.count("session_logs") == 3
-    warnings = [line for line in log(stack).splitlines() if "touched no row" in line]
-    assert len(warnings) == 1
-    assert SESSION in warnings[0]
-    said = status(stack)
-    assert said["effectless"]["zero_rows:update_checkpoint"] == 3
-    assert "no-op     3 checkpoint updates" in stack.command("status")
 
 
 # ---- three instances, one session

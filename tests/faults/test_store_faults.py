@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import QUEUES, Process, Writer, until
+from tests.conftest import Process, Writer, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
 from tests.faults.injections.disks import mounted, run
@@ -130,30 +130,6 @@ def test_locked_for_long(bench: Bench, secs: float) -> None:
 
 
 # ---- scenario B: the swarm is gone
-
-
-def test_the_swarm_was_deleted(bench: Bench) -> None:
-    """A failed job that names the swarm; restored and put back, the job lands."""
-    writer, events = begun(bench, oracle.agent(1, SESSION, "inst-a"))
-    with shell(bench) as other:
-        row = other.execute("SELECT * FROM swarms").fetchone()
-        assert other.execute("DELETE FROM swarms").rowcount == 1
-        push_after(bench, events)
-        until(bench.dead, "no failed job", 10)
-        bench.settle(writer)
-        ((job_id, reason),) = bench.dead().items()
-        assert bench.swarm in reason
-        assert "max retries exceeded" in reason
-        assert bench.home.count("agents") == 0
-        assert bench.home.count("swarms") == 0
-        other.execute(f"INSERT INTO swarms VALUES ({','.join('?' * len(row))})", row)
-    (queue,) = [q for q in QUEUES if bench.redis.zrem(f"rq:failed:{q}", job_id)]
-    bench.redis.hset(f"rq:job:{job_id}", mapping={"status": "queued", "origin": queue})
-    bench.redis.rpush(f"rq:queue:{queue}", job_id)
-    bench.settle(writer)
-    assert bench.dead() == {}
-    bench.assert_tables(events)
-    bench.assert_accounts(oracle.job_count(events))
 
 
 # ---- scenario C: the session is gone

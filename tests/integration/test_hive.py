@@ -9,17 +9,12 @@ import pytest
 
 from hivepipe.cli.hive.commands import hive
 from tests.conftest import ROOT, Home, until
-from tests.hive_scene import DONE, Scene, script
+from tests.hive_scene import DONE, Scene, played, script
 
 
 @pytest.fixture
 def scene(private_home: Home) -> Iterator[Scene]:
-    made = Scene(private_home)
-    made.begin()
-    try:
-        yield made
-    finally:
-        made.end()
+    yield from played(private_home)
 
 
 def test_a_worker_is_spawned_works_and_is_done(scene: Scene) -> None:

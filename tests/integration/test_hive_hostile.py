@@ -19,17 +19,12 @@ from hivepipe.orchestrator.transcript import tidy
 from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.faults.test_store_faults import mounted
-from tests.hive_scene import DONE, Scene, script
+from tests.hive_scene import DONE, Scene, played, script
 
 
 @pytest.fixture
 def scene(private_home: Home) -> Iterator[Scene]:
-    made = Scene(private_home)
-    made.begin()
-    try:
-        yield made
-    finally:
-        made.end()
+    yield from played(private_home)
 
 
 def over(scene: Scene, *actions: str) -> str:

@@ -16,19 +16,14 @@ from hivepipe.events.job_plan import utc
 from hivepipe.orchestrator.respawn_policy import note
 from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, script, tick
+from tests.hive_scene import DONE, Scene, played, script, tick
 
 SOON = {"STALE_SECS": "0.2", "GRACE_SECS": "0.2"}
 
 
 @pytest.fixture
 def scene(private_home: Home) -> Iterator[Scene]:
-    made = Scene(private_home)
-    made.begin()
-    try:
-        yield made
-    finally:
-        made.end()
+    yield from played(private_home)
 
 
 def steps(scene: Scene, worker: str) -> list[tuple[str, int]]:

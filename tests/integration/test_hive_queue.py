@@ -19,19 +19,14 @@ from hivepipe.operations.families.hives import CheckHives
 from hivepipe.operations.families.retention import Prune, PruneFiles
 from hivepipe.queue import client
 from tests.conftest import Home, Process, Server, Writer, accepted, is_drained, until
-from tests.hive_scene import DONE, Scene, script
+from tests.hive_scene import DONE, Scene, played, script
 
 WORKING = 'status {"status": "working", "progress": "read it all"}'
 
 
 @pytest.fixture
 def scene(private_home: Home, redis_server: Server) -> Iterator[Scene]:
-    made = Scene(private_home)
-    made.begin()
-    try:
-        yield made
-    finally:
-        made.end()
+    yield from played(private_home)
 
 
 def test_the_monitor_stores_each_word_once(

@@ -14,7 +14,7 @@ import pytest
 
 from hivepipe.orchestrator.prompts import DEFAULTS
 from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, script
+from tests.hive_scene import DONE, Scene, played, script
 
 UNCOMMITTED = 'status {"status": "done", "result": "so", "committed": false, "parked": true}'
 # As version 1.0.0 wrote it into prompts/worker.md.
@@ -23,12 +23,7 @@ FORMER = Path(__file__).parent / "data" / "hive-worker-1.0.0.md"
 
 @pytest.fixture
 def scene(private_home: Home) -> Iterator[Scene]:
-    made = Scene(private_home)
-    made.begin()
-    try:
-        yield made
-    finally:
-        made.end()
+    yield from played(private_home)
 
 
 def repository(scene: Scene) -> Path:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from hivepipe.cli.main import main
 from hivepipe.orchestrator.folder import at_work
 from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, script
+from tests.hive_scene import DONE, Scene, played, script
 
 KEY = "uH7fJ2q" + "Zt9xB4m" * 3  # of no form of its own
 QUESTION = (
@@ -28,12 +28,7 @@ QUESTION = (
 
 @pytest.fixture
 def scene(private_home: Home) -> Iterator[Scene]:
-    made = Scene(private_home)
-    made.begin()
-    try:
-        yield made
-    finally:
-        made.end()
+    yield from played(private_home)
 
 
 def run_of(scene: Scene, worker: str, number: int = 1) -> dict[str, Any]:

@@ -9,19 +9,14 @@ import pytest
 from hivepipe.orchestrator.folder import find
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from tests.conftest import Home, until
-from tests.hive_scene import DONE, Scene, script
+from tests.hive_scene import DONE, Scene, played, script
 
 ERROR = 'status {"status": "error", "error": "no such file"}'
 
 
 @pytest.fixture
 def scene(private_home: Home) -> Iterator[Scene]:
-    made = Scene(private_home)
-    made.begin()
-    try:
-        yield made
-    finally:
-        made.end()
+    yield from played(private_home)
 
 
 def tasks(scene: Scene) -> dict[str, tuple[str, str | None]]:

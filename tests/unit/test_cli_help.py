@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.command_table import GROUPS
-from hivepipe.cli.completion import SHELLS
 from hivepipe.cli.examples import EXAMPLES
 from hivepipe.cli.main import commands, main
+from tests.architecture.test_docs import CALLABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,19 +29,6 @@ def every() -> Iterator[tuple[str, click.Command]]:
         yield path, command
         if isinstance(command, click.Group):
             waiting += [(f"{path} {name}", inner) for name, inner in command.commands.items()]
-
-
-def below(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """Yield what can be called: not a group that only holds others."""
-    if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            yield from below(f"{path} {name}", inner)
-        if not command.invoke_without_command:
-            return
-    yield path, command
-
-
-CALLABLE = dict(pair for name, command in commands().items() for pair in below(name, command))
 
 
 def test_the_walk_finds_commands_at_every_depth() -> None:
@@ -201,13 +188,6 @@ def test_a_renamed_command_answers_to_its_old_name_and_no_help_shows_it(
 # ---- completion
 
 HIVEPIPE = Path(sys.executable).with_name("hivepipe")
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_gets_a_completion(shell: str) -> None:
-    result = CliRunner().invoke(main, ["completion", shell])
-    assert result.exit_code == 0
-    assert "_HIVEPIPE_COMPLETE" in result.output
 
 
 @pytest.mark.parametrize(

@@ -75,13 +75,6 @@ def test_what_is_the_same(one: str, other: str) -> None:
     assert folded(one) == folded(other)
 
 
-def test_filters() -> None:
-    assert Filters.of().sql == ""
-    asked = Filters.of(session="7b1f", since="2026-11-01T00:00:00.000Z")
-    assert asked.values == {"session": "7b1f", "since": "2026-11-01T00:00:00.000Z"}
-    assert asked.sql.count("AND") == 2
-
-
 def test_a_project_is_the_folder_and_what_is_below_it() -> None:
     assert Filters.of(project="/shop").values == {"project": "/shop/"}
     assert Filters.of(project="/").values == {"project": "/"}
