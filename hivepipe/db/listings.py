@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from hivepipe.db.git_tracked import refuse_tracked
-from hivepipe.db.migrations import made_by_newer
+from hivepipe.db.migrations import made_by_newer, made_by_older
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.files.file_size import with_limit
 
@@ -74,16 +74,17 @@ def listings(path: Path) -> Iterator["Listings"]:
         connection.row_factory = sqlite3.Row
         yield Listings(connection)
     except sqlite3.Error as error:
-        reason = _newer(connection) or with_limit(str(error))
+        reason = _version(connection) or with_limit(str(error))
         raise StoreError(f"cannot read {path}: {reason}") from error
     finally:
         connection.close()
 
 
-def _newer(connection: sqlite3.Connection) -> str:
-    """Return an error text if a newer hivepipe made the database; "" if not, or if unknown."""
+def _version(connection: sqlite3.Connection) -> str:
+    """Return an error text if another hivepipe made the database; "" if not, or if unknown."""
     with suppress(sqlite3.Error):
-        return Listings(connection).made_by_newer()
+        done = Listings(connection).steps()
+        return made_by_newer(done) or made_by_older(done)
     return ""
 
 
@@ -228,9 +229,11 @@ class Listings:
 
     def made_by_newer(self) -> str:
         """Return an error text if a newer hivepipe made this database; "" if not."""
-        return made_by_newer(
-            {row["id"] for row in self.rows("SELECT id FROM schema_migrations", {})}
-        )
+        return made_by_newer(self.steps())
+
+    def steps(self) -> set[str]:
+        """Return the steps of the schema that were taken."""
+        return {row["id"] for row in self.rows("SELECT id FROM schema_migrations", {})}
 
     def counts(self) -> dict[str, int]:
         """Return how many rows each table has."""

@@ -508,6 +508,13 @@ def made_by_newer(done: set[str]) -> str:
     return f"the database was made by a newer hivepipe (it has {max(unknown)!r}): upgrade hivepipe"
 
 
+def made_by_older(done: set[str]) -> str:
+    """Return an error text if `done` lacks steps of this hivepipe; "" if not."""
+    if not {name for name, _ in MIGRATIONS} - done:
+        return ""
+    return "an older hivepipe made the database: `hivepipe up -d` or the next event updates it"
+
+
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     copy = folder / f"hive-before-{step.partition(' ')[0]}-{os.getpid()}.db"

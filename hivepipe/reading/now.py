@@ -34,6 +34,11 @@ _TRANSCRIPTS = """
 """
 
 
+def state_of(condition: str) -> str:
+    """Return the condition of a session in the words of the page."""
+    return _WORDS.get(condition, condition)
+
+
 @dataclass(frozen=True)
 class OpenSession:
     """One session; `dollars` None: no message yet, or no model with a price.
@@ -123,7 +128,6 @@ def _session(
     tasks: int,
     end: Latest,
 ) -> OpenSession:
-    state = str(entry["condition"])
     model = entry["model"] or ""
     return OpenSession(
         home=known.key,
@@ -133,7 +137,7 @@ def _session(
         title=entry["objective"] or "",
         model=model,
         client=entry["client"],
-        state=_WORDS.get(state, state),
+        state=state_of(str(entry["condition"])),
         waits_for=str(entry["waits_for"] or ""),
         last_active_at=entry["last_active_at"] or "",
         calls=entry["calls"],

@@ -11,6 +11,7 @@ from hivepipe.times import stored_time
 
 Content = dict[str, Any]
 _MOST_DIGITS = 9
+_STORED_CHARACTERS = len("2026-11-21T00:00:00.000Z")
 
 
 class FilterError(HivepipeError):
@@ -56,9 +57,12 @@ def day_begins(text: str, days: int = 0, name: str = "since") -> str:
         return ""
     try:
         at = (datetime.fromisoformat(text) + timedelta(days)).timestamp()
-        return stored_time(round(at * 1000) * 1_000_000)
+        stored = stored_time(round(at * 1000) * 1_000_000)
+        if len(stored) == _STORED_CHARACTERS:  # a year of five digits sorts before others
+            return stored
     except (ValueError, OverflowError, OSError):
-        raise FilterError(f"{name} is no day, such as 2026-11-21: {text[:40]}") from None
+        pass
+    raise FilterError(f"{name} is no day, such as 2026-11-21: {text[:40]}")
 
 
 def address(asked: dict[str, str], **changes: object) -> str:

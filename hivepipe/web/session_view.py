@@ -9,6 +9,7 @@ from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.costs import costs_by_agent
+from hivepipe.reading.now import state_of
 from hivepipe.reading.pieces import Piece
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
@@ -61,6 +62,7 @@ def _of_store(home: str, store: Listings, session: str) -> Content:
     found = time_line(home, store, session, MOST_EVENTS)
     return {
         **found._asdict(),
+        "state": state_of(str(found.session["condition"])) if found.session else "",
         "name": name_of(session, store.titles([session]).get(session)),
         "events": [event._asdict() for event in found.events],
         "cost": found.cost._asdict(),

@@ -45,6 +45,7 @@ def costs(asked: Asked) -> Content:
     model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
     if not (since or until or asked.filter("all") == "1"):
         since = first_day(local_day(newest_message(asked.homes)))
+    day_begins(until, name="until")
     chosen = [
         each
         for each in costs_by_day(asked.homes, day_begins(since))

@@ -117,7 +117,7 @@ def test_a_session_is_followed_from_its_first_prompt_to_its_end(work: Work) -> N
     shows(page, "details.failure")("no such cart")
     sync_api.expect(page.locator("svg rect.failure")).to_have_count(1)
     work.fire(PERMISSION_REQUEST)
-    shows(page, "dl")("waiting")
+    shows(page, "dl .waits-for-you")("waits for you")
     work.tell(prompt(90, "Thank you"))
     work.fire(changed(USER_PROMPT_SUBMIT, prompt="Thank you"), changed(STOP, prompt_id="p-2"))
     sync_api.expect(page.locator("article.user")).to_have_count(2, timeout=SLOW_MS)

@@ -118,6 +118,17 @@ def test_a_database_of_a_newer_version_is_named(told: Any, home: Path, path: str
     assert "upgrade hivepipe" in said.text
 
 
+def test_a_database_of_an_older_version_is_named(told: Any, home: Path) -> None:
+    with closing(sqlite3.connect(home / "hive.db")) as db, db:
+        db.execute(
+            "DELETE FROM schema_migrations WHERE id = (SELECT max(id) FROM schema_migrations)"
+        )
+        db.execute("ALTER TABLE sessions RENAME COLUMN client TO program")
+    answer = told.get("/now.json")
+    assert (answer.status_code, "an older hivepipe made" in answer.text) == (404, True)
+    told.get("/health")
+
+
 def test_one_session_in_two_homes_is_two(told: Any, home: Path, path: str) -> None:
     other = home.with_name("other")
     shutil.copytree(home, other)

@@ -10,6 +10,7 @@ async function refresh() {
   if (document.activeElement?.matches("main :is(input, select)")) return later(2000); // typing
   const began = performance.now();
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (answer.status === 401) state.textContent = "started anew: open the address that it printed";
   if (!answer.ok) return;
   const text = await answer.text();
   pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // a slow view less often
