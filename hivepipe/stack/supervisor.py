@@ -203,7 +203,7 @@ def _launch(stack: Stack, lock: int) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=stack.home,
-        env=environment_of(stack.home) | {"SUPERVISOR_ENABLED": "1"},  # its forks show this one
+        env=environment_of(stack.home) | {b"SUPERVISOR_ENABLED": b"1"},  # its forks show this one
         pass_fds=(lock,),
         start_new_session=True,
         umask=0o077,  # supervisord's own setting acts only when it daemonizes
