@@ -26,7 +26,9 @@ from hivepipe.stack.processes import needed_with
 START_SECS, BACK_SECS = 2.0, 2.0
 MEMORY_MB, CPU_PERCENT = 95.0, 2.0
 PATIENCE_SECS = 60
-PROGRAMS = [entry.name for entry in needed_with("") if not entry.is_on_demand]
+NEEDED = [entry for entry in needed_with("") if not entry.is_on_demand]
+PROGRAMS = [entry.name for entry in NEEDED]
+REGISTERED = {entry.name for entry in NEEDED if entry.is_rq_worker}
 
 
 class Stack:
@@ -70,7 +72,7 @@ class Stack:
         except redis.RedisError:
             return False
         return bool(pids) and (
-            name in ("redis", "scheduler") or bool(workers & {b"%d" % pid for pid in pids})
+            name not in REGISTERED or bool(workers & {b"%d" % pid for pid in pids})
         )
 
     def everybody(self) -> list[psutil.Process]:

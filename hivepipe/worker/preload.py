@@ -22,6 +22,7 @@ from hivepipe.home import read_small
 from hivepipe.stack.installed import installed
 from hivepipe.stack.processes import PROCESSES, script_path
 
+USUAL_OPTIONS = "-I"  # a program with others is small: it would be larger as a fork
 WORKERS = ("scheduler", "slow_worker", "writer")
 _ADDRESSES = slice(45, 47)  # in /proc/self/stat, behind the name: where the command line lies
 
@@ -58,7 +59,8 @@ class Runner:
         """`execve` executes other programs."""
         self._execve = execve
         self._version = installed()
-        self._scripts = {str(script_path(entry)) for entry in PROCESSES}
+        usual = (entry for entry in PROCESSES if entry.options == USUAL_OPTIONS)
+        self._scripts = {str(script_path(entry)) for entry in usual}
 
     def execute(self, filename: str, words: list[str], environ: dict[str, str]) -> None:
         """Become the program of this command line; called in a forked child."""

@@ -12,6 +12,7 @@ from hivepipe.stack.processes import PROCESSES, script_path
 from hivepipe.worker import preload
 
 WRITER = str(script_path(next(entry for entry in PROCESSES if entry.name == "writer")))
+INTAKE = str(script_path(next(entry for entry in PROCESSES if entry.name == "intake")))
 WORDS = [sys.executable, "-I", WRITER]
 # A parent with a handler and a variable of its own forks a child that runs a script.
 PARENT = """
@@ -76,6 +77,7 @@ def test_only_a_script_of_this_version_runs_in_the_forked_process(
 ) -> None:
     assert of(monkeypatch, WORDS)[0] == "run"
     assert of(monkeypatch, ["/bin/cat", "/tmp/writer.py"]) == ["execve"]
+    assert of(monkeypatch, [sys.executable, "-I", "-S", INTAKE]) == ["execve"]
     assert of(monkeypatch, WORDS, version="2.0") == ["execve"]
 
 
