@@ -16,7 +16,7 @@ _SHORT = re.compile(r"^(?:[^@/]+@)?([\w.-]+):(?!/)(.+)$")  # git@host:path
 @lru_cache(maxsize=512)
 def project_name(folder: str) -> str:
     """Return the name of the project in a folder; "" for none."""
-    if not folder:
+    if not folder.startswith("/"):  # of another program; a search upwards from it would not end
         return ""
     checkout = main_checkout(folder)
     origin = git.answer(checkout, "config", "--get", "remote.origin.url") or ""
