@@ -12,10 +12,13 @@ from hivepipe.cli.tables import (
     stored,
     utc_option,
 )
+from hivepipe.cli.team_choice import COLUMNS, choice, team_options
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
+from hivepipe.reading.team.agents import team_agents
+from hivepipe.reading.team.source import opened
 
 _COLUMNS = {
     "agent": "id",
@@ -37,14 +40,17 @@ _DAY = click.DateTime(["%Y-%m-%d"])
 @click.option("--session", "session_id", metavar="ID", help="Only agents of this session.")
 @click.option("--day", metavar="DAY", type=_DAY, help="Only agents spawned on this day.")
 @click.option("--since", metavar="DAY", type=_DAY, help="Only agents spawned since this day.")
+@team_options
 @json_option
 @utc_option
 def agents(
     session_id: str | None,
     day: datetime | None,
     since: datetime | None,
+    of_team: bool,
     as_json: bool,
     utc: bool,
+    **whose: str,
 ) -> None:
     """List the agents with their outcome or status, newest first.
 
@@ -54,14 +60,19 @@ def agents(
     if day and since:
         raise click.UsageError("--day and --since exclude each other")
     until = day + timedelta(days=1) if day else None
-    with listings(database_path(locate(".").home)) as store:
-        session = store.full_id("session", session_id) if session_id else ""
-        found = store.agents(session, stored(day or since, utc), stored(until, utc))
+    first, behind = stored(day or since, utc), stored(until, utc)
+    if wanted := choice(of_team=of_team, since=first, until=behind, **whose):
+        with opened() as source:
+            found = team_agents(source, wanted, session=session_id or "")
+    else:
+        with listings(database_path(locate(".").home)) as store:
+            session = store.full_id("session", session_id) if session_id else ""
+            found = store.agents(session, first, behind)
     if as_json:
         show_json(agents=found)
         return
     entries = ({**entry, "state": entry["outcome"] or entry["status"]} for entry in found)
-    show_entries(_COLUMNS, entries, utc)
+    show_entries({**_COLUMNS, **(COLUMNS if wanted else {})}, entries, utc)
 
 
 @click.group()

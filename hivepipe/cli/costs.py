@@ -1,5 +1,6 @@
 """Command `costs`: tokens of Claude's messages and their cost by the price table."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -7,40 +8,49 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, local_day, show_json, show_table, stored, utc_option
+from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.home import locate
-from hivepipe.reading.costs import GROUPS, bills, key_by
+from hivepipe.reading.costs import GROUPS, Bills, bills, key_by
 from hivepipe.reading.own_spending import own_spending
+from hivepipe.reading.team.costs import TEAM_GROUPS, team_bills
+from hivepipe.reading.team.source import Choice as Wanted
+from hivepipe.reading.team.source import opened
 from hivepipe.text.plurals import counted
 
 
 @click.command()
 @click.option(
     "--by",
-    type=Choice(list(GROUPS)),
+    type=Choice(list(TEAM_GROUPS)),
     default="day",
     show_default=True,
-    help="Group by this key; messages outside of agents count for their session.",
+    help="Group by this key; person, machine and project are of --team.",
 )
 @click.option(
     "--since", metavar="DAY", type=click.DateTime(["%Y-%m-%d"]), help="Only this day and later."
 )
+@team_options
 @json_option
 @utc_option
-def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
+def costs(
+    by: str, since: datetime | None, of_team: bool, as_json: bool, utc: bool, **whose: str
+) -> None:
     """Show tokens and their cost at the list prices of Anthropic's API.
 
-    Days are local days, with --utc UTC days.
+    Messages outside of agents count for their session. Days are local days, with --utc UTC days.
     """
     home = locate(".").home
     prices = prices_in_force(home)
-    key_of = key_by(by, lambda time: local_day(time, utc))
-    with listings(database_path(home)) as store:
-        added = bills(store, key_of, stored(since, utc))
+    wanted = choice(of_team=of_team, since=stored(since, utc), **whose)
+    if by not in GROUPS and not wanted:
+        raise click.UsageError(f"--by {by} needs --team")
+    columns = TEAM_GROUPS[by] if wanted else GROUPS[by]
+    added = _added(home, by, wanted, stored(since, utc), lambda time: local_day(time, utc))
     total = added.total
     found = [(key, bill, bill.cost(prices)) for key, bill in sorted(added.of.items())]
     if by != "day":
@@ -51,21 +61,32 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
             by=by,
             prices={"date": prices.date, "source": prices.source},
             costs=[
-                dict(zip(GROUPS[by], key, strict=True)) | _entry(bill, cost)
+                dict(zip(columns, key, strict=True)) | _entry(bill, cost)
                 for key, bill, cost in found
             ],
             total=_entry(total, whole),
-            own=own_spending().entry(),
+            **({} if wanted else {"own": own_spending().entry()}),
         )
         return
     heads = ("messages", "input", "output", "cache read", "cache written", "USD")
     rows = [(*key, *_cells(bill, cost)) for key, bill, cost in found]
-    empty = [""] * (len(GROUPS[by]) - 1)
-    show_table((*GROUPS[by], *heads), [*rows, ("total", *empty, *_cells(total, whole))])
+    empty = [""] * (len(columns) - 1)
+    show_table((*columns, *heads), [*rows, ("total", *empty, *_cells(total, whole))])
     say(f"List prices of {prices.date}, {prices.source}")
     if whole.without_price:
         say(f"No price is known for: {', '.join(whole.without_price)}")
-    _show_own(own_spending().entry())
+    if not wanted:
+        _show_own(own_spending().entry())
+
+
+def _added(
+    home: str, by: str, wanted: Wanted | None, since: str, day_of: Callable[[str], str]
+) -> Bills:
+    if wanted:
+        with opened() as source:
+            return team_bills(source, wanted, TEAM_GROUPS[by], day_of)
+    with listings(database_path(home)) as store:
+        return bills(store, key_by(by, day_of), since)
 
 
 def _show_own(own: dict[str, Any]) -> None:

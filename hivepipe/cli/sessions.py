@@ -5,6 +5,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.tables import Entry, json_option, show_entries, show_json, utc_option
+from hivepipe.cli.team_choice import COLUMNS, choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -13,6 +14,9 @@ from hivepipe.home import locate
 from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.choosing import session_in
 from hivepipe.reading.session_events import file_of
+from hivepipe.reading.team.session import session_starting, session_store, team_time_line
+from hivepipe.reading.team.sessions import team_sessions
+from hivepipe.reading.team.source import opened
 from hivepipe.reading.time_line import time_line
 
 _COLUMNS = {
@@ -30,19 +34,28 @@ _OF_LOG = {"time": "created_at", "level": "log_level", "message": "message", "fi
 
 @click.command()
 @click.option("--all", "with_ended", is_flag=True, help="Include ended sessions.")
+@team_options
 @json_option
 @utc_option
-def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
+def sessions(with_ended: bool, of_team: bool, as_json: bool, utc: bool, **whose: str) -> None:
     """List the open sessions, most recently active first."""
-    with listings(database_path(locate(".").home)) as store:
-        found = with_activity(store, store.sessions(with_ended))
+    if wanted := choice(of_team=of_team, **whose):
+        with opened() as source:
+            found = team_sessions(source, wanted, with_ended=with_ended)
+    else:
+        with listings(database_path(locate(".").home)) as store:
+            found = with_activity(store, store.sessions(with_ended))
     if as_json:
         show_json(sessions=found)
         return
     entries = ({**entry, "about": entry["objective"] or entry["project"]} for entry in found)
     without = "none" if with_ended else "no open sessions; --all shows ended ones"
     others = any(entry.get("client", CLAUDE_CODE) != CLAUDE_CODE for entry in found)
-    columns = {**_COLUMNS, "client": "client"} if others else _COLUMNS
+    columns = {
+        **_COLUMNS,
+        **(COLUMNS if wanted else {}),
+        **({"client": "client"} if others else {}),
+    }
     show_entries(columns, entries, utc, without)
 
 
@@ -61,36 +74,56 @@ def session() -> None:
     show_default=True,
     help="Number of events, the newest.",
 )
+@team_options
 @json_option
 @utc_option
-def show(session_id: str, limit: int, as_json: bool, utc: bool) -> None:
+def show(
+    session_id: str, limit: int, of_team: bool, as_json: bool, utc: bool, **whose: str
+) -> None:
     """Show the time line of a session.
 
     It has prompts, agents, skills, checkpoints, files, cost and summary. ID may be a prefix.
     """
-    home = locate(".").home
-    with listings(database_path(home)) as store:
-        full_id = session_in(home, store, session_id)
-        found = time_line(home, store, full_id, limit)
+    home, owner = locate(".").home, {}
+    if wanted := choice(of_team=of_team, **whose):
+        with opened() as source:
+            chosen = session_starting(source, wanted, session_id)
+            with session_store(source, chosen) as store:
+                found = team_time_line(source, chosen, store, home, limit)
+        full_id, owner = chosen.id, {"person": chosen.person, "machine": chosen.machine}
+    else:
+        with listings(database_path(home)) as store:
+            full_id = session_in(home, store, session_id)
+            found = time_line(home, store, full_id, limit)
     if as_json:
         events = [event._asdict() for event in found.events]
-        show_json(id=full_id, **{**found._asdict(), "events": events, "cost": found.cost._asdict()})
+        parts = {**found._asdict(), "events": events, "cost": found.cost._asdict()}
+        show_json(id=full_id, **owner, **parts)
     else:
+        if wanted:
+            say(f"of {owner['person']}, machine {owner['machine']}")
         show_time_line(found, full_id, utc)
 
 
 @session.command()
 @click.argument("session_id", metavar="ID")
+@team_options
 @json_option
 @utc_option
-def log(session_id: str, as_json: bool, utc: bool) -> None:
+def log(session_id: str, of_team: bool, as_json: bool, utc: bool, **whose: str) -> None:
     """Show the checkpoints and errors of a session, oldest first.
 
     ID may be a prefix. For prompts, agents, skills and cost see `hivepipe session show ID`.
     """
-    with listings(database_path(locate(".").home)) as store:
-        full_id = store.full_id("session", session_id)
-        found = store.log(full_id)
+    if wanted := choice(of_team=of_team, **whose):
+        with opened() as source:
+            chosen = session_starting(source, wanted, session_id)
+            with session_store(source, chosen) as store:
+                full_id, found = chosen.id, store.log(chosen.id)
+    else:
+        with listings(database_path(locate(".").home)) as store:
+            full_id = store.full_id("session", session_id)
+            found = store.log(full_id)
     if as_json:
         show_json(id=full_id, log=found)
         return

@@ -99,7 +99,7 @@ _OUTCOME = """
 """
 
 
-def _with_usage(agent: Entry) -> Entry:
+def with_usage(agent: Entry) -> Entry:
     """Add tokens and duration from the metadata of an agent; None if unknown."""
     try:
         usage = orjson.loads(agent["metadata"] or "{}")["usage"]
@@ -212,7 +212,7 @@ class Listings:
             ORDER BY created_at DESC, id LIMIT :limit
         """
         wanted = {"id": session, "since": since, "until": until, "kind": kind, "state": state}
-        return [_with_usage(entry) for entry in self.rows(sql, wanted | {"limit": limit})]
+        return [with_usage(entry) for entry in self.rows(sql, wanted | {"limit": limit})]
 
     def agent(self, agent: str) -> Entry | None:
         """Return one agent; None if there is none."""
@@ -220,7 +220,7 @@ class Listings:
             SELECT {_AGENT}, {_OUTCOME} AS outcome, error, role, tool_use_id
             FROM agents WHERE id = :id
         """
-        return next((_with_usage(row) for row in self.rows(sql, {"id": agent})), None)
+        return next((with_usage(row) for row in self.rows(sql, {"id": agent})), None)
 
     def trouble(self) -> str:
         """Return the error that SQLite's quick check finds; "" if none."""

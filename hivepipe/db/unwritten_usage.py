@@ -12,9 +12,10 @@ from typing import NamedTuple
 from hivepipe.costs.prices import plain_name
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db.database import Database
-from hivepipe.db.listings import Listings
+from hivepipe.db.listings import Entry, Listings
 
 _COUNTS = Tokens._fields
+Used = dict[tuple[str, str], Tokens]  # by session and the plain name of the model
 
 
 class Unseen(NamedTuple):
@@ -26,7 +27,7 @@ class Unseen(NamedTuple):
     tokens: Tokens
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
     """One count: session, its start, its running time, and the usage of each model."""
 
     session: str
@@ -58,14 +59,20 @@ def unseen(
     Only sessions whose last count is not before `since`, a UTC time in the store's format.
     """
     chosen = _chosen(store, since, sessions)
-    if not chosen:
-        return
-    by_start: dict[int | str, list[_State]] = {}
+    if chosen:
+        yield from remaining(chosen, _states(store, chosen), _used(store, chosen))
+
+
+def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterator[Unseen]:
+    """Yield what the counts of these sessions have beyond what was used.
+
+    `states`: the counts of the sessions and of their forks, in the order of time.
+    """
+    by_start: dict[int | str, list[State]] = {}
     by_session: dict[str, set[int]] = {}
-    for state in _states(store, chosen):
+    for state in states:
         by_start.setdefault(_line_of_forks(state.session, state.started_ms), []).append(state)
         by_session.setdefault(state.session, set()).add(state.started_ms)
-    used = _used(store, chosen)
     for own in chosen:
         totals: dict[str, Tokens] = {}
         time = ""
@@ -96,22 +103,27 @@ def _chosen(store: Listings, since: str, sessions: Collection[str] | None) -> li
     return [row["session_id"] for row in store.rows(sql, parameters)]
 
 
-def _states(store: Listings, sessions: list[str]) -> Iterable[_State]:
+def _states(store: Listings, sessions: list[str]) -> Iterable[State]:
     """Return the counts of these sessions and their forks, in the order of time."""
     sql = """
         SELECT * FROM cost_states WHERE started_ms IN (SELECT started_ms FROM cost_states
           WHERE session_id IN (SELECT value FROM json_each(:sessions)))
         ORDER BY started_ms, duration_ms, session_id, model
     """
-    found: dict[tuple[str, int, int], _State] = {}
-    for row in store.each(sql, {"sessions": json.dumps(sessions)}):
-        key = (row["session_id"], row["started_ms"], row["duration_ms"])
-        state = found.setdefault(key, _State(*key, row["created_at"], {}))
-        state.models[row["model"]] = Tokens(*(row[name] for name in _COUNTS))
+    found: dict[tuple[str, int, int], State] = {}
+    for row in store.rows(sql, {"sessions": json.dumps(sessions)}):
+        add_state(found, row)
     return found.values()
 
 
-def _since_fork(session: str, states: list[_State]) -> _State:
+def add_state(found: dict[tuple[str, int, int], State], row: Entry) -> None:
+    """Add one model's row to the counts."""
+    key = (row["session_id"], row["started_ms"], row["duration_ms"])
+    state = found.setdefault(key, State(*key, row["created_at"], {}))
+    state.models[row["model"]] = Tokens(*(row[name] for name in _COUNTS))
+
+
+def _since_fork(session: str, states: list[State]) -> State:
     """Return the last count of a session, minus the count of the session that it forked."""
     own = [state for state in states if state.session == session]
     others = (state for state in states if state.session != session)
@@ -121,7 +133,7 @@ def _since_fork(session: str, states: list[_State]) -> _State:
     return own[-1]._replace(models=models)
 
 
-def _is_before(one: _State, other: _State) -> bool:
+def _is_before(one: State, other: State) -> bool:
     """Tell whether the other count can be a continuation of this one."""
     return one.duration_ms < other.duration_ms and all(
         not any(_less(tokens, other.models.get(model, Tokens())))
@@ -129,19 +141,24 @@ def _is_before(one: _State, other: _State) -> bool:
     )
 
 
-def _used(store: Listings, sessions: list[str]) -> dict[tuple[str, str], Tokens]:
+def _used(store: Listings, sessions: list[str]) -> Used:
     """Return the usage of these sessions' messages, by session and the plain name of the model."""
     sums = ", ".join(f"SUM({name}) AS {name}" for name in _COUNTS)
     sql = f"""
         SELECT session_id, model, {sums} FROM usage
         WHERE session_id IN (SELECT value FROM json_each(:sessions)) GROUP BY session_id, model
     """
-    found: dict[tuple[str, str], Tokens] = {}
+    found: Used = {}
     for row in store.rows(sql, {"sessions": json.dumps(sessions)}):
-        key = (row["session_id"], plain_name(row["model"]))
-        tokens = Tokens(*(row[count] for count in _COUNTS))
-        found[key] = found.get(key, Tokens()).plus(tokens)
+        add_used(found, row)
     return found
+
+
+def add_used(found: Used, row: Entry) -> None:
+    """Add the sums of one model's messages."""
+    key = (row["session_id"], plain_name(row["model"]))
+    tokens = Tokens(*(row[count] for count in _COUNTS))
+    found[key] = found.get(key, Tokens()).plus(tokens)
 
 
 def _less(one: Tokens, other: Tokens) -> Tokens:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hivepipe.costs.tokens import BANDS, Rate, Tokens
 from hivepipe.db.database import Database, Row
-from hivepipe.db.listings import Listings
-from hivepipe.db.unwritten_usage import unseen
+from hivepipe.db.listings import Entry, Listings
+from hivepipe.db.unwritten_usage import Unseen, unseen
 from hivepipe.transcripts.usage import Usage, merged
 
 
@@ -65,25 +65,27 @@ def _began_earlier(db: Database, session: str, other: str) -> bool:
 
 
 def _usage_of(row: Row) -> Usage:
-    tokens = _tokens_of(row)
+    tokens = tokens_of(row)
     return Usage(
         message_id=row["message_id"],
         request_id=row["request_id"],
         session=row["session_id"],
         agent=row["agent_id"],
         time=row["created_at"],
-        rate=_rate_of(row, tokens.band),
+        rate=rate_of(row, tokens.band),
         tokens=tokens,
         is_sidechain=bool(row["is_sidechain"]),
         is_replay=bool(row["is_replay"]),
     )
 
 
-def _tokens_of(row: Row) -> Tokens:
+def tokens_of(row: Row | Entry) -> Tokens:
+    """Return the tokens of a row, or of sums by the same names."""
     return Tokens(*(row[name] for name in Tokens._fields))
 
 
-def _rate_of(row: Row, band: int) -> Rate:
+def rate_of(row: Row | Entry, band: int) -> Rate:
+    """Return what decides the price of a row's message."""
     return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], band)
 
 
@@ -91,7 +93,7 @@ def _rate_of(row: Row, band: int) -> Rate:
 _QUARTER = "substr(usage.created_at, 1, 14) || (CAST(substr(usage.created_at, 15, 2) AS INT) / 15)"
 _SUMS = ", ".join(f"SUM(usage.{name}) AS {name}" for name in Tokens._fields)
 _PROMPT = "usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h"
-_BAND = f"""
+BAND = f"""
     CASE {" ".join(f"WHEN {_PROMPT} > {size} THEN {size}" for size in sorted(BANDS, reverse=True))}
     ELSE 0 END
 """
@@ -121,7 +123,7 @@ def charges(
     which = "AND usage.session_id IN (SELECT value FROM json_each(:sessions))"
     sql = f"""
         SELECT MIN(usage.created_at) AS created_at, usage.session_id, usage.agent_id,
-          agents.type AS agent_type, usage.model, usage.speed, usage.region, {_BAND} AS band,
+          agents.type AS agent_type, usage.model, usage.speed, usage.region, {BAND} AS band,
           COUNT(*) AS messages, {_SUMS}
         FROM usage LEFT JOIN agents ON agents.id = usage.agent_id
         WHERE usage.created_at >= :since {"" if sessions is None else which}
@@ -139,10 +141,14 @@ def charges(
             session=row["session_id"],
             agent=row["agent_id"],
             agent_type=row["agent_type"] or "",
-            rate=_rate_of(row, row["band"]),
-            tokens=_tokens_of(row),
+            rate=rate_of(row, row["band"]),
+            tokens=tokens_of(row),
             messages=row["messages"],
         )
-    for rest in unseen(store, since, sessions):
-        rate = Rate(rest.model, rest.time[:10])
-        yield Charge(rest.time, rest.session, "", "", rate, rest.tokens, messages=0)
+    yield from map(charge_of, unseen(store, since, sessions))
+
+
+def charge_of(rest: Unseen) -> Charge:
+    """Return what no message shows as a charge without messages."""
+    rate = Rate(rest.model, rest.time[:10])
+    return Charge(rest.time, rest.session, "", "", rate, rest.tokens, messages=0)

@@ -30,24 +30,31 @@ def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
     """Add to each session its condition, last activity, calls, task and profile; newest first."""
     found = []
     for session in sessions:
-        own = activity_of(store, session["id"])
-        last = max(session["updated_at"] or "", own.get("last_active_at", ""))
         processes = processes_of(store, session["id"])
         alive = _any_lives(processes)
-        entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
         client = _status_by_client(session, processes) if alive else None
-        state = condition(
-            session["status"],
-            last,
-            waits=not own.get("turn_is_open") or bool(own.get("open_calls")),
-            alive=alive,
-            asks=bool(entry["waits_for"]),
-            turn_is_open=bool(own.get("turn_is_open")),
-            client=client,
-        )
-        entry["waits_for"] = _waits_for(state, client, entry["waits_for"])
-        found.append({**session, **entry, "last_active_at": last, "condition": state})
+        own = activity_of(store, session["id"])
+        found.append(with_own_activity(session, own, alive=alive, client=client))
     return sorted(found, key=lambda entry: str(entry["last_active_at"]), reverse=True)
+
+
+def with_own_activity(
+    session: Entry, own: Entry, *, alive: bool | None, client: ClientStatus | None = None
+) -> Entry:
+    """Add to a session its condition and activity; `own`: as of `activity_of`."""
+    last = max(session["updated_at"] or "", own.get("last_active_at", ""))
+    entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
+    state = condition(
+        session["status"],
+        last,
+        waits=not own.get("turn_is_open") or bool(own.get("open_calls")),
+        alive=alive,
+        asks=bool(entry["waits_for"]),
+        turn_is_open=bool(own.get("turn_is_open")),
+        client=client,
+    )
+    entry["waits_for"] = _waits_for(state, client, entry["waits_for"])
+    return {**session, **entry, "last_active_at": last, "condition": state}
 
 
 def condition(

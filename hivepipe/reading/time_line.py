@@ -114,6 +114,11 @@ def spent_in(home: str, store: Listings, session: str) -> Spent:
     bill = Bill()
     for charge in charges(store, sessions=[session]):
         bill.add(charge.rate, charge.tokens, charge.messages)
+    return spent_of(home, bill)
+
+
+def spent_of(home: str, bill: Bill) -> Spent:
+    """Return the sum of a bill; `home`: whose prices count."""
     cost = bill.cost(prices_in_force(home))
     tokens = bill.tokens()
     return Spent(bill.messages, tokens.prompt + tokens.output, cost.rounded, cost.without_price)

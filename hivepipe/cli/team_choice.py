@@ -1,0 +1,31 @@
+"""Options of commands that can read the team's server instead of this machine."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from hivepipe.reading.team.source import Choice
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+COLUMNS = {"person": "person", "machine": "machine"}
+
+
+def team_options(command: _Command) -> _Command:
+    """Add --team, --person and --machine: the command takes `of_team`, `person`, `machine`."""
+    of_machine = click.option("--machine", metavar="NAME", default="", help="Of the team: only it.")
+    of_person = click.option(
+        "--person", metavar="NAME", default="", help="Of the team: only this member."
+    )
+    of_team = click.option(
+        "--team", "of_team", is_flag=True, help="Read what the team shares, from its server."
+    )
+    return of_team(of_person(of_machine(command)))
+
+
+def choice(*, of_team: bool, since: str = "", until: str = "", **whose: str) -> Choice | None:
+    """Return what is wanted of the team; None: of this machine. UsageError: whose, but no team."""
+    given = [name for name, value in whose.items() if value]
+    if given and not of_team:
+        raise click.UsageError(f"--{given[0]} needs --team")
+    return Choice(since=since, until=until, **whose) if of_team else None

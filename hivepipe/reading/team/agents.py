@@ -1,0 +1,107 @@
+"""The subagents of a team, in the form of the subagents of one machine."""
+
+from dataclasses import dataclass, fields, replace
+
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.db.listings import Entry, with_usage
+from hivepipe.reading.agents import Agent, AgentsOfSession
+from hivepipe.reading.session_name import name_of
+from hivepipe.reading.team.costs import team_bills
+from hivepipe.reading.team.source import CHOSEN, Choice, Source, storable, valid_time
+
+MOST_AGENTS = 1000
+_AGENTS = f"""
+    SELECT a.home, h.person, h.machine, a.id, a.session_id, a.swarm_id, a.type, a.status, a.model,
+      a.created_at, a.began_at, a.last_active, a.completed_at, a.deleted_at, a.deleted_reason,
+      a.metadata, COALESCE(a.outcome,
+        CASE WHEN a.deleted_at IS NULL AND s.status = 'ended' THEN 'lost' END) AS outcome,
+      COALESCE(s.project, '') AS project
+    FROM hivepipe.agents a JOIN hivepipe.v_homes h ON h.home = a.home
+      LEFT JOIN hivepipe.sessions s ON s.home = a.home AND s.key = a.session_id
+    WHERE {CHOSEN} AND (%(session)s::text = '' OR starts_with(a.session_id, %(session)s::text))
+      AND (%(kind)s::text = '' OR a.type = %(kind)s::text)
+      AND (%(since)s::text = '' OR a.created_at >= %(since)s::text)
+      AND (%(until)s::text = '' OR a.created_at < %(until)s::text)
+      AND (%(state)s::text = '' OR %(state)s::text = COALESCE(a.outcome,
+        CASE WHEN a.deleted_at IS NULL AND s.status = 'ended' THEN 'lost' END, a.status))
+    ORDER BY a.created_at DESC NULLS LAST, a.id LIMIT %(limit)s
+"""
+_TIMES = ("created_at", "began_at", "last_active", "completed_at", "deleted_at")
+_OF_AGENT = {each.name for each in fields(Agent)}
+
+
+@dataclass(frozen=True)
+class TeamAgents(AgentsOfSession):
+    """The agents of one session of a person's machine; `home`: its number on the server."""
+
+    person: str = ""
+    machine: str = ""
+
+
+def team_agents(
+    source: Source,
+    choice: Choice,
+    *,
+    session: str = "",
+    kind: str = "",
+    state: str = "",
+    limit: int = MOST_AGENTS,
+) -> list[Entry]:
+    """Return the agents, newest first, in the form of one machine's listing.
+
+    Each has `person`, `machine`, `home` and `project`. `session`: the beginning of an id.
+    """
+    asked = {"session": storable(session), "kind": storable(kind), "state": storable(state)}
+    found = source.rows(_AGENTS, choice.values() | asked | {"limit": limit})
+    texts = source.texts("agents", [(row["home"], row["id"]) for row in found], "agents")
+    return [_entry(row, texts.get((row["home"], row["id"]), {})) for row in found]
+
+
+def _entry(row: Entry, texts: Entry) -> Entry:
+    times = {name: valid_time(row[name]) or None for name in _TIMES}
+    hidden = {name: texts.get(name) for name in ("name", "error")}
+    return with_usage({**row, **times, **hidden})
+
+
+def team_agents_by_session(
+    source: Source, choice: Choice, home: str, *, limit: int, kind: str = "", state: str = ""
+) -> tuple[list[TeamAgents], bool]:
+    """Return the same by session, for the page, and whether there are older ones."""
+    found = team_agents(source, choice, kind=kind, state=state, limit=limit + 1)
+    shown = found[:limit]
+    sessions = sorted({(each["home"], each["session_id"] or "") for each in shown})
+    titles = source.texts("sessions", sessions, "sessions")
+    costs = _costs(source, sessions, home)
+    of: dict[tuple[int, str], TeamAgents] = {}
+    for entry in shown:
+        key = (entry["home"], entry["session_id"] or "")
+        agent = Agent(**{name: entry[name] for name in _OF_AGENT & {*entry}})
+        agent = replace(agent, home=f"{key[0]}", cost_usd=costs.get((*key, agent.id)))
+        if key not in of:
+            of[key] = _session(entry, titles.get(key, {}))
+        of[key].agents.insert(0, agent)
+    return [*of.values()], len(found) > limit
+
+
+def _session(entry: Entry, about: Entry) -> TeamAgents:
+    return TeamAgents(
+        home=f"{entry['home']}",
+        session_id=entry["session_id"] or "",
+        name=name_of(entry["session_id"] or "", about),
+        title=about.get("objective") or "",
+        project=entry["project"],
+        agents=[],
+        person=entry["person"],
+        machine=entry["machine"],
+    )
+
+
+def _costs(
+    source: Source, sessions: list[tuple[int, str]], home: str
+) -> dict[tuple[str, ...], float | None]:
+    if not sessions:
+        return {}
+    prices = prices_in_force(home)
+    columns = ("home", "session", "agent")
+    added = team_bills(source, Choice(), columns, sessions=sessions)
+    return {key: bill.cost(prices).rounded for key, bill in added.of.items()}

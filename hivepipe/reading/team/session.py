@@ -1,0 +1,91 @@
+"""One session of a team as a store in memory, so that it is read like one of this machine."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hivepipe.costs.bill import Bill
+from hivepipe.db.listings import Entry, Listings, one_of
+from hivepipe.db.migrations import migrate
+from hivepipe.errors import StoreError
+from hivepipe.reading.team.costs import session_bills
+from hivepipe.reading.team.source import CHOSEN, Choice, Source, storable, valid_time
+from hivepipe.reading.time_line import TimeLine, spent_of, time_line
+
+_MOST_FOUND = 100
+_STARTING = f"""
+    SELECT s.home, s.id, h.person, h.machine FROM hivepipe.sessions s
+      JOIN hivepipe.v_homes h ON h.home = s.home
+    WHERE starts_with(s.id, %(start)s::text) AND {CHOSEN} ORDER BY s.updated_at DESC LIMIT %(most)s
+"""
+_ROWS = "SELECT * FROM hivepipe.session_rows(%(home)s, %(session)s, %(table)s) AS row"
+# Not usage and its counts: what is added up depends on other sessions, too.
+_TABLES = (
+    *("sessions", "instance_sessions", "agents", "activity"),
+    *("summaries", "prompts", "skill_uses", "session_logs"),
+)
+_TIMES = ("_at", "last_active", "last_seen")
+_LISTS = ("key_learnings", "files", "open_ends")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A session of the team; `home`: its number on the server."""
+
+    home: int
+    id: str
+    person: str
+    machine: str
+
+
+def session_starting(source: Source, choice: Choice, start: str) -> Found:
+    """Return the session whose id starts so; StoreError: none, several, or of several machines."""
+    values = choice.values() | {"start": storable(start), "most": _MOST_FOUND}
+    rows = source.rows(_STARTING, values) if start else []
+    wanted = one_of("session", start, [*dict.fromkeys(row["id"] for row in rows)])
+    found = [Found(**row) for row in rows if row["id"] == wanted]
+    if len({(each.person, each.machine) for each in found}) > 1:
+        owners = ", ".join(sorted({f"{each.person}/{each.machine}" for each in found}))
+        raise StoreError(f"several machines have this session: {owners}; see --person, --machine")
+    return found[0]
+
+
+@contextmanager
+def session_store(source: Source, found: Found) -> Iterator[Listings]:
+    """Note that the session is read, and open a store that has its rows."""
+    source.note("SELECT hivepipe.note_read(%s, %s, 'session')", found.home, found.id)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.row_factory = sqlite3.Row
+        migrate(connection, Path())
+        for table in _TABLES:
+            values = {"home": found.home, "session": found.id, "table": table}
+            _fill(connection, table, [row["row"] for row in source.rows(_ROWS, values)])
+        yield Listings(connection)
+
+
+def _fill(connection: sqlite3.Connection, table: str, rows: list[Entry]) -> None:
+    """Put rows into a table without its constraints: another version may have written them."""
+    columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
+    connection.execute("PRAGMA foreign_keys=OFF")
+    connection.execute(f"DROP TABLE {table}")
+    connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+    places = ", ".join("?" for _ in columns)
+    values = [[_value(name, row.get(name)) for name in columns] for row in rows]
+    connection.executemany(f"INSERT INTO {table} VALUES ({places})", values)
+
+
+def _value(name: str, value: object) -> object:
+    if name.endswith(_TIMES) and value is not None:
+        return valid_time(f"{value}")
+    return "[]" if name in _LISTS and value is None else value
+
+
+def team_time_line(
+    source: Source, found: Found, store: Listings, home: str, limit: int
+) -> TimeLine:
+    """Return the time line of a session; `home`: whose prices count."""
+    bills = session_bills(source, [(found.home, found.id)])
+    bill = bills.get((found.home, found.id), Bill())
+    return time_line(home, store, found.id, limit)._replace(cost=spent_of(home, bill))

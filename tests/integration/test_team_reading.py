@@ -1,0 +1,370 @@
+"""`--team`: what the commands show of several machines on a real PostgreSQL."""
+
+import json
+import os
+import posix
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from hivepipe.cli.main import main
+from hivepipe.db.database import Database
+from hivepipe.errors import TeamError, TeamRefusedError
+from hivepipe.reading.team.session import session_starting, session_store
+from hivepipe.reading.team.source import Choice, opened
+from hivepipe.team import address, membership
+from hivepipe.team.connection import connected
+from hivepipe.team.invites import Joined
+from hivepipe.team.membership import Membership
+from tests.team_scene import HomeOfTeam, Team
+from tests.web_scene import HOSTILE, insert
+
+OWN = {"person", "machine", "home", "project", "agents_at_work"}  # columns that a team adds, or has
+LISTS = (
+    ("sessions", "--all"),
+    ("agents",),
+    ("costs", "--by", "session"),
+    ("costs", "--by", "agent"),
+    ("costs", "--by", "model"),
+    ("skills",),
+    ("skills", "--commands"),
+)
+
+
+def at(second: int, day: int = 24) -> str:
+    return f"2026-11-{day}T10:{second // 60:02d}:{second % 60:02d}.000Z"
+
+
+def fill(home: HomeOfTeam, name: str) -> None:
+    """Write a session with rows of every kind, and what only counts once."""
+    of = {"session_id": name}
+    with closing(Database(home.path)) as db, db.transaction():
+        db.execute("INSERT OR IGNORE INTO swarms (id, name) VALUES ('w', 'shop')", {})
+        insert(db, "sessions", id=name, status="ended", source="startup", model="claude-opus-4-5",
+               project="/p/blue", objective=f"title of {name}", created_at=at(1), updated_at=at(59),
+               ended_at=at(59), end_reason="logout")  # fmt: skip
+        insert(db, "agents", id=f"{name}-a", swarm_id="w", status="running", type="Explore",
+               name="Map callers", created_at=at(4), began_at=at(5), last_active=at(9), **of,
+               metadata=json.dumps({"usage": {"tokens": 9, "duration_ms": 100}}))  # fmt: skip
+        insert(db, "activity", since_ms=1, last_active_at=at(50), calls=7, failed=2, denied=1,
+               warned=0, open_calls=0, turn_is_open=0, **of)  # fmt: skip
+        insert(db, "activity", since_ms=2, last_active_at=at(55), calls=5, failed=0, denied=0,
+               warned=1, open_calls=0, turn_is_open=0, **of)  # fmt: skip
+        insert(db, "prompts", prompt=f"mend the cart of {name}", created_at=at(2),
+               job_id=f"{name}-p", **of)  # fmt: skip
+        insert(db, "session_logs", log_level="INFO", message="Auto-checkpoint: Edit", job_id=name,
+               data=json.dumps({"file_path": "/shop/a.py"}), created_at=at(3), **of)  # fmt: skip
+        insert(db, "summaries", state="s", made_at=at(58), kind="plain", provider="", model="",
+               reason="", harness="", summary=f"The cart of {name} is mended.", files="[]",
+               key_learnings="[]", open_ends="[]", requests=0, **of)  # fmt: skip
+        for number, (skill, kind, success) in enumerate(
+            (("run-tests", "tool", 1), ("run-tests", "typed", 1), ("lint", "typed", 0),
+             ("shop:pay", "typed", 1), ("run-tests", "tool", 0))
+        ):  # fmt: skip
+            insert(db, "skill_uses", skill=skill, kind=kind, success=success, arguments="-k pay",
+                   created_at=at(number * 20 + 3), prompt_id="p", job_id=f"{name}{number}",
+                   **of)  # fmt: skip
+        tokens = {"cache_read": 30, "cache_write_5m": 4, "cache_write_1h": 5, "web_searches": 1}
+        for message, request, aside, second, output in (
+            ("m1", "r1", 0, 10, 10), ("m1", "r2", 1, 20, 99), ("m2", "r1", 1, 30, 5),
+            ("m2", "r2", 1, 40, 5), ("m3", "r1", 0, 2000, 8),
+        ):  # fmt: skip
+            insert(db, "usage", message_id=f"{name}-{message}", request_id=request,
+                   agent_id=f"{name}-a", is_sidechain=aside, is_replay=0, created_at=at(second),
+                   model="claude-opus-4-5", speed="", region="", input=150_000, output=output,
+                   **tokens, **of)  # fmt: skip
+        for duration, more in ((1000, 0), (5000, 700)):
+            insert(db, "cost_states", started_ms=5, duration_ms=duration, model="claude-opus-4-5",
+                   created_at=at(45), input=500_000 + more, output=400, cache_read=90,
+                   cache_write_5m=12, cache_write_1h=15, web_searches=3, **of)  # fmt: skip
+
+
+class Seat:
+    """This user, at one home after the other, as one member after the other."""
+
+    def __init__(self, team: Team, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.team = team
+        self.folder = folder
+        self.patch = patch
+        self.homes: dict[str, HomeOfTeam] = {}
+        self.logins: dict[str, Joined] = {}
+
+    def join(self, who: str, *sessions: str, **how: str) -> None:
+        """Let a machine MEMBER/MACHINE join, with these sessions."""
+        member, machine = who.split("/")
+        self.logins[who] = self.team.joined(member, machine, **how)
+        home = HomeOfTeam(self.folder / member / machine / "hive.db", self.logins[who].writes)
+        self.homes[who] = home
+        for session in sessions:
+            fill(home, session)
+        home.ship()
+
+    def sit(self, who: str) -> None:
+        """Be the one who joined there."""
+        joined = self.logins[who]
+        kept = Membership(joined.member, joined.machine, joined.writes.shown, {"*": "everything"})
+        membership.keep(kept, joined.writes, joined.reads)
+        folder = os.fsencode(self.homes[who].path.parent)
+        self.patch.setitem(posix.environ, b"HIVEPIPE_HOME", folder)
+
+    def says(self, who: str, *words: str) -> Any:
+        """Return what a command prints as JSON."""
+        self.sit(who)
+        done = CliRunner().invoke(main, [*words, "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    def fails(self, who: str, *words: str) -> str:
+        """Return why a command ends with an error."""
+        self.sit(who)
+        done = CliRunner().invoke(main, [*words])
+        assert done.exit_code, done.output
+        return done.stderr or str(done.exception)
+
+    def sees(self, member: str, sees: str) -> None:
+        """Let a member see other rows."""
+        self.team.rows(f"UPDATE hivepipe.members SET sees = '{sees}' WHERE name = '{member}'")
+
+    def audit(self) -> list[list[str]]:
+        """Return reader, owner, session and what, in order."""
+        columns = "reader, owner, session_id, what"
+        return self.team.rows(
+            f"SELECT {columns} FROM hivepipe.v_audit ORDER BY at, session_id, owner"
+        )
+
+
+@pytest.fixture
+def seat(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seat:
+    """Ann has two machines, Bob is in her team, Eve in another; all share everything."""
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    made = Seat(team, tmp_path, monkeypatch)
+    made.join("ann/desk", "ann-1", "ann-2", team="blue", sees="self")
+    made.join("ann/laptop", "ann-3", team="blue")
+    made.join("bob/desk", "bob-1", team="blue", sees="team")
+    made.join("eve/desk", "eve-1", team="red", sees="all")
+    return made
+
+
+class _RolledBackError(Exception):
+    pass
+
+
+def rows_of(found: Any) -> list[dict[str, Any]]:
+    """Return the rows of a listing without what a team adds."""
+    (rows,) = (value for value in found.values() if isinstance(value, list))
+    plain = [{name: value for name, value in row.items() if name not in OWN} for row in rows]
+    return sorted(plain, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def test_a_team_has_the_rows_of_its_homes(seat: Seat) -> None:
+    for words in (("sessions", "--all"), ("agents",), ("costs", "--by", "session"),
+                  ("costs", "--by", "agent")):  # fmt: skip
+        own = [row for who in seat.homes for row in rows_of(seat.says(who, *words))]
+        of_team = rows_of(seat.says("eve/desk", *words, "--team"))
+        assert len(own) >= 4, words
+        assert of_team == sorted(own, key=lambda row: json.dumps(row, sort_keys=True)), words
+
+
+def test_costs_of_a_team_are_the_sum_of_its_homes(seat: Seat) -> None:
+    own = [seat.says(who, "costs")["total"] for who in seat.homes]
+    for by in ("day", "person", "machine", "project", "session", "model", "agent"):
+        found = seat.says("eve/desk", "costs", "--by", by, "--team")
+        for part in ("messages", "tokens"):
+            assert _sum(found["costs"], part) == _sum(own, part), by
+        assert found["total"]["cost_usd"] == pytest.approx(_sum(own, "cost_usd"), abs=1e-5)
+        assert found["total"]["cost_usd"] > 1
+        assert "own" not in found
+    people = {
+        row["person"]: row
+        for row in seat.says("eve/desk", "costs", "--by", "person", "--team")["costs"]
+    }
+    assert {name: row["messages"] for name, row in people.items()} == {"ann": 9, "bob": 3, "eve": 3}
+    desk = seat.says("eve/desk", "costs", "--team", "--person", "ann", "--machine", "desk")
+    assert desk["total"] == seat.says("ann/desk", "costs")["total"]
+
+
+def _sum(rows: list[dict[str, Any]], part: str) -> Any:
+    values = [row[part] for row in rows]
+    if isinstance(values[0], dict):
+        return {name: sum(value[name] for value in values) for name in values[0]}
+    return sum(values)
+
+
+def test_skills_of_a_team_are_the_sum_of_its_homes(seat: Seat) -> None:
+    for words in (("skills",), ("skills", "--commands")):
+        own: dict[str, list[int]] = {}
+        for who in seat.homes:
+            for row in rows_of(seat.says(who, *words)):
+                counts = (row["count"], row["failures"], row["session_count"])
+                own[row["name"]] = [
+                    a + b for a, b in zip(own.get(row["name"], [0, 0, 0]), counts, strict=True)
+                ]
+        found = rows_of(seat.says("eve/desk", *words, "--team"))
+        assert {
+            row["name"]: [row["count"], row["failures"], row["session_count"]] for row in found
+        } == own
+        assert own
+        assert {row["people"] for row in found} == {3}
+
+
+def test_a_session_of_the_team_reads_as_it_does_at_home(seat: Seat) -> None:
+    for words in (("session", "show"), ("session", "log")):
+        own = seat.says("ann/desk", *words, "ann-1")
+        found = seat.says("eve/desk", *words, "ann-1", "--team")
+        for each in (own, found):
+            for name in ("project", "swarm_name", "task_id"):
+                (each.get("session") or {}).pop(name, None)
+        owner = {name: found.pop(name, None) for name in ("person", "machine")}
+        assert found == own
+    assert owner == {"person": None, "machine": None}  # a log has none
+    text = CliRunner().invoke(main, ["session", "show", "ann-1", "--team"]).output
+    assert "of ann, machine desk" in text
+    assert "mend the cart of ann-1" in text
+
+
+def test_a_reader_sees_what_its_role_allows(seat: Seat) -> None:
+    seen = {}
+    for who in ("ann/desk", "bob/desk", "eve/desk"):
+        seen[who] = {
+            words: {row["person"] for row in seat.says(who, *words, "--team")[words[0]]}
+            for words in (("sessions", "--all"), ("agents",), ("costs", "--by", "machine"))
+        }
+    for words, people in seen["ann/desk"].items():
+        assert people == {"ann"}, words
+    assert {*map(frozenset, seen["bob/desk"].values())} == {frozenset({"ann", "bob"})}
+    assert {*map(frozenset, seen["eve/desk"].values())} == {frozenset({"ann", "bob", "eve"})}
+    assert "no session has the id bob-1" in seat.fails(
+        "ann/desk", "session", "show", "bob-1", "--team"
+    )
+    assert [row["people"] for row in seat.says("ann/desk", "skills", "--team")["skills"]] == [1, 1]
+    seat.sees("eve", "self")
+    assert {
+        row["person"] for row in seat.says("eve/desk", "sessions", "--all", "--team")["sessions"]
+    } == {"eve"}
+
+
+def test_a_read_of_another_persons_session_is_on_the_list(seat: Seat) -> None:
+    seat.says("ann/desk", "session", "show", "ann-1", "--team")
+    seat.says("ann/desk", "sessions", "--all", "--team")
+    assert seat.audit() == []
+    seat.says("bob/desk", "costs", "--team")  # no text of a session
+    assert seat.audit() == []
+    seat.says("bob/desk", "session", "show", "ann-1", "--team")
+    seat.says("bob/desk", "sessions", "--all", "--team")
+    assert seat.audit() == [["bob", "ann", "ann-1", "session"], ["bob", "ann", "*", "sessions"]]
+
+
+def test_nothing_is_read_without_a_committed_note(seat: Seat) -> None:
+    (home,) = [int(row[0]) for row in seat.team.rows(
+        "SELECT home FROM hivepipe.sessions WHERE id = 'ann-1'")]  # fmt: skip
+    ask = "SELECT * FROM hivepipe.session_rows(%s, 'ann-1', 'prompts')"
+    texts = "SELECT texts FROM hivepipe.hidden_texts('sessions', ARRAY[%s], ARRAY['ann-1'])"
+    reads = seat.logins["bob/desk"].reads
+    with pytest.raises(TeamRefusedError, match="you may not"), connected(reads) as connection:
+        connection.execute(ask, (home,))
+    with connected(reads) as connection, suppress(_RolledBackError), connection.transaction():
+        connection.execute("SELECT hivepipe.note_read(%s, 'ann-1', 'x')", (home,))
+        connection.execute("SELECT hivepipe.note_list(ARRAY[%s], 'x')", (home,))
+        assert connection.execute(texts, (home,)).fetchall() == []
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="you may not"):
+            connection.execute(ask, (home,))
+        raise _RolledBackError
+    assert seat.audit() == []
+    for column in ("objective", "*"):
+        with pytest.raises(TeamRefusedError, match="denied"), connected(reads) as connection:
+            connection.execute(f"SELECT {column} FROM hivepipe.sessions")
+    with connected(reads) as connection:
+        connection.execute("SELECT hivepipe.note_read(%s, 'ann-1', 'x')", (home,))
+        assert len(connection.execute(ask, (home,)).fetchall()) == 1
+    assert seat.audit() == [["bob", "ann", "ann-1", "x"]]
+
+
+def test_a_session_of_two_machines_is_asked_about(seat: Seat) -> None:
+    fill(seat.homes["ann/laptop"], "ann-1")
+    seat.homes["ann/laptop"].ship()
+    words = ("session", "show", "ann-1", "--team")
+    assert "ann/desk, ann/laptop" in seat.fails("eve/desk", *words)
+    assert seat.says("eve/desk", *words, "--machine", "laptop")["machine"] == "laptop"
+
+
+def test_hostile_rows_take_nothing_away(seat: Seat) -> None:
+    before = seat.says("eve/desk", "costs", "--team", "--person", "ann")["total"]
+    of = {"session_id": HOSTILE}
+    home = seat.homes["bob/desk"]
+    with closing(Database(home.path)) as db, db.transaction():
+        insert(db, "sessions", id=HOSTILE, status="active", project=HOSTILE,
+               objective="\x1b[31m red", model=HOSTILE, created_at="yesterday",
+               updated_at="9" * 30)  # fmt: skip
+        insert(db, "activity", since_ms=1, last_active_at="zzz", calls=2**62, failed=-5, denied=0,
+               warned=0, open_calls=0, turn_is_open=1, **of)  # fmt: skip
+        insert(db, "agents", id="h", swarm_id="w", status="running", type=HOSTILE, name="\u202e",
+               created_at="9999-99-99", metadata="{", **of)  # fmt: skip
+        insert(db, "skill_uses", skill=HOSTILE, kind="tool", success=0, created_at="soon",
+               job_id="h", **of)  # fmt: skip
+        for number in range(3):
+            insert(db, "usage", message_id=f"h{number}", request_id="r", agent_id="",
+                   is_sidechain=0, is_replay=0, created_at="2026-11-24Txx", model="no such",
+                   speed="?", region="?",
+                   input=2**62, output=-1, cache_read=0, cache_write_5m=0, cache_write_1h=0,
+                   web_searches=0, **of)  # fmt: skip
+        insert(db, "cost_states", started_ms=1, duration_ms=1, model="x", created_at="never",
+               input=2**62, output=0, cache_read=0, cache_write_5m=0, cache_write_1h=0,
+               web_searches=0, **of)  # fmt: skip
+    home.ship()
+    for words in LISTS:
+        seat.says("eve/desk", *words, "--team")
+        done = CliRunner().invoke(main, [*words, "--team"])
+        assert done.exit_code == 0, done.output
+        assert not {"\x1b", "\u202e"} & {*done.output}, words
+    seat.says("eve/desk", "session", "show", HOSTILE, "--team")
+    assert seat.says("eve/desk", "costs", "--team", "--person", "ann")["total"] == before
+    assert (
+        seat.says("eve/desk", "costs", "--team", "--person", "'; DROP TABLE x; --")["costs"] == []
+    )
+    assert seat.says("eve/desk", "sessions", "--team", "--machine", "\x00\udcff")["sessions"] == []
+
+
+def test_why_a_team_cannot_be_read_is_said(seat: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "--person needs --team" in seat.fails("ann/desk", "sessions", "--person", "bob")
+    assert "--by person needs --team" in seat.fails("ann/desk", "costs", "--by", "person")
+    joined = seat.logins["ann/desk"]
+    kept = Membership("ann", "desk", joined.writes.shown, {})
+    away = address.parse("postgresql://u:s@/d?host=/nowhere&sslmode=disable")
+    for reads, why in (
+        (joined.reads._replace(secret="wrong"), "password authentication failed"),
+        (away, "No such file or directory"),
+        (None, "reads none: join with an invite"),
+    ):
+        membership.keep(kept, joined.writes, reads)
+        with pytest.raises(TeamError, match=why), opened():
+            pass
+    membership.remove()
+    with pytest.raises(TeamError, match="no team is joined"), opened():
+        pass
+    monkeypatch.setattr("hivepipe.team.connection.is_installed", lambda: False)
+    membership.keep(kept, joined.writes, joined.reads)
+    with pytest.raises(TeamError, match=r"pip install 'hivepipe\[team\]'"), opened():
+        pass
+
+
+def test_a_revoked_machine_reads_nothing_any_more(seat: Seat) -> None:
+    seat.team.asks("SELECT hivepipe.revoke('ann/laptop')")
+    assert "authentication failed" in seat.fails("ann/laptop", "sessions", "--team")
+    assert (
+        len(seat.says("ann/desk", "sessions", "--all", "--team")["sessions"]) == 3
+    )  # its rows stay
+
+
+def test_an_answer_has_limits(seat: Seat) -> None:
+    seat.sit("eve/desk")
+    with opened() as source:
+        with pytest.raises(TeamError, match="more than 2 rows"):
+            source.rows("SELECT * FROM generate_series(1, 3)", {}, most=2)
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            source.rows("SELECT hivepipe.note_list(ARRAY[1,2,3], 'x')", {})
+        with session_store(source, session_starting(source, Choice(), "ann-1")) as store:
+            assert len(store.log("ann-1")) == 1
