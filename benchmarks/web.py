@@ -115,6 +115,7 @@ class Page:
 
         The server's own share is in it.
         """
+        self.get("/now")
         streams = [self._stream() for _ in range(pages)]
         process = psutil.Process(self.process.pid)
         before = process.cpu_times()
