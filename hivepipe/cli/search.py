@@ -13,9 +13,12 @@ from hivepipe.archive.search.passages import ROLES
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
+from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
 from hivepipe.reading.search import Line, Question, find
+from hivepipe.reading.team.search import TeamLine, team_search
+from hivepipe.reading.team.source import opened
 from hivepipe.text.sizes import size
 
 _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
@@ -43,6 +46,7 @@ _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
     show_default=True,
     help="Maximum number of results.",
 )
+@team_options
 @json_option
 @utc_option
 def search(
@@ -56,12 +60,14 @@ def search(
     since: datetime | None,
     until: datetime | None,
     limit: int,
+    of_team: bool,
     as_json: bool,
     utc: bool,
+    **whose: str,
 ) -> None:
     """Search archived transcripts and summaries for lines with all WORDS, newest first.
 
-    Output of hivepipe's own commands is listed last.
+    Output of hivepipe's own commands is listed last. With --team, words are matched whole.
 
     A word also matches inside other words, and punctuation must match. Quote a phrase; put a *
     behind the beginning of a word.
@@ -79,8 +85,14 @@ def search(
         since=stored(since, utc),
         until=stored(until, utc),
     )
-    with _indexing() as progress:
-        found = find(locate(".").home, question, limit, progress)
+    if wanted := choice(of_team=of_team, since=question.since, until=question.until, **whose):
+        if project or agent or role or tool or whole_words:
+            raise click.UsageError("--team knows words, --session, --since, --until and --limit")
+        with opened() as source:
+            found = team_search(source, wanted, question, limit)
+    else:
+        with _indexing() as progress:
+            found = find(locate(".").home, question, limit, progress)
     if as_json:
         show_json(
             total=found.total,
@@ -124,6 +136,8 @@ def _show(lines: list[Line], utc: bool) -> None:
 def _line(line: Line, utc: bool) -> Text:
     hit = line.hit
     who = f"{hit.who} ({hit.agent})" if hit.agent else hit.who
+    if isinstance(line, TeamLine):
+        who = f"{line.person}/{line.machine} {who}"
     head = f"{moment(hit.time, utc)}  {hit.session[:8]}  {who}: "
     before, found, behind = map(printable, (line.before, line.match, line.behind))
     return Text.assemble((printable(head), "dim"), before, (found, "bold yellow"), behind)

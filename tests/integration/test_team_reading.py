@@ -368,3 +368,33 @@ def test_an_answer_has_limits(seat: Seat) -> None:
             source.rows("SELECT hivepipe.note_list(ARRAY[1,2,3], 'x')", {})
         with session_store(source, session_starting(source, Choice(), "ann-1")) as store:
             assert len(store.log("ann-1")) == 1
+
+
+def test_a_search_finds_what_may_be_seen_and_is_on_the_list(seat: Seat) -> None:
+    found = seat.says("bob/desk", "search", "cart", "--team")
+    assert found["total"] == 8  # a prompt and a summary of four sessions
+    assert {hit["person"] for hit in found["hits"]} == {"ann", "bob"}
+    reads = [["bob", "ann", f"ann-{number}", "search"] for number in (1, 2, 3)]
+    searched = ["bob", "", "*", "search: cart "]
+    assert sorted(seat.audit()) == sorted([*reads, searched])
+    for words, number in (
+        (["mend", "cart"], 4), (["mend the cart"], 4), (["cart mend"], 0), (["mend*"], 8),
+        (["cart", "--person", "ann", "--machine", "laptop"], 2), (["cart", "--session", "bob"], 2),
+        (["cart", "--since", "2026-11-25"], 0), (["'; \\ | & ! <-> :* (\x00"], 0),
+    ):  # fmt: skip
+        assert seat.says("bob/desk", "search", *words, "--team")["total"] == number, words
+    assert seat.says("ann/desk", "search", "cart", "--team")["total"] == 6
+    assert "--team knows words" in seat.fails("bob/desk", "search", "cart", "--team", "--tool", "x")
+    text = CliRunner().invoke(main, ["search", "bob-1", "--team"]).output
+    assert "bob/desk user: mend the cart of bob-1" in text
+
+
+def test_no_search_is_made_without_a_committed_note(seat: Seat) -> None:
+    ask = "SELECT * FROM hivepipe.find_texts('{cart}', '{}', '{1,2,3,4}', '', '', '', 9)"
+    reads = seat.logins["bob/desk"].reads
+    with connected(reads) as connection, suppress(_RolledBackError), connection.transaction():
+        connection.execute("SELECT hivepipe.note_search('{cart}', '{}')")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not noted"):
+            connection.execute(ask)
+        raise _RolledBackError
+    assert seat.audit() == []
