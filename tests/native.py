@@ -1,11 +1,10 @@
 """A registered project with both hooks, its Redis and its intake, for tests of the native hook."""
 
-import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, until
 
 BUILT = ROOT / "hivepipe" / "_native" / "hook"
 MAKE_COPY = "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
+NOT_COMPARED = ("appendonly.aof", "intake.log", "redis.sock", "intake.lock", "starting")
 IDLE_STARTER = "/bin/true"  # what the record names as Python: a start of the stack ends at once
 
 
@@ -101,6 +101,28 @@ class Setting:
         assert (process.returncode, errors) == (0, b"")
         return out
 
+    def forget(self, server: Server | None) -> None:
+        """Begin anew: an empty home and an empty Redis."""
+        for path in [*self.home.path.iterdir(), self.home.root / "env-file"]:
+            if path.name != "appendonly.aof":
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        (self.runtime / "starting").unlink(missing_ok=True)
+        if server:
+            server.client().flushall()
+
+    def traces(self, server: Server | None) -> dict[str, bytes]:
+        """Return what events left behind, in files and in Redis, without times and pids."""
+        root = self.home.root
+        files = {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in root.rglob("*")
+            if path.is_file() and path.name not in NOT_COMPARED and "state/" not in str(path)
+        }
+        found: dict[str, list[bytes]] = {}
+        for name, data in (files | dump(server)).items():
+            found.setdefault(masked(name), []).append(masked(data))
+        return {name: b"\n".join(sorted(texts)) for name, texts in found.items()}
+
     def raw(self) -> list[Path]:
         """Return the raw events in the spool."""
         return sorted((self.home.path / "spool").glob("*.raw"))
@@ -116,6 +138,47 @@ class Setting:
         subprocess.run(command, env=self.env, check=True, timeout=PATIENCE_SECS)
 
 
+def dump(server: Server | None) -> dict[str, bytes]:
+    """Return every key of a Redis but the times of hooks, which are not the same twice."""
+    if server is None:
+        return {}
+    client = server.client()
+    found = {}
+    for key in client.scan_iter():
+        kind = client.type(key).decode()
+        if key.startswith(b"hivepipe:hook_times"):
+            continue
+        value = {
+            "string": client.get,
+            "list": lambda key: client.lrange(key, 0, -1),
+            "set": lambda key: sorted(client.smembers(key)),
+            "hash": lambda key: sorted(client.hgetall(key).items()),
+            "zset": lambda key: client.zrange(key, 0, -1, withscores=True),
+        }[kind](key)
+        found[key.decode("utf-8", "replace")] = repr(value).encode()
+    return found
+
+
+TIMES = (
+    (rb"\b0?1[78]\d{17}_\d+(?=[._])", b"<time>_<pid>"),
+    (rb"\b1[78]\d{17}_", b"<time>_"),
+    (rb"\b0?1[78]\d{17}\b", b"<ns>"),
+    (rb"\b1[78]\d{11}(\.\d+)?\b", b"<ms>"),
+    (rb"\b1[78]\d{8}(\.\d+)?\b", b"<s>"),
+    (rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z?", b"<date>"),
+    (rb"\b[0-9a-f]{32}\b", b"<id>"),
+)
+
+
+def masked(data: Any) -> Any:
+    """Replace times, the pids of hooks and what is made of times."""
+    if isinstance(data, str):
+        return masked(data.encode()).decode()
+    for pattern, text in TIMES:
+        data = re.sub(pattern, text, data)
+    return data
+
+
 def snake(event: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower()
 
@@ -128,18 +191,3 @@ def jobs_of(server: Server) -> list[bytes]:
         for queue in ("high", "medium", "low")
         for id in client.lrange(f"rq:queue:{queue}", 0, -1)
     ]
-
-
-def waits_for_socket(process: "subprocess.Popen[bytes]") -> Any:
-    """Tell whether a hook has a connection."""
-    folder = f"/proc/{process.pid}/fd"
-    try:
-        return [
-            fd for fd in os.listdir(folder) if os.readlink(f"{folder}/{fd}").startswith("socket")
-        ]
-    except OSError:
-        return []
-
-
-def pause() -> None:
-    time.sleep(0.01)

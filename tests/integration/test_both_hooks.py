@@ -1,0 +1,220 @@
+"""The native hook does what the Python hook does: the same jobs, files and answers, byte for byte.
+
+Each event goes through both, from the same state; what they left is compared without times.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests import payloads
+from tests.conftest import Home, Server
+from tests.native import BUILT, Setting
+from tests.payloads import changed, encoded
+
+pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
+
+GOOD = {label: (event["hook_event_name"], encoded(event)) for label, event in payloads.ALL.items()}
+
+STOP = encoded(payloads.STOP)
+EDIT = encoded(payloads.POST_EDIT)
+ODD = {
+    "empty": b"",
+    "blank": b" \n",
+    "not-json": b"this is not JSON",
+    "null": b"null",
+    "array": b"[" + STOP + b"]",
+    "text": b'"text"',
+    "utf-16": b"\xff\xfe{}",
+    "bom": b"\xef\xbb\xbf" + STOP,
+    "nul": b"\0" * 100,
+    "truncated": STOP[: len(STOP) // 2],
+    "no-last-brace": STOP[:-1],
+    "two-objects": STOP + STOP,
+    "behind": STOP + b" trailing",
+    "bad-escape": STOP[:-1] + rb',"a":"\x","b":1}',
+    "bad-number": STOP[:-1] + b',"a":-}',
+    "huge-number": STOP[:-1] + b',"a":' + b"9" * 6000 + b"}",
+    "invalid-utf-8": STOP[:-1] + b',"a":"\xff\xe9"}',
+    "lone-surrogate": STOP[:-1] + rb',"cwd":"\ud83d"}',
+    "deep": STOP[:-1] + b',"a":' + b"[" * 100_000,
+    "wrong-types": encoded({**dict.fromkeys(payloads.STOP, 7), "hook_event_name": "Stop"}),
+    "unknown-event": encoded(changed(payloads.STOP, hook_event_name="FromTheFuture")),
+    "other-event": encoded(payloads.SESSION_END),
+    "twice-a-key": STOP[:-1] + b',"session_id":"another"}',
+    "no-session": encoded(changed(payloads.STOP, session_id=...)),
+    "evil-session": encoded(changed(payloads.STOP, session_id="../../etc/passwd")),
+    "token-session": encoded(changed(payloads.STOP, session_id="sk-ant-api03-abcdefgh")),
+    "nul-in-text": encoded(changed(payloads.STOP, cwd="/a\0b")),
+    "100-kB": EDIT[:-1] + b',"x":"' + b"\xe2\x82\xac" * 33_000 + b'"}',
+    "above-1-MB": EDIT[:-1] + b',"x":"' + b"y" * 1_200_000 + b'"}',
+}
+ALL_ODD = {label: ("Stop", data) for label, data in ODD.items()}
+
+ENVIRONMENTS: dict[str, dict[str, str]] = {
+    "joined": {"HIVEPIPE_SESSION_ID": "joined-1"},
+    "old-name": {"HIVE_SESSION_ID": "joined-2", "CHECKPOINT_INTERVAL": "0"},
+    "exported": {"HIVEPIPE_SESSION_ID": "joined-1", "HIVEPIPE_EXPORTED": "1"},
+    "instance": {"HIVEPIPE_INSTANCE_ID": "instance-of-mine"},
+    "profile": {"HIVEPIPE_AGENT_ID": "ana", "HIVEPIPE_SWARM_ID": "swarm-9"},
+    "task": {"HIVEPIPE_TASK_ID": "t-1"},
+    "cancelled-task": {"HIVEPIPE_TASK_ID": "t-9"},
+    "disk": {"HIVEPIPE_SHARED_ROOT": "/nowhere", "AGENT_ID": "ana"},
+    "disabled": {"HIVEPIPE_DISABLED": "yes"},
+    "nested": {"HIVEPIPE_NESTED": "TRUE"},
+    "ci": {"CI": "true", "HIVEPIPE_AUTOSTART": "0"},
+    "folder": {"CLAUDE_CONFIG_DIR": "/home/ana/.claude-work", "CLAUDE_CODE_REMOTE": "true"},
+    "secret": {"ANTHROPIC_API_KEY": "sk-ant-api03-secret", "CLAUDE_CODE_OAUTH_TOKEN": "secret"},
+    "no-project": {"CLAUDE_PROJECT_DIR": ""},
+    "odd-project": {"CLAUDE_PROJECT_DIR": "/nowhere/at\udcff all"},
+}
+SAMPLES = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd")
+
+
+@pytest.fixture
+def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[Setting]:
+    made = Setting(private_home, new_server)
+    yield made
+    made.end()
+
+
+class Both:
+    """Fires events through either hook, from the same state."""
+
+    def __init__(
+        self, setting: Setting, server: Server | None, prepare: Callable[[], None]
+    ) -> None:
+        self.setting = setting
+        self.server = server
+        self.prepare = prepare
+
+    def compare(self, events: list[tuple[str, bytes]], *words: str, **env: str) -> dict[str, bytes]:
+        """Return what both left, which is the same."""
+        found = []
+        for program in (self.setting.python, self.setting.native):
+            self.setting.forget(self.server)
+            self.prepare()
+            answers = [self.setting.fire(program, *event, *words, **env) for event in events]
+            if self.setting.raw():
+                self.setting.convert()
+            assert self.setting.raw() == []
+            found.append((answers, self.setting.traces(self.server)))
+        (said, left), (said_too, left_too) = found
+        assert said_too == said
+        assert left_too.keys() == left.keys()
+        for name, data in left.items():
+            assert left_too[name] == data, name
+        return left
+
+
+def nothing() -> None:
+    """Leave the home empty."""
+
+
+def prepared(setting: Setting) -> Callable[[], None]:
+    """Give the home a guard, keyword rules, a briefing, a cancelled task and memories."""
+
+    def prepare() -> None:
+        rules = [{"keywords": ["checkout", "modules"], "text": "Prices are whole cents."}]
+        values = {"HIVEPIPE_GUARD": "all", "HIVEPIPE_MEMORY_RECALL": "true"}
+        texts = {
+            "hook-settings.json": json.dumps({"v": 1, "values": values, "context": rules}),
+            "tasks/cancelled/t-9": "2026-11-21T01:00:00Z no longer wanted\n",
+            "context/task-t-1.txt": "The task of this session is t-1: write\n",
+            "recall/all.txt": '#0 {"id": "a", "path": "/m/cart.md", "text": "Whole cents."}\n'
+            "module 0:9\nsplit 0:9\n",
+        }
+        for name, text in texts.items():
+            path = setting.home.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    return prepare
+
+
+@pytest.fixture(params=["redis", "spool", "away"])
+def both(request: pytest.FixtureRequest, setting: Setting) -> Both:
+    """With a Redis; with an intake that finds none; with neither."""
+    server = setting.redis() if request.param == "redis" else None
+    if request.param != "away":
+        setting.intake()
+    return Both(setting, server, nothing)
+
+
+@pytest.mark.parametrize("label", GOOD)
+def test_a_first_event_is_the_same(both: Both, label: str) -> None:
+    assert both.compare([GOOD[label]])
+
+
+@pytest.mark.parametrize("label", ALL_ODD)
+def test_an_odd_event_is_the_same(both: Both, label: str) -> None:
+    assert both.compare([ALL_ODD[label]])
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_events_in_an_environment_are_the_same(both: Both, name: str) -> None:
+    both.prepare = prepared(both.setting)
+    for event in SAMPLES:
+        both.compare([(event, encoded(payloads.EVENTS[event]))], **ENVIRONMENTS[name])
+
+
+@pytest.mark.parametrize("words", [("plugin",), ("plugin", "copy")])
+def test_events_of_the_plugin_are_the_same(both: Both, words: tuple[str, ...]) -> None:
+    for event in ("SessionStart", "PreToolUse", "Stop"):
+        both.compare([(event, encoded(payloads.EVENTS[event]))], *words)
+
+
+def test_a_hook_without_arguments_is_the_same(both: Both) -> None:
+    for event in SAMPLES:
+        both.compare([("", encoded(payloads.EVENTS[event]))])
+
+
+def day() -> list[tuple[str, bytes]]:
+    """A session with a loop of calls, which the guard ends, another one, and all odd events.
+
+    No event comes twice: how much time lies between two equal ones decides whether they are one.
+    """
+    call = payloads.ALL["PreToolUse-Bash"]
+    loop = [("PreToolUse", encoded(changed(call, tool_use_id=f"toolu_{n}"))) for n in range(20)]
+    later = [
+        (name, data.replace(payloads.SESSION.encode(), b"another-session"))
+        for name, data in GOOD.values()
+    ]
+    return [*GOOD.values(), *loop, *later]
+
+
+@pytest.mark.parametrize("has_redis", [True, False])
+def test_a_day_is_the_same(setting: Setting, has_redis: bool) -> None:
+    server = setting.redis() if has_redis else None
+    setting.intake()
+    env_file = str(setting.home.root / "env-file")
+    left = Both(setting, server, prepared(setting)).compare(day(), CLAUDE_ENV_FILE=env_file)
+    assert b"HIVEPIPE_SESSION_ID" in left["env-file"]
+
+
+def test_a_worktree_and_a_folder_below_are_the_same(both: Both) -> None:
+    project = both.setting.home.project
+    below = project / "src" / "deep"
+    below.mkdir(parents=True, exist_ok=True)
+    linked = both.setting.home.root / "linked"
+    inner = project / ".git" / "worktrees" / "linked"
+    for folder in (linked / "src", inner):
+        folder.mkdir(parents=True, exist_ok=True)
+    (linked / ".git").write_text(f"gitdir: {inner}\n")
+    (inner / "gitdir").write_text(f"{linked}/.git\n")
+    stranger = both.setting.home.root / "stranger"
+    stranger.mkdir(exist_ok=True)
+    (stranger / ".git").write_text(f"gitdir: {inner}\n")  # the main checkout does not know it
+    for folder in (below, linked, linked / "src", stranger):
+        left = both.compare([GOOD["Stop"]], CLAUDE_PROJECT_DIR=str(folder))
+        is_recorded = any(name.startswith("home/") for name in left)
+        assert is_recorded == (folder != stranger)
+    shutil.rmtree(project / ".git")
+
+
+def test_secrets_of_the_environment_are_nowhere(setting: Setting) -> None:
+    setting.fire(setting.native, "Stop", STOP, **ENVIRONMENTS["secret"])
+    (raw,) = setting.raw()
+    assert b"secret" not in raw.read_bytes()
