@@ -47,7 +47,12 @@ enum {
 
 extern char **environ;
 
-static char input[MOST_INPUT + 1]; /* untouched pages cost nothing */
+/* A frame (hivepipe/hook/frame.py): the head ends where the event begins. Untouched pages cost
+   nothing. */
+static char frame[HEAD_BYTES + MOST_INPUT + 1];
+static char *const input = frame + HEAD_BYTES;
+static char *start_of_frame;
+static size_t frame_size;
 static char answer[MOST_ANSWER];
 static size_t input_size;
 static const char *trouble = "";
@@ -120,6 +125,15 @@ static const char *variable(const char *name) {
     return value ? value : "";
 }
 
+static int write_all(int file, const char *data, size_t size) {
+    while (size) {
+        ssize_t written = write(file, data, size);
+        if (written == 0 || (written < 0 && errno != EINTR)) return 0;
+        if (written > 0) data += written, size -= (size_t)written;
+    }
+    return 1;
+}
+
 static void give_back_input(void) {
 #ifdef __linux__
     int file = memfd_create("event", MFD_CLOEXEC);
@@ -128,12 +142,7 @@ static void give_back_input(void) {
     int file = mkstemp(path);
     if (file >= 0) unlink(path);
 #endif
-    for (size_t at = 0; file >= 0 && at < input_size;) {
-        ssize_t size = write(file, input + at, input_size - at);
-        if (size <= 0) break;
-        at += (size_t)size;
-    }
-    if (file >= 0 && lseek(file, 0, SEEK_SET) == 0) dup2(file, 0);
+    if (file >= 0 && write_all(file, input, input_size) && lseek(file, 0, SEEK_SET) == 0) dup2(file, 0);
 }
 
 static void become_python(void) {
@@ -374,16 +383,22 @@ static void add_environment(void) {
     head_size += strlen(state) + 1;
 }
 
+static int is_shell(const char *stat, const char *end) {
+    return (end - stat > 3 && !memcmp(end - 2, "sh", 2)) || strstr(stat, "(env)") || strstr(stat, "(busybox)");
+}
+
 /* Add /proc/<pid>/stat of this process and those above it: they may have ended when it is read. */
 static void add_processes(void) {
     char path[40], text[512];
     int pid = getpid();
-    for (int i = 0; i <= ANCESTORS && pid > 0; i++) {
+    int goes_on = 1; /* a shell between Claude Code and its hook */
+    for (int i = 0; i <= ANCESTORS && pid > 0 && goes_on; i++) {
         snprintf(path, sizeof path, "/proc/%d/stat", pid);
         if (read_small(path, text, sizeof text) <= 0) return;
         add("stat", text);
         char *end = strrchr(text, ')');
         if (!end || strlen(end) < 5) return;
+        goes_on = i == 0 || i > 1 || is_shell(text, end);
         pid = atoi(end + 4);
     }
 }
@@ -402,6 +417,9 @@ static void make_head(int64_t began_ns) {
     uint32_t sizes[2] = {(uint32_t)head_size - 12, (uint32_t)input_size};
     memcpy(head, "HPv1", 4);
     for (int i = 0; i < 8; i++) head[4 + i] = (char)(sizes[i / 4] >> 8 * (i % 4));
+    start_of_frame = input - head_size;
+    frame_size = head_size + input_size;
+    memcpy(start_of_frame, head, head_size);
 }
 
 /* ---- the intake */
@@ -471,8 +489,7 @@ static size_t receive(int connection, char *data, size_t size, int64_t end) {
 static int hand_over(int connection) {
     int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
     uint8_t said[5];
-    if (!send_all(connection, head, head_size, end) || !send_all(connection, input, input_size, end))
-        return 0;
+    if (!send_all(connection, start_of_frame, frame_size, end)) return 0;
     size_t got = receive(connection, (char *)said, 5, end);
     while (got == 0 && left_ms(end) == 0 && was_starved(ANSWER_MS)) {
         end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
@@ -552,20 +569,11 @@ static int spool(void) {
     int file = open(path, flags, 0600);
     if (file < 0 && errno == ENOENT && mkdir(folder, 0700) == 0) file = open(path, flags, 0600);
     if (file < 0) return 0;
-    struct iovec_ { const char *data; size_t size; } parts[] = {{head, head_size}, {input, input_size}};
-    for (int i = 0; i < 2; i++) {
-        for (size_t at = 0; at < parts[i].size;) {
-            ssize_t size = write(file, parts[i].data + at, parts[i].size - at);
-            if (size <= 0 && errno != EINTR) {
-                unlink(path);
-                close(file);
-                return 0;
-            }
-            if (size > 0) at += (size_t)size;
-        }
-    }
+    int is_whole_file = write_all(file, start_of_frame, frame_size);
     close(file);
-    return rename(path, final) == 0;
+    if (is_whole_file && rename(path, final) == 0) return 1;
+    unlink(path);
+    return 0;
 }
 
 /* ---- */
@@ -610,11 +618,11 @@ int main(int count, char **words) {
     if (!strcmp(variable("HIVEPIPE_HOOK"), "python") || !is_found) become_python();
     if (is_yes(variable("HIVEPIPE_DISABLED")) || is_yes(variable("HIVEPIPE_NESTED"))) _exit(0);
     if (!strcmp(event, "statusline") || !locate()) become_python();
-    int connection = is_ours(runtime) ? reach_intake() : -1;
-    if (connection < 0 && needs_python()) become_python();
     read_input();
     make_head(began_ns);
     if (input_size > MOST_SENT || head_is_full) become_python();
+    int connection = is_ours(runtime) ? reach_intake() : -1;
+    if (connection < 0 && needs_python()) become_python();
     if (connection >= 0 && hand_over(connection)) _exit(0);
     limit_time(DISK_MS);
     if (!spool()) become_python();

@@ -23,6 +23,7 @@ from hivepipe import home, sender, settings
 from hivepipe.events import claude_code
 from hivepipe.hook import intake
 from hivepipe.hook.frame import PREFIX_BYTES, Frame, sizes
+from hivepipe.queue.client import keep_connections
 from hivepipe.queue.spool import make_private_folder
 
 EX_TEMPFAIL = 75
@@ -78,6 +79,7 @@ def main() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         sys.exit(EX_TEMPFAIL)
+    keep_connections()
     Server(f"{place.runtime}/intake.sock").serve()
 
 

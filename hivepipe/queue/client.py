@@ -145,6 +145,8 @@ def _command(arguments: list[bytes]) -> bytes:
 def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
     """Send one command and return its reply line; the first byte is the type of the reply."""
     try:
+        if address.startswith("/") and _kept is not None:
+            return _talk_again(address, request, reply_secs)
         if address.startswith("/"):
             return _talk(AF_UNIX, address, [request], reply_secs)
         from hivepipe.queue.endpoint import parse
@@ -160,6 +162,41 @@ def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
         refused = RefusedError(_reason(error))
         refused.is_absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
         raise refused from None
+
+
+_kept: "dict[str, socket] | None" = None  # connections to servers of our own, by path
+
+
+def keep_connections() -> None:
+    """Keep a connection open after a command: for a process that sends many."""
+    global _kept
+    _kept = {}
+
+
+def _talk_again(path: str, request: bytes, reply_secs: float) -> bytes:
+    """Send a command over the kept connection; over a new one if that is not usable any more."""
+    assert _kept is not None
+    connection = _kept.pop(path, None)
+    if connection:
+        try:
+            reply = _ask(connection, request, reply_secs)
+            _kept[path] = connection
+            return reply
+        except TimeoutError:
+            connection.close()
+            raise
+        except OSError:  # the server was restarted; a command that it executed changes nothing more
+            connection.close()
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        connection.settimeout(CONNECT_SECS)
+        connection.connect(path)
+        reply = _ask(connection, request, reply_secs)
+    except BaseException:
+        connection.close()
+        raise
+    _kept[path] = connection
+    return reply
 
 
 def _talk(
