@@ -181,7 +181,11 @@ def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str
     except FileNotFoundError:
         make_folders(folder)
         _write(f"{path}.tmp", data)
-    posix.rename(f"{path}.tmp", path)
+    # An intake that was killed had kept this event: a session's first event has more jobs.
+    if sender.is_gone() and posix.access(path, posix.F_OK):
+        posix.unlink(f"{path}.tmp")
+    else:
+        posix.rename(f"{path}.tmp", path)
     return path
 
 

@@ -1,0 +1,310 @@
+"""Kills of the intake and of native hooks at every step: no event is lost, none doubled."""
+
+import json
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import payloads
+from tests.conftest import ROOT, Home, Process, Server, Writer, until
+from tests.faults.harness import random_of
+from tests.native import BUILT, Setting, jobs_of
+from tests.payloads import changed, encoded
+from tests.rounds import ASKED_ROUNDS
+
+pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
+
+QUEUES = ("high", "medium", "low")
+STEPS_AT_MOST = 400
+STRIDE = 1 if ASKED_ROUNDS else 5  # of the steps of an event, each is hit in turn
+LAUNCHER = Path(__file__).with_name("launch_intake.py")
+
+
+@pytest.fixture
+def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[Setting]:
+    made = Setting(private_home, new_server)
+    yield made
+    made.end()
+
+
+def skill_use(number: int) -> bytes:
+    """Return an event that becomes one row."""
+    skill = {"skill": f"acme:note-{number}"}
+    called = payloads.EVENTS["PostToolUse"]
+    return encoded(changed(called, tool_use_id=f"toolu_{number:06d}", tool_input=skill))
+
+
+def send(setting: Setting, number: int) -> None:
+    setting.fire(setting.native, "PostToolUse", skill_use(number))
+
+
+def apply_all(setting: Setting, server: Server, writer: Writer, secs: float = 60) -> None:
+    """Let the writer apply what is in Redis and in the spool."""
+    if not writer.is_running:
+        writer.start()
+    until(lambda: not setting.raw() and not setting.home.spool, "the spool stays", secs)
+    keys = [f"rq:{kind}:{queue}" for kind in ("wip", "scheduled") for queue in QUEUES]
+    client = server.client()
+    until(lambda: not (jobs_of(server) or any(map(client.zcard, keys))), "jobs wait", secs)
+
+
+def uses(setting: Setting) -> int:
+    return len(setting.home.rows("SELECT * FROM v_skill_uses"))
+
+
+def launch(setting: Setting, at: int) -> Process:
+    """Start an intake that is killed at this step."""
+    command = [sys.executable, "-I", "-S", str(LAUNCHER), str(ROOT), str(at)]
+    env = {**setting.env, "HIVEPIPE_HOME": str(setting.home.path)}
+    made = Process(command, setting.home.root / "intake.log", env, setting.home.root)
+    setting.intakes.append(made)
+    (setting.runtime / "intake.sock").unlink(missing_ok=True)
+    made.start()
+    until((setting.runtime / "intake.sock").exists, "the intake does not listen")
+    return made
+
+
+def lives_on(intake: Process) -> bool:
+    """Tell whether it survived: its sockets are closed a moment before it has ended."""
+    end = time.monotonic() + 1
+    while intake.is_running and time.monotonic() < end:
+        time.sleep(0.002)
+    return intake.is_running
+
+
+@pytest.mark.parametrize("has_redis", [True, False])
+def test_an_intake_killed_at_any_step_loses_and_doubles_no_event(
+    setting: Setting, new_writer: Callable[[Home], Writer], has_redis: bool
+) -> None:
+    server = setting.redis() if has_redis else None
+    sent = 0
+    for at in range(1, STEPS_AT_MOST, STRIDE):
+        intake = launch(setting, at)
+        send(setting, sent := sent + 1)
+        if lives_on(intake):
+            break
+    else:
+        pytest.fail("it is still killed")
+    assert sent > 10
+    apply_all(setting, server or setting.redis(), new_writer(setting.home))
+    assert uses(setting) == sent
+
+
+def test_hooks_killed_at_any_time_double_no_event(
+    setting: Setting, new_writer: Callable[[Home], Writer]
+) -> None:
+    server = setting.redis()
+    setting.intake()
+    chosen = random_of("native hooks")
+    whole = 0
+    for number in range(200 if ASKED_ROUNDS else 60):
+        process = setting.start(setting.native, "PostToolUse")
+        assert process.stdin
+        process.stdin.write(skill_use(number))
+        process.stdin.close()
+        time.sleep(chosen.random() * 0.003)
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            assert stream
+            stream.close()
+        whole += process.returncode == 0
+    apply_all(setting, server, new_writer(setting.home))
+    applied = setting.home.rows("SELECT * FROM v_skill_uses")
+    assert len({row["skill"] for row in applied}) == len(applied)
+    assert whole <= len(applied) <= 200
+
+
+def test_an_intake_that_is_killed_again_and_again_loses_nothing_of_32_clients(
+    setting: Setting, new_writer: Callable[[Home], Writer]
+) -> None:
+    server = setting.redis()
+    events = 640 if ASKED_ROUNDS else 160
+    is_over = threading.Event()
+
+    def strike(chosen: random.Random) -> None:
+        while not is_over.is_set():
+            intake = setting.intake()
+            time.sleep(chosen.random() * 0.3)
+            intake.end(signal.SIGKILL)
+
+    striker = threading.Thread(target=strike, args=(random_of("strikes"),))
+    striker.start()
+    try:
+        with ThreadPoolExecutor(32) as pool:
+            list(pool.map(lambda number: send(setting, number), range(events)))
+    finally:
+        is_over.set()
+        striker.join()
+    apply_all(setting, server, new_writer(setting.home))
+    assert uses(setting) == events
+
+
+def test_a_stopped_intake_costs_time_and_no_event(
+    setting: Setting, new_writer: Callable[[Home], Writer]
+) -> None:
+    server = setting.redis()
+    intake = setting.intake()
+    intake.signal(signal.SIGSTOP)
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda number: send(setting, number), range(48)))
+    assert len(setting.raw()) == 48
+    intake.signal(signal.SIGCONT)  # it takes all of them, too
+    apply_all(setting, server, new_writer(setting.home))
+    assert uses(setting) == 48
+
+
+# ---- other programs behind the socket
+
+Talk = Callable[[socket.socket], object]
+
+
+@contextmanager
+def someone(setting: Setting, talk: Talk, backlog: int = 16) -> Iterator[None]:
+    """Listen in the place of the intake."""
+    path = setting.runtime / "intake.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(backlog)
+
+        def serve() -> None:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                talk(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            path.unlink()
+
+
+def frame_of(connection: socket.socket) -> bytes:
+    """Read a whole frame."""
+    data = b""
+    while len(data) < 12 or len(data) < 12 + sum(struct.unpack("<II", data[4:12])):
+        data += connection.recv(65536)
+    return data
+
+
+REFUSALS: dict[str, Talk] = {
+    "closed": lambda connection: None,
+    "closed-when-read": frame_of,
+    "garbage": lambda connection: (frame_of(connection), connection.sendall(b"HTTP/1.1 400")),
+    "torn": lambda connection: (frame_of(connection), connection.sendall(b"A\0\0")),
+    "late": lambda connection: (frame_of(connection), time.sleep(2)),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_an_event_that_is_not_taken_goes_to_the_spool(setting: Setting, refusal: str) -> None:
+    with someone(setting, REFUSALS[refusal]):
+        assert setting.fire(setting.native, "PostToolUse", skill_use(1)) == b""
+    assert len(setting.raw()) == 1
+
+
+ACCEPTANCES = {
+    "neutral": (b"A\0\0\0\0", b""),
+    "answer": (b"A\3\0\0\0{}\n", b"{}\n"),
+    "torn-answer": (b"A\xff\0\0\0{}\n", b""),
+    "huge-answer": (b"A\xff\xff\xff\xff" + b"{}", b""),
+}
+
+
+@pytest.mark.parametrize("acceptance", ACCEPTANCES)
+def test_an_event_that_is_taken_is_not_spooled(setting: Setting, acceptance: str) -> None:
+    said, shown = ACCEPTANCES[acceptance]
+    with someone(setting, lambda connection: (frame_of(connection), connection.sendall(said))):
+        assert setting.fire(setting.native, "PostToolUse", skill_use(1)) == shown
+    assert setting.raw() == []
+
+
+def test_a_full_socket_queue_sends_events_to_the_spool(setting: Setting) -> None:
+    path = setting.runtime / "intake.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(0)
+        with socket.socket(socket.AF_UNIX) as first:
+            first.connect(str(path))
+            send(setting, 1)
+    assert len(setting.raw()) == 1
+
+
+@pytest.mark.parametrize("version", [b"HPv0", b"HPv2", b"GET "])
+def test_a_frame_of_another_version_is_not_answered(setting: Setting, version: bytes) -> None:
+    server = setting.redis()
+    setting.intake()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(setting.runtime / "intake.sock"))
+        client.sendall(version + struct.pack("<II", 3, 2) + b"a=\0{}")
+        assert client.recv(10) == b""
+    send(setting, 1)  # the next one is
+    assert jobs_of(server)
+
+
+def test_a_raw_event_of_a_later_version_stays_and_a_broken_one_is_set_aside(
+    setting: Setting,
+) -> None:
+    send(setting, 1)
+    (raw,) = setting.raw()
+    whole = raw.read_bytes()
+    raw.write_bytes(b"HPv2" + whole[4:])
+    setting.convert()
+    assert setting.raw() == [raw]
+    raw.write_bytes(whole[:-1])
+    setting.convert()
+    assert setting.raw() == []
+    bad = setting.home.path / "spool" / "bad"
+    assert (bad / raw.name).read_bytes() == whole[:-1]
+    assert "torn" in (bad / f"{raw.name}.reason").read_text()
+
+
+def test_a_converter_killed_halfway_is_followed_by_another(setting: Setting) -> None:
+    send(setting, 1)
+    (raw,) = setting.raw()
+    whole = raw.read_bytes()
+    raw.with_suffix(".json.tmp").write_text('{"v":1,"jobs":[')
+    setting.convert()
+    (first,) = setting.home.spool
+    jobs = json.loads(first.read_text())["jobs"]
+    raw.write_bytes(whole)  # it was killed before it removed this
+    setting.convert()
+    again = {job["envelope"]["id"] for job in json.loads(first.read_text())["jobs"]}
+    assert again <= {job["envelope"]["id"] for job in jobs}
+    assert setting.home.spool == [first]
+
+
+@pytest.mark.skipif(not ASKED_ROUNDS, reason="starts 10,000 processes")
+def test_ten_thousand_hooks_at_once_lose_nothing(
+    setting: Setting, new_writer: Callable[[Home], Writer]
+) -> None:
+    server = setting.redis()
+    setting.intake()
+    folder = setting.home.root / "events"
+    folder.mkdir()
+    script = 'i=0; while [ $i -lt 10000 ]; do "$1" post_tool_use < "$2/$i" & i=$((i+1)); done; wait'
+    for number in range(10_000):
+        (folder / str(number)).write_bytes(skill_use(number))
+    words = ["sh", "-c", script, "sh", str(setting.native), str(folder)]
+    subprocess.run(words, env=setting.env, check=True, timeout=600)
+    apply_all(setting, server, new_writer(setting.home), 400)
+    assert uses(setting) == 10_000
+    assert not os.listdir(setting.home.path / "spool")
