@@ -24,7 +24,7 @@ from tests.integration.test_readme import steps
 from tests.rounds import ASKED_ROUNDS, SEED
 
 PARTS = (
-    *("hivepipe", "hooks", "workers"),
+    *("hivepipe", "hooks", "workers", "native"),
     *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "requirements.lock"),
 )
 INSTALL_SECS = 600

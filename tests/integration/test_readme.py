@@ -25,7 +25,7 @@ README = ROOT / "README.md"
 ELSEWHERE = ("moving.md", "hive.md", "first-change.md")
 GUIDES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
 CLONED = (
-    *("hivepipe", "hooks", "workers"),
+    *("hivepipe", "hooks", "workers", "native"),
     *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "requirements.lock"),
 )
 INSTALL_SECS = 600

@@ -21,7 +21,7 @@ TARGETS = {
 }
 
 
-class NativeHook(BuildHookInterface):  # type: ignore[misc]
+class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
     """Adds `hivepipe/_native/hook` and the platform's tag."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
