@@ -517,45 +517,6 @@ def test_a_stopped_redis_costs_no_event_and_doubles_none(
     assert accepted(redis_server) == private_home.count("applied")
 
 
-@pytest.mark.parametrize("writer_runs", [False, True], ids=["hooks only", "writer at work"])
-def test_a_killed_redis_costs_no_event_and_doubles_none(
-    private_home: Home, redis_server: Server, writer: Writer, writer_runs: bool
-) -> None:
-    env = private_home.with_env(INSTANCE_ID=INSTANCE)
-    fire("SessionStart", SESSION_START, env)
-    if writer_runs:
-        writer.start()
-        until(lambda: private_home.count("sessions"), "no session")
-    events = wave(200)
-    done = itertools.count(1)
-    reached = {60: threading.Event(), 130: threading.Event()}
-
-    def fire_one(event: Payload) -> None:
-        fire(event["hook_event_name"], event, env)
-        number = next(done)
-        if number in reached:
-            reached[number].set()
-
-    with ThreadPoolExecutor(20) as pool:
-        results = [pool.submit(fire_one, event) for event in events]
-        assert reached[60].wait(60)
-        assert redis_server.end(signal.SIGKILL) == -signal.SIGKILL
-        assert reached[130].wait(60)
-        assert private_home.spool, "no hook noticed the kill"
-        redis_server.start()
-        for result in results:
-            result.result()
-    if not writer_runs:
-        assert private_home.count("applied") == 0
-    # What was at work when Redis died comes back when its lease has ended: a minute and more.
-    until(
-        lambda: (writer.keep(), is_drained(private_home, redis_server))[1],
-        "not drained",
-        secs=240,
-    )
-    assert_wave(private_home, events)
-
-
 def test_fifty_first_hooks_at_once_without_a_stack(
     private_home: Home, new_server: Callable[[Home], Server], writer: Writer
 ) -> None:
