@@ -16,8 +16,9 @@ from hivepipe.cli.tables import json_option, moment, printable, show_json, store
 from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
-from hivepipe.reading.search import Line, Question, find
+from hivepipe.reading.search import Found, Line, Question, find
 from hivepipe.reading.team.search import TeamLine, team_search
+from hivepipe.reading.team.source import Choice as Wanted
 from hivepipe.reading.team.source import opened
 from hivepipe.text.sizes import size
 
@@ -85,14 +86,8 @@ def search(
         since=stored(since, utc),
         until=stored(until, utc),
     )
-    if wanted := choice(of_team=of_team, since=question.since, until=question.until, **whose):
-        if project or agent or role or tool or whole_words:
-            raise click.UsageError("--team knows words, --session, --since, --until and --limit")
-        with opened() as source:
-            found = team_search(source, wanted, question, limit)
-    else:
-        with _indexing() as progress:
-            found = find(locate(".").home, question, limit, progress)
+    wanted = choice(of_team=of_team, since=question.since, until=question.until, **whose)
+    found = _in_team(question, wanted, limit) if wanted else _here(question, limit)
     if as_json:
         show_json(
             total=found.total,
@@ -100,12 +95,20 @@ def search(
             hits=[line.entry() for line in found.lines],
         )
         return
-    _show(found.lines, utc)
-    shown, total = len(found.lines), found.total
-    say(f"{total} found" if total == shown else f"{shown} of {total} found")
-    if found.not_indexed_bytes:
-        left = size(found.not_indexed_bytes)
-        say(f"{left} of older transcripts are not indexed yet: search again", err=True)
+    _show_found(found, utc)
+
+
+def _here(question: Question, limit: int) -> Found:
+    with _indexing() as progress:
+        return find(locate(".").home, question, limit, progress)
+
+
+def _in_team(question: Question, wanted: Wanted, limit: int) -> Found:
+    unknown = (question.project, question.agent, question.role, question.tool)
+    if any(unknown) or question.whole_words:
+        raise click.UsageError("--team knows words, --session, --since, --until and --limit")
+    with opened() as source:
+        return team_search(source, wanted, question, limit)
 
 
 @contextmanager
@@ -124,6 +127,15 @@ def _indexing() -> Iterator[Callable[[int, int], None]]:
     finally:
         if bar.live.is_started:  # else it would print an empty line
             bar.stop()
+
+
+def _show_found(found: Found, utc: bool) -> None:
+    _show(found.lines, utc)
+    shown, total = len(found.lines), found.total
+    say(f"{total} found" if total == shown else f"{shown} of {total} found")
+    if found.not_indexed_bytes:
+        left = size(found.not_indexed_bytes)
+        say(f"{left} of older transcripts are not indexed yet: search again", err=True)
 
 
 def _show(lines: list[Line], utc: bool) -> None:
