@@ -22,11 +22,6 @@ class Origin:
     slot: int | None = None
 
     @property
-    def takes_slot(self) -> bool:
-        """Tell whether it is the job of a slot, and no extra run of its row."""
-        return bool(self.periodic) and self.slot is not None
-
-    @property
     def time(self) -> str:
         """Return the time of the event in the form of stored times."""
         return stored_time(self.event_time_ns)

@@ -46,7 +46,7 @@ def test_a_tick_becomes_one_job_named_by_its_slot() -> None:
     job = read_envelope(message.envelope)
     assert (job.id, job.operation, job.event_time_ns) == ("reaper-7", "cleanup_agents", NOW_NS)
     assert job.periodic == "reaper"
-    assert job.takes_slot
+    assert job.slot is not None
     assert job.session == ""
     assert message.queue == queue_of(CleanupAgents.priority)
 
@@ -57,7 +57,7 @@ def test_an_extra_run_has_an_id_of_its_own_and_takes_no_slot() -> None:
     assert (job.id, job.operation) == (f"reaper-at-{NOW_NS}", "cleanup_agents")
     assert job.payload["trigger"] == "session_end"
     assert job.periodic == "reaper"
-    assert not job.takes_slot
+    assert job.slot is None
 
 
 @pytest.mark.parametrize(
