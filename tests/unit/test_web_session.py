@@ -1,11 +1,13 @@
 """The view Session of `hivepipe web`: time line, conversation, cost by agent, files."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from hivepipe.db.database import Database
 from hivepipe.home import short_hash
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 from hivepipe.reading.session_work import work_of
@@ -168,3 +170,11 @@ def test_the_agents_cost_what_the_session_costs(told: TestClient, path: str) -> 
     assert total == pytest.approx(twin["cost"]["dollars"], abs=1e-5)
     messages = sum(each["messages"] for each in twin["agent_costs"])
     assert messages == twin["cost"]["messages"]
+
+
+def test_a_session_that_is_only_in_the_archive_is_shown(told: TestClient, home: Path) -> None:
+    (home / "hive.db").unlink()
+    Database(home / "hive.db").close()
+    answer = told.get(f"/session/{short_hash(str(home))}/{SESSION}")
+    assert answer.status_code == 200
+    assert '<span class="archived">archived</span>' in answer.text
