@@ -96,8 +96,16 @@ class Setting:
         record = home.record_path(self.project)
         home.make_folders(os.path.dirname(record))
         # While Redis is down one hook in 10 s starts the stack: what it forks ends at once here.
-        lines = f"home={self.home}", f"socket={self.socket}", "python=/bin/true", "state=on"
+        runtime = f"runtime={os.path.dirname(self.socket)}"
+        lines = (
+            f"home={self.home}",
+            f"socket={self.socket}",
+            runtime,
+            "python=/bin/true",
+            "state=on",
+        )
         home.write_small(record, "\n".join(lines) + "\n")
+        home.write_small(home.record_path(self.home), "\n".join(lines) + "\n")
         Path(self.home, "hook-settings.json").write_text(json.dumps(HOOK_SETTINGS))
         part = Path(part_path(self.home, project_part(self.project)))
         part.parent.mkdir()
@@ -191,7 +199,89 @@ def hook_command(event: str) -> list[str]:
     """Return what `init` registers, e.g. for PostToolUse:Agent."""
     name = event.partition(":")[0]
     snake = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
-    return [hook_copy.launcher(), snake]
+    return [hook_copy.python_launcher(), snake]
+
+
+def native_command(event: str) -> list[str]:
+    """Return the same for the native hook."""
+    launcher, snake = hook_command(event)
+    return [launcher.removesuffix(".py"), snake]
+
+
+# What is answered is the Python hook's while no stack runs.
+ANSWERED = ("SessionStart", "UserPromptSubmit")
+
+
+@contextmanager
+def intake(setting: Setting) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the process that takes events from native hooks."""
+    command = [sys.executable, "-I", "-S", str(ROOT / "workers" / "intake.py")]
+    environment = {**setting.environment, "HIVEPIPE_HOME": setting.home}
+    with subprocess.Popen(command, env=environment) as process:
+        while not os.path.exists(f"{os.path.dirname(setting.socket)}/intake.sock"):
+            time.sleep(0.01)
+        yield process
+        process.terminate()
+
+
+def cpu_of(pid: int) -> float:
+    """Return the seconds of a CPU that a running process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_native(setting: Setting, runs: int) -> dict[str, float]:
+    """Return what the native hook costs, with its intake and without one."""
+    found = {}
+    with redis_state(setting, "up"), intake(setting) as process:
+        found["native hook, stack up, worst"] = worst_native(setting, list(EVENTS), 10**6, runs)
+        found |= of_a_stream(setting, process.pid)
+    away = [event for event in EVENTS if event not in ANSWERED]
+    found["native hook, stack down, worst"] = worst_native(setting, away, 2 * 10**6, runs)
+    return found
+
+
+def worst_native(setting: Setting, events: list[str], first: int, runs: int) -> float:
+    """Return the highest ratio of medians to a bare interpreter's; turns are taken."""
+    hooks: dict[tuple[str, int], list[float]] = {}
+    bares: list[float] = []
+    for number in range(-WARM_UP, runs):
+        for event in events:
+            for size in SIZES:
+                data = event_bytes(event, size, first + number)
+                took = time_process_ms(native_command(event), data, setting.environment)
+                bare = time_process_ms(BARE, data, setting.environment)
+                if number >= 0:
+                    hooks.setdefault((event, size), []).append(took)
+                    bares.append(bare)
+    return max(map(statistics.median, hooks.values())) / statistics.median(bares)
+
+
+def of_a_stream(setting: Setting, pid: int) -> dict[str, float]:
+    """Return p99 at 200 events a second, the CPU beside the Python hook's, and the memory."""
+    times, events = [], [f"{n}" for n in range(400)]
+    began, own = cpu_of(pid), os.times()
+    start = time.perf_counter()
+    for number, _ in enumerate(events):
+        time.sleep(max(0.0, start + number / 200 - time.perf_counter()))
+        data = event_bytes("PostToolUse", 1000, 3 * 10**6 + number)
+        times.append(time_process_ms(native_command("PostToolUse"), data, setting.environment))
+    spent = os.times()
+    native = cpu_of(pid) - began + children(spent) - children(own)
+    for number, _ in enumerate(events):
+        data = event_bytes("PostToolUse", 1000, 4 * 10**6 + number)
+        time_process_ms(hook_command("PostToolUse"), data, setting.environment)
+    python = children(os.times()) - children(spent)
+    memory = Path(f"/proc/{pid}/smaps_rollup").read_text().split("\nPss:")[1].split()[0]
+    return {
+        "native hook, 200 events a second, p99": sorted(times)[int(len(times) * 0.99)],
+        "native hook and intake, CPU": native / python,
+        "intake, memory": int(memory) / 1000,
+    }
+
+
+def children(spent: os.times_result) -> float:
+    return spent.children_user + spent.children_system
 
 
 Table = dict[str, dict[str, tuple[float, float]]]
@@ -297,8 +387,25 @@ def main() -> None:
         setting = Setting(os.path.realpath(folder))
         tables = {state: measure(setting, state, options.runs) for state in states}
         beside = measure_rivals(setting, options.runs)
+        native = measure_native(setting, options.runs) if hook_copy.is_native() else {}
     show(tables, beside)
-    conclude(options, judged(tables, beside), {"tables": tables, "rivals": beside})
+    figures = [*judged(tables, beside), *judged_native(native)]
+    conclude(options, figures, {"tables": tables, "rivals": beside, "native": native})
+
+
+def judged_native(native: dict[str, float]) -> list[Figure]:
+    """Return the native hook's figures with their bounds."""
+    bounds = {
+        "native hook, stack up, worst": ("x bare Python", 0.10),
+        "native hook, stack down, worst": ("x bare Python", 0.10),
+        "native hook, 200 events a second, p99": ("ms", 5.0),
+        "native hook and intake, CPU": ("x Python hook", 0.35),
+        "intake, memory": ("MB", 15.0),
+    }
+    return [
+        Figure(name, value, *bounds[name], is_time=bounds[name][0] == "ms")
+        for name, value in native.items()
+    ]
 
 
 def show(tables: dict[str, Table], beside: Rivals) -> None:

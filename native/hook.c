@@ -560,7 +560,7 @@ static void start_stack(void) {
 
 /* Write the event to the spool; 0: it is not there. */
 static int spool(void) {
-    char folder[PATH_BYTES], path[PATH_BYTES + 64], final[PATH_BYTES + 64];
+    char folder[PATH_BYTES], final[PATH_BYTES + 64], path[PATH_BYTES + 72];
     char *stamp = strchr(head + 12, '=') + 1;
     if (!join(folder, home_, "/spool")) return 0;
     snprintf(final, sizeof final, "%s/%020lld_%d.raw", folder, atoll(stamp), (int)getpid());
