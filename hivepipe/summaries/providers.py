@@ -77,12 +77,16 @@ EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # for `embeddings_url`
 MEMORY_SERVER_KEY = "HIVEPIPE_MEMORY_SERVER_KEY"  # for `memory_server`
 TEAM = "HIVEPIPE_TEAM"  # the URL of a team's server with the secret of this machine
 TEAM_READER = "HIVEPIPE_TEAM_READER"  # ... of its login for reading
+TEAM_STORE = "HIVEPIPE_TEAM_STORE"  # KEY_ID:SECRET of the object store of a team's archives
+TEAM_ARCHIVE_KEY = "HIVEPIPE_TEAM_ARCHIVE_KEY"  # encrypts archives before they leave the machine
 KEPT = (
     *SETTABLE,
     EMBEDDINGS_KEY,
     MEMORY_SERVER_KEY,
     TEAM,
     TEAM_READER,
+    TEAM_STORE,
+    TEAM_ARCHIVE_KEY,
 )  # names allowed in the file
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hivepipe.errors import TeamError
+from hivepipe.team.archives import leftovers
 from hivepipe.team.connection import one
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def forget(connection: "Connection", found: Found) -> dict[str, Any]:
     connection.execute("SET ROLE hivepipe_owner")
     for row in connection.execute("SELECT tbl FROM hivepipe.shared_tables").fetchall():
         connection.execute(f"VACUUM hivepipe.{row['tbl']}")
+    connection.execute("VACUUM hivepipe.archive_contents")
     connection.execute("RESET ROLE")
+    proof["places"] |= leftovers.delete_now(connection)
     return proof
 
 

@@ -13,6 +13,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError, TeamError
 from hivepipe.home import read_small, write_small
 from hivepipe.team import membership
+from hivepipe.team.archives.pass_result import read_result
 
 FILE_NAME = "uplink.json"
 
@@ -61,8 +62,10 @@ def uplink_report(home: str) -> dict[str, Any] | None:
             "since_secs": 0,
             "shipped_secs": None,
             "left_out": 0,
+            "archives_secs": None,
+            "archives_error": "",
         }
-    said = read_status(home)
+    said, archives = read_status(home), read_result(home)
     rows, secs = _lag(home, said.mark)
     return {
         "server": known.server,
@@ -75,6 +78,8 @@ def uplink_report(home: str) -> dict[str, Any] | None:
         "lag_rows": rows,
         "lag_secs": secs,
         "left_out": said.left_out,
+        "archives_secs": round(time.time() - archives.at) if archives.at else None,
+        "archives_error": archives.error,
     }
 
 

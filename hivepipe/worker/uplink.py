@@ -32,6 +32,7 @@ from hivepipe.stack.lock import Stack, take_lock
 from hivepipe.team import membership
 from hivepipe.team.shipment import Shipment
 from hivepipe.team.uplink_status import read_status, write_status
+from hivepipe.worker.archive_passes import ArchivePasses
 
 ANOTHER_HOLDS_IT = 75
 LOCK_WAIT_SECS = 10.0
@@ -57,6 +58,7 @@ class Uplink:
         self._joined = membership.stamp()
         self._status = read_status(stack.home)
         self._failures = 0
+        self._archives = ArchivePasses()
         self._is_stopped = False
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
@@ -76,6 +78,7 @@ class Uplink:
                 self._failures += 1
                 first, longest = AWAY_SECS
                 self._wait(min(first * 2**self._failures, longest) * random.uniform(0.5, 1.0))
+        self._archives.stop()
         if not membership.is_joined():
             with closing(Database(self._path)) as db:
                 stop_capture(db)
@@ -98,6 +101,7 @@ class Uplink:
                 seen = self._log_state()
                 if shipment.ship_next():
                     changed_at = time.monotonic()
+                    self._archives.note_change()
                     self._note(shipment)
                 elif self._wait_for_change(REST_SECS, seen):
                     self._wait(GATHER_SECS)
@@ -120,6 +124,7 @@ class Uplink:
         while self._goes_on() and time.monotonic() < deadline:
             if self._log_state() != seen:
                 return True
+            self._archives.look()
             time.sleep(LOOK_SECS)
         return False
 

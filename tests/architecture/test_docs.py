@@ -59,7 +59,8 @@ USERS_PAGES = (
         "redis",
         "running",
     ),
-    *("security", "settings", "statusline", "summaries", "troubleshooting", "watching", "web"),
+    *("security", "settings", "statusline", "summaries", "team", "troubleshooting"),
+    *("watching", "web"),
 )
 EXAMPLES = {"docs/first-change.md": {"models"}}  # a command that the page adds
 GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the lists

@@ -18,6 +18,7 @@ WITHOUT = {
         *("profile add", "profile put", "profile remove"),
         *("hive init", "hive resume", "hive answer", "hive park"),
         *("team init", "team join", "team leave", "team revoke"),
+        *("team archive-key",),
         *("hive archive", "hive delete", "hive projects add", "hive projects remove"),
     ),
     "it prints text for another program": (

@@ -21,8 +21,8 @@ from tests.rounds import ASKED_ROUNDS
 
 README = ROOT / "README.md"
 # With tests of their own: several folders (test_moving.py), a stand-in for claude (test_hive.py),
-# a clone of the source (tests/architecture/test_first_change.py).
-ELSEWHERE = ("moving.md", "hive.md", "first-change.md")
+# a PostgreSQL (test_team_page.py), a clone of the source (tests/architecture/test_first_change.py).
+ELSEWHERE = ("moving.md", "hive.md", "team.md", "first-change.md")
 GUIDES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
 CLONED = (
     *("hivepipe", "hooks", "workers", "native"),

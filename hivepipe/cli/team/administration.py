@@ -13,6 +13,7 @@ from hivepipe.cli.terminal import confirm_or_end, say, say_json
 from hivepipe.errors import TeamError
 from hivepipe.team import administrator as administrators
 from hivepipe.team import deletion, invites, schema_steps
+from hivepipe.team.archives.leftovers import WAITING
 from hivepipe.team.connection import one
 from hivepipe.text.plurals import counted
 
@@ -159,8 +160,11 @@ def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
     if as_json:
         show_json(proof=proof)
         return
+    waiting = proof["places"].pop(WAITING, 0)
     for place, number in sorted(proof["places"].items()):
-        say(f"deleted: {place}: {counted(number, 'row')}")
+        say(f"deleted: {place}: {number}")
+    if waiting:
+        say(f"{waiting} {WAITING}", err=True)
     say(f"proof {proof['id']}, {proof['at']}")
 
 

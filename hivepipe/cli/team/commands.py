@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.team import administration, member
+from hivepipe.cli.team import administration, archives, member
 
 
 @click.group()
@@ -17,6 +17,8 @@ for command in (
     member.leave,
     member.status,
     member.policy,
+    archives.store,
+    archives.archive_key,
     administration.members,
     administration.revoke,
     administration.forget,

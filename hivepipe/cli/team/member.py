@@ -16,6 +16,7 @@ from hivepipe.home import default_home, locate
 from hivepipe.stack.project_records import records
 from hivepipe.summaries.providers import credentials_path
 from hivepipe.team import address, capture, invites, membership
+from hivepipe.team.archives import leftovers
 from hivepipe.team.connection import connected, one
 from hivepipe.team.invites import Joined
 from hivepipe.team.membership import Membership
@@ -123,7 +124,8 @@ def leave(purge: bool, yes: bool) -> None:
         confirm_or_end(f"Delete all that {known.machine} sent to {known.server}?")
     try:
         with connected(membership.machine_address()) as connection:
-            places = one(connection, "SELECT hivepipe.leave(%s)", purge)
+            objects = leftovers.purge(connection) if purge else {}
+            places = one(connection, "SELECT hivepipe.leave(%s)", purge) | objects
     except TeamError as error:
         if purge:
             raise TeamError(
@@ -135,7 +137,7 @@ def leave(purge: bool, yes: bool) -> None:
     for home in {default_home(), *(record["home"] for record in records() if "home" in record)}:
         capture.stop(home)
     for place, number in sorted((places or {}).items()):
-        say(f"deleted: {place}: {counted(number, 'row')}")
+        say(f"deleted: {place}: {number}")
     say(f"left {known.server}")
 
 
@@ -165,6 +167,10 @@ def show_uplink(report: dict[str, Any]) -> None:
         say("lag       none: the server has all")
     else:
         say(f"lag       {counted(report['lag_rows'], 'row')}, {report['lag_secs']:.0f} s")
+    if report["archives_error"]:
+        say(f"archives  not sent: {report['archives_error']}")
+    elif report["archives_secs"] is not None:
+        say(f"archives  complete {report['archives_secs']} s ago")
     if report["left_out"]:
         say(f"left out  {counted(report['left_out'], 'row')} that the server cannot store")
 

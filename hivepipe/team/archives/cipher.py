@@ -1,0 +1,72 @@
+"""Encryption of segments on the machine: AES-SIV (RFC 5297), with a key that no server has.
+
+It is deterministic: the same segment of the same home has the same bytes, and so the same hash.
+The place of a segment is authenticated with it.
+"""
+
+import hashlib
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+from hivepipe.errors import TeamError
+from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, read_credentials, write_credential
+from hivepipe.team.connection import EXTRA
+
+KEY_BYTES = 64  # AES-256-SIV takes two keys of 256 bits
+
+
+class Cipher:
+    """A key; `name` goes into the list and tells which key reads a segment."""
+
+    def __init__(self, text: str) -> None:
+        """Take a key as `archive-key` prints it; TeamError: it is none, or no extra is here."""
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415  an extra
+                AESSIV,
+            )
+        except ImportError:
+            raise TeamError(EXTRA) from None
+        try:
+            key = urlsafe_b64decode(text)
+        except ValueError:
+            key = b""
+        if len(key) != KEY_BYTES:
+            raise TeamError("this is no key of archives: hivepipe team archive-key --new makes one")
+        self._cipher = AESSIV(key)
+        self.name = f"aes-siv:{hashlib.sha256(b'hivepipe archive key' + key).hexdigest()[:12]}"
+
+    def encrypt(self, content: bytes, place: str) -> bytes:
+        """Encrypt the bytes of the segment at a place."""
+        return self._cipher.encrypt(content, [place.encode()])
+
+    def decrypt(self, content: bytes, place: str) -> bytes:
+        """Decrypt; TeamError: the bytes were changed, or are of another place or key."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415  an extra
+
+        try:
+            return self._cipher.decrypt(content, [place.encode()])
+        except InvalidTag:
+            raise TeamError("a segment was changed: it does not decrypt") from None
+
+
+def new_key() -> str:
+    """Make up a key."""
+    return urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def kept_key() -> str | None:
+    """Return the user's key; None: archives are sent as they are, compressed."""
+    return read_credentials().get(TEAM_ARCHIVE_KEY)
+
+
+def kept_cipher() -> Cipher | None:
+    """Return the cipher of the user's key; None without a key."""
+    key = kept_key()
+    return Cipher(key) if key else None
+
+
+def keep_key(text: str) -> Cipher:
+    """Keep a key for this user; TeamError: it is none."""
+    made = Cipher(text)
+    write_credential(TEAM_ARCHIVE_KEY, text)
+    return made

@@ -1,0 +1,83 @@
+"""Cut the lines of an archive into segments of about a megabyte, each of whole lines.
+
+The cuts depend on the lines alone: cutting again gives the same segments.
+"""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from hivepipe.archive.archive_files import COPY_BYTES
+from hivepipe.team.archives.cipher import Cipher
+
+SEGMENT_BYTES = 1 << 20
+
+
+class Point(NamedTuple):
+    """Where a segment begins: its number, the offset in bytes, the CRC-32 of all before it."""
+
+    number: int = 0
+    offset: int = 0
+    crc: int = 0
+
+
+class Segment(NamedTuple):
+    """A range of lines as it is stored; `crc` is that of all lines up to `last`."""
+
+    number: int
+    first: int
+    last: int
+    crc: int
+    content: bytes
+    hash: str
+    cipher: str
+
+    @property
+    def after(self) -> Point:
+        """Return where the next one begins."""
+        return Point(self.number + 1, self.last, self.crc)
+
+
+def place_of(home: int, archive: str) -> str:
+    """Return what a cipher binds the segments of an archive to; `home`: its number in the team."""
+    return f"{home}:{archive}"
+
+
+def checksum_from(lines: BinaryIO, start: Point, length: int) -> int:
+    """Return the CRC-32 of all lines up to `length`, if those before the start are as they were."""
+    lines.seek(start.offset)
+    crc, left = start.crc, length - start.offset
+    while left and (chunk := lines.read(min(COPY_BYTES, left))):
+        crc, left = zlib.crc32(chunk, crc), left - len(chunk)
+    return crc
+
+
+def segments(
+    lines: BinaryIO, start: Point, length: int, cipher: Cipher | None, place: str
+) -> Iterator[Segment]:
+    """Yield the segments from a start to `length`; `place`: of `place_of`."""
+    lines.seek(start.offset)
+    number, first, crc = start
+    while first < length and (plain := _next(lines, length - first)):
+        crc = zlib.crc32(plain, crc)
+        content = gzip.compress(plain, mtime=0)
+        if cipher:
+            content = cipher.encrypt(content, f"{place}:{first}")
+        last = first + len(plain)
+        digest = hashlib.sha256(content).hexdigest()
+        yield Segment(number, first, last, crc, content, digest, cipher.name if cipher else "")
+        number, first = number + 1, last
+
+
+def _next(lines: BinaryIO, left: int) -> bytes:
+    plain = lines.read(min(SEGMENT_BYTES, left))
+    left -= len(plain)
+    return plain if not left or plain.endswith(b"\n") else plain + lines.readline(left)
+
+
+def opened(content: bytes, cipher: Cipher | None, place: str, first: int) -> bytes:
+    """Return the lines of a segment's stored bytes."""
+    packed = cipher.decrypt(content, f"{place}:{first}") if cipher else content
+    return gzip.decompress(packed)

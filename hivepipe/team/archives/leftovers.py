@@ -1,0 +1,52 @@
+"""Delete the objects that the list of segments does not have any more."""
+
+from typing import TYPE_CHECKING, Any
+
+from hivepipe.team.archives import place, stores
+from hivepipe.team.archives.stores import Bucket
+from hivepipe.team.connection import one, translated
+
+if TYPE_CHECKING:
+    import psycopg
+
+AT_ONCE = 100
+WAITING = "objects that wait in the store until somebody with its key runs `hivepipe team store`"
+
+
+def delete_due(connection: "psycopg.Connection[dict[str, Any]]", bucket: Bucket) -> int:
+    """Delete all that are due: of this machine's member, or all for an administrator."""
+    total = 0
+    while done := _delete_some(connection, bucket):
+        total += done
+    return total
+
+
+def delete_now(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
+    """Delete what is due, for who has a key of the store; return what went, or waits."""
+    where = place.parse(one(connection, "SELECT hivepipe.archive_store()"))
+    if not where.bucket:
+        return {}
+    if stores.has_key():
+        deleted = delete_due(connection, stores.bucket_of(connection, where))
+        return {"objects in the store": deleted} if deleted else {}
+    with connection.transaction():
+        sql = "SELECT count(*) FROM hivepipe.due_leftovers(%s)"
+        waiting = one(connection, sql, 1 << 30)
+    return {WAITING: waiting} if waiting else {}
+
+
+def purge(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
+    """Delete all archives of a machine that leaves: it has no right on the list afterwards."""
+    places: dict[str, int] = one(connection, "SELECT hivepipe.drop_machines_archives()")
+    return places | delete_now(connection)
+
+
+def _delete_some(connection: "psycopg.Connection[dict[str, Any]]", bucket: Bucket) -> int:
+    """Delete in one transaction: nobody announces an object again while it is deleted."""
+    with translated(), connection.transaction():
+        sql = "SELECT object FROM hivepipe.due_leftovers(%s) AS object"
+        names = [row["object"] for row in connection.execute(sql, (AT_ONCE,)).fetchall()]
+        bucket.delete(names)
+        if names:
+            one(connection, "SELECT hivepipe.end_leftovers(%s)", names)
+        return len(names)

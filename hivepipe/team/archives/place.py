@@ -1,0 +1,51 @@
+"""Where a team's archives lie, as the server's setting says it.
+
+none                                                       nowhere: archives are not sent
+database                                                   in PostgreSQL
+s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION     in S3, or what speaks it
+"""
+
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from hivepipe.errors import TeamError
+from hivepipe.team.address import is_on_this_machine
+
+NONE, DATABASE = "none", "database"
+FORM = "s3://BUCKET[/PREFIX][?endpoint=https://HOST][&region=REGION], database or none"
+_OPTIONS = {"endpoint", "region"}
+
+
+class Place(NamedTuple):
+    """A place; `bucket` is empty for none and the database."""
+
+    text: str
+    bucket: str = ""
+    prefix: str = ""
+    endpoint: str = ""
+    region: str = ""
+
+
+def parse(text: str) -> Place:
+    """Return the place; TeamError: it is none, or not a safe one."""
+    if text in (NONE, DATABASE):
+        return Place(text)
+    try:
+        parts = urlsplit(text)
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+    except ValueError:
+        raise TeamError(f"the store of archives is {FORM}") from None
+    if parts.scheme != "s3" or not parts.hostname or "@" in parts.netloc or {*options} - _OPTIONS:
+        raise TeamError(f"the store of archives is {FORM}; its key is no part of it")
+    region = options.get("region", "us-east-1")
+    endpoint = options.get("endpoint", f"https://s3.{region}.amazonaws.com")
+    _check(endpoint)
+    return Place(text, parts.netloc, parts.path.strip("/"), endpoint, region)
+
+
+def _check(endpoint: str) -> None:
+    """Refuse an endpoint without TLS that is not on this machine."""
+    found = urlsplit(endpoint)
+    is_local = found.scheme == "http" and is_on_this_machine(found.hostname or "")
+    if not found.hostname or (found.scheme != "https" and not is_local):
+        raise TeamError(f"the endpoint {endpoint} is not https://, which every other machine needs")

@@ -1,0 +1,106 @@
+"""Read the archived lines of a session out of the team's segments; each read is on the audit list.
+
+The caller's connection is that of a reader.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hivepipe.errors import TeamError
+from hivepipe.team.archives import place
+from hivepipe.team.archives.cipher import Cipher, kept_cipher
+from hivepipe.team.archives.cutting import opened, place_of
+from hivepipe.team.archives.stores import Bucket, bucket_of
+from hivepipe.team.connection import one, translated
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[dict[str, Any]]
+
+
+class TeamArchive(NamedTuple):
+    """An archive of a session, `agent_id` "", or of one of its subagents, by its segments."""
+
+    name: str
+    agent_id: str
+    agent_type: str
+    started_at: str
+    segments: list[dict[str, Any]]
+
+    @property
+    def length(self) -> int:
+        """Return the number of bytes of its lines."""
+        return int(self.segments[-1]["last"])
+
+
+def archives_of_session(connection: "Connection", home: int, session: str) -> list[TeamArchive]:
+    """Return the archives of a session, its own first; TeamRefusedError: it is not yours."""
+    sql = "SELECT row FROM hivepipe.session_segments(%s, %s) AS row"
+    found: dict[str, TeamArchive] = {}
+    with translated():
+        for each in connection.execute(sql, (home, session)).fetchall():
+            row = each["row"]
+            head = {name: row[name] for name in ("name", "agent_id", "agent_type", "started_at")}
+            found.setdefault(row["name"], TeamArchive(**head, segments=[])).segments.append(row)
+    return [*found.values()]
+
+
+def lines_of(connection: "Connection", archive: TeamArchive) -> Iterator[bytes]:
+    """Yield the lines of an archive, with their newlines; TeamError: a segment is missing, changed
+    or encrypted with a key that is not here.
+    """
+    source = _Source(connection)
+    reached = 0
+    for row in archive.segments:
+        if row["first"] != reached:
+            raise TeamError(f"{archive.name} has a gap at byte {reached}")
+        yield from source.lines(archive.name, row).splitlines(keepends=True)
+        reached = row["last"]
+
+
+def archived_lines(
+    connection: "Connection", home: int, session: str, agent: str = ""
+) -> Iterator[bytes]:
+    """Yield the lines of a session, or of one of its subagents; nothing without an archive."""
+    for archive in archives_of_session(connection, home, session):
+        if archive.agent_id == agent:
+            yield from lines_of(connection, archive)
+
+
+class _Source:
+    """Where the bytes of segments come from; the store is asked only if a segment lies there."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._bucket: Bucket | None = None
+        self._cipher: Cipher | None = None
+
+    def lines(self, name: str, row: dict[str, Any]) -> bytes:
+        cipher = self._cipher_named(row["cipher"]) if row["cipher"] else None
+        return opened(self._content(row), cipher, place_of(row["home"], name), row["first"])
+
+    def _content(self, row: dict[str, Any]) -> bytes:
+        with translated():
+            if row["object"]:
+                return self._opened_bucket().get(row["object"], row["hash"])
+            sql = "SELECT hivepipe.segment_content(%s, %s)"
+            content: bytes | None = one(self._connection, sql, row["home"], row["hash"])
+        if content is None:
+            raise TeamError("the segment was deleted meanwhile")
+        return bytes(content)
+
+    def _opened_bucket(self) -> Bucket:
+        if self._bucket is None:
+            store = one(self._connection, "SELECT hivepipe.archive_store()")
+            self._bucket = bucket_of(self._connection, place.parse(store))
+        return self._bucket
+
+    def _cipher_named(self, name: str) -> Cipher:
+        self._cipher = self._cipher or kept_cipher()
+        if self._cipher is None or self._cipher.name != name:
+            raise TeamError(
+                f"it is encrypted with the key {name}: hivepipe team archive-key --set, "
+                "with what --show says on the machine that sent it"
+            )
+        return self._cipher

@@ -1,0 +1,221 @@
+"""Send one home's archives: what the server's list does not have, segment by segment.
+
+    announce the object -> write it -> list it
+
+The list is the state: whoever is killed goes on at the first segment that is not listed. An object
+that was announced and not listed is deleted after an hour, by `leftovers`.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from urllib.parse import quote
+
+import orjson
+
+from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.catalog import Catalog
+from hivepipe.archive.found_values import Learning
+from hivepipe.archive.index import Entry
+from hivepipe.db import changes as captured
+from hivepipe.db.listings import Listings, listings
+from hivepipe.db.location import database_path
+from hivepipe.errors import TeamAwayError
+from hivepipe.files.manifest import Manifest
+from hivepipe.home import kept_folder
+from hivepipe.team.archives import leftovers, place
+from hivepipe.team.archives.cipher import Cipher, kept_cipher
+from hivepipe.team.archives.cutting import (
+    SEGMENT_BYTES,
+    Point,
+    Segment,
+    checksum_from,
+    place_of,
+    segments,
+)
+from hivepipe.team.archives.stores import Bucket, bucket_of
+from hivepipe.team.connection import one, translated
+from hivepipe.team.policy import Policies, includes, shared_level
+from hivepipe.team.project_names import project_name
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[dict[str, Any]]
+
+Head = dict[str, Any]  # of an archive, as `add_segment` takes it
+
+
+class Listed(NamedTuple):
+    """What the server has of an archive: its last segment, and the CRC before it."""
+
+    project: str
+    edition: int
+    number: int
+    first: int
+    last: int
+    crc: int
+    crc_before: int
+    cipher: str
+    object: str
+
+    @property
+    def next(self) -> Point:
+        """Return where the next segment begins; a small last one is written again, longer."""
+        if self.last - self.first < SEGMENT_BYTES:
+            return Point(self.number, self.first, self.crc_before)
+        return Point(self.number + 1, self.last, self.crc)
+
+    def is_newer(self, edition: int, length: int) -> bool:
+        """Tell whether the server has more than the machine: it was restored from a backup."""
+        return edition < self.edition or (edition == self.edition and length < self.last)
+
+
+class Sent(NamedTuple):
+    """The result of a pass."""
+
+    segments: int = 0
+    bytes: int = 0
+    dropped: int = 0  # archives that are not shared any more, or that changed
+    deleted: int = 0  # objects
+
+
+class Pass:
+    """One pass over the archives of a home; the caller closes the connection."""
+
+    def __init__(self, connection: "Connection", home: str, share: Policies) -> None:
+        """Read the server's list. TeamError: no such home, no key of the store, ..."""
+        self._connection = connection
+        self._catalog = Catalog(kept_folder(home), Manifest(home))
+        self._path = Path(database_path(home))
+        self._share = share
+        with listings(self._path) as store:
+            self._home = captured.home_of(store).id
+        said: dict[str, Any] = self._ask("SELECT hivepipe.listed_archives(%s)", self._home)
+        self._number, self._member = said["home"], said["member"]
+        self._policies: Policies = said["policies"]
+        self._version: int = said["policy_version"]
+        self._forgotten = frozenset(said["forgotten"])
+        self._place = place.parse(said["store"])
+        self._listed: Mapping[str, Listed] = {
+            name: Listed(**fields) for name, fields in said["archives"].items()
+        }
+        self._segments = self._bytes = self._dropped = 0
+
+    @property
+    def has_work(self) -> bool:
+        """Tell whether archives are sent at all, or were: there is a store, or a list."""
+        return self._place.text != place.NONE or bool(self._listed)
+
+    def run(self) -> Sent:
+        """Drop what is not shared, send what is missing, delete what nobody lists."""
+        self._drop_unshared()
+        if self._place.text == place.NONE:
+            return Sent(dropped=self._dropped)
+        bucket = bucket_of(self._connection, self._place) if self._place.bucket else None
+        cipher = kept_cipher()
+        with listings(self._path) as store:
+            for entry, project in self._shared(store):
+                with suppress(FileNotFoundError), self._catalog.opened(entry) as kept:
+                    self._send_archive(kept, entry, project, cipher, bucket)
+        deleted = leftovers.delete_due(self._connection, bucket) if bucket else 0
+        return Sent(self._segments, self._bytes, self._dropped, deleted)
+
+    # ---- which
+
+    def _drop_unshared(self) -> None:
+        names = [name for name, each in self._listed.items() if not self._is_shared(each.project)]
+        self._drop(names)
+
+    def _shared(self, store: Listings) -> Iterator[tuple[Entry, str]]:
+        """Yield the archives that are shared, with the names of their projects."""
+        for _, entry in sorted(self._catalog.index.entries().items()):
+            project = _project_of(store, entry["session_id"])
+            if project is None or entry["session_id"] in self._forgotten:
+                continue
+            if self._is_shared(project):
+                yield entry, project
+
+    def _is_shared(self, project: str) -> bool:
+        return includes(shared_level(project, self._share, self._policies), "everything")
+
+    # ---- one archive
+
+    def _send_archive(
+        self, kept: Kept, entry: Entry, project: str, cipher: Cipher | None, bucket: Bucket | None
+    ) -> None:
+        offsets = kept.offsets()
+        if offsets is None or not offsets.length:
+            return
+        edition, length, crc = Learning.of(kept).edition, offsets.length, offsets.checksum
+        known = self._known(kept.name.path, project, cipher)
+        if known and (known.is_newer(edition, length) or (known.last, known.crc) == (length, crc)):
+            return
+        head = {**entry, "name": kept.name.path, "project": project, "edition": edition}
+        with kept.open_to_read() as lines:
+            start = self._start(lines, known, head, length, crc)
+            if start is None:
+                return
+            where = place_of(self._number, kept.name.path)
+            for segment in segments(lines, start, length, cipher, where):
+                self._send_segment(head, segment, bucket)
+
+    def _known(self, name: str, project: str, cipher: Cipher | None) -> Listed | None:
+        """Return what is listed; it is dropped if it has another project, key or store."""
+        known = self._listed.get(name)
+        wanted = (project, cipher.name if cipher else "", bool(self._place.bucket))
+        if known and (known.project, known.cipher, bool(known.object)) != wanted:
+            self._drop([name])
+            return None
+        return known
+
+    def _start(
+        self, lines: BinaryIO, known: Listed | None, head: Head, length: int, crc: int
+    ) -> Point | None:
+        """Return where sending begins; lines that changed are dropped. None: they change now."""
+        is_same = known is not None and head["edition"] == known.edition
+        if known and is_same and checksum_from(lines, known.next, length) == crc:
+            return known.next
+        if checksum_from(lines, Point(), length) != crc:
+            return None
+        if known:
+            self._drop([head["name"]])
+        return Point()
+
+    def _send_segment(self, head: Head, segment: Segment, bucket: Bucket | None) -> None:
+        name = ""
+        if bucket:
+            name = f"{quote(self._member, safe='')}/{self._number}/{segment.hash}"
+            sql = "SELECT hivepipe.announce_object(%s, %s, %s)"
+            self._ask(sql, self._home, head["session_id"], name)
+            bucket.put(name, segment.content)
+        row = {**segment._asdict(), "size": len(segment.content), "object": name}
+        del row["content"]
+        is_listed = self._ask(
+            "SELECT hivepipe.add_segment(%s, %s::jsonb, %s::jsonb, %s, %s)",
+            *(self._home, orjson.dumps(head).decode(), orjson.dumps(row).decode()),
+            *(None if bucket else segment.content, self._version),
+        )
+        if not is_listed:
+            raise TeamAwayError("policies, or the list of archives, changed meanwhile")
+        self._segments += 1
+        self._bytes += len(segment.content)
+
+    def _drop(self, names: list[str]) -> None:
+        if names:
+            sql = "SELECT hivepipe.drop_archives(%s, %s)"
+            self._dropped += self._ask(sql, self._home, names)
+
+    def _ask(self, sql: str, *values: Any) -> Any:
+        with translated():
+            return one(self._connection, sql, *values)
+
+
+def _project_of(store: Listings, session: str) -> str | None:
+    """Return the name of a session's project; None: it is not known any more."""
+    folder = captured.project_of(store, session)
+    if folder is not None:
+        return project_name(folder)
+    sent = captured.sent_project(store, session)
+    return sent.name if sent else None

@@ -1,0 +1,117 @@
+"""The bytes of segments in S3. obstore is imported here alone, and only where it is used."""
+
+import hashlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
+from hivepipe.files.regular_file import read_text
+from hivepipe.settings import environment
+from hivepipe.summaries.providers import TEAM_STORE, read_credentials
+from hivepipe.team.address import SYSTEM_ROOTS
+from hivepipe.team.archives.place import Place
+from hivepipe.team.connection import EXTRA
+
+if TYPE_CHECKING:
+    import psycopg
+    from obstore.store import ClientConfig, S3Credential
+
+KEYLESS = (
+    f"the store of archives needs a key: hivepipe credentials set {TEAM_STORE}, as KEY_ID:SECRET"
+)
+LIMIT = timedelta(seconds=60)
+
+
+def has_key() -> bool:
+    """Tell whether this user has a key of the store."""
+    return bool(_key())
+
+
+def _key() -> str:
+    return (environment(TEAM_STORE) or read_credentials().get(TEAM_STORE) or "").strip()
+
+
+class Bucket:
+    """A bucket with this user's key. TeamAwayError, TeamRefusedError, TeamError."""
+
+    def __init__(self, place: Place, roots: str = "") -> None:
+        """Take the key out of the user's credential file; `roots`: path of own certificates."""
+        try:
+            from obstore.store import S3Store  # noqa: PLC0415  an extra
+        except ImportError:
+            raise TeamError(EXTRA) from None
+        name, colon, secret = _key().partition(":")
+        if not (name and colon and secret):
+            raise TeamRefusedError(KEYLESS)
+        self._store = S3Store(
+            place.bucket,
+            prefix=place.prefix or None,
+            endpoint=place.endpoint,
+            region=place.region,
+            virtual_hosted_style_request=False,
+            # A provider, so that no variable AWS_* of the shell takes the key's place.
+            credential_provider=lambda: _credential(name, secret),
+            client_options=_options(place, roots),
+            retry_config={"max_retries": 3, "retry_timeout": LIMIT},
+        )
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an object, whole or not at all; one that is there has these bytes already."""
+        with _translated():
+            with suppress(FileNotFoundError):  # obstore raises it for a missing object
+                if self._store.head(name)["size"] == len(content):
+                    return
+            self._store.put(name, content, use_multipart=False)
+
+    def get(self, name: str, digest: str) -> bytes:
+        """Read an object; TeamError: it is gone, or its bytes are others than the list says."""
+        with _translated():
+            content = bytes(self._store.get(name).bytes())
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise TeamError(f"the object {name} was changed in the store")
+        return content
+
+    def delete(self, names: Collection[str]) -> None:
+        """Delete objects; those that are gone already do not matter."""
+        for name in names:
+            with _translated(), suppress(FileNotFoundError):
+                self._store.delete(name)
+
+
+def bucket_of(connection: "psycopg.Connection[dict[str, Any]]", place: Place) -> Bucket:
+    """Return the bucket of a team: its certificate has the roots of the team's server."""
+    return Bucket(place, connection.info.get_parameters().get("sslrootcert", ""))
+
+
+def _options(place: Place, roots: str) -> "ClientConfig":
+    options: ClientConfig = {"timeout": LIMIT, "allow_http": place.endpoint.startswith("http://")}
+    if roots and roots != SYSTEM_ROOTS:
+        options["root_certificate"] = read_text(Path(roots), "utf-8")
+    return options
+
+
+def _credential(name: str, secret: str) -> "S3Credential":
+    return {"access_key_id": name, "secret_access_key": secret, "expires_at": None}
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise obstore's errors as ours, in one line: its texts name objects and hosts."""
+    from obstore import exceptions  # noqa: PLC0415  an extra
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise TeamError(f"the store does not have it: {_first_line(error)}") from None
+    except exceptions.BaseError as error:
+        text = _first_line(error)
+        if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+            raise TeamRefusedError(text) from None
+        raise TeamAwayError(text) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,55 @@
+"""Sends the archives of a home once, and ends: `python -I -m hivepipe.worker.archive_pass`.
+
+A process of its own, so that the uplink need not hold the libraries of the store and the cipher.
+Exits 0 when all is sent, 3 if the team keeps no archives, 1 with the reason in the log.
+"""
+
+import logging
+import os
+import sqlite3
+import sys
+
+from hivepipe.config.config_file import load_and_use
+from hivepipe.errors import HivepipeError
+from hivepipe.files import core_dumps
+from hivepipe.jobs.process_log import set_up
+from hivepipe.team import membership
+from hivepipe.team.archives.pass_result import write_result
+from hivepipe.team.archives.sending import Pass, Sent
+from hivepipe.team.connection import connected
+
+NOTHING_TO_DO = 3
+logger = logging.getLogger("hivepipe.uplink")
+
+
+def main() -> int:
+    """Make one pass; return the exit code."""
+    os.umask(0o077)
+    core_dumps.leave_none()
+    place, _ = load_and_use()
+    set_up("uplink")
+    try:
+        sent = send_once(place.home)
+    except (HivepipeError, OSError, sqlite3.Error) as error:
+        logger.warning("archives are not sent: %s", error)
+        write_result(place.home, str(error))
+        return 1
+    write_result(place.home)
+    if sent is None:
+        return NOTHING_TO_DO
+    if any(sent):
+        logger.info(
+            "archives: %d segments sent (%d bytes), %d archives dropped, %d objects deleted", *sent
+        )
+    return 0
+
+
+def send_once(home: str) -> Sent | None:
+    """Send what the team lacks; None: it keeps no archives. TeamError."""
+    with connected(membership.machine_address()) as connection:
+        made = Pass(connection, home, membership.read().share)
+        return made.run() if made.has_work else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,454 @@
+"""Archived transcripts reach a team's store once, can be read there, and go where they must."""
+
+import gzip
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import obstore.store
+import pytest
+
+from hivepipe.archive.archives import Archives
+from hivepipe.archive.catalog import Catalog
+from hivepipe.archive.found_values import Learning
+from hivepipe.archive.locks import locked
+from hivepipe.db.location import database_path
+from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
+from hivepipe.files.manifest import Manifest
+from hivepipe.home import kept_folder
+from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
+from hivepipe.team.archives import cipher, cutting, leftovers, place
+from hivepipe.team.archives.reading import archived_lines, archives_of_session
+from hivepipe.team.archives.sending import Pass, Sent
+from hivepipe.team.archives.stores import Bucket
+from hivepipe.team.connection import connected, one
+from tests.archive_scene import AGENT, SESSION, Scene, lines
+from tests.object_store import KEY, ObjectStore, object_store
+from tests.team_scene import HomeOfTeam, Team
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ObjectStore]:
+    with object_store() as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(server: ObjectStore) -> ObjectStore:
+    server.empty()
+    return server
+
+
+@pytest.fixture(params=["s3", "database"])
+def shared(request: Any, team: Team, bucket: ObjectStore) -> Team:
+    """A team that shares everything, with each kind of store."""
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    where = bucket.place if request.param == "s3" else place.DATABASE
+    team.asks("SELECT hivepipe.set_archive_store(%s)", where)
+    write_credential(TEAM_STORE, KEY)
+    return team
+
+
+@pytest.fixture
+def in_s3(team: Team, bucket: ObjectStore) -> Team:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.asks("SELECT hivepipe.set_archive_store(%s)", bucket.place)
+    write_credential(TEAM_STORE, KEY)
+    return team
+
+
+class Member:
+    """A machine with a session and its archive."""
+
+    def __init__(self, root: Path, team: Team, name: str = "ann") -> None:
+        self.team = team
+        self.joined = team.joined(name)
+        self.scene = Scene(root / name)
+        self.kept = Path(kept_folder(str(self.scene.home)))
+        self.scene.kept = self.kept
+        self.scene.archives = Archives(str(self.kept), Manifest(str(self.scene.home)))
+        path = Path(database_path(str(self.scene.home)))
+        self.home = HomeOfTeam(path, self.joined.writes)
+        self.home.work(SESSION, 1, "/p/shop")
+        self.home.ship()
+
+    def grow(self, count: int, start: int = 0) -> None:
+        with self.scene.path.open("ab") as transcript:
+            transcript.write(lines(count, start))
+        self.extend()
+
+    def extend(self, path: Path | None = None, **said: str) -> None:
+        self.scene.extend(path, claude_folder=str(self.scene.root / ".claude"), **said)
+
+    def send(self, share: str = "everything") -> Sent:
+        with connected(self.joined.writes) as connection:
+            return Pass(connection, str(self.scene.home), {"*": share}).run()
+
+    def read(self, agent: str = "") -> bytes:
+        with connected(self.joined.reads) as connection:
+            return b"".join(archived_lines(connection, self.number, SESSION, agent))
+
+    @property
+    def number(self) -> int:
+        """The home's number in the team."""
+        return int(
+            self.team.rows(f"SELECT id FROM hivepipe.homes WHERE uuid = '{self.home.id()}'")[0][0]
+        )
+
+    @property
+    def archived(self) -> bytes:
+        return self.scene.archived
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of 2 kB, so that an archive has many."""
+    for module in ("cutting", "sending"):
+        monkeypatch.setattr(f"hivepipe.team.archives.{module}.SEGMENT_BYTES", 2048)
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.usefixtures("small")
+def test_the_same_bytes_come_back(
+    shared: Team, tmp_path: Path, bucket: ObjectStore, is_encrypted: bool
+) -> None:
+    if is_encrypted:
+        write_credential(TEAM_ARCHIVE_KEY, cipher.new_key())
+    ann = Member(tmp_path, shared)
+    ann.grow(100)
+    path = ann.scene.agent_path()
+    path.write_bytes(lines(20, 500))
+    ann.extend(path, session=SESSION)
+    sent = ann.send()
+    assert sent.segments > 10
+    assert digest(ann.read()) == digest(ann.archived)
+    assert ann.read(AGENT).count(b"\n") == 20
+    assert ann.send() == Sent()  # nothing twice
+    stored = [*bucket.objects().values()] or [
+        bytes.fromhex(row[0])
+        for row in shared.rows("SELECT encode(content, 'hex') FROM hivepipe.archive_contents")
+    ]
+    assert len(stored) == sent.segments
+    assert sum(map(len, stored)) == sent.bytes
+    assert bucket.are_named_by_hash()
+    for content in stored:
+        if is_encrypted:
+            with pytest.raises(gzip.BadGzipFile):
+                gzip.decompress(content)
+        else:
+            assert b"answer" in gzip.decompress(content)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_growing_archive_sends_what_is_new(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(100)
+    first = ann.send()
+    ann.grow(1, 100)
+    assert ann.send().segments == 1  # the last one, longer, or the next one
+    ann.grow(40, 101)
+    assert 0 < ann.send().segments < first.segments
+    assert ann.read() == ann.archived
+    assert shared.count("archive_leftovers", "due_at > now()") == 0
+
+
+@pytest.mark.usefixtures("small")
+def test_a_replaced_last_segment_is_deleted(
+    in_s3: Team, tmp_path: Path, bucket: ObjectStore
+) -> None:
+    ann = Member(tmp_path, in_s3)
+    for number in range(12):
+        ann.grow(1, number)
+        ann.send()
+    assert 0 < len(bucket.objects()) == in_s3.count("archive_segments") < 5
+    assert in_s3.count("archive_leftovers") == 0
+    assert ann.read() == ann.archived
+
+
+class _KilledError(Exception):
+    """Where a kill would be."""
+
+
+def _killed_put(where: str) -> Callable[[Bucket, str, bytes], None]:
+    """Return a `put` that is killed at its second object, before or after it is written."""
+    whole, calls = Bucket.put, []
+
+    def put(self: Bucket, name: str, content: bytes) -> None:
+        calls.append(name)
+        if len(calls) == 2 and where == "before":
+            raise _KilledError
+        whole(self, name, content)
+        if len(calls) == 2:
+            raise _KilledError
+
+    return put
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.usefixtures("small")
+def test_a_kill_between_object_and_row_loses_and_doubles_nothing(
+    in_s3: Team, tmp_path: Path, bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    ann = Member(tmp_path, in_s3)
+    ann.grow(60)
+    for start in range(60, 80, 3):
+        with monkeypatch.context() as patch:
+            patch.setattr(Bucket, "put", _killed_put(where))
+            with pytest.raises(_KilledError):
+                ann.send()
+        ann.grow(3, start)  # what was written and not listed is not written again
+    ann.send()
+    assert ann.read() == ann.archived
+    listed = in_s3.count("archive_segments")
+    waiting = in_s3.count("archive_leftovers")
+    assert len(bucket.objects()) <= listed + waiting
+    in_s3.server.psql(
+        "UPDATE hivepipe.archive_leftovers SET due_at = now()", in_s3.database
+    )  # an hour later
+    ann.send()
+    assert len(bucket.objects()) == listed
+    assert ann.read() == ann.archived
+
+
+def test_an_object_that_was_cut_is_written_again(
+    in_s3: Team, tmp_path: Path, bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = Member(tmp_path, in_s3)
+    ann.grow(30)
+
+    def cut(self: Bucket, name: str, content: bytes) -> None:
+        self._store.put(name, content[: len(content) // 2])
+        raise TeamAwayError("the wire was cut")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bucket, "put", cut)
+        with pytest.raises(TeamAwayError):
+            ann.send()
+    assert not bucket.are_named_by_hash()
+    ann.send()
+    assert bucket.are_named_by_hash()
+    assert ann.read() == ann.archived
+
+
+def test_a_store_that_is_away_or_refuses_is_named(
+    in_s3: Team, tmp_path: Path, bucket: ObjectStore
+) -> None:
+    ann = Member(tmp_path, in_s3)
+    ann.grow(3)
+    write_credential(TEAM_STORE, None)
+    with pytest.raises(TeamRefusedError, match="hivepipe credentials set HIVEPIPE_TEAM_STORE"):
+        ann.send()
+    write_credential(TEAM_STORE, KEY)
+    in_s3.asks(
+        "SELECT hivepipe.set_archive_store(%s)", bucket.place.replace("team-archives", "nix")
+    )
+    with pytest.raises(TeamError):
+        ann.send()
+    in_s3.asks("SELECT hivepipe.set_archive_store(%s)", "s3://none?endpoint=http://127.0.0.1:9")
+    with pytest.raises(TeamAwayError):
+        ann.send()
+
+
+def test_a_stricter_policy_removes_archives(
+    shared: Team, tmp_path: Path, bucket: ObjectStore
+) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(30)
+    ann.send()
+    places = shared.asks("SELECT hivepipe.set_policy('shop', 'prompts')")
+    assert [name for name in places if "archive segments" in name]
+    assert shared.count("archive_segments") == shared.count("archive_contents") == 0
+    ann.send()
+    assert not bucket.objects()
+    assert ann.read() == b""
+    shared.asks("SELECT hivepipe.set_policy('shop', 'everything')")
+    ann.send()
+    assert ann.read() == ann.archived
+
+
+def test_a_users_own_stricter_policy_removes_them_too(
+    shared: Team, tmp_path: Path, bucket: ObjectStore
+) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(30)
+    ann.send()
+    assert ann.send("prompts").dropped == 1
+    assert not bucket.objects()
+    assert shared.count("archive_segments") == shared.count("archive_contents") == 0
+
+
+def test_the_server_refuses_what_the_policy_does_not_share(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(30)
+    with connected(ann.joined.writes) as connection:
+        late = Pass(connection, str(ann.scene.home), {"*": "everything"})
+        shared.asks("SELECT hivepipe.set_policy('*', 'metadata')")
+        with pytest.raises(TeamAwayError, match="policies"):
+            late.run()
+    assert shared.count("archive_segments") == 0
+
+
+@pytest.mark.parametrize("by", ["administrator", "machine"])
+def test_a_forgotten_session_is_gone_from_list_and_store(
+    shared: Team, tmp_path: Path, bucket: ObjectStore, by: str
+) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(30)
+    ann.send()
+    if by == "administrator":
+        proof = shared.asks("SELECT hivepipe.forget_session(%s)", SESSION)
+        assert [name for name in proof["places"] if "archive segments" in name]
+    else:
+        ann.home.sql(
+            f"INSERT INTO forgotten_sessions (id, forgotten_at) VALUES ('{SESSION}', '2026')"
+        )
+        ann.home.ship()
+    assert shared.count("archive_segments") == shared.count("archive_contents") == 0
+    ann.send()  # the archive is still on the machine
+    assert not bucket.objects()
+    assert shared.count("archives") == shared.count("archive_leftovers") == 0
+    if shared.asks("SELECT hivepipe.archive_store()") != place.DATABASE:
+        causes = [row[0] for row in shared.rows("SELECT cause FROM hivepipe.deletions")]
+        assert "objects of a forgotten session" in causes
+
+
+def test_an_administrator_deletes_the_objects_of_a_forgotten_member(
+    in_s3: Team, tmp_path: Path, bucket: ObjectStore
+) -> None:
+    ann = Member(tmp_path, in_s3)
+    ann.grow(30)
+    ann.send()
+    in_s3.asks("SELECT hivepipe.forget_member('ann')")
+    with connected(in_s3.admin) as connection:
+        assert leftovers.delete_due(connection, Bucket(place.parse(bucket.place))) == 1
+    assert not bucket.objects()
+
+
+@pytest.mark.usefixtures("small")
+def test_secrets_that_are_found_later_go_from_the_team(
+    in_s3: Team, tmp_path: Path, bucket: ObjectStore
+) -> None:
+    ann = Member(tmp_path, in_s3)
+    ann.grow(60)
+    ann.send()
+    before = {*bucket.objects()}
+    catalog = Catalog(str(ann.kept), Manifest(str(ann.scene.home)))
+    (entry,) = catalog.index.entries().values()
+    with catalog.opened(entry) as kept, kept.open_to_read() as file:
+        changed = [line.replace(b"answer 7", b"[gone]") for line in file]
+        with locked(catalog.root, SESSION):
+            learning = Learning.of(kept)
+            Learning(learning.known, 1, learning.edition + 1).write(kept)
+            kept.replace_lines(changed, kept.offsets())  # type: ignore[arg-type]
+    assert ann.send().dropped == 1
+    assert ann.read() == ann.archived == b"".join(changed)
+    stored = bucket.objects()
+    assert not any(b'"answer 7"' in gzip.decompress(each) for each in stored.values())
+    assert len({*stored} & before) > 0  # what is the same has the same name
+    assert len(stored) == in_s3.count("archive_segments")
+
+
+def test_an_older_backup_of_a_machine_replaces_nothing(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(10)
+    older = {path: path.read_bytes() for path in ann.kept.rglob("*") if path.is_file()}
+    ann.grow(10, 10)
+    ann.send()
+    newest = ann.archived
+    for path, content in older.items():
+        path.write_bytes(content)
+    assert ann.send() == Sent()
+    assert ann.read() == newest
+
+
+def test_a_key_is_needed_to_read_and_another_one_is_refused(in_s3: Team, tmp_path: Path) -> None:
+    key = cipher.new_key()
+    write_credential(TEAM_ARCHIVE_KEY, key)
+    ann = Member(tmp_path, in_s3)
+    ann.grow(10)
+    ann.send()
+    for other in (None, cipher.new_key()):
+        write_credential(TEAM_ARCHIVE_KEY, other)
+        with pytest.raises(TeamError, match="archive-key --set"):
+            ann.read()
+    write_credential(TEAM_ARCHIVE_KEY, key)
+    assert ann.read() == ann.archived
+    write_credential(TEAM_ARCHIVE_KEY, None)
+    assert ann.send().dropped == 1  # another way: sent again
+    assert ann.read() == ann.archived
+
+
+def test_a_changed_object_is_noticed(in_s3: Team, tmp_path: Path, bucket: ObjectStore) -> None:
+    ann = Member(tmp_path, in_s3)
+    ann.grow(10)
+    ann.send()
+    ((name, content),) = bucket.objects().items()
+    bucket.client.put_object(Bucket="team-archives", Key=name, Body=content + b"x")
+    with pytest.raises(TeamError, match="was changed in the store"):
+        ann.read()
+
+
+def test_another_person_reads_only_by_right_and_on_the_record(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(10)
+    ann.send()
+    boss, stranger = shared.joined("boss", sees="all"), shared.joined("eve")
+    with connected(boss.reads) as connection:
+        assert b"".join(archived_lines(connection, ann.number, SESSION)) == ann.archived
+    assert shared.count("audit", "what = 'archive'") == 1
+    with connected(stranger.reads) as connection:
+        with pytest.raises(TeamRefusedError, match="may not read"):
+            archives_of_session(connection, ann.number, SESSION)
+        rows = shared.rows("SELECT home, hash FROM hivepipe.archive_segments")
+        sql = "SELECT hivepipe.segment_content(%s, %s)"
+        assert one(connection, sql, int(rows[0][0]), rows[0][1]) is None
+
+
+def test_a_machine_touches_no_other_home(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(10)
+    ann.send()
+    eve = shared.joined("eve")
+    for sql in (
+        "SELECT hivepipe.listed_archives(%s)",
+        "SELECT hivepipe.drop_archives(%s, NULL)",
+        "SELECT hivepipe.announce_object(%s, 's', 'ann/1/x')",
+    ):
+        with pytest.raises(TeamError), connected(eve.writes) as connection:
+            one(connection, sql, ann.home.id())
+    for table in ("archives", "archive_segments", "archive_contents", "archive_leftovers"):
+        for login in (eve.writes, eve.reads):
+            with pytest.raises(TeamRefusedError), connected(login) as connection:
+                connection.execute(f"SELECT * FROM hivepipe.{table}")
+    assert ann.read() == ann.archived
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3://",
+        "s3://bucket?endpoint=http://elsewhere.example",
+        "s3://key:secret@bucket",  # pragma: allowlist secret
+        "s3://bucket?secret=x",
+        "file:///tmp",
+    ],
+)
+def test_a_place_that_is_none_or_unsafe_is_refused(text: str) -> None:
+    with pytest.raises(TeamError):
+        place.parse(text)
+
+
+def test_cuts_depend_on_the_lines_alone(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(lines(9000))
+    with path.open("rb") as file:
+        made = [*cutting.segments(file, cutting.Point(), path.stat().st_size, None, "")]
+        again = [*cutting.segments(file, made[0].after, path.stat().st_size, None, "")]
+    assert made[1:] == again
+    assert all(gzip.decompress(each.content).endswith(b"\n") for each in made)
+    assert obstore.store.S3Store  # the extra is here
