@@ -347,7 +347,7 @@ static void add_number(const char *name, int64_t number) {
     add(name, text);
 }
 
-/* What the intake reads of the environment; tests/unit/test_native_hook.py compares it. */
+/* What the intake reads of the environment; tests/unit/test_passed_on.py compares it. */
 static const char *const wanted[] = {
     "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "CI", "CODEX_HOME",
     "CLAUDE_CODE_REMOTE", "CLAUDE_CONFIG_DIR", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR",
