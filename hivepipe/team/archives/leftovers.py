@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import psycopg
 
 AT_ONCE = 100
+DELETED = "objects in the store"
 WAITING = "objects that wait in the store until somebody with its key runs `hivepipe team store`"
 
 
@@ -28,7 +29,7 @@ def delete_now(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, in
         return {}
     if stores.has_key():
         deleted = delete_due(connection, stores.bucket_of(connection, where))
-        return {"objects in the store": deleted} if deleted else {}
+        return {DELETED: deleted} if deleted else {}
     with connection.transaction():
         sql = "SELECT count(*) FROM hivepipe.due_leftovers(%s)"
         waiting = one(connection, sql, 1 << 30)

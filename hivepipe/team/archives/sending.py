@@ -101,6 +101,7 @@ class Pass:
         self._listed: Mapping[str, Listed] = {
             name: Listed(**fields) for name, fields in said["archives"].items()
         }
+        self._bucket: Bucket | None = None
         self._segments = self._bytes = self._dropped = 0
 
     @property
@@ -113,13 +114,12 @@ class Pass:
         self._drop_unshared()
         if self._place.text == place.NONE:
             return Sent(dropped=self._dropped)
-        bucket = bucket_of(self._connection, self._place) if self._place.bucket else None
         cipher = kept_cipher()
         with listings(self._path) as store:
             for entry, project in self._shared(store):
                 with suppress(FileNotFoundError), self._catalog.opened(entry) as kept:
-                    self._send_archive(kept, entry, project, cipher, bucket)
-        deleted = leftovers.delete_due(self._connection, bucket) if bucket else 0
+                    self._send_archive(kept, entry, project, cipher)
+        deleted = leftovers.delete_now(self._connection).get(leftovers.DELETED, 0)
         return Sent(self._segments, self._bytes, self._dropped, deleted)
 
     # ---- which
@@ -142,9 +142,7 @@ class Pass:
 
     # ---- one archive
 
-    def _send_archive(
-        self, kept: Kept, entry: Entry, project: str, cipher: Cipher | None, bucket: Bucket | None
-    ) -> None:
+    def _send_archive(self, kept: Kept, entry: Entry, project: str, cipher: Cipher | None) -> None:
         offsets = kept.offsets()
         if offsets is None or not offsets.length:
             return
@@ -159,7 +157,7 @@ class Pass:
                 return
             where = place_of(self._number, kept.name.path)
             for segment in segments(lines, start, length, cipher, where):
-                self._send_segment(head, segment, bucket)
+                self._send_segment(head, segment)
 
     def _known(self, name: str, project: str, cipher: Cipher | None) -> Listed | None:
         """Return what is listed; it is dropped if it has another project, key or store."""
@@ -183,9 +181,10 @@ class Pass:
             self._drop([head["name"]])
         return Point()
 
-    def _send_segment(self, head: Head, segment: Segment, bucket: Bucket | None) -> None:
+    def _send_segment(self, head: Head, segment: Segment) -> None:
         name = ""
-        if bucket:
+        if self._place.bucket:
+            bucket = self._opened_bucket()
             name = f"{quote(self._member, safe='')}/{self._number}/{segment.hash}"
             sql = "SELECT hivepipe.announce_object(%s, %s, %s)"
             self._ask(sql, self._home, head["session_id"], name)
@@ -195,12 +194,18 @@ class Pass:
         is_listed = self._ask(
             "SELECT hivepipe.add_segment(%s, %s::jsonb, %s::jsonb, %s, %s)",
             *(self._home, orjson.dumps(head).decode(), orjson.dumps(row).decode()),
-            *(None if bucket else segment.content, self._version),
+            *(None if name else segment.content, self._version),
         )
         if not is_listed:
             raise TeamAwayError("policies, or the list of archives, changed meanwhile")
         self._segments += 1
         self._bytes += len(segment.content)
+
+    def _opened_bucket(self) -> Bucket:
+        """Return the bucket: only who sends archives needs a key of the store."""
+        if self._bucket is None:
+            self._bucket = bucket_of(self._connection, self._place)
+        return self._bucket
 
     def _drop(self, names: list[str]) -> None:
         if names:

@@ -1,0 +1,145 @@
+"""docs/team.md, command by command: a new administrator, two new members, two machines, an S3."""
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.db.location import database_path
+from hivepipe.team import address
+from hivepipe.team.shipment import Shipment
+from tests.archive_scene import lines
+from tests.conftest import CLI, ROOT, Home, fire
+from tests.integration.test_readme import steps
+from tests.object_store import KEY, ObjectStore, object_store
+from tests.payloads import EVENTS, SESSION_START, changed
+from tests.team_scene import ADMIN, SECRET, Team
+
+PAGE = ROOT / "docs" / "team.md"
+NOT_RUN = ("docker ",)  # test_compose_team.py
+ADMINS = ("team init", "team invite", "team store", "team forget", "team revoke")
+SESSION = "5e55104a-0000-4000-8000-000000000022"
+
+
+class Person:
+    """Somebody with a machine and a home on it; the administrator has neither joined."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        root = root / name
+        root.mkdir()
+        self.home = Home(root)
+        self.home.make()
+        self.env = {**self.home.env, "XDG_CONFIG_HOME": str(root / "config")}
+
+    def says(self, command: str, typed: str = "", code: int = 0, **more: str) -> str:
+        """Run a command of the page; return what it prints."""
+        env = self.env | more
+        words = [os.path.expandvars(word) for word in shlex.split(command)]
+        words = [env.get(word.removeprefix("$"), word) for word in words]
+        assert words[0] == "hivepipe"
+        done = subprocess.run(
+            [*CLI, *words[1:]],
+            env=env,
+            cwd=self.home.project,
+            input=typed,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def sends_all(self) -> None:
+        """Send rows, and then what the uplink starts: the archives."""
+        config = Path(self.env["XDG_CONFIG_HOME"], "hivepipe")
+        kept = dict(
+            line.split("=", 1) for line in (config / "credentials.env").read_text().splitlines()
+        )
+        share = json.loads((config / "team.json").read_text())["share"]
+        path = Path(database_path(str(self.home.path)))
+        with Shipment(path, address.parse(kept["HIVEPIPE_TEAM"]), share) as shipment:
+            while shipment.ship_next():
+                pass
+        words = [*CLI[:3], "hivepipe.worker.archive_pass"]
+        done = subprocess.run(words, env=self.env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[ObjectStore]:
+    with object_store() as running:
+        running.empty()
+        yield running
+
+
+def typed_into(step: str, words: dict[str, str]) -> str:
+    """Return what a person types into a command of the page."""
+    if step.startswith("hivepipe team join"):
+        return words["ann"] + "\ny\n"
+    return KEY if step.startswith("hivepipe credentials set") else ""
+
+
+def is_of_administrator(step: str) -> bool:
+    return step.endswith("--team") or any(words in step for words in ADMINS)
+
+
+def archived(person: Person) -> None:
+    """Let a session happen on a machine, with a transcript in Claude Code's folder."""
+    folder = Path(person.env["HOME"], ".claude", "projects", "-shop")
+    folder.mkdir(parents=True)
+    path = folder / f"{SESSION}.jsonl"
+    path.write_bytes(lines(20))
+    fields = {"session_id": SESSION, "transcript_path": str(path), "cwd": str(person.home.project)}
+    fire("SessionStart", changed(SESSION_START, **fields), person.env)
+    fire("SessionEnd", changed(EVENTS["SessionEnd"], **fields), person.env)
+    person.says("hivepipe drain")
+
+
+def test_every_command_of_the_page(team: Team, bucket: ObjectStore, tmp_path: Path) -> None:
+    chief, ann, bob = (Person(tmp_path, name) for name in ("chief", "ann", "bob"))
+    (tmp_path / "pgpass").write_text(f"*:*:*:{ADMIN}:{SECRET}\n")
+    (tmp_path / "pgpass").chmod(0o600)
+    chief.env |= {
+        "PGPASSFILE": str(tmp_path / "pgpass"),
+        "TEAM_ADMIN_URL": team.server.url(team.database, ADMIN),
+        "TEAM_STORE": bucket.place,
+        "HIVEPIPE_TEAM_STORE": KEY,
+    }
+    words: dict[str, str] = {}
+    for step in steps(PAGE):
+        if step.startswith(NOT_RUN):
+            continue
+        if "team forget" in step:
+            share_everything(chief, ann, bob, words, bucket)
+            step = step.replace("SESSION", SESSION)
+        who = chief if is_of_administrator(step) else ann
+        said = who.says(step, typed_into(step, words), 0)
+        if "team invite" in step:
+            words[step.split()[3]] = said.strip()
+    assert not bucket.objects()
+    assert team.count("archive_segments") == team.count("sessions") == 0
+    assert "revoked" in chief.says("hivepipe team members")
+    ann.says("hivepipe team leave --purge --yes")
+    assert team.count("homes") == 1  # bob's
+
+
+def share_everything(
+    chief: Person, ann: Person, bob: Person, words: dict[str, str], bucket: ObjectStore
+) -> None:
+    """Two machines in one view, with archives that nobody without the key can read."""
+    chief.says("hivepipe team policy shop everything --team")
+    ann.says("hivepipe team policy '*' everything")
+    bob.says("hivepipe team join --yes --share metadata --machine laptop", words["bob"])
+    for each in (ann, bob):
+        archived(each)
+        each.sends_all()
+    assert "complete" in ann.says("hivepipe team status")
+    assert bucket.objects()
+    assert not any(b"answer" in content for content in bucket.objects().values())
+    said = ann.says("hivepipe sessions --team --all")
+    assert "ann" in said
+    assert "bob" in said
