@@ -23,12 +23,14 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
+from hivepipe.team import membership
 from hivepipe.text.sizes import size
 from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
 from hivepipe.web.answers import Answer, Answers
 from hivepipe.web.asked import Asked, Content, FilterError, address
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.clock import local_time, time_left, time_of_day
+from hivepipe.web.of_team import WITH_TEAM, with_team
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.session_view import session
@@ -83,7 +85,8 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     routes += [Route("/status.json", monitored), Route("/metrics", monitored)]
     routes += [Route(f"{RQ}{{home}}", _with_slash), Mount(f"{RQ}{{home}}", RqMount(here))]
     views = {**VIEWS, "session": session}
-    for name, view in views.items():
+    for name, own in views.items():
+        view = with_team(name, own)
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"
         routes.append(Route(f"{path}.json", partial(page.twin, view, name)))
         routes.append(Route(path, partial(page.view, view, name)))
@@ -184,6 +187,9 @@ class _Page:
             "twin": f"{path}.json{query}",
             "form_token": self.form_token if request.state.may_change else "",
             "unreadable": [],
+            "has_team": membership.is_joined(),
+            "of_team": request.query_params.get("team") == "1",
+            "with_team": WITH_TEAM,
         }
         return self.templates.get_template(file).render({**around, **content})
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from hivepipe.errors import HivepipeError
+from hivepipe.errors import HivepipeError, TeamError
 from hivepipe.reading.homes import KnownHome
 from hivepipe.web.asked import Asked, Content, FilterError
 
@@ -19,7 +19,7 @@ def content_of(view: Callable[[Asked], Content], asked: Asked) -> Content:
     """
     try:
         return {**_read(view, asked), "unreadable": []}
-    except FilterError:
+    except (FilterError, TeamError):  # of no home
         raise
     except HivepipeError as error:
         failed = {known.home: str(error) for known in asked.homes}

@@ -19,7 +19,18 @@ MOST_VALUES = 12  # of one facet
 
 def search(asked: Asked) -> Content:
     """Return the hits for `q`; without it, or if it cannot be answered, none and an error."""
-    empty: Content = {
+    empty = nothing_found()
+    if not asked.filter("q"):
+        return empty
+    try:
+        return {**empty, **_answer(asked)}
+    except (SearchError, FilterError) as error:
+        return {**empty, "error": str(error)}
+
+
+def nothing_found() -> Content:
+    """Return the content of a search without hits."""
+    return {
         "total": 0,
         "not_indexed_bytes": 0,
         "hits": [],
@@ -30,12 +41,6 @@ def search(asked: Asked) -> Content:
         "roles": ROLES,
         "error": "",
     }
-    if not asked.filter("q"):
-        return empty
-    try:
-        return {**empty, **_answer(asked)}
-    except (SearchError, FilterError) as error:
-        return {**empty, "error": str(error)}
 
 
 def _answer(asked: Asked) -> Content:

@@ -1,6 +1,6 @@
 """The views: what each reads for a choice in the address. No SQL here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -51,6 +51,11 @@ def costs(asked: Asked) -> Content:
         for each in costs_by_day(asked.homes, day_begins(since))
         if model in ("", each.model) and (not until or each.day < until)
     ]
+    return {**costs_content(chosen, since), "own": own_spending().entry()}
+
+
+def costs_content(chosen: Sequence[DayCost], since: str) -> Content:
+    """Return the rows of the view with their sums, without our own spending."""
     dollars = [each.cost_usd or 0 for each in chosen]
     read = sum(each.tokens.cache_read for each in chosen)
     prompt = sum(each.tokens.prompt for each in chosen)
@@ -60,7 +65,7 @@ def costs(asked: Asked) -> Content:
         "cache_share": _share(read, prompt),
         "dearest_usd": max(dollars, default=0),
         "trend": trend_of(chosen),
-        "own": own_spending().entry(),
+        "own": None,
         "since": since,
         "left_out": max(len(chosen) - MOST_ROWS, 0),
     }

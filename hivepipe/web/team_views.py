@@ -1,0 +1,98 @@
+"""The views of a team, in the form of those of this machine: `team=1` in the address."""
+
+from hivepipe.errors import SearchError
+from hivepipe.reading.search import Line
+from hivepipe.reading.team.agents import team_agents_by_session
+from hivepipe.reading.team.costs import TeamDayCost, team_costs_by_day
+from hivepipe.reading.team.search import TeamLine, team_search
+from hivepipe.reading.team.sessions import open_team_sessions
+from hivepipe.reading.team.source import Choice, local_day, opened
+from hivepipe.times import now as time_now
+from hivepipe.web.asked import Asked, Content, FilterError, day_begins
+from hivepipe.web.search_view import HITS, MOST_HITS, nothing_found, question_of
+from hivepipe.web.trend import first_day
+from hivepipe.web.views import MOST_ROWS, MOST_SESSIONS, costs_content
+
+
+def choice_of(asked: Asked, since: str = "", until: str = "") -> Choice:
+    """Return what an address wants: `person`, `machine`, `team_project`."""
+    person, machine = asked.filter("person"), asked.filter("machine")
+    return Choice(person, machine, asked.filter("team_project"), since, until)
+
+
+def now(asked: Asked) -> Content:
+    """Return the open sessions of the team; `all=1`: ended ones, too."""
+    with_ended = asked.filter("all") == "1"
+    with opened() as source:
+        found = open_team_sessions(
+            source,
+            choice_of(asked),
+            asked.homes[0].home,
+            with_ended=with_ended,
+            limit=MOST_SESSIONS + 1,
+        )
+    has_more = len(found) > MOST_SESSIONS
+    return {"sessions": found[:MOST_SESSIONS], "has_more": has_more, "all": with_ended}
+
+
+def agents(asked: Asked) -> Content:
+    """Return the newest agents of the team by session."""
+    kind, state = asked.filter("type"), asked.filter("outcome")
+    home = asked.homes[0].home
+    with opened() as source:
+        found, has_more = team_agents_by_session(
+            source, choice_of(asked), home, limit=MOST_ROWS, kind=kind, state=state
+        )
+    return {"sessions": found, "has_more": has_more}
+
+
+def costs(asked: Asked) -> Content:
+    """Return the team's costs by day, model, project, person and machine, and sums of each."""
+    model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
+    if not (since or until or asked.filter("all") == "1"):
+        since = first_day(local_day(time_now()[0]))
+    choice = choice_of(asked, day_begins(since), day_begins(until, name="until"))
+    with opened() as source:
+        found = team_costs_by_day(source, choice, asked.homes[0].home)
+    chosen = [each for each in found if model in ("", each.model)]
+    sums = {name: _sums(chosen, name) for name in ("person", "machine", "project")}
+    return {**costs_content(chosen, since), "sums": sums}
+
+
+def _sums(found: list[TeamDayCost], name: str) -> list[tuple[str, float]]:
+    """Return the dollars by a column, dearest first."""
+    sums: dict[str, float] = {}
+    for each in found:
+        key = f"{each.person}/{each.machine}" if name == "machine" else getattr(each, name)
+        sums[key] = sums.get(key, 0) + (each.cost_usd or 0)
+    ranked = sorted(sums.items(), key=lambda pair: pair[1], reverse=True)
+    return [(key, round(dollars, 6)) for key, dollars in ranked[:MOST_ROWS]]
+
+
+def search(asked: Asked) -> Content:
+    """Return the texts of the team with all words of `q`."""
+    if not asked.filter("q"):
+        return nothing_found()
+    try:
+        question = question_of(asked)
+        limit = asked.number("limit", HITS, MOST_HITS)
+        with opened() as source:
+            choice = choice_of(asked, question.since, question.until)
+            found = team_search(source, choice, question, limit)
+    except (SearchError, FilterError) as error:
+        return {**nothing_found(), "error": str(error)}
+    hits = [_hit(line) for line in found.lines]
+    return {**nothing_found(), "total": found.total, "hits": hits, "limit": limit}
+
+
+def _hit(line: Line) -> Content:
+    home = line.home if isinstance(line, TeamLine) else 0
+    return {
+        **line.entry(),
+        "parts": [line.before, line.match, line.behind],
+        "home": home,
+        "ref": "",
+    }
+
+
+TEAM_VIEWS = {"now": now, "agents": agents, "costs": costs, "search": search}

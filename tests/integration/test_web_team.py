@@ -1,0 +1,85 @@
+"""The page of a team: `team=1` in the address."""
+
+import json
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from hivepipe.home import locate
+from hivepipe.team import membership
+from hivepipe.web.app import web_app
+from tests.integration.test_team_reading import Seat, seat  # noqa: F401  a fixture
+from tests.web_scene import HOSTILE, TOKEN
+
+BASE = "http://127.0.0.1:9182"
+
+
+def page_of(seated: Seat, who: str) -> TestClient:
+    """Return the page as a member has it."""
+    seated.sit(who)
+    client = TestClient(web_app(locate("."), TOKEN, is_local=True), base_url=BASE)
+    client.get(f"/now?token={TOKEN}")
+    return client
+
+
+def test_the_views_show_the_team(seat: Seat) -> None:  # noqa: F811
+    client = page_of(seat, "bob/desk")
+    assert 'href="/now?team=1"' in client.get("/now").text
+    now = client.get("/now.json?team=1&all=1").json()
+    assert {(each["person"], each["machine"]) for each in now["sessions"]} == {
+        ("ann", "desk"), ("ann", "laptop"), ("bob", "desk"),
+    }  # fmt: skip
+    own = seat.says("bob/desk", "costs", "--by", "session", "--team")
+    assert sorted(each["dollars"] for each in now["sessions"]) == sorted(
+        row["cost_usd"] for row in own["costs"]
+    )
+    agents = client.get("/agents.json?team=1").json()["sessions"]
+    assert [len(each["agents"]) for each in agents] == [1, 1, 1, 1]
+    costs = client.get("/costs.json?team=1&all=1").json()
+    assert costs["total_usd"] == pytest.approx(own["total"]["cost_usd"], abs=1e-5)
+    assert [name for name, _ in costs["sums"]["person"]] == ["ann", "bob"]
+    of_bob = client.get("/costs.json?team=1&all=1&person=bob").json()["sums"]
+    assert [name for name, _ in of_bob["machine"]] == ["bob/desk"]
+    hits = client.get("/search.json?team=1&q=cart").json()
+    assert hits["total"] == 8
+    for view in ("now", "agents", "costs", "search"):
+        shown = client.get(f"/{view}?team=1&all=1&q=cart")
+        assert shown.status_code == 200, shown.text
+        assert "ann" in shown.text
+        assert "This machine</a>" in shown.text
+        assert "/session/" not in shown.text
+    assert "shows this machine only" in client.get("/skills?team=1").text
+
+
+def test_the_page_shows_what_the_role_allows(seat: Seat) -> None:  # noqa: F811
+    client = page_of(seat, "ann/desk")
+    for view in ("now", "agents", "costs"):
+        text = json.dumps(client.get(f"/{view}.json?team=1&all=1").json())
+        assert "ann" in text
+        assert "bob" not in text
+        assert "eve" not in text
+
+
+def test_hostile_texts_are_texts(seat: Seat, tmp_path: Path) -> None:  # noqa: F811
+    home = seat.homes["bob/desk"]
+    home.sql("UPDATE agents SET type = '" + HOSTILE.replace("'", "''") + "'")
+    home.sql("UPDATE sessions SET objective = '" + HOSTILE.replace("'", "''") + "'")
+    home.sql("UPDATE prompts SET prompt = 'cart " + HOSTILE.replace("'", "''") + "'")
+    home.ship()
+    client = page_of(seat, "eve/desk")
+    for view in ("now", "agents", "search"):
+        text = client.get(f"/{view}?team=1&all=1&q=cart").text
+        assert "&lt;script&gt;" in text, view
+        assert "<script>alert" not in text, view
+
+
+def test_why_there_is_no_team_is_said(seat: Seat) -> None:  # noqa: F811
+    seat.sit("ann/desk")
+    membership.remove()
+    client = TestClient(web_app(locate("."), TOKEN, is_local=True), base_url=BASE)
+    client.get(f"/now?token={TOKEN}")
+    assert "Team</a>" not in client.get("/now").text
+    answer = client.get("/now?team=1")
+    assert answer.status_code == 404
+    assert "no team is joined" in answer.text
