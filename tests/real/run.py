@@ -1,7 +1,7 @@
 """Play the scenarios with versions of Claude Code: `make real [VERSION=latest] [SHORT=yes]`.
 
-Each runs in a network namespace that has loopback only, where this user may make one. At the end
-stands for each version what was compared, and which of its names hivepipe does not know.
+Each runs in a network namespace that has loopback only, where this user may make one. After each
+version stands what was compared, and which of its names hivepipe does not know.
 """
 
 import os
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     versions = [each for each in arguments if each != "--short"] or [
         *tomllib.loads(VERSIONS.read_text())
     ]
-    worst, said = 0, []
+    worst = 0
     for version in dict.fromkeys(map(pinned, versions)):
         try:
             program = fetched(version)
@@ -46,11 +46,9 @@ def main(arguments: list[str]) -> int:
         print(f"Claude Code {version}, {'loopback only' if namespace() else 'with a network'}")
         code, total = play_counted(program, SHORT if short else ())
         worst = max(worst, code)
-        said += report(version, total, declared_events(program))
-    worst = worst if arguments else max(worst, play_hosts())
-    for line in said:
-        print(line)
-    return worst
+        for line in report(version, total, declared_events(program)):
+            print(line, flush=True)
+    return worst if arguments else max(worst, play_hosts())
 
 
 def play_counted(program: Path, names: Sequence[str]) -> tuple[int, Total]:
