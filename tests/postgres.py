@@ -127,9 +127,25 @@ class Server:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def dump(self, database: str, path: Path) -> None:
+    def own(self, *paths: Path) -> None:
+        """Give files to the server's user, and to nobody else."""
+        for path in paths:
+            path.chmod(0o600)
+            if not os.geteuid():
+                os.chown(path, unprivileged().pw_uid, unprivileged().pw_gid)
+
+    def dump(self, database: str, path: Path, *, plain: bool = False) -> None:
         """Write a backup of a database."""
-        words = ["-Fc", "-h", self.folder, "-p", self.port, "-U", ADMIN, database]
+        words = [
+            "-Fp" if plain else "-Fc",
+            "-h",
+            self.folder,
+            "-p",
+            self.port,
+            "-U",
+            ADMIN,
+            database,
+        ]
         done = subprocess.run(
             [self.programs / "pg_dump", *map(str, words)], capture_output=True, check=True
         )

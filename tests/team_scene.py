@@ -120,15 +120,11 @@ class HomeOfTeam:
             db.execute(sql)
 
     def ship(self, batches: int = 1000) -> int:
-        """Ship all; return how many changes went."""
-        total = 0
+        """Ship all; return how many rows went."""
         with Shipment(self.path, self.login, self.share) as shipment:
-            for _ in range(batches):
-                done = shipment.ship_next()
-                total += done
-                if not done:
-                    break
-        return total
+            while batches and shipment.ship_next():
+                batches -= 1
+            return shipment.sent
 
     def count(self, table: str) -> int:
         with listings(self.path) as store:

@@ -10,6 +10,7 @@ WAITING_SECS = 60.0
 SPOOLED_SECS = 60.0
 SPOOLED_WHILE_AWAY_SECS = 600.0  # longer than any restart takes
 ROOM_BYTES = 200_000_000
+UPLINK_SECS = 900.0  # shorter ones are tunnels and restarts
 SHARE_PERCENT = 5
 SHARE_LEAST = 20
 SHARE_SECS = 900.0
@@ -46,6 +47,8 @@ class Vitals(NamedTuple):
     store_reason: str = ""
     hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; nobody writes into it
     budget: str = ""  # use of the day's caps by summaries, if a cap is nearly reached
+    uplink: str = ""  # why the team's server does not have all rows, if it is to have them
+    uplink_secs: float = 0.0  # how long the oldest of them has waited
     ratings: str = ""  # why the memory server refused the last ratings
     # operation -> (jobs without effect, all jobs), within SHARE_SECS
     effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  nobody writes into it
@@ -92,6 +95,7 @@ def alerts_of(vitals: Vitals) -> list[Alert]:
         _effectless,
         _budget,
         _ratings,
+        _uplink,
     )
     found = [alert for judge in judged if (alert := judge(vitals))]
     return sorted(found, key=lambda alert: not alert.is_urgent)
@@ -183,6 +187,15 @@ def _ratings(vitals: Vitals) -> Alert | None:
     if not vitals.ratings:
         return None
     return Alert("memory_server", f"the memory server did not take ratings: {vitals.ratings}")
+
+
+def _uplink(vitals: Vitals) -> Alert | None:
+    if vitals.uplink_secs < UPLINK_SECS and not vitals.uplink:
+        return None
+    lag = f"rows have waited for the team's server for {_span(vitals.uplink_secs)}"
+    if vitals.uplink_secs < UPLINK_SECS:
+        return Alert("uplink", vitals.uplink)
+    return Alert("uplink", f"{lag}: {vitals.uplink}" if vitals.uplink else lag)
 
 
 def _span(secs: float) -> str:

@@ -9,18 +9,29 @@ import click
 from hivepipe import direct
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
+from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.files.file_size import with_limit
 from hivepipe.home import locate
+from hivepipe.team import last_word
 from hivepipe.text.plurals import counted
 
 
 @click.command()
+@click.option("--uplink", is_flag=True, help="Then send all rows to the team's server.")
+@click.option(
+    "--within",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    default=30.0,
+    help="How long sending may take; 30 by default.",
+)
 @json_option
-def drain(as_json: bool) -> None:
+def drain(uplink: bool, within: float, as_json: bool) -> None:
     """Apply the events that wait on disk to the database, without Redis.
 
-    Exits with 1 if an event could not be applied.
+    Exits with 1 if an event could not be applied, or with --uplink if rows were not sent: the last
+    word of a machine that ends, such as a CI job. Without a joined team it takes HIVEPIPE_TEAM.
     """
     os.umask(0o077)
     home = locate(".").home
@@ -29,6 +40,7 @@ def drain(as_json: bool) -> None:
     except sqlite3.Error as error:
         reason = with_limit(str(error))
         raise StoreError(f"the database of {home} cannot be written: {reason}") from error
+    sent = last_word.send(database_path(home), within) if uplink else None
     if as_json:
         failed, set_aside = (
             [{"file": str(path), "reason": reason} for path, reason in found.items()]
@@ -40,10 +52,14 @@ def drain(as_json: bool) -> None:
             failed=failed,
             set_aside=set_aside,
             operations_failed=operations,
+            sent=sent._asdict() if sent else None,
         )
     else:
         _show(report)
-    sys.exit(1 if report.failed or report.set_aside else 0)
+        if sent:
+            waiting = f", {sent.waiting} still wait" if sent.waiting else ""
+            say(f"{counted(sent.rows, 'row')} sent to {sent.server}{waiting}")
+    sys.exit(1 if report.failed or report.set_aside or (sent and sent.waiting) else 0)
 
 
 def _show(report: direct.Report) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
+from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import HivepipeError
@@ -60,6 +61,8 @@ def _show(report: dict[str, Any], utc: bool) -> None:
     _show_jobs(report)
     _show_spool(report)
     _show_effectless(report["effectless"])
+    if report["team"]:
+        show_uplink(report["team"])
     _show_what_is_wrong(report, utc)
 
 

@@ -26,7 +26,8 @@ CREATE TABLE IF NOT EXISTS team_changes (
   version INTEGER PRIMARY KEY, tbl TEXT NOT NULL, key TEXT NOT NULL, UNIQUE (tbl, key));
 CREATE TABLE IF NOT EXISTS team_home (
   id TEXT PRIMARY KEY, terms TEXT, sweep_below INTEGER, sweep_at INTEGER);
-CREATE TABLE IF NOT EXISTS team_sessions (session_id TEXT PRIMARY KEY, project TEXT);
+CREATE TABLE IF NOT EXISTS team_sessions (
+  session_id TEXT PRIMARY KEY, project TEXT, has_moved INTEGER NOT NULL DEFAULT 0);
 """
 
 
@@ -198,23 +199,29 @@ def note_session(db: Database, session: str) -> None:
 
 
 class SentProject(NamedTuple):
-    """The name of the project that a session's rows were sent as; None: they were held back."""
+    """The name of the project that a session's rows were sent as; None: they were held back.
+
+    `has_moved`: they were sent as of another project before.
+    """
 
     name: str | None
+    has_moved: bool
 
 
 def sent_project(store: Listings, session: str) -> SentProject | None:
     """Return what is known of a session; None: nothing."""
-    sql = "SELECT project FROM team_sessions WHERE session_id = :session"
+    sql = "SELECT project, has_moved FROM team_sessions WHERE session_id = :session"
     row = next(iter(store.rows(sql, {"session": session})), None)
-    return SentProject(row["project"]) if row else None
+    return SentProject(row["project"], bool(row["has_moved"])) if row else None
 
 
 def keep_sent_project(db: Database, session: str, name: str | None) -> None:
     """Note as which project a session's rows are sent."""
     sql = """
-        INSERT INTO team_sessions VALUES (CAST(:session AS TEXT), CAST(:name AS TEXT))
-        ON CONFLICT (session_id) DO UPDATE SET project = excluded.project
+        INSERT INTO team_sessions (session_id, project)
+        VALUES (CAST(:session AS TEXT), CAST(:name AS TEXT))
+        ON CONFLICT (session_id) DO UPDATE SET
+          has_moved = has_moved OR project IS NOT NULL, project = excluded.project
     """
     values = {"session": session.encode(), "name": name.encode() if name is not None else None}
     db.execute(sql, values)

@@ -14,6 +14,7 @@ from hivepipe.doctor import (
     search,
     stack,
     summaries,
+    team,
 )
 from hivepipe.doctor.facts import Facts, Finding
 
@@ -88,6 +89,7 @@ CHECKS = (
     Check("asking", disk.asking),
     Check("credentials", summaries.credentials),
     Check("summaries", summaries.agreed),
+    Check("team", team.joined),
     Check("operations", operations.loadable),
     Check("page", page.installed),
 )

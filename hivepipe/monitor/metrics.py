@@ -26,10 +26,23 @@ class StackCollector(Collector):
         yield _gauge("set_aside_events", "events on disk that cannot be read", report["set_aside"])
         yield _labelled("process_up", "1 if the process runs", "process", _processes(report))
         yield _labelled("alert", "1 for each active alert", "alert", _alerts(report))
+        if report["team"] is not None:
+            yield from _of_uplink(report["team"])
         if report["effectless"] is not None:
             yield from _without_effect(report["effectless"])
         if report["accounts"] is not None:
             yield from _of_redis(report)
+
+
+def _of_uplink(team: Report) -> Iterator[Metric]:
+    is_well = team["state"] in ("connected", "resting")
+    yield _gauge("uplink_up", "1 if the team's server took the last batch", is_well)
+    if team["lag_rows"] is not None:
+        yield _gauge(
+            "uplink_lag_rows", "rows that the team's server does not have", team["lag_rows"]
+        )
+        yield _gauge("uplink_lag_seconds", "age of the oldest of them", team["lag_secs"])
+    yield _gauge("uplink_left_out_rows", "rows that the server cannot store", team["left_out"])
 
 
 def _of_redis(report: Report) -> Iterator[Metric]:

@@ -8,7 +8,7 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.agents import memory_server
-from hivepipe.alerts.rules import SHARE_SECS, Vitals
+from hivepipe.alerts.rules import SHARE_SECS, UPLINK_SECS, Vitals
 from hivepipe.db.hive import states
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -21,6 +21,7 @@ from hivepipe.queue.rq_workers import have_settled, unserved
 from hivepipe.queue.spool import spool_folders
 from hivepipe.queue.spooled import spool_files
 from hivepipe.summaries import terms
+from hivepipe.team.uplink_status import uplink_report
 
 _ZERO_ROWS = "zero_rows:"
 _NEARLY = 0.9  # of a cap: the next call may exceed it
@@ -54,6 +55,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
         "free_bytes": free_bytes(home),
         "hive": hive_states(home),
         "budget": budget(),
+        **_uplink(home),
         "ratings": memory_server.trouble(home),
     }
     if found is None or client is None:
@@ -69,6 +71,16 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
         effectless=shares(client, found.operations, zero_rows(effectless(home)), SHARE_SECS),
         **on_disk,
     )
+
+
+def _uplink(home: str) -> dict[str, Any]:
+    """Return the figures of the uplink; a refusal is reported at once, an absent server late."""
+    report = uplink_report(home)
+    if report is None:
+        return {}
+    waited = report["lag_secs"] or 0.0
+    is_reported = report["state"] == "refused" or waited >= UPLINK_SECS
+    return {"uplink_secs": waited, "uplink": report["error"] if is_reported else ""}
 
 
 def _lost(home: str) -> tuple[int, str, str] | None:

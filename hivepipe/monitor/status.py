@@ -25,6 +25,7 @@ from hivepipe.stack.lock import Stack
 from hivepipe.stack.members import members
 from hivepipe.stack.ping import answers
 from hivepipe.stack.starter import read_starting
+from hivepipe.team.uplink_status import uplink_report
 
 TROUBLE_SECS = 10  # shorter ones are transactions of other programs
 
@@ -64,6 +65,7 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
         "effectless": effectless(place.home),
         "reduced": [reduction._asdict() for reduction in _reductions(stack, found)],
         "alerts": _described(place.home, alerts),
+        "team": uplink_report(place.home),
     }
 
 

@@ -6,7 +6,6 @@ become NULL: a row that cannot be sent would hold up all others.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hivepipe.db.changes import CAPTURED, SEPARATOR, Captured, Change
@@ -16,13 +15,18 @@ from hivepipe.team.policy import Level, includes
 Row = dict[str, Any]
 LARGEST = 1 << 63
 FAR_PAST = "1970-01-01"
+BATCH_BYTES = 4_000_000
 
 
 class Sharing(NamedTuple):
-    """How the rows of a session are shared: the level, and the project's name."""
+    """How the rows of a session are shared: the level, and the project's name.
+
+    `has_moved`: what is not shared may have been, and is deleted at the server.
+    """
 
     level: str
     project: str
+    has_moved: bool = False
 
 
 SharingOf = Callable[[str], Sharing]  # of a session
@@ -114,53 +118,80 @@ SHARED = {
 _CAPTURED = {each.table: each for each in CAPTURED}
 
 
-@dataclass
-class Batch:
-    """What is sent at once: row states and deleted keys by table, up to a version."""
+class Item(NamedTuple):
+    """A row state, or the key of a deleted row."""
+
+    version: int
+    table: str
+    row: Row
+    is_gone: bool = False
+
+
+class Batch(NamedTuple):
+    """What is sent at once: all that may be shared of the changes up to a version."""
 
     upto: int
-    rows: dict[str, list[Row]] = field(default_factory=dict)
-    gone: dict[str, list[Row]] = field(default_factory=dict)
-    number: int = 0
+    items: tuple[Item, ...] = ()
 
-    def add(self, place: dict[str, list[Row]], table: str, row: Row) -> None:
-        """Add a row state or a deleted key."""
-        place.setdefault(table, []).append(row)
-        self.number += 1
+    def by_table(self, *, gone: bool) -> dict[str, list[Row]]:
+        """Return table -> row states, or deleted keys."""
+        found: dict[str, list[Row]] = {}
+        for item in self.items:
+            if item.is_gone == gone:
+                found.setdefault(item.table, []).append(item.row)
+        return found
 
     def months(self) -> set[str]:
         """Return the months whose partitions the rows need."""
-        return {row["month"] for rows in self.rows.values() for row in rows if "month" in row}
+        return {item.row["month"] for item in self.items if "month" in item.row}
+
+    def halves(self) -> tuple["Batch", "Batch"]:
+        """Return two batches with half of the items each."""
+        middle = len(self.items) // 2
+        first, second = self.items[:middle], self.items[middle:]
+        return Batch(first[-1].version, first), Batch(self.upto, second)
 
 
 def batch_of(store: Listings, changes: list[Change], sharing_of: SharingOf) -> Batch:
-    """Return the states of the changed rows as they may be shared; `changes` is not empty."""
-    batch = Batch(changes[-1].version)
+    """Return the states of the changed rows as they may be shared; `changes` is not empty.
+
+    A batch ends early where its texts would grow beyond BATCH_BYTES.
+    """
+    items: list[Item] = []
+    size = 0
     for change in changes:
-        if change.table == "forgotten_sessions":
-            batch.add(batch.rows, change.table, {"key": clean(change.key)})
-        elif change.table in SHARED:
-            _add(store, batch, change, sharing_of)
-    return batch
+        item = _item(store, change, sharing_of)
+        if item:
+            items.append(item)
+            size += sum(len(value) for value in item.row.values() if isinstance(value, str))
+        if size > BATCH_BYTES:
+            return Batch(change.version, tuple(items))
+    return Batch(changes[-1].version, tuple(items))
 
 
-def _add(store: Listings, batch: Batch, change: Change, sharing_of: SharingOf) -> None:
+def _item(store: Listings, change: Change, sharing_of: SharingOf) -> Item | None:
+    """Return what is sent of a change; None: nothing."""
+    if change.table == "forgotten_sessions":
+        return Item(change.version, change.table, {"key": clean(change.key)})
+    if change.table not in SHARED:
+        return None
     shared, captured = SHARED[change.table], _CAPTURED[change.table]
     parts = change.key.split(SEPARATOR)
     if len(parts) != len(captured.parts):  # an id with a control character: nobody's row
-        return
-    head = {"key": clean(change.key), "version": change.version}
+        return None
+    head: Row = {"key": clean(change.key), "version": change.version}
     if captured.is_by_month:
         head["month"] = month_of(parts[0])
     row = _stored(store, change, shared, captured, parts)
     if row is None:
-        batch.add(batch.gone, change.table, head)
-        return
+        return Item(change.version, change.table, head, is_gone=True)
     sharing = sharing_of(row[shared.session] or "")
-    if includes(sharing.level, shared.level):
-        head |= {"project": clean(sharing.project)} if change.table == "sessions" else {}
-        columns = _columns(row, change.table, shared, sharing.level)
-        batch.add(batch.rows, change.table, head | columns)
+    if not includes(sharing.level, shared.level):
+        return Item(change.version, change.table, head, is_gone=True) if sharing.has_moved else None
+    if change.table == "sessions":
+        head["project"] = clean(sharing.project)
+    columns = _columns(row, change.table, shared, sharing.level)
+    return Item(change.version, change.table, head | columns)
 
 
 def _stored(
@@ -201,6 +232,8 @@ def clean(value: Any) -> str | None:
     if value is None:
         return None
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    if text.isascii() and "\0" not in text:
+        return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 

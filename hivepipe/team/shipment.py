@@ -7,17 +7,21 @@ case: the next batch begins at the mark that the server has.
 
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
+
 from hivepipe.db import changes as captured
 from hivepipe.db.changes import Change
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Listings, listings
 from hivepipe.db.migrations import MIGRATIONS
+from hivepipe.errors import TeamError
 from hivepipe.team import connection as server
 from hivepipe.team.address import Address
 from hivepipe.team.policy import Policies, shared_level
@@ -54,7 +58,11 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._path = path
         self._share = share
         self._months: set[str] = set()
-        self.refused = 0
+        self._sharings: dict[str, Sharing] = {}
+        self._next: Batch | None = None
+        self._sender = ThreadPoolExecutor(1)
+        self.left_out = 0
+        self.sent = 0
         self._connection: psycopg.Connection[dict[str, Any]] = server.connect(address)
         try:
             with closing(Database(path)) as db:
@@ -73,6 +81,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         trace: TracebackType | None,
     ) -> None:
         """Close both."""
+        self._sender.shutdown()
         self._connection.close()
         self._opened.__exit__(None, None, None)
 
@@ -86,6 +95,7 @@ class Shipment(AbstractContextManager["Shipment"]):
                 home.id,
                 version("hivepipe"),
             )
+        self._id, self._next, self._is_outdated = home.id, None, False
         self.greeting = Greeting(**said)
         self.mark = self.greeting.mark
         self._keep_terms(home)
@@ -112,37 +122,60 @@ class Shipment(AbstractContextManager["Shipment"]):
                 captured.start_pass(db, terms)
             captured.note_all(db)
 
-    def ship_next(self) -> int:
-        """Send the next batch; return how many changes the server has more than before."""
-        changes = captured.changes_since(self._store, self.mark, ROWS_AT_ONCE)
-        if not changes:
+    def ship_next(self) -> bool:
+        """Send the next batch; False: the server has all.
+
+        The batch after it is read while the server stores this one.
+        """
+        batch = self._next or self._read(self.mark)
+        self._next = None
+        if not batch:
             self._sweep()
-            return 0
-        self._follow_projects(changes)
-        self._send(batch_of(self._store, changes, self._sharing_of), changes)
-        return len(changes)
+            return False
+        call = self._sender.submit(self._send, batch)
+        try:
+            following = self._read(batch.upto)
+        finally:
+            call.result()
+        if self._is_outdated:
+            self.greet()
+        elif self.mark == batch.upto:
+            self._next = following
+        self.sent += len(batch.items)
+        return True
 
     def lag(self) -> captured.Lag:
         """Return what the server does not have yet."""
         return captured.lag_behind(self._store, self.mark)
 
-    def _send(self, batch: Batch, changes: list[Change], *, if_absent: bool = False) -> None:
+    def _read(self, since: int) -> Batch | None:
+        """Read the next changes; None: there are none."""
+        changes = captured.changes_since(self._store, since, ROWS_AT_ONCE)
+        if not changes:
+            return None
+        self._follow_projects(changes)
+        self._sharings.clear()
+        return batch_of(self._store, changes, self._sharing_of)
+
+    def _send(self, batch: Batch, *, if_absent: bool = False) -> None:
         """Send a batch; one row that the server cannot store is left out."""
         import psycopg  # noqa: PLC0415  an extra
 
         try:
             self._call(batch, if_absent)
         except psycopg.DataError as error:
-            if len(changes) == 1:
-                logger.error("a row of %s is left out: %s", changes[0].table, error)
-                self.refused += 1
-                self._call(Batch(batch.upto), if_absent)
+            if len(batch.items) > 1:
+                for half in batch.halves():
+                    self._send(half, if_absent=if_absent)
                 return
-            half = len(changes) // 2
-            for part in (changes[:half], changes[half:]):
-                self._send(batch_of(self._store, part, self._sharing_of), part, if_absent=if_absent)
+            if not batch.items:
+                raise TeamError(f"the server does not take a batch: {error}") from None
+            logger.error("a row of %s is left out: %s", batch.items[0].table, error)
+            self.left_out += 1
+            self._call(Batch(batch.upto), if_absent)
 
     def _call(self, batch: Batch, if_absent: bool) -> None:
+        """Call the server; it stores nothing if the policies, or its mark, are other ones."""
         with server.translated():
             for month in sorted(batch.months() - self._months):
                 self._connection.execute("SELECT hivepipe.ensure_month(%s::date)", (month,))
@@ -150,16 +183,16 @@ class Shipment(AbstractContextManager["Shipment"]):
             said = server.one(
                 self._connection,
                 "SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, %s, %s)",
-                captured.home_of(self._store).id,
+                self._id,
                 self.mark,
                 self.mark if if_absent else batch.upto,
-                json.dumps(batch.rows, ensure_ascii=False),
-                json.dumps(batch.gone, ensure_ascii=False),
+                orjson.dumps(batch.by_table(gone=False)).decode(),
+                orjson.dumps(batch.by_table(gone=True)).decode(),
                 if_absent,
                 self.greeting.policy_version,
             )
         if said["policy_version"] != self.greeting.policy_version or said["mark"] is None:
-            self.greet()
+            self._is_outdated = True
         else:
             self.mark = said["mark"]
 
@@ -178,8 +211,9 @@ class Shipment(AbstractContextManager["Shipment"]):
         logger.warning("this home is older than the team's rows of it: a backup was restored")
         at = 0
         while changes := captured.changes_since(self._store, at, ROWS_AT_ONCE):
-            self._send(batch_of(self._store, changes, self._sharing_of), changes, if_absent=True)
-            at = changes[-1].version
+            batch = batch_of(self._store, changes, self._sharing_of)
+            self._send(batch, if_absent=True)
+            at = batch.upto
         with closing(Database(self._path)) as db:
             captured.raise_version(db, self.mark)
 
@@ -198,18 +232,21 @@ class Shipment(AbstractContextManager["Shipment"]):
                         captured.note_session(db, session)
 
     def _sharing_of(self, session: str) -> Sharing:
+        if session not in self._sharings:
+            self._sharings[session] = self._found_sharing(session)
+        return self._sharings[session]
+
+    def _found_sharing(self, session: str) -> Sharing:
         """Return how a session is shared; nothing while its project is not known."""
+        known = captured.sent_project(self._store, session)
         folder = captured.project_of(self._store, session)
-        if folder is not None:
-            name = project_name(folder)
-        elif not session:
+        name = project_name(folder) if folder is not None else known.name if known else None
+        if not session:
             name = ""
-        else:
-            known = captured.sent_project(self._store, session)
+        if name is None:
             if known is None:
                 with closing(Database(self._path)) as db, db.transaction():
                     captured.keep_sent_project(db, session, None)
-            if known is None or known.name is None:
-                return Sharing("nothing", "")
-            name = known.name
-        return Sharing(shared_level(name, self._share, self.greeting.policies), name)
+            return Sharing("nothing", "")
+        level = shared_level(name, self._share, self.greeting.policies)
+        return Sharing(level, name, known is not None and known.has_moved)

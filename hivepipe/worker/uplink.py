@@ -143,8 +143,8 @@ class Uplink:
 
     def _note(self, shipment: Shipment) -> None:
         self._status.shipped_at = time.time()
-        self._status.left_out += shipment.refused
-        shipment.refused = 0
+        self._status.left_out += shipment.left_out
+        shipment.left_out = 0
         self._say("connected", mark=shipment.mark)
 
     def _say(self, state: str, error: str = "", mark: int | None = None) -> None:

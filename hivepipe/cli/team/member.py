@@ -10,6 +10,7 @@ from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.team.administrators import admin_option, administrator
+from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import ask, confirm_or_end, say
 from hivepipe.errors import TeamError
 from hivepipe.home import default_home, locate
@@ -153,26 +154,6 @@ def status(as_json: bool) -> None:
     else:
         show_uplink(report)
     sys.exit(1 if report and report["state"] == "refused" else 0)
-
-
-def show_uplink(report: dict[str, Any]) -> None:
-    """Print the lines of a report."""
-    say(f"team      {report['member']} on {report['machine']}, {report['server']}")
-    since = f" for {report['since_secs']} s" if report["since_secs"] is not None else ""
-    error = f": {report['error']}" if report["error"] else ""
-    say(f"uplink    {report['state']}{since}{error}")
-    if report["lag_rows"] is None:
-        say("lag       unknown: no uplink has run here yet")
-    elif not report["lag_rows"]:
-        say("lag       none: the server has all")
-    else:
-        say(f"lag       {counted(report['lag_rows'], 'row')}, {report['lag_secs']:.0f} s")
-    if report["archives_error"]:
-        say(f"archives  not sent: {report['archives_error']}")
-    elif report["archives_secs"] is not None:
-        say(f"archives  complete {report['archives_secs']} s ago")
-    if report["left_out"]:
-        say(f"left out  {counted(report['left_out'], 'row')} that the server cannot store")
 
 
 @click.command()

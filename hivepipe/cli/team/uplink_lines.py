@@ -1,0 +1,26 @@
+"""The lines on a team's uplink, for `status` and `team status`."""
+
+from typing import Any
+
+from hivepipe.cli.terminal import say
+from hivepipe.text.plurals import counted
+
+
+def show_uplink(report: dict[str, Any]) -> None:
+    """Print the lines of a report."""
+    say(f"team      {report['member']} on {report['machine']}, {report['server']}")
+    since = f" for {report['since_secs']} s" if report["since_secs"] is not None else ""
+    error = f": {report['error']}" if report["error"] else ""
+    say(f"uplink    {report['state']}{since}{error}")
+    if report["lag_rows"] is None:
+        say("lag       unknown: no uplink has run here yet")
+    elif not report["lag_rows"]:
+        say("lag       none: the server has all")
+    else:
+        say(f"lag       {counted(report['lag_rows'], 'row')}, {report['lag_secs']:.0f} s")
+    if report["archives_error"]:
+        say(f"archives  not sent: {report['archives_error']}")
+    elif report["archives_secs"] is not None:
+        say(f"archives  complete {report['archives_secs']} s ago")
+    if report["left_out"]:
+        say(f"left out  {counted(report['left_out'], 'row')} that the server cannot store")

@@ -1,0 +1,195 @@
+"""The commands of a team, as an administrator, a member and a CI job use them."""
+
+import json
+import os
+import posix
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CLI, Home, fire, until
+from tests.payloads import EVENTS, changed
+from tests.team_scene import ADMIN, SECRET, Team
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(private_home: Home, team: Team, tmp_path: Path) -> Run:
+    """Run a command in the home; `team` made its own folder of settings."""
+    (tmp_path / "pgpass").write_text(f"*:*:*:{ADMIN}:{SECRET}\n")
+    (tmp_path / "pgpass").chmod(0o600)
+
+    def call(*words: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+        env = {**private_home.env, "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        env |= {"PGPASSFILE": str(tmp_path / "pgpass"), **more}
+        done = subprocess.run(
+            [*CLI, *words],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return call
+
+
+def tell(home: Home, event: str, **fields: object) -> None:
+    """Fire an event of the samples."""
+    fire(event, changed(EVENTS[event], **fields), home.env)
+
+
+def log_of_team(home: Home) -> str:
+    path = Path(home.path, "uplink.json")
+    return path.read_text() if path.exists() else ""
+
+
+def address_of(team: Team) -> str:
+    return team.server.url(team.database, ADMIN)
+
+
+def invited(run: Run, *words: str) -> str:
+    return str(json.loads(run("team", "invite", *words, "--json").stdout)["secret"])
+
+
+def test_from_an_empty_database_to_a_row_and_back(
+    run: Run, team: Team, private_home: Home, tmp_path: Path
+) -> None:
+    assert "0 steps" in run("team", "init", address_of(team)).stdout
+    run("team", "policy", "*", "prompts", "--team")
+    word = invited(run, "ann")
+    said = run("team", "join", word, "--yes", "--machine", "desk").stdout
+    assert "prompts, titles and summaries" in said
+    assert "joined as ann, machine desk" in said
+    config = tmp_path / "config" / "hivepipe"
+    assert {
+        (config / name).stat().st_mode & 0o777 for name in ("team.json", "credentials.env")
+    } == {0o600}
+    assert "joined already" in run("team", "join", word, "--yes", code=1).stderr
+
+    tell(private_home, "UserPromptSubmit", prompt="to the team")
+    report = json.loads(run("drain", "--uplink", "--json").stdout)
+    assert report["sent"]["waiting"] == 0
+    assert team.rows("SELECT prompt FROM hivepipe.prompts") == [["to the team"]]
+    members = json.loads(run("team", "members", "--json").stdout)["members"]
+    assert [(each["member"], each["machine"], each["state"]) for each in members] == [
+        ("ann", "desk", "joined")
+    ]
+
+    assert (
+        "metadata" in run("team", "policy", "*", "metadata").stdout + run("team", "policy").stdout
+    )
+    run("drain", "--uplink")
+    assert team.count("prompts") == 0
+    assert team.count("sessions") == 1
+
+    lines = [json.loads(line) for line in run("team", "export", "ann").stdout.splitlines()]
+    assert {"members", "machines", "homes", "sessions", "audit"} <= {
+        line["table"] for line in lines
+    }
+
+    assert "table sessions" in run("team", "leave", "--purge", "--yes").stdout
+    assert team.count("sessions") == 0
+    assert not (config / "team.json").exists()
+    assert "HIVEPIPE_TEAM" not in (config / "credentials.env").read_text()
+    assert "no team is joined" in run("team", "status").stdout
+
+
+def test_a_ci_job_sends_its_last_word_with_a_shared_secret(
+    run: Run, team: Team, private_home: Home
+) -> None:
+    run("team", "init", address_of(team))
+    url = invited(run, "ci", "--ci")
+    tell(private_home, "UserPromptSubmit", prompt="in a job")
+    began = time.monotonic()
+    said = run("drain", "--uplink", "--within", "10", HIVEPIPE_TEAM=url).stdout
+    assert "sent to" in said
+    assert time.monotonic() - began < 10
+    assert team.count("sessions") == 1
+    assert url.split(":")[2].split("@")[0] not in said
+
+    run("team", "revoke", "ci/ci")
+    failed = run("drain", "--uplink", "--within", "1", HIVEPIPE_TEAM=url, code=1)
+    assert "not valid" in failed.stderr
+
+
+def test_forget_says_what_went_where(run: Run, team: Team, private_home: Home) -> None:
+    run("team", "init", address_of(team))
+    run("team", "join", invited(run, "ann"), "--yes")
+    tell(private_home, "SessionStart", session_id="a-session-of-ann")
+    run("drain", "--uplink")
+    session = "a-session-of-ann"
+    assert "no session" in run("team", "forget", "nobody-here", "--yes", code=1).stderr
+    proof = json.loads(run("team", "forget", session[:8], "--yes", "--json").stdout)["proof"]
+    assert proof["session_id"] == session
+    assert proof["places"]["table sessions"] == 1
+    assert team.count("sessions") == 0
+    run("drain", "--uplink")
+    assert team.count("sessions") == 0  # it is not taken again
+
+    proof = json.loads(run("team", "forget", "ann", "--yes", "--json").stdout)["proof"]
+    assert proof["places"]["logins"] == 3
+    assert team.count("members") == team.count("machines") == team.count("homes") == 0
+    assert "not valid" in run("drain", "--uplink", "--within", "1", code=1).stderr
+
+
+def test_secrets_are_in_no_output_and_no_argument(run: Run, team: Team) -> None:
+    with_secret = address_of(team).replace(f"{ADMIN}@", f"{ADMIN}:{SECRET}@")
+    failed = run("team", "init", with_secret, code=1)
+    assert "leave it out" in failed.stderr
+    assert SECRET not in failed.stderr + failed.stdout
+
+
+def test_bad_invites_are_named(run: Run) -> None:
+    for word in ("hivepipe-", "hivepipe-abc", "hivepipe-e30"):
+        assert "no invite" in run("team", "join", word, "--yes", code=1).stderr
+    assert "address" in run("team", "join", "https://x", "--yes", code=1).stderr
+    assert "required" in run("team", "join", code=64).stderr
+    assert "team init" in run("team", "members", code=1).stderr
+
+
+def test_a_running_stack_ships_and_is_seen_to(
+    run: Run, team: Team, private_home: Home, redis_server: object, writer: object
+) -> None:
+    """The uplink as a process; its lag is in status, alerts and metrics."""
+    run("team", "init", address_of(team))
+    run("team", "join", invited(run, "ann"), "--yes")
+    env = {**private_home.env, "XDG_CONFIG_HOME": os.fsdecode(posix.environ[b"XDG_CONFIG_HOME"])}
+    uplink = subprocess.Popen([CLI[0], "-I", "workers/uplink.py"], env=env)
+    try:
+        tell(private_home, "SessionStart")
+        until(lambda: team.count("sessions") == 1, "the row at the server", 30)
+        report = json.loads(run("status", "--json", code=1).stdout)["team"]
+        assert (report["state"], report["member"]) == ("connected", "ann")
+        until(
+            lambda: json.loads(run("status", "--json", code=1).stdout)["team"]["lag_rows"] == 0,
+            "no lag",
+        )
+        run("team", "revoke", "ann/" + report["machine"])
+        tell(private_home, "SessionStart", session_id="later")
+        until(
+            lambda: (
+                json.loads(run("team", "status", "--json", code=1).stdout)["team"]["state"]
+                == "refused"
+            ),
+            "the refusal",
+            60,
+        ) if False else time.sleep(8)
+        refused = json.loads(run("team", "status", "--json", code=1).stdout)["team"]
+        assert refused["lag_rows"] > 0
+        alerts = {
+            each["name"] for each in json.loads(run("status", "--json", code=1).stdout)["alerts"]
+        }
+        assert "uplink" in alerts
+        run("team", "leave")
+        assert uplink.wait(10) == 0
+    finally:
+        uplink.kill()
+        uplink.wait()

@@ -1,0 +1,215 @@
+"""What is shared of a project: the stricter of the user's and the team's level counts."""
+
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hivepipe.db.database import Database
+from hivepipe.team.policy import LEVELS, level_of, shared_level
+from hivepipe.team.project_names import name_of_remote, project_name
+from hivepipe.team.shipment import Shipment
+from tests.team_scene import HomeOfTeam, Team
+
+TEXT = "of-the-clients-own-words"
+
+
+def talk(home: HomeOfTeam, session: str, project: str) -> None:
+    """Write a session whose every text column holds TEXT."""
+    home.work(session, 2, project)
+    with closing(Database(home.path)) as db, db.transaction():
+        for sql in (
+            "UPDATE sessions SET objective = :text WHERE id = :session",
+            "UPDATE prompts SET prompt = :text WHERE session_id = :session",
+            "INSERT INTO swarms (id) VALUES ('s') ON CONFLICT DO NOTHING",
+            (
+                "INSERT INTO agents (id, swarm_id, session_id, status, name, role, error, "
+                "metadata) VALUES ('a' || :session, 's', :session, 'running', :text, :text, :text, "
+                "json_object('usage', json_object('tokens', 7, 'duration_ms', 8), 'why', :text))"
+            ),
+            (
+                "INSERT INTO session_logs (session_id, log_level, message, data, created_at, "
+                "job_id) VALUES (:session, 'INFO', :text, :text, '2026-11-24', 'l' || :session)"
+            ),
+            (
+                "INSERT INTO skill_uses (session_id, skill, kind, arguments, success, created_at, "
+                "job_id) VALUES (:session, 'pdf', 'skill', :text, 1, '2026-11-24', 'k' || :session)"
+            ),
+            (
+                "INSERT INTO summaries VALUES (:session, 's', '2026-11-24', 'plain', '', '', '', "
+                "'', :text, :text, :text, :text, 0, 0, 0, 0.5)"
+            ),
+        ):
+            names = {"text": TEXT, "session": session}
+            db.execute(sql, {name: text for name, text in names.items() if f":{name}" in sql})
+
+
+def words_of(team: Team) -> int:
+    """Return how often the text is in a backup of the team's database."""
+    path = team.server.folder.parent / f"{team.server.folder.name}.dump"
+    team.server.dump(team.database, path, plain=True)
+    found = path.read_text().count(TEXT)
+    path.unlink()
+    return found
+
+
+ROWS = {
+    "nothing": {},
+    "metadata": {"sessions": 1, "agents": 1, "usage": 2, "skill_uses": 1},
+    "prompts": {
+        "sessions": 1,
+        "agents": 1,
+        "usage": 2,
+        "skill_uses": 1,
+        "prompts": 2,
+        "summaries": 1,
+    },
+    "everything": {
+        "sessions": 1,
+        "agents": 1,
+        "usage": 2,
+        "skill_uses": 1,
+        "prompts": 2,
+        "summaries": 1,
+        "session_logs": 1,
+    },
+}
+TABLES = ROWS["everything"]
+WORDS = {"nothing": 0, "metadata": 0, "prompts": 11, "everything": 13}
+
+
+@pytest.mark.parametrize("users", LEVELS)
+@pytest.mark.parametrize("teams", LEVELS)
+def test_the_stricter_level_counts(team: Team, tmp_path: Path, users: str, teams: str) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', %s)", teams)
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, {"*": users})
+    talk(ann, "one", "/p/blue")
+    ann.ship()
+    level = min(users, teams, key=LEVELS.index)
+    assert {name: team.count(name) for name in TABLES if team.count(name)} == ROWS[level]
+    assert words_of(team) == WORDS[level]
+    if level == "metadata":
+        sql = (
+            "SELECT metadata, project FROM hivepipe.agents a JOIN hivepipe.sessions s USING (home)"
+        )
+        assert team.rows(sql) == [['{"usage": {"tokens": 7, "duration_ms": 8}}', "blue"]]
+
+
+@pytest.mark.parametrize("level", LEVELS[:-1])
+def test_a_stricter_policy_of_the_team_removes_at_once_what_it_does_not_share(
+    team: Team, tmp_path: Path, level: str
+) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    talk(ann, "one", "/p/blue")
+    talk(ann, "two", "/p/green")
+    ann.ship()
+    team.asks("SELECT hivepipe.set_policy('blue', %s)", level)
+    assert words_of(team) == WORDS[level] + WORDS["everything"]  # the machine is not asked
+    ann.ship()
+    assert words_of(team) == WORDS[level] + WORDS["everything"]
+    assert team.count("sessions") == (1 if level == "nothing" else 2)
+
+
+def test_no_batch_is_taken_under_an_outdated_policy(team: Team, tmp_path: Path) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    with Shipment(ann.path, ann.login, ann.share) as shipment:
+        talk(ann, "one", "/p/blue")
+        team.asks("SELECT hivepipe.set_policy('*', 'metadata')")
+        shipment.ship_next()
+        assert words_of(team) == 0
+        while shipment.ship_next():
+            pass
+    assert words_of(team) == 0
+    assert team.count("sessions") == 1
+
+
+@pytest.mark.parametrize("level", LEVELS[:-1])
+def test_a_stricter_choice_of_the_user_takes_back_what_was_sent(
+    team: Team, tmp_path: Path, level: str
+) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    talk(ann, "one", "/p/blue")
+    ann.ship()
+    ann.share = {"*": "everything", "blue": level}
+    ann.ship()
+    assert words_of(team) == WORDS[level]
+    assert {name: team.count(name) for name in TABLES if team.count(name)} == ROWS[level]
+    ann.share = {"*": "everything"}
+    ann.ship()
+    assert words_of(team) == WORDS["everything"]
+
+
+def test_rows_whose_session_is_not_known_yet_wait_for_it(team: Team, tmp_path: Path) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    share = {"*": "everything", "secret": "nothing"}
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+    ann.sql(
+        "INSERT INTO prompts (session_id, prompt, job_id, created_at) "
+        "VALUES ('late', 'words', 'j', '2026-11-24'), ('hidden', 'words', 'k', '2026-11-24')"
+    )
+    ann.ship()
+    assert team.count("prompts") == 0
+    ann.work("late", 0, "/p/blue")
+    ann.work("hidden", 0, "/p/secret")
+    ann.ship()
+    assert team.rows("SELECT session_id FROM hivepipe.prompts") == [["late"]]
+
+
+def test_a_session_that_moves_to_a_secret_project_takes_its_rows_along(
+    team: Team, tmp_path: Path
+) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    share = {"*": "everything", "secret": "metadata"}
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+    talk(ann, "one", "")
+    ann.ship()
+    assert words_of(team) == WORDS["everything"]
+    ann.sql("UPDATE sessions SET project = '/p/secret'")
+    ann.ship()
+    assert words_of(team) == 0
+
+
+def test_the_longest_pattern_counts() -> None:
+    policies = {
+        "*": "metadata",
+        "github.com/acme/*": "everything",
+        "github.com/acme/pay": "nothing",
+    }
+    assert level_of("blue", policies) == "metadata"
+    assert level_of("github.com/acme/web", policies) == "everything"
+    assert level_of("github.com/acme/pay", policies) == "nothing"
+    assert shared_level("github.com/acme/web", {"*": "prompts"}, policies) == "prompts"
+    assert level_of("blue", {}) == "metadata"
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("git@github.com:acme/web.git", "github.com/acme/web"),
+        ("https://user:secret@github.com/acme/web.git", "github.com/acme/web"),
+        ("ssh://git@host.example:2222/acme/web", "host.example/acme/web"),
+        ("/srv/git/web.git", ""),
+        ("file:///srv/git/web.git", ""),
+        ("../web", ""),
+        ("", ""),
+    ],
+)
+def test_a_remote_has_one_name_without_a_login(url: str, name: str) -> None:
+    assert name_of_remote(url) == name
+
+
+def test_a_project_has_the_same_name_on_all_machines(tmp_path: Path) -> None:
+    for place in ("laptop/web", "container/checkout"):
+        folder = tmp_path / place
+        folder.mkdir(parents=True)
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        url = "git@github.com:acme/web.git"
+        subprocess.run(["git", "-C", folder, "remote", "add", "origin", url], check=True)
+        assert project_name(str(folder)) == "github.com/acme/web"
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert project_name(str(plain)) == "plain"

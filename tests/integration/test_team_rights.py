@@ -1,0 +1,306 @@
+"""Each role attempts what it may not: on every table, by every function, with hostile SQL."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.errors import TeamError, TeamRefusedError
+from hivepipe.team import invites
+from hivepipe.team.address import Address
+from hivepipe.team.connection import connected, one, translated
+from hivepipe.team.invites import Joined
+from hivepipe.team.logins import new_login
+from hivepipe.team.shipment import Shipment
+from tests.team_scene import TABLES, HomeOfTeam, Team
+
+OF_ALL = "SELECT tablename FROM pg_tables WHERE schemaname = 'hivepipe'"
+TEXTS = ("prompts", "summaries", "session_logs")
+
+
+@pytest.fixture
+def shared(team: Team, tmp_path: Path) -> tuple[Team, dict[str, Joined]]:
+    """Two members of one team and a stranger, each with a session."""
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    people = {
+        "ann": team.joined("ann", team="blue"),
+        "bob": team.joined("bob", team="blue", sees="team"),
+        "eve": team.joined("eve"),
+        "tom": team.joined("tom", sees="all"),
+    }
+    for name, joined in people.items():
+        home = HomeOfTeam(tmp_path / name / "hive.db", joined.writes)
+        home.work(f"of-{name}")
+        home.ship()
+    return team, people
+
+
+def refused(login: Address, sql: str, *values: Any) -> bool:
+    try:
+        with connected(login) as connection:
+            connection.execute(sql, values)
+    except TeamRefusedError:
+        return True
+    return False
+
+
+def functions(team: Team) -> Iterator[tuple[str, str]]:
+    """Yield the name of every function, and a call of it with NULLs."""
+    sql = """
+        SELECT proname, format('SELECT hivepipe.%I(%s)', proname, (
+          SELECT coalesce(string_agg(format('NULL::%s', format_type(t, NULL)), ', '), '')
+          FROM unnest(proargtypes) t))
+        FROM pg_proc WHERE pronamespace = 'hivepipe'::regnamespace
+    """
+    yield from ((name, call) for name, call in team.rows(sql))
+
+
+MAY_CALL = {
+    "writes": {
+        *("open_home", "policy_version", "team_policies", "ensure_month", "sweep", "ship"),
+        *("leave", "terms_of_machine"),
+    },
+    "reads": {"visible_homes", "own_homes", "note_read", "read_session"},
+    "invite": {"terms_of_invite", "join_team"},
+}
+MAY_READ = {
+    "writes": {"schema_steps"},
+    "reads": {*TABLES, "schema_steps"},
+    "invite": set[str](),
+}
+
+
+@pytest.mark.parametrize("kind", MAY_CALL)
+def test_a_login_touches_no_table_but_those_of_its_role(
+    shared: tuple[Team, dict[str, Joined]], kind: str
+) -> None:
+    team, people = shared
+    login = team.invited("ann") if kind == "invite" else getattr(people["ann"], kind)
+    tables = [name for (name,) in team.rows(OF_ALL)]
+    assert len(tables) > 20
+    for table in tables:
+        column = team.rows(
+            "SELECT attname FROM pg_attribute WHERE attnum > 0 AND attidentity = '' AND "
+            f"attrelid = 'hivepipe.{table}'::regclass"
+        )[0][0]
+        assert refused(login, f"SELECT * FROM hivepipe.{table}") == (table not in MAY_READ[kind]), (
+            table
+        )
+        for write in (
+            f"INSERT INTO hivepipe.{table} DEFAULT VALUES",
+            f"UPDATE hivepipe.{table} SET {column} = {column}",
+            f"DELETE FROM hivepipe.{table}",
+            f"TRUNCATE hivepipe.{table}",
+            f"DROP TABLE hivepipe.{table}",
+            f"ALTER TABLE hivepipe.{table} DISABLE ROW LEVEL SECURITY",
+        ):
+            assert refused(login, write), write
+
+
+@pytest.mark.parametrize("kind", MAY_CALL)
+def test_a_login_calls_no_function_but_those_of_its_role(
+    shared: tuple[Team, dict[str, Joined]], kind: str
+) -> None:
+    team, people = shared
+    login = team.invited("ann") if kind == "invite" else getattr(people["ann"], kind)
+    denied = set()
+    called = dict(functions(team))
+    for name, call in called.items():
+        if name in MAY_CALL[kind]:
+            continue
+        assert refused(login, call), call
+        denied.add(name)
+    assert denied == set(called) - MAY_CALL[kind]
+    assert MAY_CALL[kind] <= set(called)
+
+
+HOSTILE = (
+    "SET ROLE hivepipe_owner",
+    "SET ROLE hivepipe_admin",
+    "SET ROLE hivepipe_reader",
+    "SET SESSION AUTHORIZATION chief",
+    "CREATE TABLE hivepipe.mine (a int)",
+    "CREATE TEMP TABLE usage (a int)",
+    "CREATE TEMP VIEW usage AS SELECT 1",
+    "CREATE FUNCTION hivepipe.ship() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE TABLE public.mine (a int)",
+    "CREATE SCHEMA mine",
+    "CREATE ROLE mine",
+    "ALTER ROLE CURRENT_USER CONNECTION LIMIT -1",
+    "GRANT hivepipe_admin TO CURRENT_USER",
+    "SELECT pg_read_file('/etc/passwd')",
+    "COPY (SELECT 1) TO PROGRAM 'id'",
+    "SELECT * FROM pg_authid",
+    "ALTER SYSTEM SET fsync = off",
+)
+
+
+@pytest.mark.parametrize("sql", HOSTILE)
+def test_hostile_sql_of_a_machine_is_refused(team: Team, sql: str) -> None:
+    assert refused(team.joined("ann").writes, sql), sql
+
+
+def test_a_machine_writes_rows_of_its_own_member_alone(
+    shared: tuple[Team, dict[str, Joined]], tmp_path: Path
+) -> None:
+    team, people = shared
+    ((bobs, before),) = team.rows(
+        "SELECT uuid, mark FROM hivepipe.homes h JOIN hivepipe.members m ON m.id = h.member "
+        "WHERE m.name = 'bob'"
+    )
+    ship = "SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, false, %s)"
+    row = '{"sessions": [{"key": "of-bob", "version": 9e18, "id": "of-bob", "home": 2}]}'
+    gone = '{"sessions": [{"key": "of-bob", "version": 9e18}]}'
+    policy = team.asks("SELECT hivepipe.policy_version()")
+    with connected(people["eve"].writes) as connection:
+        said = one(connection, ship, bobs, int(before), 1 << 62, row, gone, policy)
+        assert said == {"mark": None, "policy_version": policy, "stored": False}
+        # Even a home of the same id is another one, of eve's
+        one(connection, "SELECT hivepipe.open_home(%s, 'x')", bobs)
+        assert one(connection, ship, bobs, 0, 1 << 62, row, "{}", policy)["stored"]
+        one(connection, "SELECT hivepipe.sweep(%s, %s)", bobs, 1 << 62)
+    assert team.count("sessions", "id = 'of-bob' AND objective = 'a title'") == 1
+    assert team.rows(f"SELECT mark FROM hivepipe.homes WHERE uuid = '{bobs}' AND mark = {before}")
+
+
+def test_a_key_that_is_sql_is_a_key(shared: tuple[Team, dict[str, Joined]], tmp_path: Path) -> None:
+    team, people = shared
+    home = HomeOfTeam(tmp_path / "ann" / "hive.db", people["ann"].writes)
+    hostile = "'); DROP TABLE hivepipe.sessions; --"
+    home.work(hostile.replace("'", "''") and hostile)
+    home.ship()
+    sql = "SELECT count(*) FROM hivepipe.sessions WHERE id LIKE '%DROP TABLE%'"
+    assert team.rows(sql) == [["1"]]
+
+
+def test_a_revoked_machine_is_refused_at_once_and_its_rows_stay(
+    shared: tuple[Team, dict[str, Joined]], tmp_path: Path
+) -> None:
+    team, people = shared
+    home = HomeOfTeam(tmp_path / "eve" / "hive.db", people["eve"].writes)
+    with Shipment(home.path, home.login, home.share) as connected_before:
+        assert team.asks("SELECT hivepipe.revoke('eve/laptop')") == "machine eve/laptop"
+        home.work("later")
+        with pytest.raises(TeamRefusedError, match="revoked"):
+            connected_before.ship_next()
+    with pytest.raises(TeamRefusedError, match="login is not valid"):
+        home.ship()
+    assert refused(people["eve"].reads, "SELECT 1")
+    assert team.count("sessions", "id = 'of-eve'") == 1
+    assert team.count("sessions", "id = 'later'") == 0
+
+
+# ---- readers
+
+
+def seen(login: Address, table: str) -> set[str]:
+    column = "id" if table == "sessions" else "session_id"
+    sql = f"SELECT DISTINCT {column} AS s FROM hivepipe.{table}"
+    with connected(login) as connection:
+        return {row["s"].removeprefix("of-") for row in connection.execute(sql)}
+
+
+def test_readers_see_themselves_their_team_or_all(shared: tuple[Team, dict[str, Joined]]) -> None:
+    _, people = shared
+    expected = {
+        "ann": {"ann"},
+        "bob": {"ann", "bob"},
+        "eve": {"eve"},
+        "tom": {"ann", "bob", "eve", "tom"},
+    }
+    for name, others in expected.items():
+        for table in ("sessions", "usage"):
+            assert seen(people[name].reads, table) == others
+        for table in ("prompts",):
+            assert seen(people[name].reads, table) == {name}
+
+
+def test_texts_of_others_are_read_by_a_function_that_writes_a_list(
+    shared: tuple[Team, dict[str, Joined]],
+) -> None:
+    team, people = shared
+    ((home,),) = team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'of-ann'")
+    read = "SELECT hivepipe.read_session(%s, 'of-ann', 'prompts') AS row"
+    for name in ("ann", "bob", "tom"):
+        with connected(people[name].reads) as connection:
+            rows = connection.execute(read, (int(home),)).fetchall()
+        assert [row["row"]["prompt"] for row in rows] == ["please do it"] * 3
+    assert refused(people["eve"].reads, read, int(home))
+    with connected(people["ann"].reads) as connection:
+        listed = connection.execute("SELECT reader, session_id FROM hivepipe.v_audit").fetchall()
+    assert [(row["reader"], row["session_id"]) for row in listed] == [
+        ("bob", "of-ann"),
+        ("tom", "of-ann"),
+    ]
+    with connected(people["eve"].reads) as connection:
+        assert not connection.execute("SELECT * FROM hivepipe.v_audit").fetchall()
+
+
+def test_an_administrator_without_the_owners_role_reads_no_rows(
+    shared: tuple[Team, dict[str, Joined]],
+) -> None:
+    team, _ = shared
+    name = f"helper_{team.database}"
+    team.server.psql(f"CREATE ROLE {name} LOGIN PASSWORD 'x' IN ROLE hivepipe_admin")
+    login = team.admin.with_login(name, "x")
+    for table in TABLES:
+        assert refused(login, f"SELECT * FROM hivepipe.{table}")
+    assert refused(login, "DELETE FROM hivepipe.audit")
+    assert refused(login, "SELECT hivepipe.delete_session(1, 'of-ann')")
+    with connected(login) as connection:
+        assert len(connection.execute("SELECT * FROM hivepipe.v_members").fetchall()) == 4
+
+
+# ---- invites
+
+
+def test_a_stolen_invite_is_worth_nothing_when_it_was_used(team: Team) -> None:
+    invited = team.invited("ann")
+    with connected(invited) as thief, connected(invited) as connection:
+        joined = invites.join(connection, invited, "laptop")
+        with pytest.raises(TeamRefusedError, match="used"), translated():
+            invites.join(thief, invited, "of-the-thief")
+    with pytest.raises(TeamRefusedError, match="login is not valid"), connected(invited):
+        pass
+    assert joined.machine == "laptop"
+    assert team.count("machines") == 1
+
+
+def test_an_invite_expires_and_can_be_revoked(team: Team) -> None:
+    short = team.invited("ann", lives=timedelta(seconds=1))
+    with connected(short) as connection:
+        time.sleep(1.2)
+        with pytest.raises(TeamRefusedError, match="expired"), translated():
+            invites.join(connection, short, "laptop")
+    with pytest.raises(TeamRefusedError), connected(short):
+        pass
+    other = team.invited("bob")
+    assert team.asks("SELECT hivepipe.revoke('bob')") == "1 open invites of bob"
+    with pytest.raises(TeamRefusedError), connected(other):
+        pass
+
+
+def test_the_server_gets_no_secret(team: Team) -> None:
+    invited = team.invited("ann")
+    with connected(invited) as connection:
+        login = new_login(connection, "machine")
+        join = "SELECT hivepipe.join_team('laptop', %s, %s, %s, %s)"
+        for name, verifier in (
+            (login.name, login.secret),
+            ("postgres", login.verifier),
+            ("hivepipe_owner", login.verifier),
+            ('hivepipe_machine_0123456789abcdef" SUPERUSER --', login.verifier),
+        ):
+            with pytest.raises((TeamError, invites_error())):
+                one(connection, join, name, verifier, "hivepipe_reader_" + "0" * 16, verifier)
+        invites.join(connection, invited, "laptop")
+    assert login.secret not in (team.server.folder / "log").read_text(errors="replace")
+
+
+def invites_error() -> type[Exception]:
+    import psycopg  # noqa: PLC0415
+
+    return psycopg.DataError
