@@ -28,7 +28,7 @@ from hivepipe.files import core_dumps
 from hivepipe.jobs.process_log import set_up
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import Stack, take_lock
+from hivepipe.stack.lock import Stack, make_private, take_lock
 from hivepipe.team import membership
 from hivepipe.team.shipment import Shipment
 from hivepipe.team.uplink_status import read_status, write_status
@@ -167,7 +167,9 @@ def serve() -> None:
     use_rules(place.home)
     set_up("uplink")
     try:
-        uplink = Uplink(Stack.of(place))
+        stack = Stack.of(place)
+        make_private(stack.folder)
+        uplink = Uplink(stack)
     except LockHeldError as error:
         logger.error("%s", error)
         sys.exit(ANOTHER_HOLDS_IT)

@@ -155,9 +155,7 @@ def test_bad_invites_are_named(run: Run) -> None:
     assert "team init" in run("team", "members", code=1).stderr
 
 
-def test_a_running_stack_ships_and_is_seen_to(
-    run: Run, team: Team, private_home: Home, redis_server: object, writer: object
-) -> None:
+def test_a_running_stack_ships_and_is_seen_to(run: Run, team: Team, private_home: Home) -> None:
     """The uplink as a process; its lag is in status, alerts and metrics."""
     run("team", "init", address_of(team))
     run("team", "join", invited(run, "ann"), "--yes")
@@ -165,6 +163,7 @@ def test_a_running_stack_ships_and_is_seen_to(
     uplink = subprocess.Popen([CLI[0], "-I", "workers/uplink.py"], env=env)
     try:
         tell(private_home, "SessionStart")
+        run("drain")
         until(lambda: team.count("sessions") == 1, "the row at the server", 30)
         report = json.loads(run("status", "--json", code=1).stdout)["team"]
         assert (report["state"], report["member"]) == ("connected", "ann")
@@ -174,6 +173,7 @@ def test_a_running_stack_ships_and_is_seen_to(
         )
         run("team", "revoke", "ann/" + report["machine"])
         tell(private_home, "SessionStart", session_id="later")
+        run("drain")
         until(
             lambda: (
                 json.loads(run("team", "status", "--json", code=1).stdout)["team"]["state"]
