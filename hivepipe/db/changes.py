@@ -1,11 +1,13 @@
 """Change capture: which rows of the shared tables changed, each with the version of its change.
 
-It exists only while a team is joined: triggers write the key of each changed row into
-`team_changes`, so that a row that changes ten times is there once. A version is the time in
-microseconds, but always above the last one: it rises after a restored backup, too, and says how
-long a row has waited. A key without a row is a deleted row.
+It exists only while a team is joined. Triggers append time and key of each changed row to
+`team_log`, which costs a writer least. The uplink collects them into `team_changes`, where a row
+that changed ten times is once. A version is the time in microseconds, but always above the last
+one: it rises after a restored backup, too, and says how long a row has waited. A key without a row
+is a deleted row.
 """
 
+import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator
@@ -19,9 +21,14 @@ from hivepipe.db.short_writes import write_shortly
 SEPARATOR = "\x1f"  # of the parts of a key
 KEYS_AT_ONCE = 500
 
-_NOW = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
-_NEXT = f"max(coalesce((SELECT max(version) FROM team_changes), 0) + 1, {_NOW})"
+LOG_AT_ONCE = 500
+
+_NOW = "julianday('now')"
+_MICROSECONDS = "CAST(({at} - 2440587.5) * 86400000000 AS INTEGER)"
+_NEXT = "max(coalesce((SELECT max(version) FROM team_changes), 0) + 1, {at})"
 _TABLES = """
+CREATE TABLE IF NOT EXISTS team_log (
+  number INTEGER PRIMARY KEY, at REAL NOT NULL, tbl TEXT NOT NULL, key TEXT);
 CREATE TABLE IF NOT EXISTS team_changes (
   version INTEGER PRIMARY KEY, tbl TEXT NOT NULL, key TEXT NOT NULL, UNIQUE (tbl, key));
 CREATE TABLE IF NOT EXISTS team_home (
@@ -101,9 +108,9 @@ def stop_capture(db: Database) -> None:
     """Drop the triggers and tables, but for the home's id: it is known if it joins again."""
     with db.transaction():
         for each in CAPTURED:
-            for event in ("insert", "update", "delete"):
+            for event in ("insert", "update", "delete", "move"):
                 db.execute(f"DROP TRIGGER IF EXISTS team_{event}_{each.table}", {})
-        for table in ("team_changes", "team_sessions"):
+        for table in ("team_log", "team_changes", "team_sessions"):
             db.execute(f"DROP TABLE IF EXISTS {table}", {})
 
 
@@ -135,7 +142,8 @@ def start_pass(db: Database, terms: str) -> None:
 
 
 def _want_pass(db: Database) -> None:
-    db.execute(f"UPDATE team_home SET sweep_below = {_NEXT}, sweep_at = NULL", {})
+    next_version = _NEXT.format(at=_MICROSECONDS.format(at=_NOW))
+    db.execute(f"UPDATE team_home SET sweep_below = {next_version}, sweep_at = NULL", {})
 
 
 def end_pass(db: Database) -> None:
@@ -146,22 +154,38 @@ def end_pass(db: Database) -> None:
 
 def _triggers() -> Iterator[str]:
     for each in CAPTURED:
-        new, old, table = each.key("new"), each.key("old"), each.table
-        note = (
-            f"CREATE TRIGGER IF NOT EXISTS team_{{}}_{table} AFTER {{}} ON {table} BEGIN {{}} END"
-        )
-        yield note.format("insert", "INSERT", _note(table, new))
-        yield note.format("delete", "DELETE", _note(table, old))
-        moved = _note(table, old, f"WHERE {old} IS NOT {new}")
-        yield note.format("update", "UPDATE", f"{moved} {_note(table, new)}")
+        table = each.table
+        head = f"CREATE TRIGGER IF NOT EXISTS team_{{}}_{table} AFTER {{}} ON {table}"
+        log = f"INSERT INTO team_log (at, tbl, key) VALUES ({_NOW}, '{table}', {{}});"
+        for event, row in (("insert", "new"), ("update", "new"), ("delete", "old")):
+            body = log.format(each.key(row))
+            yield f"{head.format(event, event.upper())} BEGIN {body} END"
+        columns = ", ".join(sorted(set(re.findall(r"{row}\.(\w+)", " ".join(each.parts)))))
+        moves = f"{head.format('move', f'UPDATE OF {columns}')} WHEN {each.key('old')} IS NOT"
+        yield f"{moves} {each.key('new')} BEGIN {log.format(each.key('old'))} END"
 
 
-def _note(table: str, key: str, where: str = "WHERE true") -> str:
-    """Return SQL that gives a key the next version."""
-    return (
-        f"INSERT INTO team_changes (version, tbl, key) SELECT {_NEXT}, '{table}', {key} {where} "
-        "ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version;"
-    )
+def collect(db: Database) -> bool:
+    """Move logged changes into `team_changes`; False: there were none."""
+    if not db.row("SELECT 1 FROM team_log LIMIT 1", {}):
+        return False
+    with db.transaction():
+        rows = db.rows(f"SELECT * FROM team_log ORDER BY number LIMIT {LOG_AT_ONCE}", {})
+        latest = {(row["tbl"], row["key"]): row["at"] for row in rows if row["key"] is not None}
+        for (table, key), at in sorted(latest.items(), key=lambda each: each[1]):
+            values = {"key": key.encode(), "at": at}
+            db.execute(_note(table, _MICROSECONDS.format(at=":at")), values)
+        db.execute("DELETE FROM team_log WHERE number <= :last", {"last": rows[-1]["number"]})
+    return True
+
+
+def _note(table: str, at: str = _MICROSECONDS.format(at=_NOW)) -> str:
+    """Return SQL that gives the key :key the next version, of a time or later."""
+    return f"""
+        INSERT INTO team_changes (version, tbl, key)
+        SELECT {_NEXT.format(at=at)}, '{table}', CAST(:key AS TEXT) WHERE true
+        ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version
+    """
 
 
 def note_all(db: Database) -> None:
@@ -174,7 +198,7 @@ def note_all(db: Database) -> None:
 def note(db: Database, changed: Iterable[tuple[str, str]]) -> None:
     """Give these (table, key) the next versions, within the caller's transaction."""
     for table, key in changed:
-        db.execute(_note(table, "CAST(:key AS TEXT)"), {"key": key.encode()})
+        db.execute(_note(table), {"key": key.encode()})
 
 
 def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
@@ -256,8 +280,16 @@ def lag_behind(store: Listings, mark: int) -> Lag:
     """Return what is newer than the server's mark."""
     sql = "SELECT count(*) AS n, min(version) AS oldest FROM team_changes WHERE version > :mark"
     (row,) = store.rows(sql, {"mark": mark})
-    age = time.time() - row["oldest"] / 1e6 if row["n"] else 0.0
-    return Lag(row["n"], max(age, 0.0))
+    logged = f"SELECT count(*) AS n, {_MICROSECONDS.format(at='min(at)')} AS oldest FROM team_log"
+    (log,) = store.rows(logged, {})
+    oldest = min((each["oldest"] for each in (row, log) if each["n"]), default=None)
+    age = time.time() - oldest / 1e6 if oldest is not None else 0.0
+    return Lag(row["n"] + log["n"], max(age, 0.0))
+
+
+def is_something_new(store: Listings, mark: int) -> bool:
+    """Tell whether a row changed that the server may not have."""
+    return newest_version(store) > mark or bool(store.rows("SELECT 1 FROM team_log LIMIT 1", {}))
 
 
 def newest_version(store: Listings) -> int:

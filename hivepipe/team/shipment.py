@@ -8,7 +8,7 @@ case: the next batch begins at the mark that the server has.
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -55,7 +55,6 @@ class Shipment(AbstractContextManager["Shipment"]):
 
         TeamAwayError, TeamRefusedError, StoreError.
         """
-        self._path = path
         self._share = share
         self._months: set[str] = set()
         self._sharings: dict[str, Sharing] = {}
@@ -65,8 +64,8 @@ class Shipment(AbstractContextManager["Shipment"]):
         self.sent = 0
         self._connection: psycopg.Connection[dict[str, Any]] = server.connect(address)
         try:
-            with closing(Database(path)) as db:
-                captured.start_capture(db)
+            self._db = Database(path)
+            captured.start_capture(self._db)
             self._opened = listings(path)
             self._store: Listings = self._opened.__enter__()
             self.greet()
@@ -82,11 +81,13 @@ class Shipment(AbstractContextManager["Shipment"]):
     ) -> None:
         """Close both."""
         self._sender.shutdown()
+        self._db.close()
         self._connection.close()
         self._opened.__exit__(None, None, None)
 
     def greet(self) -> Greeting:
         """Learn the server's mark and policies; have all rows sent again if the terms changed."""
+        self._collect()
         home = captured.home_of(self._store)
         with server.translated():
             said = server.one(
@@ -117,10 +118,9 @@ class Shipment(AbstractContextManager["Shipment"]):
         is_new = home.terms != terms
         if not is_new and not (home.sweep_below is not None and home.sweep_at is None):
             return
-        with closing(Database(self._path)) as db:
-            if is_new:
-                captured.start_pass(db, terms)
-            captured.note_all(db)
+        if is_new:
+            captured.start_pass(self._db, terms)
+        captured.note_all(self._db)
 
     def ship_next(self) -> bool:
         """Send the next batch; False: the server has all.
@@ -144,12 +144,17 @@ class Shipment(AbstractContextManager["Shipment"]):
         self.sent += len(batch.items)
         return True
 
+    def _collect(self) -> None:
+        while captured.collect(self._db):
+            pass
+
     def lag(self) -> captured.Lag:
         """Return what the server does not have yet."""
         return captured.lag_behind(self._store, self.mark)
 
     def _read(self, since: int) -> Batch | None:
         """Read the next changes; None: there are none."""
+        self._collect()
         changes = captured.changes_since(self._store, since, ROWS_AT_ONCE)
         if not changes:
             return None
@@ -203,8 +208,7 @@ class Shipment(AbstractContextManager["Shipment"]):
             return
         with server.translated():
             self._connection.execute("SELECT hivepipe.sweep(%s, %s)", (home.id, home.sweep_below))
-        with closing(Database(self._path)) as db:
-            captured.end_pass(db)
+        captured.end_pass(self._db)
 
     def _send_what_is_absent(self) -> None:
         """Of a home restored from a backup: the server's rows are newer, and stay."""
@@ -214,8 +218,7 @@ class Shipment(AbstractContextManager["Shipment"]):
             batch = batch_of(self._store, changes, self._sharing_of)
             self._send(batch, if_absent=True)
             at = batch.upto
-        with closing(Database(self._path)) as db:
-            captured.raise_version(db, self.mark)
+        captured.raise_version(self._db, self.mark)
 
     # ---- projects
 
@@ -226,10 +229,10 @@ class Shipment(AbstractContextManager["Shipment"]):
             known = captured.sent_project(self._store, session)
             name = project_name(found) if found is not None else None
             if name is not None and (known is None or known.name != name):
-                with closing(Database(self._path)) as db, db.transaction():
-                    captured.keep_sent_project(db, session, name)
+                with self._db.transaction():
+                    captured.keep_sent_project(self._db, session, name)
                     if known is not None:
-                        captured.note_session(db, session)
+                        captured.note_session(self._db, session)
 
     def _sharing_of(self, session: str) -> Sharing:
         if session not in self._sharings:
@@ -245,8 +248,8 @@ class Shipment(AbstractContextManager["Shipment"]):
             name = ""
         if name is None:
             if known is None:
-                with closing(Database(self._path)) as db, db.transaction():
-                    captured.keep_sent_project(db, session, None)
+                with self._db.transaction():
+                    captured.keep_sent_project(self._db, session, None)
             return Sharing("nothing", "")
         level = shared_level(name, self._share, self.greeting.policies)
         return Sharing(level, name, known is not None and known.has_moved)

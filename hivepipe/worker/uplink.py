@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from hivepipe.config.config_file import load_and_use
-from hivepipe.db.changes import is_captured, newest_version, stop_capture
+from hivepipe.db.changes import is_captured, is_something_new, stop_capture
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -115,7 +115,7 @@ class Uplink:
         while self._wait_for_change(until - time.monotonic(), seen):
             seen = self._log_state()
             with listings(self._path) as store:
-                if not is_captured(store) or newest_version(store) > self._status.mark:
+                if not is_captured(store) or is_something_new(store, self._status.mark):
                     return
 
     def _wait_for_change(self, secs: float, seen: tuple[int, int] = (0, 0)) -> bool:

@@ -1,0 +1,264 @@
+"""A team's PostgreSQL: rows a second, lag, memory, and what change capture costs the writer.
+
+    python benchmarks/team.py [--rows 20000] [--rounds 3] [--homes 100] [--secs 20] [--check]
+
+PostgreSQL 18 of the wheel with fsync on, on the same cores. Shipping and a bare COPY take turns:
+the same rows, in the same batches, into a table with the same key and indexes. The lag is taken
+with so many homes of ten events a second each; the writer drains the same jobs with and without
+capture, in turns.
+"""
+
+import multiprocessing
+import os
+import random
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import drain
+import psutil
+from figures import Figure, conclude, parser
+
+from hivepipe.db.changes import changes_since, start_capture
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.team.address import Address, parse
+from hivepipe.team.connection import connected
+from hivepipe.team.membership import Membership, keep
+from hivepipe.team.shipment import ROWS_AT_ONCE, Shipment
+from hivepipe.worker.uplink import GATHER_SECS
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from tests.postgres import serving  # noqa: E402
+from tests.team_scene import HomeOfTeam, Team  # noqa: E402
+
+LEAST_ROWS = 8_000
+LEAST_OF_COPY = 0.6
+MOST_LAG_SECS = 3.0
+MOST_PSS_MB = 40.0
+MOST_OF_WRITER = 1.10
+EVENTS_A_SECOND = 10
+GROUP_SECS = 0.5  # of events in one commit of a home's writer
+
+
+def write_messages(path: Path, number: int, start: int = 0) -> None:
+    """Write so many messages of Claude's, as the writer's rows are."""
+    sql = (
+        "INSERT INTO usage VALUES (?, ?, 'one', '', 0, 0, ?, 'claude-opus-5-5', 'standard', 'us', "
+    )
+    rows = [
+        (f"msg_{start + each:024d}", f"req_{start + each:020d}", "2026-11-24T10:01:00.000Z")
+        for each in range(number)
+    ]
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        db.executemany(f"{sql}1200, 345, 12000, 300, 0, 0)", rows)
+        db.execute("COMMIT")
+
+
+def shipped_a_second(team: Team, login: Address, folder: Path, rows: int) -> float:
+    """Ship the rows of a new home; return rows a second. All are there once."""
+    home = HomeOfTeam(folder / "hive.db", login)
+    home.work("one", 0)
+    write_messages(home.path, rows)
+    before = team.count("usage")
+    with Shipment(home.path, login, home.share) as shipment:
+        began = time.perf_counter()
+        while shipment.ship_next():
+            pass
+        spent = time.perf_counter() - began
+    assert team.count("usage") - before == rows
+    return rows / spent
+
+
+def copied_a_second(team: Team, rows: int) -> float:
+    """COPY the rows that the team has into a table with the same key and indexes."""
+    text = team.server.psql(
+        f"COPY (SELECT * FROM hivepipe.usage LIMIT {rows}) TO STDOUT", team.database
+    )
+    lines = text.split("\n")
+    team.server.psql(
+        "DROP TABLE IF EXISTS hivepipe.bare; "
+        "CREATE TABLE hivepipe.bare (LIKE hivepipe.usage INCLUDING ALL)",
+        team.database,
+    )
+    team.server.psql("ALTER TABLE hivepipe.bare OWNER TO hivepipe_owner", team.database)
+    with connected(team.admin) as connection:
+        began = time.perf_counter()
+        for at in range(0, len(lines), ROWS_AT_ONCE):
+            with (
+                connection.cursor() as cursor,
+                cursor.copy("COPY hivepipe.bare FROM STDIN") as copy,
+            ):
+                copy.write("\n".join(lines[at : at + ROWS_AT_ONCE]) + "\n")
+        return len(lines) / (time.perf_counter() - began)
+
+
+# ---- lag
+
+
+def lags_of(
+    folder: str, url: str, homes: range, secs: float, found: "multiprocessing.Queue[list[float]]"
+) -> None:
+    """Run the homes of one process; put the lags of all rows, in seconds."""
+    lags: list[float] = []
+    end = time.monotonic() + secs
+    threads = [
+        threading.Thread(target=one_home, args=(Path(folder, str(number)), parse(url), end, lags))
+        for number in homes
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found.put(lags)
+
+
+def one_home(folder: Path, login: Address, end: float, lags: list[float]) -> None:
+    """Ship what a home's writer writes meanwhile."""
+    home = HomeOfTeam(folder / "hive.db", login)
+    home.work("one", 0)
+    home.ship()
+    writer = threading.Thread(target=write_until, args=(home.path, end))
+    writer.start()
+    time.sleep(random.random() * GATHER_SECS)
+    with Shipment(home.path, login, home.share) as shipment:
+        while time.monotonic() < end:
+            mark = shipment.mark
+            with listings(home.path) as store:
+                waiting = [each.version for each in changes_since(store, mark, ROWS_AT_ONCE)]
+            shipment.ship_next()
+            now = time.time()
+            lags += [now - each / 1e6 for each in waiting if each <= shipment.mark]
+            time.sleep(GATHER_SECS)
+    writer.join()
+
+
+def write_until(path: Path, end: float) -> None:
+    """Write ten events a second."""
+    number = 0
+    time.sleep(random.random() * GROUP_SECS)
+    while time.monotonic() < end:
+        batch = int(EVENTS_A_SECOND * GROUP_SECS)
+        write_messages(path, batch, number)
+        number += batch
+        time.sleep(GROUP_SECS)
+
+
+def lag_p95(login: Address, folder: Path, homes: int, secs: float) -> float:
+    """Return the lag of rows in seconds, p95, over all homes."""
+    found: multiprocessing.Queue[list[float]] = multiprocessing.Queue()
+    parts = [range(at, homes, 4) for at in range(4)]
+    workers = [
+        multiprocessing.Process(target=lags_of, args=(str(folder), login.url, part, secs, found))
+        for part in parts
+    ]
+    for worker in workers:
+        worker.start()
+    lags = sorted(lag for _ in workers for lag in found.get())
+    for worker in workers:
+        worker.join()
+    return lags[int(len(lags) * 0.95)]
+
+
+# ---- memory, writer
+
+
+def uplink_mb(login: Address, folder: Path) -> float:
+    """Return the memory of an uplink process in MB that has shipped 20,000 rows."""
+    setting = drain.Setting(str(folder))
+    try:
+        keep(Membership("ann", "desk", login.shown, {"*": "everything"}), login, None)
+        home = HomeOfTeam(Path(setting.home, "hive.db"), login)
+        write_messages(home.path, 20_000)
+        script = ROOT / "workers" / "uplink.py"
+        uplink = subprocess.Popen([sys.executable, "-I", str(script)], env=setting.environment)
+        try:
+            time.sleep(15)
+            return float(psutil.Process(uplink.pid).memory_full_info().pss / 1e6)
+        finally:
+            uplink.terminate()
+            uplink.wait()
+    finally:
+        setting.close()
+
+
+def writers_ratio(folder: Path, jobs: int, rounds: int) -> float:
+    """Return how much longer the writer takes with capture, as the median of paired rounds."""
+    setting = drain.Setting(str(folder))
+    try:
+        ratios = []
+        for number in range(rounds):
+            order = (True, False) if number % 2 else (False, True)
+            spent = {captured: drained_secs(setting, jobs, captured) for captured in order}
+            ratios.append(spent[True] / spent[False])
+        return statistics.median(ratios)
+    finally:
+        setting.close()
+
+
+def drained_secs(setting: drain.Setting, jobs: int, captured: bool) -> float:
+    setting.fresh()
+    with closing(Database(Path(setting.home, "hive.db"))) as db:
+        if captured:
+            start_capture(db)
+    drain.fill(setting, jobs)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", drain.WORKER, "hivepipe"],
+        env=setting.environment,
+        cwd=setting.home,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout.split()[-1])
+
+
+def main() -> None:
+    """Measure all, and conclude."""
+    options_of = parser(__doc__)
+    options_of.add_argument("--rows", type=int, default=20_000)
+    options_of.add_argument("--rounds", type=int, default=3)
+    options_of.add_argument("--homes", type=int, default=100)
+    options_of.add_argument("--secs", type=float, default=20)
+    options_of.add_argument("--jobs", type=int, default=8_000)
+    options = options_of.parse_args()
+    os.umask(0o077)
+    with serving() as server, tempfile.TemporaryDirectory(prefix="hp-", dir="/tmp") as temporary:
+        folder = Path(temporary)
+        team = Team.on(server)
+        team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+        login = team.joined("ann").writes
+        shipped, copied = [], []
+        for number in range(options.rounds):
+            shipped.append(shipped_a_second(team, login, folder / f"round{number}", options.rows))
+            copied.append(copied_a_second(team, options.rows))
+        lag = lag_p95(login, folder / "lag", options.homes, options.secs)
+        (folder / "uplink").mkdir()
+        (folder / "writer").mkdir()
+        memory = uplink_mb(login, folder / "uplink")
+        writer = writers_ratio(folder / "writer", options.jobs, options.rounds)
+    ratio = statistics.median(one / other for one, other in zip(shipped, copied, strict=True))
+    at_scale = f"{options.homes} homes x {EVENTS_A_SECOND} events a second"
+    conclude(
+        options,
+        [
+            Figure("team, rows a second", max(shipped), "rows", at_least=LEAST_ROWS),
+            Figure("team, beside a bare COPY", ratio, "x", at_least=LEAST_OF_COPY),
+            Figure(f"team, lag at {at_scale}, p95", lag, "s", at_most=MOST_LAG_SECS, is_time=True),
+            Figure("team, an uplink's memory", memory, "MB", at_most=MOST_PSS_MB),
+            Figure("team, the writer with capture", writer, "x without", at_most=MOST_OF_WRITER),
+        ],
+        {"shipped": shipped, "copied": copied},
+    )
+
+
+if __name__ == "__main__":
+    main()
