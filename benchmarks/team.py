@@ -45,6 +45,7 @@ MOST_LAG_SECS = 3.0
 MOST_PSS_MB = 40.0
 MOST_OF_WRITER = 1.10
 EVENTS_A_SECOND = 10
+WORKER = drain.WORKER.replace("perf_counter", "process_time")  # of the processor: load is noise
 GROUP_SECS = 0.5  # of events in one commit of a home's writer
 
 
@@ -191,7 +192,7 @@ def uplink_mb(login: Address, folder: Path) -> float:
 
 
 def writers_ratio(folder: Path, jobs: int, rounds: int) -> float:
-    """Return how much longer the writer takes with capture, as the median of paired rounds."""
+    """Return how much more processor time the writer takes with capture: median of rounds."""
     setting = drain.Setting(str(folder))
     try:
         ratios = []
@@ -211,7 +212,7 @@ def drained_secs(setting: drain.Setting, jobs: int, captured: bool) -> float:
             start_capture(db)
     drain.fill(setting, jobs)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", drain.WORKER, "hivepipe"],
+        [sys.executable, "-I", "-c", WORKER, "hivepipe"],
         env=setting.environment,
         cwd=setting.home,
         capture_output=True,
