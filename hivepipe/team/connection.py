@@ -62,7 +62,7 @@ def translated() -> Iterator[None]:
     except psycopg.Error as error:
         text = (error.diag.message_primary or str(error)).strip().replace("\n", "; ")
         state = error.sqlstate or ""
-        if "authentication failed" in text:
+        if "authentication failed" in text or "not permitted to log in" in text:
             raise TeamRefusedError("the login is not valid: revoked, used up, or expired") from None
         if state.startswith(_REFUSED) or _is_refusal(text):
             raise TeamRefusedError(text) from None
