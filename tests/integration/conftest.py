@@ -41,8 +41,8 @@ def user(installation: Installation, folder: Path) -> Iterator[User]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """PostgreSQL 18 of the wheel; HIVEPIPE_TEST_PG names the folder of another one's programs."""
-    named = os.environ.get("HIVEPIPE_TEST_PG")
+    """PostgreSQL 18 of the wheel; TEST_PG names the folder of another one's programs."""
+    named = os.environ.get("TEST_PG")
     with serving(Path(named) if named else None) as server:
         yield server
 
