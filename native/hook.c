@@ -360,27 +360,20 @@ static const char *const wanted[] = {
     "HIVEPIPE_TASK_ID", "HIVEPIPE_USE_QUEUE",
 };
 
+static void add_variable(const char *name, const char *value) {
+    size_t left = HEAD_BYTES - head_size;
+    int size = snprintf(head + head_size, left, "env=%s=%s", name, value);
+    if (size < 0 || (size_t)size >= left) head_is_full = 1;
+    else head_size += (size_t)size + 1;
+}
+
 static void add_environment(void) {
     char state[PATH_BYTES];
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        const char *value = getenv(wanted[i]);
-        if (!value || !value[0]) continue;
-        add("env", wanted[i]);
-        head[head_size - 1] = '=';
-        size_t size = strlen(value) + 1;
-        if (head_size + size > HEAD_BYTES) {
-            head_is_full = 1;
-            return;
-        }
-        memcpy(head + head_size, value, size);
-        head_size += size;
-    }
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (variable(wanted[i])[0]) add_variable(wanted[i], variable(wanted[i]));
     memcpy(state, state_folder, PATH_BYTES);
     *strrchr(state, '/') = 0;
-    add("env", "XDG_STATE_HOME");
-    head[head_size - 1] = '=';
-    memcpy(head + head_size, state, strlen(state) + 1);
-    head_size += strlen(state) + 1;
+    add_variable("XDG_STATE_HOME", state);
 }
 
 static int is_shell(const char *stat, const char *end) {

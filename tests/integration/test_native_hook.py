@@ -69,3 +69,12 @@ def test_an_intake_that_hangs_costs_time_and_no_event(setting: Setting) -> None:
     (spooled,) = setting.home.spool
     ids = {job["envelope"]["id"] for job in json.loads(spooled.read_text())["jobs"]}
     assert ids <= {id.decode() for id in before}
+
+
+@pytest.mark.parametrize("size", [60_000, *range(64_600, 65_600, 100), 100_000])
+def test_an_environment_that_fills_the_head_loses_no_event(setting: Setting, size: int) -> None:
+    """The native hook passes on 64 kB; with more the Python hook takes the event."""
+    setting.fire(setting.native, "Stop", encoded(payloads.STOP), HIVEPIPE_TASK_ID="x" * size)
+    assert len(setting.raw()) + len(setting.home.spool) == 1
+    setting.convert()
+    assert len(setting.home.spool) == 1
