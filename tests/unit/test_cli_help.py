@@ -197,7 +197,7 @@ HIVEPIPE = Path(sys.executable).with_name("hivepipe")
         (["hivepipe", "session", ""], {"show", "log"}),
         (["hivepipe", "hive", "projects", "a"], {"add"}),
         (["hivepipe", "init", "--us"], {"--user"}),
-        (["hivepipe", "costs", "--by", "m"], {"model"}),
+        (["hivepipe", "costs", "--by", "mo"], {"model"}),
     ],
 )
 def test_bash_completes_what_was_typed(typed: list[str], offered: set[str]) -> None:

@@ -40,7 +40,7 @@ class Span(click.ParamType[timedelta]):
 @click.command()
 @click.argument("url")
 def init(url: str) -> None:
-    """Prepare a PostgreSQL database for a team, or upgrade its schema.
+    """Prepare a PostgreSQL for a team, or upgrade its schema.
 
     URL is the administrator's address, without a password: postgresql://ADMIN@HOST/DATABASE. The
     administrator owns the database and may create roles.
@@ -73,7 +73,7 @@ def invite(
     admin: str | None,
     as_json: bool,
 ) -> None:
-    """Invite a member NAME: prints a word for `hivepipe team join`, valid once."""
+    """Invite a member: prints a word to join with, valid once."""
     server = server_of(admin)
     with administrator(admin) as connection:
         if ci:
@@ -129,7 +129,9 @@ def _times(row: dict[str, Any]) -> dict[str, str | None]:
 @click.argument("machine")
 @admin_option
 def revoke(machine: str, admin: str | None) -> None:
-    """End the logins of MACHINE, or an open invite of a member; its rows stay.
+    """End the logins of a machine, or open invites of a member.
+
+    Their rows stay.
 
     A machine of one of several members with the same name is MEMBER/MACHINE.
     """
@@ -146,7 +148,9 @@ def revoke(machine: str, admin: str | None) -> None:
 @admin_option
 @json_option
 def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
-    """Delete a member with all rows, or a session, from the team's server; prints what went.
+    """Delete a member or a session from the team's server.
+
+    All rows go; the command prints what went where.
 
     The machines keep their own data. A forgotten session is not taken again.
     """
@@ -172,7 +176,7 @@ def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
 @click.argument("person")
 @admin_option
 def export(person: str, admin: str | None) -> None:
-    """Print all that the team's server has of a member as JSON lines."""
+    """Print all data of a member as JSON lines."""
     with administrator(admin) as connection:
         for line in deletion.exported(connection, person):
             say_json(line, at_once=False)

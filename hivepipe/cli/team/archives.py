@@ -84,7 +84,7 @@ def _delete_leftovers(connection: Any, present: str) -> int:
 @click.option("--show", is_flag=True, help="Print the key, for another machine.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def archive_key(is_new: bool, is_set: bool, show: bool, yes: bool) -> None:
-    """Encrypt archives on this machine, with a key that the team's servers never have.
+    """Encrypt archives with a key that the servers never have.
 
     Whoever reads them needs the key; lost, they cannot be read. Archives that were sent before are
     sent again, encrypted.

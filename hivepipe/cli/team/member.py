@@ -145,7 +145,9 @@ def leave(purge: bool, yes: bool) -> None:
 @click.command()
 @json_option
 def status(as_json: bool) -> None:
-    """Show the team, the uplink and its lag; exits with 1 if the server refuses this machine."""
+    """Show the team, the uplink and its lag.
+
+    Exits with 1 if the server refuses this machine."""
     report = uplink_report(locate(".").home)
     if as_json:
         show_json(team=report)
@@ -165,7 +167,7 @@ def status(as_json: bool) -> None:
 def policy(
     project: str | None, level: str | None, of_team: bool, admin: str | None, as_json: bool
 ) -> None:
-    """Show or set what is shared of a project: nothing, metadata, prompts, everything.
+    """Show or set what is shared of a project.
 
     PROJECT is host/path of its git remote, else its folder's name, or a pattern such as
     'github.com/acme/*'; '*' stands for all others. The stricter of yours and the team's counts.
