@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import obstore.store
+import psycopg
 import pytest
 
 from hivepipe.archive.archives import Archives
@@ -19,7 +20,7 @@ from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
 from hivepipe.team.archives import cipher, cutting, leftovers, place
-from hivepipe.team.archives.reading import archived_lines, archives_of_session
+from hivepipe.team.archives.reading import archived_lines, archives_of_session, lines_of
 from hivepipe.team.archives.sending import Pass, Sent
 from hivepipe.team.archives.stores import Bucket
 from hivepipe.team.connection import connected, one
@@ -404,9 +405,64 @@ def test_another_person_reads_only_by_right_and_on_the_record(shared: Team, tmp_
     with connected(stranger.reads) as connection:
         with pytest.raises(TeamRefusedError, match="may not read"):
             archives_of_session(connection, ann.number, SESSION)
-        rows = shared.rows("SELECT home, hash FROM hivepipe.archive_segments")
-        sql = "SELECT hivepipe.segment_content(%s, %s)"
-        assert one(connection, sql, int(rows[0][0]), rows[0][1]) is None
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
+            one(connection, "SELECT hivepipe.segment_content(%s, %s, %s)", *stored(shared))
+    assert shared.count("audit") == 1
+
+
+def stored(team: Team) -> tuple[int, str, str]:
+    """Return home, session and hash of a segment."""
+    rows = team.rows("SELECT home, session_id, hash FROM hivepipe.archive_segments")
+    return int(rows[0][0]), rows[0][1], rows[0][2]
+
+
+def test_nothing_is_read_without_a_committed_note(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(10)
+    ann.send()
+    home, session, digest = stored(shared)
+    boss = shared.joined("boss", sees="all")
+    asks = (
+        ("SELECT hivepipe.session_segments(%s, %s)", (home, session)),
+        ("SELECT hivepipe.segment_content(%s, %s, %s)", (home, session, digest)),
+    )
+    with connected(boss.reads) as connection:
+        for sql, values in asks:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
+                connection.execute(sql, values)
+            with connection.transaction(force_rollback=True):
+                one(connection, "SELECT hivepipe.note_read(%s, %s, 'x')", home, session)
+                with (
+                    pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"),
+                    connection.transaction(),
+                ):
+                    connection.execute(sql, values)
+        with pytest.raises(TeamRefusedError), connection.transaction():
+            archives_of_session(connection, home, session)
+        assert shared.count("audit") == 0
+        one(connection, "SELECT hivepipe.note_read(%s, %s, 'x')", home, session)
+        assert one(connection, asks[0][0], *asks[0][1])["hash"] == digest
+        in_database = shared.count("archive_contents") > 0
+        content = one(connection, asks[1][0], *asks[1][1])
+        assert (content is not None) == in_database
+        # A note of one session opens no segment of another.
+        one(connection, "SELECT hivepipe.note_read(%s, 'other', 'x')", home)
+        assert one(connection, asks[1][0], home, "other", digest) is None
+    assert shared.count("audit") == 2
+
+
+def test_a_note_that_is_too_old_counts_no_more(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(10)
+    ann.send()
+    boss = shared.joined("boss", sees="all")
+    with connected(boss.reads) as connection:
+        (archive,) = archives_of_session(connection, ann.number, SESSION)
+        age = "UPDATE hivepipe.audit SET at = at - interval '11 minutes'"
+        shared.rows(age)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
+            connection.execute("SELECT hivepipe.session_segments(%s, %s)", (ann.number, SESSION))
+        assert b"".join(lines_of(connection, archive)) == ann.archived
 
 
 def test_a_machine_touches_no_other_home(shared: Team, tmp_path: Path) -> None:

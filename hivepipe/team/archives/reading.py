@@ -1,6 +1,7 @@
-"""Read the archived lines of a session out of the team's segments; each read is on the audit list.
+"""Read the archived lines of a session out of the team's segments.
 
-The caller's connection is that of a reader.
+The server gives nothing before a note of the read is committed. So the caller's connection, which
+is that of a reader, is in no transaction.
 """
 
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ class TeamArchive(NamedTuple):
 
 def archives_of_session(connection: "Connection", home: int, session: str) -> list[TeamArchive]:
     """Return the archives of a session, its own first; TeamRefusedError: it is not yours."""
+    _note(connection, home, session)
     sql = "SELECT row FROM hivepipe.session_segments(%s, %s) AS row"
     found: dict[str, TeamArchive] = {}
     with translated():
@@ -68,6 +70,12 @@ def archived_lines(
             yield from lines_of(connection, archive)
 
 
+def _note(connection: "Connection", home: int, session: str) -> None:
+    """Note the read, again where a long one outlasts its first note."""
+    with translated():
+        connection.execute("SELECT hivepipe.note_read(%s, %s, 'archive')", (home, session))
+
+
 class _Source:
     """Where the bytes of segments come from; the store is asked only if a segment lies there."""
 
@@ -84,8 +92,10 @@ class _Source:
         with translated():
             if row["object"]:
                 return self._opened_bucket().get(row["object"], row["hash"])
-            sql = "SELECT hivepipe.segment_content(%s, %s)"
-            content: bytes | None = one(self._connection, sql, row["home"], row["hash"])
+            _note(self._connection, row["home"], row["session_id"])
+            sql = "SELECT hivepipe.segment_content(%s, %s, %s)"
+            values = (row["home"], row["session_id"], row["hash"])
+            content: bytes | None = one(self._connection, sql, *values)
         if content is None:
             raise TeamError("the segment was deleted meanwhile")
         return bytes(content)

@@ -297,11 +297,24 @@ $$;
 
 -- ---- reading
 
--- The segments of a session, of its subagents too; noted on the audit list.
-CREATE FUNCTION hivepipe.session_segments(_home int, _session text) RETURNS SETOF jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Fail unless this login may read a session now: its own, or one whose read is noted already.
+CREATE FUNCTION hivepipe.demand_note(_home int, _session text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM hivepipe.note_read(_home, _session, 'archive');
+  IF _home NOT IN (SELECT hivepipe.visible_homes()) OR NOT (
+    _home IN (SELECT hivepipe.own_homes()) OR hivepipe.is_noted(
+      (SELECT member FROM hivepipe.homes WHERE id = _home), _session, '10 minutes'))
+  THEN
+    RAISE insufficient_privilege USING MESSAGE = 'you may not read this session';
+  END IF;
+END
+$$;
+
+-- The segments of a session, of its subagents too; of another person's only if it is noted.
+CREATE FUNCTION hivepipe.session_segments(_home int, _session text) RETURNS SETOF jsonb
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM hivepipe.demand_note(_home, _session);
   RETURN QUERY SELECT to_jsonb(s) || jsonb_build_object('name', a.name, 'agent_id', a.agent_id,
       'agent_type', a.agent_type, 'started_at', a.started_at)
     FROM hivepipe.archive_segments s JOIN hivepipe.archives a ON a.id = s.archive
@@ -310,10 +323,15 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hivepipe.segment_content(_home int, _hash text) RETURNS bytea
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT content FROM hivepipe.archive_contents
-  WHERE home = _home AND hash = _hash AND _home IN (SELECT hivepipe.visible_homes())
+-- The bytes of a segment of a session, under the same condition; NULL: the session has none such.
+CREATE FUNCTION hivepipe.segment_content(_home int, _session text, _hash text) RETURNS bytea
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM hivepipe.demand_note(_home, _session);
+  RETURN (SELECT content FROM hivepipe.archive_contents
+    WHERE home = _home AND hash = _hash AND EXISTS (SELECT FROM hivepipe.archive_segments s
+      WHERE s.home = _home AND s.session_id = _session AND s.hash = _hash AND s.object = ''));
+END
 $$;
 
 GRANT EXECUTE ON FUNCTION hivepipe.archive_store()
@@ -326,4 +344,4 @@ GRANT EXECUTE ON FUNCTION hivepipe.due_leftovers(int), hivepipe.end_leftovers(te
   TO hivepipe_machine, hivepipe_admin;
 GRANT EXECUTE ON FUNCTION hivepipe.set_archive_store(text) TO hivepipe_admin;
 GRANT EXECUTE ON FUNCTION hivepipe.session_segments(int, text),
-  hivepipe.segment_content(int, text) TO hivepipe_reader;
+  hivepipe.segment_content(int, text, text) TO hivepipe_reader;
