@@ -1,17 +1,23 @@
 """Command `transcript`: a conversation as text, Markdown, HTML or JSON lines."""
 
 import os
+from functools import partial
 
 import click
 
 from hivepipe.cli.pager import paged
 from hivepipe.cli.tables import json_lines_option, utc_option
+from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say_json, until_enough
 from hivepipe.cli.transcript_html import show_html
 from hivepipe.cli.transcript_markdown import show_markdown
 from hivepipe.cli.transcript_text import show_text
 from hivepipe.home import locate
 from hivepipe.reading.conversation import conversation
+from hivepipe.reading.conversation_reader import Conversation
+from hivepipe.reading.team.conversation import team_conversation
+from hivepipe.reading.team.session import session_starting
+from hivepipe.reading.team.source import opened
 
 
 @click.command()
@@ -24,20 +30,38 @@ from hivepipe.reading.conversation import conversation
 )
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option("--html", is_flag=True, help="Print one HTML file without scripts.")
+@team_options
 @json_lines_option
 @utc_option
 def transcript(
-    session: str, around: int | None, markdown: bool, html: bool, as_json: bool, utc: bool
+    session: str,
+    around: int | None,
+    markdown: bool,
+    html: bool,
+    of_team: bool,
+    as_json: bool,
+    utc: bool,
+    **whose: str,
 ) -> None:
     """Show a conversation: messages, tool calls and changes.
 
-    SESSION is the id of a session or subagent, a prefix of one, or `last`. In a terminal the output
-    is paged by `less`.
+    SESSION is the id of a session or subagent, a prefix of one, or `last`; with --team, of a
+    session. In a terminal the output is paged by `less`.
     """
     os.umask(0o077)
     if markdown + html + as_json > 1:
         raise click.UsageError("one of --markdown, --html and --json")
-    found = conversation(locate(".").home, session, around)
+    home = locate(".").home
+    show = partial(_show, markdown=markdown, html=html, as_json=as_json, utc=utc)
+    if wanted := choice(of_team=of_team, **whose):
+        with opened() as source:
+            chosen = session_starting(source, wanted, session)
+            show(team_conversation(source, chosen, home, around))
+    else:
+        show(conversation(home, session, around))
+
+
+def _show(found: Conversation, *, markdown: bool, html: bool, as_json: bool, utc: bool) -> None:
     if as_json:
         with until_enough():
             for piece in found.pieces:

@@ -16,7 +16,7 @@ from hivepipe.cli.transcript_words import (
     turn_of,
     turns,
 )
-from hivepipe.reading.conversation import Conversation
+from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 
 STYLE = (

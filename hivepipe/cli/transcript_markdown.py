@@ -6,7 +6,7 @@ from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.tables import moment
 from hivepipe.cli.terminal import say
 from hivepipe.cli.transcript_words import MESSAGES, failure, folded, head, turn_of, turns
-from hivepipe.reading.conversation import Conversation
+from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 
 # Only at the beginning of a line: a fence in a list may end with the list.

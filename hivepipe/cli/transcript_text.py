@@ -10,7 +10,7 @@ from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import moment
 from hivepipe.cli.terminal import MARGIN, is_terminal
 from hivepipe.cli.transcript_words import MESSAGES, failure, folded, head, turn_of, turns
-from hivepipe.reading.conversation import Conversation
+from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 from hivepipe.text.visible import printable
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from hivepipe.cli.tables import moment
-from hivepipe.reading.conversation import Conversation
+from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CLAUDE, NOTE, THINKING, USER, Piece
 from hivepipe.text.plurals import counted
 
@@ -20,6 +20,7 @@ def head(found: Conversation, utc: bool) -> list[tuple[str, str]]:
     known = {
         "session": found.session,
         "agent": " ".join(filter(None, (found.agent, found.agent_type))) if found.agent else "",
+        "of": str(meta.get("of") or ""),
         "title": str(meta.get("title") or ""),
         "folder": str(meta.get("cwd") or ""),
         "time": " to ".join(filter(None, times)),

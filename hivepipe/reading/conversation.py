@@ -1,40 +1,18 @@
 """An archived transcript as a conversation: pieces in order, subagents after their calls.
 
-It is read line by line, so the memory used is that of the longest line. Every line is redacted
-again with the rules in force now.
+This module has those of this machine; `conversation_reader` reads the lines.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
 from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading.choosing import session_named
-from hivepipe.reading.pieces import AGENT, CALL, FAILURE, NOTE, RESULT, Piece, pieces_of
+from hivepipe.reading.conversation_reader import Conversation, Reader
 from hivepipe.redact.configured import load_redactor
-from hivepipe.redact.redactor import Redactor
-from hivepipe.transcripts.lines import Fields, read_line
-
-BEFORE, BEHIND = 20, 40  # number of pieces before and after a hit
-LOOK_BACK_BYTES = 2 << 20  # bytes before a hit that are read for its context
-DEEPEST = 8
-MOST_CALLS = 1000  # calls whose names are kept for their results
-
-
-class Conversation(NamedTuple):
-    """Session and agent, metadata, and the pieces, which are read lazily."""
-
-    session: str
-    agent: str
-    agent_type: str
-    meta: Meta
-    pieces: Iterator[Piece]
 
 
 def conversation(home: str, start: str, around: int | None = None) -> Conversation:
@@ -49,7 +27,7 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
     entry = archives.index.entries()[key]
     # Includes secrets found later than a line, of which the archive is not cleared yet.
     known = archives.known_of(entry["session_id"])
-    reader = _Reader(archives, load_redactor(home).of_session(known))
+    reader = Reader(_Kept(archives), load_redactor(home).of_session(known))
     # These are few, and a missing offset has to be reported before the head is printed.
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     meta = archives.meta_of(entry) or {}
@@ -68,104 +46,32 @@ def _key(home: str, archives: Archives, start: str) -> str:
     return session
 
 
-@dataclass
-class _Reader:
-    archives: Archives
-    redactor: Redactor
-    _calls: dict[str, str] = field(default_factory=dict)
-    _last_call: str = ""
-    _shown: set[str] = field(default_factory=set)
-    _missing: str = ""  # which lines of the archive that was read last
+class _Kept:
+    """The archives of a home; `Archived` of the reader."""
 
-    def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
-        """Yield all pieces, those of each subagent after its call."""
-        self._shown.add(key)
-        for offset, line in self._lines(entry, 0):
-            for piece in self._pieces(line, offset, depth):
-                if piece.kind == AGENT:
-                    yield from self._agent(entry["session_id"], piece)
-                else:
-                    yield piece
-        if self._missing:
-            yield Piece(NOTE, self._missing, depth=depth)
-            self._missing = ""
-        if not depth and not entry["agent_id"]:
-            yield from self._others(entry["session_id"])
+    def __init__(self, archives: Archives) -> None:
+        self._archives = archives
+        self._missing = ""  # at the end of the archive that was read last
 
-    def around(self, entry: Entry, offset: int) -> Iterator[Piece]:
-        """Yield some pieces before an offset, those of its line, and some after it."""
-        before: deque[Piece] = deque(maxlen=BEFORE)
-        behind, found = BEHIND, False
-        begin = max(offset - LOOK_BACK_BYTES, 0)
-        for at, line, end in self._lines_with_ends(entry, begin):
-            is_hit = at <= offset < end
-            found = found or is_hit
-            pieces = [each for each in self._pieces(line, at, 0) if each.kind != AGENT]
-            if is_hit and not pieces:
-                pieces = [Piece(NOTE, "this line is not part of the conversation", "", at)]
-            for piece in pieces:
-                if is_hit:
-                    yield from before
-                    before.clear()
-                    yield piece._replace(is_hit=True)
-                elif not found:
-                    before.append(piece)
-                elif behind:
-                    behind -= 1
-                    yield piece
-            if found and not behind:
-                return
-        if not found:
-            raise ArchiveError(f"the archive has no byte {offset}")
+    def entry(self, key: str) -> Entry | None:
+        return self._archives.index.entries().get(key)
 
-    def _agent(self, session: str, piece: Piece) -> Iterator[Piece]:
-        """Yield the pieces of a subagent, once."""
-        key = f"{session}/{piece.id}"
-        entry = self.archives.index.entries().get(key)
-        if entry is None or key in self._shown or piece.depth >= DEEPEST:
-            return
-        yield piece._replace(text=entry["agent_type"], depth=piece.depth + 1)
-        try:
-            yield from self.all(key, entry, piece.depth + 1)
-        except DamagedArchiveError as error:
-            yield Piece(NOTE, str(error), depth=piece.depth + 1)
+    def of_subagents(self, session: str) -> dict[str, Entry]:
+        return self._archives.of_subagents(session)
 
-    def _others(self, session: str) -> Iterator[Piece]:
-        """Yield the pieces of subagents that no tool result names."""
-        for entry in self.archives.of_subagents(session).values():
-            yield from self._agent(session, Piece(AGENT, "", id=entry["agent_id"]))
+    def missing(self, _entry: Entry) -> str:
+        missing, self._missing = self._missing, ""
+        return missing
 
-    def _pieces(self, line: Fields, offset: int, depth: int) -> Iterator[Piece]:
-        inner = depth + (not depth and line.get("isSidechain") is True and "agentId" not in line)
-        for piece in pieces_of(line):
-            placed = piece._replace(offset=offset, depth=inner)
-            if piece.kind == CALL:
-                self._note_call(piece)
-            elif piece.kind in (RESULT, FAILURE) and piece.id:
-                is_clear = piece.id == self._last_call
-                placed = placed._replace(of="" if is_clear else self._calls.get(piece.id, ""))
-            yield placed
-
-    def _note_call(self, piece: Piece) -> None:
-        """Remember the name of a call by its id: results of parallel calls come later."""
-        self._last_call = piece.id
-        self._calls[piece.id] = piece.text
-        if len(self._calls) > MOST_CALLS:
-            del self._calls[next(iter(self._calls))]
-
-    def _lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields]]:
-        for offset, line, _ in self._lines_with_ends(entry, begin):
-            yield offset, line
-
-    def _lines_with_ends(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
+    def lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, bytes]]:
         """Yield the committed lines from a byte on; a partial line at the start is left out."""
         try:
             yield from self._committed(entry, begin)
         except OSError as error:
             raise _damaged(entry, error.strerror or str(error)) from error
 
-    def _committed(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
-        with self.archives.opened(entry) as kept, kept.open_to_read() as file:
+    def _committed(self, entry: Entry, begin: int) -> Iterator[tuple[int, bytes]]:
+        with self._archives.opened(entry) as kept, kept.open_to_read() as file:
             offsets = kept.offsets()
             length = offsets.length if offsets else 0
             offset = max(begin - 1, 0)
@@ -175,8 +81,7 @@ class _Reader:
             if offset:
                 offset += len(file.readline())
             while offset < length and (raw := file.readline()):
-                line = read_line(self.redactor.redact_line(raw)[0])
-                yield offset, line or {}, offset + len(raw)
+                yield offset, raw
                 offset += len(raw)
         if offset < length:
             self._missing = str(_damaged(entry, f"it ends at byte {offset} of {length}"))

@@ -68,7 +68,7 @@ MAY_CALL = {
     "reads": {
         *("visible_homes", "own_homes", "me", "note_read", "note_list", "session_rows"),
         *("hidden_texts", "words", "note_search", "find_texts", "archive_store"),
-        *("session_segments", "segment_content"),
+        *("session_segments", "segment_content", "level_of_session"),
     },
     "invite": {"terms_of_invite", "join_team"},
 }

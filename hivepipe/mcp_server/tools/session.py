@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from hivepipe.mcp_server.answer import MOST_CHARS, Answer, Row, filled, short
 from hivepipe.mcp_server.asked import Asked
 from hivepipe.reading.choosing import home_with
-from hivepipe.reading.conversation import Conversation, conversation
+from hivepipe.reading.conversation import conversation
+from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import Piece
 
 PART_CHARS = 6000  # a longer text is continued in the next row

@@ -10,6 +10,7 @@ from hivepipe.errors import TeamError
 from hivepipe.skills.statistics import local_day as day_of
 from hivepipe.team import membership
 from hivepipe.team.address import Address
+from hivepipe.team.archives.reading import TeamArchive, archives_of_session, placed_lines
 from hivepipe.team.connection import connected
 from hivepipe.times import ns_of
 
@@ -107,6 +108,14 @@ class Source:
         self.note("SELECT hivepipe.note_list(%s::int[], %s)", sorted({*homes}), what)
         values = {"table": table, "homes": homes, "keys": [key for _, key in wanted]}
         return {(row["home"], row["key"]): row["texts"] for row in self.rows(_TEXTS, values)}
+
+    def archives(self, home: int, session: str) -> list[TeamArchive]:
+        """Note that the archives of a session are read, and return them."""
+        return archives_of_session(self._connection, home, session)
+
+    def lines(self, archive: TeamArchive, begin: int) -> Iterator[tuple[int, bytes]]:
+        """Yield lines of an archive with their offsets, as `placed_lines` does."""
+        return placed_lines(self._connection, archive, begin)
 
     @contextmanager
     def _transaction(self, settings: str) -> Iterator[None]:

@@ -5,6 +5,7 @@ is that of a reader, is in no transaction.
 """
 
 from collections.abc import Iterator
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hivepipe.errors import TeamError
@@ -48,17 +49,34 @@ def archives_of_session(connection: "Connection", home: int, session: str) -> li
     return [*found.values()]
 
 
-def lines_of(connection: "Connection", archive: TeamArchive) -> Iterator[bytes]:
-    """Yield the lines of an archive, with their newlines; TeamError: a segment is missing, changed
-    or encrypted with a key that is not here.
+def placed_lines(
+    connection: "Connection", archive: TeamArchive, begin: int = 0
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of an archive that begin at a byte or after it, with their offsets.
+
+    TeamError: a segment is missing, changed or encrypted with a key that is not here.
     """
     source = _Source(connection)
     reached = 0
     for row in archive.segments:
         if row["first"] != reached:
             raise TeamError(f"{archive.name} has a gap at byte {reached}")
-        yield from source.lines(archive.name, row).splitlines(keepends=True)
         reached = row["last"]
+        if reached > begin:
+            yield from _placed(source.lines(archive.name, row), row["first"], begin)
+
+
+def _placed(lines: bytes, offset: int, begin: int) -> Iterator[tuple[int, bytes]]:
+    for line in BytesIO(lines):
+        if offset >= begin:
+            yield offset, line
+        offset += len(line)
+
+
+def lines_of(connection: "Connection", archive: TeamArchive) -> Iterator[bytes]:
+    """Yield the lines of an archive, with their newlines; errors as of `placed_lines`."""
+    for _, line in placed_lines(connection, archive):
+        yield line
 
 
 def archived_lines(

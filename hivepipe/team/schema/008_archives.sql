@@ -310,6 +310,13 @@ BEGIN
 END
 $$;
 
+-- The team's level of a session's project, so that a reader is told why there is no archive.
+CREATE FUNCTION hivepipe.level_of_session(_home int, _session text) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT hivepipe.team_level(project) FROM hivepipe.sessions
+  WHERE home = _home AND key = _session AND home IN (SELECT hivepipe.visible_homes())
+$$;
+
 -- The segments of a session, of its subagents too; of another person's only if it is noted.
 CREATE FUNCTION hivepipe.session_segments(_home int, _session text) RETURNS SETOF jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -343,5 +350,5 @@ GRANT EXECUTE ON FUNCTION hivepipe.listed_archives(text),
 GRANT EXECUTE ON FUNCTION hivepipe.due_leftovers(int), hivepipe.end_leftovers(text[])
   TO hivepipe_machine, hivepipe_admin;
 GRANT EXECUTE ON FUNCTION hivepipe.set_archive_store(text) TO hivepipe_admin;
-GRANT EXECUTE ON FUNCTION hivepipe.session_segments(int, text),
+GRANT EXECUTE ON FUNCTION hivepipe.level_of_session(int, text), hivepipe.session_segments(int, text),
   hivepipe.segment_content(int, text, text) TO hivepipe_reader;

@@ -1,0 +1,143 @@
+"""The reader of archived lines as a conversation, wherever they are kept.
+
+It reads line by line, so the memory used is that of the longest line. Every line is redacted again
+with the rules in force now.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from hivepipe.archive.archive_files import Meta
+from hivepipe.archive.index import Entry
+from hivepipe.errors import ArchiveError, DamagedArchiveError
+from hivepipe.reading.pieces import AGENT, CALL, FAILURE, NOTE, RESULT, Piece, pieces_of
+from hivepipe.redact.redactor import Redactor
+from hivepipe.transcripts.lines import Fields, read_line
+
+BEFORE, BEHIND = 20, 40  # number of pieces before and after a hit
+LOOK_BACK_BYTES = 2 << 20  # bytes before a hit that are read for its context
+DEEPEST = 8
+MOST_CALLS = 1000  # calls whose names are kept for their results
+
+
+class Conversation(NamedTuple):
+    """Session and agent, metadata, and the pieces, which are read lazily."""
+
+    session: str
+    agent: str
+    agent_type: str
+    meta: Meta
+    pieces: Iterator[Piece]
+
+
+class Archived(Protocol):
+    """Where the archives of a session and its subagents are kept."""
+
+    def entry(self, key: str) -> Entry | None:
+        """Return the archive of a key, <session> or <session>/<agent>."""
+
+    def of_subagents(self, session: str) -> dict[str, Entry]:
+        """Return key -> entry of a session's subagents."""
+
+    def lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, bytes]]:
+        """Yield offsets and lines that begin at a byte or after it; DamagedArchiveError."""
+
+    def missing(self, entry: Entry) -> str:
+        """Return what the lines that were yielded last lacked at their end; "": nothing."""
+
+
+@dataclass
+class Reader:
+    """Read conversations of archives that are of one machine, or of a team."""
+
+    archived: Archived
+    redactor: Redactor
+    _calls: dict[str, str] = field(default_factory=dict)
+    _last_call: str = ""
+    _shown: set[str] = field(default_factory=set)
+
+    def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
+        """Yield all pieces, those of each subagent after its call."""
+        self._shown.add(key)
+        for offset, line in self._lines(entry, 0):
+            for piece in self._pieces(line, offset, depth):
+                if piece.kind == AGENT:
+                    yield from self._agent(entry["session_id"], piece)
+                else:
+                    yield piece
+        if missing := self.archived.missing(entry):
+            yield Piece(NOTE, missing, depth=depth)
+        if not depth and not entry["agent_id"]:
+            yield from self._others(entry["session_id"])
+
+    def around(self, entry: Entry, offset: int) -> Iterator[Piece]:
+        """Yield some pieces before an offset, those of its line, and some after it."""
+        before: deque[Piece] = deque(maxlen=BEFORE)
+        behind, found = BEHIND, False
+        begin = max(offset - LOOK_BACK_BYTES, 0)
+        for at, line, end in self._lines_with_ends(entry, begin):
+            is_hit = at <= offset < end
+            found = found or is_hit
+            pieces = [each for each in self._pieces(line, at, 0) if each.kind != AGENT]
+            if is_hit and not pieces:
+                pieces = [Piece(NOTE, "this line is not part of the conversation", "", at)]
+            for piece in pieces:
+                if is_hit:
+                    yield from before
+                    before.clear()
+                    yield piece._replace(is_hit=True)
+                elif not found:
+                    before.append(piece)
+                elif behind:
+                    behind -= 1
+                    yield piece
+            if found and not behind:
+                return
+        if not found:
+            raise ArchiveError(f"the archive has no byte {offset}")
+
+    def _agent(self, session: str, piece: Piece) -> Iterator[Piece]:
+        """Yield the pieces of a subagent, once."""
+        key = f"{session}/{piece.id}"
+        entry = self.archived.entry(key)
+        if entry is None or key in self._shown or piece.depth >= DEEPEST:
+            return
+        yield piece._replace(text=entry["agent_type"], depth=piece.depth + 1)
+        try:
+            yield from self.all(key, entry, piece.depth + 1)
+        except DamagedArchiveError as error:
+            yield Piece(NOTE, str(error), depth=piece.depth + 1)
+
+    def _others(self, session: str) -> Iterator[Piece]:
+        """Yield the pieces of subagents that no tool result names."""
+        for entry in self.archived.of_subagents(session).values():
+            yield from self._agent(session, Piece(AGENT, "", id=entry["agent_id"]))
+
+    def _pieces(self, line: Fields, offset: int, depth: int) -> Iterator[Piece]:
+        inner = depth + (not depth and line.get("isSidechain") is True and "agentId" not in line)
+        for piece in pieces_of(line):
+            placed = piece._replace(offset=offset, depth=inner)
+            if piece.kind == CALL:
+                self._note_call(piece)
+            elif piece.kind in (RESULT, FAILURE) and piece.id:
+                is_clear = piece.id == self._last_call
+                placed = placed._replace(of="" if is_clear else self._calls.get(piece.id, ""))
+            yield placed
+
+    def _note_call(self, piece: Piece) -> None:
+        """Remember the name of a call by its id: results of parallel calls come later."""
+        self._last_call = piece.id
+        self._calls[piece.id] = piece.text
+        if len(self._calls) > MOST_CALLS:
+            del self._calls[next(iter(self._calls))]
+
+    def _lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields]]:
+        for offset, line, _ in self._lines_with_ends(entry, begin):
+            yield offset, line
+
+    def _lines_with_ends(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
+        for offset, raw in self.archived.lines(entry, begin):
+            line = read_line(self.redactor.redact_line(raw)[0])
+            yield offset, line or {}, offset + len(raw)
