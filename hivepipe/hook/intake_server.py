@@ -33,6 +33,7 @@ EVENT_SECS = 0.3  # then the hook no longer waits
 SILENT_SECS = 5
 _POLL_MS = 1000
 _CHUNK_BYTES = 1 << 18
+_MISSING = (0, 0)
 
 
 class OutOfTimeError(Exception):
@@ -98,13 +99,14 @@ class Server:
         self.poller = select.poll()
         self.poller.register(self.listener, select.POLLIN)
         self.is_ending = False
+        self.code = _code_on_disk()
 
     def serve(self) -> None:
-        """Answer until SIGTERM, SIGINT or SIGHUP."""
+        """Answer until SIGTERM, SIGINT or SIGHUP, or until an upgrade has replaced the code."""
         for number in (SIGHUP, SIGINT, SIGTERM):
             signal(number, self._end)
         signal(SIGALRM, _out_of_time)
-        while not self.is_ending:
+        while not self.is_ending and _code_on_disk() in (self.code, _MISSING):
             for descriptor, _ in self.poller.poll(_POLL_MS):
                 if descriptor == self.listener.fileno():
                     self._accept()
@@ -193,6 +195,15 @@ def _log_failure(frame: Frame, error: Exception) -> None:
         intake.log(intake.locate(None), frame.name, f"{what}; the event is kept")
     except OSError:
         return
+
+
+def _code_on_disk() -> tuple[int, int]:
+    """Return what changes when this module's file is replaced; _MISSING in the middle of that."""
+    try:
+        status = posix.stat(__file__)
+    except OSError:
+        return _MISSING
+    return status.st_ino, status.st_mtime_ns
 
 
 def _out_of_time(*_signal: object) -> None:

@@ -19,12 +19,13 @@ SLOW_TO_END = f"""
 import sys
 sys.path.append({str(ROOT)!r})
 import posix, time
+from hivepipe.hook import intake
 from hivepipe.hook import run as hook
-hook.NEUTRAL = b"said"
+intake.NEUTRAL, intake.NOTHING = b"said", (b"said", "")
 write = posix.write
 def write_and_wait(descriptor, data):
     written = write(descriptor, data)
-    if data == hook.NEUTRAL:
+    if data == intake.NEUTRAL:
         time.sleep(1)
     return written
 posix.write = write_and_wait

@@ -9,7 +9,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from hivepipe.hook import hand_over, run, throttle
+from hivepipe.hook import hand_over, intake, run, throttle
 from hivepipe.queue import client, spool
 from tests.faults.injections.marks import Marks, use_clock
 
@@ -47,5 +47,5 @@ marked_after(throttle, "count_operation", "counted")
 marked_after(hand_over, "push", "Redis has it")
 marked_after(spool, "_write", "file written")
 marked_after(spool, "write_spool", "file in the spool")
-marked_after(run, "_keep_markers", "marker written")
+marked_after(intake, "_keep_markers", "marker written")
 run.run(sys.argv[1])
