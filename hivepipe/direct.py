@@ -23,13 +23,14 @@ from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
 from hivepipe.files import core_dumps
+from hivepipe.files.regular_file import read_text
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations.custom_runs import custom_jobs
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.operations.workplace import Workplace, address_of
-from hivepipe.queue.raw_spool import convert_raw_events
+from hivepipe.queue.raw_spool import convert_all, convert_raw_events, raw_events
 from hivepipe.queue.spool import spool_folders
 from hivepipe.queue.spooled import SpooledJob, abandoned, read_spool_file, set_aside, spool_files
 from hivepipe.redact.configured import use_rules
@@ -121,7 +122,8 @@ def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
 
 def drain(home: str) -> Report:
     """Apply the whole spool of a home; incomplete files of dead hooks are set aside."""
-    convert_raw_events(home)
+    raw = raw_events(home)
+    convert_all(home)
     spools = [Path(folder) for folder in spool_folders(home)]
     db = Database(database_path(home))
     try:
@@ -133,7 +135,18 @@ def drain(home: str) -> Report:
     for spool in spools:
         for path in list(abandoned(spool, time.time())):
             _set_aside(path, "half-written: its hook died", report)
+    _say_unconverted(raw, report)
     return report
+
+
+def _say_unconverted(raw: list[Path], report: Report) -> None:
+    """Add the raw events that are still there, and those that the conversion set aside."""
+    for path in raw:
+        reason = path.parent / "bad" / f"{path.name}.reason"
+        if path.exists():
+            report.failed[path] = "not converted: a later hivepipe wrote it, or it cannot be read"
+        elif reason.exists():
+            report.set_aside[path] = read_text(reason, "utf-8", "replace").strip()
 
 
 def _set_aside(path: Path, reason: str, report: Report) -> None:

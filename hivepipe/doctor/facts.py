@@ -15,8 +15,7 @@ from hivepipe.install import claude_code, claude_plugin, json_text, settings_tex
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import Entry
-from hivepipe.queue.spool import spool_folders
-from hivepipe.queue.spooled import spool_files
+from hivepipe.queue.spooled import waiting_events
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
 from hivepipe.stack.lock import Stack
@@ -109,9 +108,7 @@ class Facts:
     @cached_property
     def spooled(self) -> list[Path]:
         """Return the files of spooled events, oldest first."""
-        folders = [Path(folder) for folder in spool_folders(str(self.home))]
-        found = [path for folder in folders for path in spool_files(folder)]
-        return sorted(found, key=lambda path: path.name)
+        return waiting_events(str(self.home))
 
     @cached_property
     def oldest_secs(self) -> float:

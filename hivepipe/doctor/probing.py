@@ -32,7 +32,8 @@ from hivepipe.files.file_size import with_limit
 from hivepipe.files.regular_file import read_bytes, read_text
 from hivepipe.home import real_path
 from hivepipe.install.known_entries import is_old, old_paths
-from hivepipe.queue.spooled import spool_files
+from hivepipe.queue.raw_spool import convert_raw_events
+from hivepipe.queue.spooled import waiting_files
 from hivepipe.settings import everything, means_no, means_yes, on_a_passing_machine, variable
 from hivepipe.stack import supervisor
 from hivepipe.stack.processes import hooks_folder, identity
@@ -255,6 +256,7 @@ def _bound(tokens: set[str]) -> dict[str, object]:
 
 def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
     """Apply the spooled events; return the recorded tokens, and an error or ""."""
+    convert_raw_events(home)
     waiting = _spooled(home, tokens)
     if not waiting:
         return set(), ""
@@ -270,7 +272,7 @@ def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
 def _spooled(home: str, tokens: set[str]) -> list[Path]:
     """Return the spool files with the probe's jobs."""
     found = []
-    for path in reversed(spool_files(Path(home, "spool"))):
+    for path in reversed(waiting_files(Path(home, "spool"))):
         try:
             text = read_bytes(path)
         except OSError:

@@ -60,7 +60,7 @@ def _waiting(folder: str) -> list[str]:
         names = posix.listdir(folder)
     except OSError:
         return []
-    return [name for name in names if name.endswith(".json") and name[:20].isdigit()]
+    return [name for name in names if name.endswith((".json", ".raw")) and name[:20].isdigit()]
 
 
 def _moment(since: float, now: float) -> str:

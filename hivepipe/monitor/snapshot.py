@@ -18,8 +18,7 @@ from hivepipe.events.job_plan import utc
 from hivepipe.queue.figures import Figures, shares
 from hivepipe.queue.lost_events import lost_events
 from hivepipe.queue.rq_workers import have_settled, unserved
-from hivepipe.queue.spool import spool_folders
-from hivepipe.queue.spooled import spool_files
+from hivepipe.queue.spooled import waiting_events
 from hivepipe.summaries import terms
 from hivepipe.team.uplink_status import uplink_report
 
@@ -47,7 +46,7 @@ def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
 
 def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
     """Return the figures; without Redis, only those of disk and store."""
-    spooled = [path for folder in spool_folders(home) for path in spool_files(Path(folder))]
+    spooled = waiting_events(home)
     on_disk: dict[str, Any] = {
         "spooled": len(spooled),
         "oldest_spooled_secs": max(map(_age_secs, spooled), default=0.0),

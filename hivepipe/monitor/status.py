@@ -16,8 +16,7 @@ from hivepipe.queue import connection, endpoint
 from hivepipe.queue.figures import Figures, as_report, figures
 from hivepipe.queue.reductions import Reduction
 from hivepipe.queue.rq_workers import missing_queues, reductions_of
-from hivepipe.queue.spool import spool_folders
-from hivepipe.queue.spooled import spool_files
+from hivepipe.queue.spooled import waiting_events
 from hivepipe.stack import supervisor
 from hivepipe.stack.condition import HEALTHY, Seen, condition_of
 from hivepipe.stack.idle_policy import may_leave
@@ -44,8 +43,8 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
     found, alerts = _look(place, stack, alive)
     in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
     condition = condition_of(_seen(place, stack, processes, found, in_redis, alerts))
-    spool, *spare = [Path(folder) for folder in spool_folders(place.home)]
-    in_memory = sum(len(spool_files(folder)) for folder in spare)
+    spool = Path(place.home, "spool")
+    waiting = waiting_events(place.home)
     return {
         "schema": 1,
         "home": place.home,
@@ -59,8 +58,8 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
         "leaves_when_idle": may_leave(stack),
         "failed_start": _failed_start(stack),
         **in_redis,
-        "spool": len(list(spool.glob("*.json"))) + in_memory,
-        "in_memory": in_memory,
+        "spool": len(waiting),
+        "in_memory": sum(path.parent != spool for path in waiting),
         "set_aside": sum(path.suffix != ".reason" for path in spool.glob("bad/*")),
         "effectless": effectless(place.home),
         "reduced": [reduction._asdict() for reduction in _reductions(stack, found)],

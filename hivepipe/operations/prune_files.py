@@ -28,7 +28,7 @@ from hivepipe.operations.search import index_path
 from hivepipe.operations.workplace import Workplace
 from hivepipe.orchestrator.folder import hives
 from hivepipe.orchestrator.retire import drop_archived
-from hivepipe.queue.spooled import is_spool_file, spool_files
+from hivepipe.queue.spooled import is_spool_file, waiting_files
 from hivepipe.redact.audit_log import rotate
 from hivepipe.stack.processes import PROCESSES
 from hivepipe.times import stored_time
@@ -165,7 +165,7 @@ def _logs_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
 
 def _events_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
     spool, before = Path(home, "spool"), now - limits.spool * DAY_SECS
-    over = {*_over(spool_files(spool), before, limits.spool_mb * 1e6)}
+    over = {*_over(waiting_files(spool), before, limits.spool_mb * 1e6)}
     over |= {*_set_aside(spool / "bad", before)}
     for path in sorted(over):
         changed_at = _changed_at(path)

@@ -6,7 +6,7 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.events.job_plan import utc
-from hivepipe.queue.spooled import spool_files
+from hivepipe.queue.spooled import waiting_files
 from hivepipe.queue.ticks import TICK_PREFIX
 
 _JOBS = b"rq:job:"
@@ -15,7 +15,7 @@ _AT_A_TIME = 1000
 
 def oldest_job_time(connection: Redis, spool: Path) -> str | None:
     """Return when the oldest job in Redis or the spool was made, in RQ's format; None: no job."""
-    found: list[str] = [_of_spooled(path) for path in spool_files(spool)[:1]]
+    found: list[str] = [_of_spooled(path) for path in waiting_files(spool)[:1]]
     keys: Any = connection.scan_iter(_JOBS + b"*", count=_AT_A_TIME)
     jobs = [key for key in keys if not key.startswith(_JOBS + TICK_PREFIX)]
     for at in range(0, len(jobs), _AT_A_TIME):
@@ -29,6 +29,6 @@ def oldest_job_time(connection: Redis, spool: Path) -> str | None:
 
 
 def _of_spooled(path: Path) -> str:
-    """Return the time in a name `<event_time_ns>_<pid>.json`; 1970 for a name without a time."""
+    """Return the time in a name `<event_time_ns>_<pid>.*`; 1970 for a name without a time."""
     digits = path.name.partition("_")[0]
     return utc(int(digits) if digits.isdigit() else 0)

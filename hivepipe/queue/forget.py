@@ -19,8 +19,9 @@ from hivepipe.jobs.forget_query import Wanted
 from hivepipe.queue.activity import TAKEN_KEY
 from hivepipe.queue.job_data import envelope_text, inflated
 from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.raw_spool import session_of
 from hivepipe.queue.scripts import script
-from hivepipe.queue.spooled import spool_files
+from hivepipe.queue.spooled import RAW, waiting_files
 from hivepipe.queue.stock_jobs import EXECUTED_KEY
 
 AT_ONCE = 500
@@ -161,17 +162,17 @@ def sessions_spooled(folder: Path, wanted: Wanted | None = None) -> set[str]:
     found = set()
     for path in _spool_files(folder):
         if wanted is None or wanted.holds_text(_bytes(path)):
-            found |= {_session(entry) for entry in _entries(path)}
+            found |= _sessions_in(path)
     return found - {""}
 
 
 def last_spooled(folder: Path) -> dict[str, str]:
     """Return session -> time of its last spooled event (UTC)."""
     seen: dict[str, str] = {}
-    for path in spool_files(folder):
+    for path in waiting_files(folder):
         stamp = path.name.partition("_")[0]
         if stamp.isdigit():
-            seen |= {_session(entry): utc(int(stamp)) for entry in _entries(path)}
+            seen |= dict.fromkeys(_sessions_in(path), utc(int(stamp)))
     seen.pop("", None)
     return seen
 
@@ -186,6 +187,8 @@ def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> in
     for path in _spool_files(folder):
         try:
             if not wanted.names(read_bytes(path, ANY_SIZE)):
+                continue
+            if _is_of_another_session(path, wanted):
                 continue
             entries = _entries(path)
             others = [entry for entry in entries if not _is_entry_wanted(entry, wanted)]
@@ -204,6 +207,13 @@ def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> in
     return removed
 
 
+def _is_of_another_session(path: Path, wanted: Wanted) -> bool:
+    """Tell whether a raw event, which has one session, stays."""
+    data = _bytes(path) if RAW in path.suffixes else b""
+    session = session_of(data)
+    return bool(session) and session not in wanted.sessions and not wanted.holds_text(data)
+
+
 def _is_entry_wanted(entry: Any, wanted: Wanted) -> bool:
     return _session(entry) in wanted.sessions or wanted.holds_text(orjson.dumps(entry))
 
@@ -211,6 +221,12 @@ def _is_entry_wanted(entry: Any, wanted: Wanted) -> bool:
 def _spool_files(folder: Path) -> list[Path]:
     found = [*folder.glob("*"), *folder.glob("bad/*")]
     return sorted(p for p in found if p.is_file() and not p.is_symlink())
+
+
+def _sessions_in(path: Path) -> set[str]:
+    if RAW in path.suffixes:
+        return {session_of(_bytes(path))}
+    return {_session(entry) for entry in _entries(path)}
 
 
 def _bytes(path: Path) -> bytes:

@@ -12,10 +12,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hivepipe.queue.spool import spool_folders
+import orjson
 
-RAW = ".raw"
+from hivepipe.queue.spool import spool_folders
+from hivepipe.queue.spooled import RAW
+
 _MODULE = "hivepipe.hook.convert_spool"
+_AT_ONCE = 500
+_PREFIX_BYTES = 12  # before the head, whose size is in bytes 4 to 8
 _SECS = 60  # it does what it can in that time, and the rest the next time
 
 
@@ -27,11 +31,37 @@ def raw_files(folder: str | Path) -> list[Path]:
         return []
 
 
+def raw_events(home: str) -> list[Path]:
+    """Return the raw events of a home, those of each spool oldest first."""
+    return [path for folder in spool_folders(home) for path in raw_files(folder)]
+
+
+def session_of(data: bytes) -> str:
+    """Return the session of a raw event, or "" if it names none or cannot be read."""
+    try:
+        fields = orjson.loads(data[_PREFIX_BYTES + int.from_bytes(data[4:8], "little") :])
+        session = fields.get("session_id") or fields.get("parent_session_id")
+    except (ValueError, AttributeError):
+        return ""
+    return session if isinstance(session, str) else ""
+
+
+def convert_all(home: str) -> None:
+    """Turn all raw events of a home into spool files, until no more can be."""
+    before = len(raw_events(home))
+    while before:
+        convert_raw_events(home)
+        left = len(raw_events(home))
+        if left >= before:
+            return
+        before = left
+
+
 def convert_raw_events(home: str) -> None:
-    """Turn the raw events of a home into spool files; what fails stays."""
-    waiting = [path for folder in spool_folders(home) for path in raw_files(folder)]
+    """Turn the oldest raw events of a home into spool files; what fails stays."""
+    waiting = raw_events(home)
     if waiting:
-        command = [sys.executable, "-I", "-m", _MODULE, *map(str, waiting[:500])]
+        command = [sys.executable, "-I", "-m", _MODULE, *map(str, waiting[:_AT_ONCE])]
         try:
             subprocess.run(command, stdin=subprocess.DEVNULL, timeout=_SECS, check=False)
         except (OSError, subprocess.TimeoutExpired):

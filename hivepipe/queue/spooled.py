@@ -20,7 +20,8 @@ from hivepipe.queue.spool import NOTES, all_folders, spool_folders
 LIMIT_BYTES = 1 << 20
 SPOOL_VERSION = 1  # version of the file format around the envelopes
 _TORN_AFTER_SECS = 60.0
-_NAME = re.compile(r"\d+_\d+\.json(\.tmp)?", re.ASCII)
+JOBS, RAW = ".json", ".raw"  # an event as its jobs; as the native hook wrote it
+_NAME = re.compile(r"\d+_\d+\.(json|raw)(\.tmp)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,24 @@ def is_spool_file(name: str) -> bool:
 
 
 def spool_files(folder: Path) -> list[Path]:
-    """Return the complete files, oldest first."""
+    """Return the complete files of jobs, oldest first."""
+    return _files(folder, JOBS)
+
+
+def waiting_files(folder: Path) -> list[Path]:
+    """Return the complete files of a folder, raw events too, oldest first."""
+    return _files(folder, JOBS, RAW)
+
+
+def waiting_events(home: str) -> list[Path]:
+    """Return the files of all events of a home that wait on disk, oldest first."""
+    found = [path for folder in spool_folders(home) for path in waiting_files(Path(folder))]
+    return sorted(found, key=lambda path: path.name)
+
+
+def _files(folder: Path, *suffixes: str) -> list[Path]:
     try:
-        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".json")]
+        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(suffixes)]
     except FileNotFoundError:
         return []
     return [folder / name for name in sorted(names)]
@@ -47,18 +63,18 @@ def spool_files(folder: Path) -> list[Path]:
 
 def some_wait_on_disk(home: str) -> bool:
     """Tell whether an event or a call note waits on disk, in the folders that can be read."""
-    return any(_holds(folder, NOTES, "") for folder in all_folders(home)) or any(
-        _holds(folder, "", ".json") for folder in spool_folders(home)
+    return any(_holds(folder, NOTES, ("",)) for folder in all_folders(home)) or any(
+        _holds(folder, "", (JOBS, RAW)) for folder in spool_folders(home)
     )
 
 
-def _holds(folder: str, beginning: str, end: str) -> bool:
-    """Tell whether the folder has a file with this prefix and suffix."""
+def _holds(folder: str, beginning: str, ends: tuple[str, ...]) -> bool:
+    """Tell whether the folder has a file with this prefix and one of the suffixes."""
     try:
         names = os.listdir(folder)
     except OSError:
         return False
-    return any(name.startswith(beginning) and name.endswith(end) for name in names)
+    return any(name.startswith(beginning) and name.endswith(ends) for name in names)
 
 
 def read_spool_file(path: Path) -> list[SpooledJob]:

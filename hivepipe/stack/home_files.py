@@ -23,7 +23,7 @@ _NAMES = (
     r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?",
     r"followed-folders|claude-folders|guard-mode|shared-root-silent|status-line\.json|uplink\.json",
     r"redaction\.key|hook-settings\.json|trusted\.json|\.active_session|sessions/\.session_\d+",
-    r"spool/(bad/)?\d+_\d+\.json(\.reason)?",
+    r"spool/(bad/)?\d+_\d+\.(json|raw)(\.tmp)?(\.reason)?",
     r"instances/\d+(\.checkpoint|\.settings)?",
     r"context/(project|left|last|task|goal|profile|lead)-[\w.-]+\.txt",
     r"recall/([\w.-]+\.txt|told-[0-9a-f]+|wanted)",

@@ -5,15 +5,13 @@ Periodic work does not count; a Claude Code that is left open does.
 
 import os
 import time
-from pathlib import Path
 
 from hivepipe.db.database import Database
 from hivepipe.db.sessions import open_processes
 from hivepipe.hook.alive import lives
 from hivepipe.orchestrator.folder import at_work
 from hivepipe.queue.housekeeping import Housekeeper
-from hivepipe.queue.spool import spool_folders
-from hivepipe.queue.spooled import spool_files
+from hivepipe.queue.spooled import waiting_events
 
 LOOK_EVERY_SECS = 1.0
 
@@ -24,7 +22,6 @@ class IdleWatch:
     def __init__(self, home: str, housekeeper: Housekeeper) -> None:
         """Start the idle time now: a new stack is about to be used."""
         self._home = home
-        self._spools = [Path(folder) for folder in spool_folders(home)]
         self._housekeeper = housekeeper
         self._accepted = -1
         self._since = self._looked_at = time.monotonic()
@@ -44,7 +41,7 @@ class IdleWatch:
     def _is_needed(self, db: Database) -> bool:
         return (
             not self._housekeeper.nothing_waits()
-            or any(spool_files(spool) for spool in self._spools)
+            or bool(waiting_events(self._home))
             or any(lives(pid, started) for pid, started in open_processes(db, os.uname().nodename))
             or bool(at_work(self._home))
         )

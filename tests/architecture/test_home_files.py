@@ -22,6 +22,7 @@ EXAMPLES = {
     "sessions/.session_<pid>": "sessions/.session_42",
     "tasks/cancelled/<task>": "tasks/cancelled/T-88",
     "tasks/sessions/<session>": "tasks/sessions/abc",
+    "spool/<event time>_<pid>.raw": "spool/01760000000000000000_42.raw",
     "tasks/told/": "tasks/told/0123456789abcdef",
     "backups/": "backups/hive-before-0050-42.db",
     "recall/": "recall/told-0123456789abcdef",

@@ -17,6 +17,7 @@ import psutil
 from hivepipe.cli.demo.day import SESSION, HookCall
 from hivepipe.errors import StackError
 from hivepipe.files.regular_file import read_text
+from hivepipe.queue.spooled import waiting_files
 from hivepipe.settings import variable
 
 PATIENCE_SECS = 60
@@ -146,7 +147,7 @@ class Scene:
 
     def spooled(self) -> int:
         """Return the number of events in the spool."""
-        return len(list(Path(self.home, "spool").glob("*.json")))
+        return len(waiting_files(Path(self.home, "spool")))
 
     def log_lines(self, containing: str) -> list[str]:
         """Return the lines of the writer's log with this text, without their times."""

@@ -1,0 +1,151 @@
+"""Raw events of the native hook count as waiting events, wherever these are counted or removed."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe import direct
+from hivepipe.config.retention import Limits
+from hivepipe.db.database import Database
+from hivepipe.hook import waiting_notice
+from hivepipe.monitor.snapshot import vitals
+from hivepipe.operations.prune_files import _events_over
+from hivepipe.queue import raw_spool
+from hivepipe.queue.deduplication import oldest_job_time
+from hivepipe.queue.housekeeping import Housekeeper
+from hivepipe.queue.spooled import some_wait_on_disk
+from hivepipe.stack.home_files import why_not_ours
+from hivepipe.worker import idle_shutdown
+from tests import payloads
+from tests.conftest import Home, Server
+from tests.native import BUILT, Setting
+from tests.payloads import SESSION, changed, encoded
+
+pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
+
+OTHER = "ffffffff-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[Setting]:
+    made = Setting(private_home, new_server)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def raw(setting: Setting) -> Path:
+    """Return the one raw event of a home."""
+    setting.fire(setting.native, "Stop", encoded(payloads.STOP))
+    (path,) = setting.raw()
+    return path
+
+
+def aged(path: Path, secs: float) -> Path:
+    """Give an event's file the name and time of an older one."""
+    then = time.time() - secs
+    older = path.with_name(f"{int(then * 1e9):020d}_1.raw")
+    path.rename(older)
+    os.utime(older, (then, then))
+    return older
+
+
+def test_status_and_alerts_count_a_raw_event(setting: Setting, raw: Path) -> None:
+    aged(raw, 7200)
+    report = json.loads(setting.home.command("status", "--json", expect=None))
+    assert (report["spool"], report["in_memory"]) == (1, 0)
+    found = vitals(str(setting.home.path), None, None)
+    assert found.spooled == 1
+    assert found.oldest_spooled_secs >= 7200
+
+
+def test_the_clock_and_the_notice_see_a_raw_event(setting: Setting, raw: Path) -> None:
+    assert some_wait_on_disk(str(setting.home.path))
+    aged(raw, 7200)
+    assert "1 event waits on disk" in waiting_notice.notice(str(setting.home.path))
+
+
+def test_a_stack_is_not_idle_while_a_raw_event_waits(
+    setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Quiet(Housekeeper):
+        def __init__(self) -> None: ...
+
+        def accepted(self) -> int:
+            return 0
+
+        def nothing_waits(self) -> bool:
+            return True
+
+    monkeypatch.setattr(idle_shutdown, "LOOK_EVERY_SECS", 0.0)
+    watch = idle_shutdown.IdleWatch(str(setting.home.path), Quiet())
+    db = Database(setting.home.path / "other.db")
+    try:
+        watch.idle_secs(db)
+        time.sleep(0.05)
+        assert watch.idle_secs(db) == 0
+        raw.unlink()
+        time.sleep(0.05)
+        assert watch.idle_secs(db) >= 0.05
+    finally:
+        db.close()
+
+
+def test_records_as_old_as_a_raw_event_are_kept(setting: Setting, raw: Path) -> None:
+    with setting.redis().client() as client:
+        raw.rename(raw.with_name("01760000000000000000_1.raw"))
+        assert oldest_job_time(client, raw.parent) == "2025-10-09T08:53:20.000000Z"
+
+
+def test_an_outdated_raw_event_goes_and_a_new_one_stays(setting: Setting, raw: Path) -> None:
+    home = str(setting.home.path)
+    assert list(_events_over(home, time.time(), Limits())) == []
+    old = aged(raw, 15 * 86_400)
+    assert [found.path for found in _events_over(home, time.time(), Limits())] == [str(old)]
+
+
+def test_a_raw_event_and_what_is_set_aside_of_it_are_hivepipes(tmp_path: Path) -> None:
+    for name in ("1_1.raw", "1_1.raw.tmp", "bad/1_1.raw.reason", "bad/1_1.raw.tmp.reason"):
+        path = tmp_path / "spool" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        assert why_not_ours(str(tmp_path), f"spool/{name}") == ""
+
+
+def test_a_drain_converts_more_than_one_batch(
+    setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_spool, "_AT_ONCE", 1)
+    for _ in range(2):
+        setting.fire(setting.native, "Stop", encoded(payloads.STOP))
+    raw_spool.convert_all(str(setting.home.path))
+    assert setting.raw() == []
+
+
+def test_a_drain_names_raw_events_that_it_cannot_convert(setting: Setting, raw: Path) -> None:
+    torn = raw.with_name("00000000000000000001_1.raw")
+    torn.write_bytes(raw.read_bytes()[:-1])
+    raw.write_bytes(b"HPv2" + raw.read_bytes()[4:])
+    report = direct.drain(str(setting.home.path))
+    assert list(report.failed) == [raw]
+    assert "torn" in report.set_aside[torn]
+
+
+@pytest.mark.parametrize("words", [[SESSION], ["--matching", "quetzalcoatl"]])
+def test_a_forgotten_session_leaves_no_raw_event(setting: Setting, words: list[str]) -> None:
+    for session, text in ((SESSION, "quetzalcoatl"), (OTHER, f"not {SESSION}")):
+        event = changed(payloads.STOP, session_id=session, last_assistant_message=text)
+        setting.fire(setting.native, "Stop", encoded(event))
+    assert len(setting.raw()) == 2
+    setting.home.command("forget", *words, "--dry-run")
+    assert len(setting.raw()) == 2
+    setting.home.command("forget", *words, "--yes")
+    (left,) = setting.raw()
+    assert OTHER.encode() in left.read_bytes()
+    setting.home.command("drain")
+    rows = setting.home.rows("SELECT id FROM sessions")
+    assert [row["id"] for row in rows] == [OTHER]
