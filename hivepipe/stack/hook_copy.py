@@ -176,7 +176,7 @@ def _is_one_of_ours(path: Path) -> bool:
     data = read_bytes(path, LARGEST_HOOK)
     wants_python = settings.variable("HIVEPIPE_HOOK") == "python"
     if data == _python_hook():
-        return wants_python or not NATIVE.exists()
+        return wants_python or not NATIVE.exists() or not _runs(NATIVE)
     return not wants_python and NATIVE.exists() and data == NATIVE.read_bytes()
 
 

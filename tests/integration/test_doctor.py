@@ -149,7 +149,7 @@ def older_form(user: User) -> None:
 
 
 def lose_interpreter(user: User) -> None:
-    path = launcher(user)
+    path = launcher(user).with_name("hook.py")
     lines = path.read_text().splitlines()
     path.write_text("\n".join(["#!/gone/python3 -IS", *lines[1:]]))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.db import location
-from hivepipe.doctor import claude, disk, page
+from hivepipe.doctor import claude, disk, page, team
 from hivepipe.doctor.checks import CHECKS, Check, examine
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.events.job_plan import utc
@@ -19,6 +19,7 @@ from hivepipe.install.claude_plugin import Plugin
 from hivepipe.queue import lost_events
 from hivepipe.stack import shared_page
 from hivepipe.stack.lock import Stack
+from hivepipe.team import membership
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -176,3 +177,16 @@ def test_a_page_that_is_asked_for_and_not_installed_is_named(
     monkeypatch.setattr(shared_page, "find_spec", lambda _name: None)
     (finding,) = found_by("page", facts)
     assert finding.mend == "pip install 'hivepipe[web]'"
+
+
+def test_a_membership_that_cannot_work_is_named(
+    facts: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership, "user_config_folder", lambda: str(tmp_path))
+    assert found_by("team", facts) == []
+    (tmp_path / "team.json").write_text("{}")
+    (finding,) = found_by("team", facts)
+    assert "team.json is damaged" in finding.text
+    monkeypatch.setattr(team, "is_installed", lambda: False)
+    (finding,) = found_by("team", facts)
+    assert finding.mend == "pip install 'hivepipe[team]'"
