@@ -100,13 +100,14 @@ class Server:
         self.poller.register(self.listener, select.POLLIN)
         self.is_ending = False
         self.code = _code_on_disk()
+        self.parent = posix.getppid()
 
     def serve(self) -> None:
-        """Answer until SIGTERM, SIGINT or SIGHUP, or until an upgrade has replaced the code."""
+        """Answer until a signal ends it, an upgrade replaces its code, or its supervisor dies."""
         for number in (SIGHUP, SIGINT, SIGTERM):
             signal(number, self._end)
         signal(SIGALRM, _out_of_time)
-        while not self.is_ending and _code_on_disk() in (self.code, _MISSING):
+        while self._goes_on():
             for descriptor, _ in self.poller.poll(_POLL_MS):
                 if descriptor == self.listener.fileno():
                     self._accept()
@@ -114,6 +115,10 @@ class Server:
                     self._read(self.readers[descriptor])
             self._drop_silent()
             _reap()
+
+    def _goes_on(self) -> bool:
+        is_current = _code_on_disk() in (self.code, _MISSING)
+        return not self.is_ending and is_current and posix.getppid() == self.parent
 
     def _end(self, *_signal: object) -> None:
         self.is_ending = True

@@ -2,12 +2,15 @@
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests import payloads
-from tests.conftest import Home, Server, until
+from tests.conftest import ROOT, Home, Server, until
 from tests.native import BUILT, Setting, jobs_of
 from tests.payloads import encoded
 
@@ -54,6 +57,24 @@ def test_the_python_hook_runs_where_it_is_wanted(setting: Setting) -> None:
     setting.fire(setting.native, "Stop", encoded(payloads.STOP), HIVEPIPE_HOOK="python")
     assert setting.raw() == []
     assert len(setting.home.spool) == 1
+
+
+def test_an_intake_ends_with_its_supervisor(setting: Setting) -> None:
+    words = [sys.executable, "-I", "-S", str(ROOT / "workers" / "intake.py")]
+    env = {**setting.env, "HIVEPIPE_HOME": str(setting.home.path)}
+    supervisor = subprocess.Popen(
+        ["sh", "-c", '"$@" & echo $!; wait', "sh", *words],
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert supervisor.stdout
+    with supervisor.stdout:
+        intake = Path("/proc", supervisor.stdout.readline().strip())
+    until((setting.runtime / "intake.sock").exists, "the intake does not listen")
+    supervisor.kill()
+    supervisor.wait()
+    until(lambda: not intake.exists(), "the intake goes on without its supervisor")
 
 
 def test_an_intake_that_hangs_costs_time_and_no_event(setting: Setting) -> None:
