@@ -63,7 +63,7 @@ static int head_is_full;
 static char own_folder[PATH_BYTES]; /* of this program */
 static char here[PATH_BYTES];       /* the working directory at the start */
 static char home_[PATH_BYTES], runtime[PATH_BYTES];
-static int has_own_redis;
+static char redis_socket[PATH_BYTES]; /* of the project's own Redis, or "" */
 static char **arguments;
 static const char *event = "";
 
@@ -271,8 +271,8 @@ static int locate(void) {
     field(record, "home", home_, PATH_BYTES);
     if (!home_[0]) memcpy(home_, path, PATH_BYTES);
     field(record, "runtime", runtime, PATH_BYTES);
-    field(record, "socket", path, PATH_BYTES);
-    has_own_redis = path[0] == '/';
+    field(record, "socket", redis_socket, PATH_BYTES);
+    if (redis_socket[0] != '/') redis_socket[0] = 0;
     field(record, "python", path, PATH_BYTES);
     struct stat status;
     if (geteuid() == 0 && (stat(home_, &status) || status.st_uid != 0)) return 0;
@@ -435,11 +435,10 @@ static int peer_is_ours(int connection) {
 #endif
 }
 
-/* Return a connection to the intake, or -1. */
-static int reach_intake(void) {
+/* Return a connection to a socket of this user's processes, or -1. */
+static int reach(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char path[PATH_BYTES];
-    if (!join(path, runtime, "/intake.sock") || strlen(path) >= sizeof address.sun_path) return -1;
+    if (strlen(path) >= sizeof address.sun_path) return -1;
     memcpy(address.sun_path, path, strlen(path) + 1);
     int connection = socket(AF_UNIX, SOCK_STREAM, 0);
     if (connection < 0) return -1;
@@ -449,6 +448,18 @@ static int reach_intake(void) {
         return connection;
     close(connection);
     return -1;
+}
+
+static int reach_intake(void) {
+    char path[PATH_BYTES];
+    return is_ours(runtime) && join(path, runtime, "/intake.sock") ? reach(path) : -1;
+}
+
+/* Tell whether a Redis is there: then a stack runs, and none is to be started. */
+static int has_redis(void) {
+    int connection = redis_socket[0] ? reach(redis_socket) : -1;
+    if (connection >= 0) close(connection);
+    return connection >= 0;
 }
 
 static int wait_for(int connection, short what, int64_t end) {
@@ -518,7 +529,8 @@ static int has_entries(const char *name) {
 }
 
 /* Tell whether only the Python hook can treat this event without an intake: it may need an answer,
-   or no stack will start soon and take the event from the spool. */
+   or no stack will start soon and take the event from the spool. A Redis without an intake is of a
+   Procfile, or of an older stack. */
 static int needs_python(void) {
     static const char *const answered[] = {"", "session_start", "user_prompt_submit", "statusline"};
     static const char *const settings[] = {"HIVEPIPE_AGENT_ID",    "HIVEPIPE_AUTOSTART",
@@ -527,7 +539,7 @@ static int needs_python(void) {
     char path[PATH_BYTES], text[512];
     for (int i = 0; i < 4; i++)
         if (!strcmp(event, answered[i]) || mentions(settings[i]) || variable(variables[i])[0]) return 1;
-    if (!has_own_redis || !is_ours(runtime) || !join(path, runtime, "/starting")) return 1;
+    if (!redis_socket[0] || has_redis() || !is_ours(runtime) || !join(path, runtime, "/starting")) return 1;
     if (has_entries("/tasks/cancelled")) return 1;
     char *failures = read_small(path, text, sizeof text) > 0 ? strchr(text, ' ') : NULL;
     return failures && atoi(failures) > 0;
@@ -536,6 +548,7 @@ static int needs_python(void) {
 /* Have the Python hook start the stack in the background, if that is due. */
 static void start_stack(void) {
     char path[PATH_BYTES], text[512];
+    if (has_redis()) return;
     if (join(path, runtime, "/starting") && read_small(path, text, sizeof text) > 0) {
         int64_t wait = atoll(text) - now_ns(CLOCK_REALTIME) / 1000000000;
         if (wait > 0 && wait <= 3600) return;
@@ -614,7 +627,7 @@ int main(int count, char **words) {
     read_input();
     make_head(began_ns);
     if (input_size > MOST_SENT || head_is_full) become_python();
-    int connection = is_ours(runtime) ? reach_intake() : -1;
+    int connection = reach_intake();
     if (connection < 0 && needs_python()) become_python();
     if (connection >= 0 && hand_over(connection)) _exit(0);
     limit_time(DISK_MS);

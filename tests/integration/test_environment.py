@@ -133,7 +133,9 @@ def test_the_command_does_not_take_an_attackers_python(user: User, evil: Path) -
     assert not pwned(user)
     assert "evil" not in str(environments(user))
     assert "evil" not in (user.recorded / "environment").read_text()
-    assert "evil" not in Path(user.hooks()["Stop"][0]["command"]).read_text()
+    program = Path(user.hooks()["Stop"][0]["command"])
+    assert b"evil" not in program.read_bytes()
+    assert "evil" not in program.with_name("hook.py").read_text()
 
 
 @pytest.mark.parametrize("with_copy", [True, False])

@@ -19,7 +19,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.conftest import NEUTRAL, ROOT
+from tests.conftest import NEUTRAL, ROOT, until
 from tests.integration.test_readme import steps
 from tests.rounds import ASKED_ROUNDS, SEED
 
@@ -295,13 +295,16 @@ def test_the_next_start_of_the_stack_brings_the_hooks_up_to_the_package(
     account.hivepipe("init")
     hook = Path(account.handlers()["Stop"]["command"])
     before = hook.with_name("hook_path").read_bytes()
-    module = account.packages / "hivepipe" / "hook" / "run.py"
+    module = account.packages / "hivepipe" / "hook" / "intake.py"
     module.write_text(module.read_text().replace('NEUTRAL = b""', 'NEUTRAL = b"newer"'))
     assert account.fire(account.handlers()["Stop"], "Stop").stdout == NEUTRAL
     account.hivepipe("up", "-d")
     try:
         assert hook.with_name("hook_path").read_bytes() != before
-        assert account.fire(account.handlers()["Stop"], "Stop").stdout == "newer"
+        until(
+            lambda: account.fire(account.handlers()["Stop"], "Stop").stdout == "newer",
+            "the old code answers",
+        )
     finally:
         account.hivepipe("down")
 

@@ -59,6 +59,15 @@ def test_the_python_hook_runs_where_it_is_wanted(setting: Setting) -> None:
     assert len(setting.home.spool) == 1
 
 
+def test_a_redis_without_an_intake_gets_the_event_and_no_second_stack(setting: Setting) -> None:
+    """As under a Procfile without the intake: a second stack would end that Redis."""
+    server = setting.redis()
+    assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
+    assert jobs_of(server)
+    assert setting.raw() == []
+    assert not (setting.runtime / "starting").exists()
+
+
 def test_an_intake_ends_with_its_supervisor(setting: Setting) -> None:
     words = [sys.executable, "-I", "-S", str(ROOT / "workers" / "intake.py")]
     env = {**setting.env, "HIVEPIPE_HOME": str(setting.home.path)}
