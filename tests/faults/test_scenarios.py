@@ -110,7 +110,7 @@ def test_a_store_that_was_in_trouble_when_the_stack_went_down(stack: Bench) -> N
         until(lambda: status(stack)["store_trouble"], "no word of it")
         stack.down()
     stack.command("up", "-d")
-    assert stack.redis.exists("hivepipe:trouble") == 0
+    until(lambda: not stack.redis.exists("hivepipe:trouble"), "the news stays", secs=10)
     stack.settle(secs=30)
 
 

@@ -66,6 +66,7 @@ def test_each_entry_and_listing_of_a_day(day: Home, tmp_path: Path) -> None:
         "failed": [],
         "set_aside": [],
         "operations_failed": [],
+        "sent": None,
     }
 
 

@@ -95,7 +95,7 @@ def test_an_uninstall_gives_back_what_was_there_and_keeps_what_was_recorded(user
 def test_a_purge_leaves_nothing_of_an_instance_with_a_name(user: User) -> None:
     before = user.files()
     user.hivepipe("init")
-    user.env["HIVEPIPE_INSTANCE_ID"] = "ann.2"
+    user.env |= {"HIVEPIPE_INSTANCE_ID": "ann.2", "HIVEPIPE_HOOK": "python"}
     user.fire("SessionStart", source="startup")
     edit = {"tool_name": "Edit", "tool_use_id": "t1", "tool_input": {"file_path": "/a.py"}}
     user.fire("PostToolUse", **edit, tool_response={})

@@ -335,7 +335,7 @@ def test_why_a_team_cannot_be_read_is_said(seat: Seat, monkeypatch: pytest.Monke
     kept = Membership("ann", "desk", joined.writes.shown, {})
     away = address.parse("postgresql://u:s@/d?host=/nowhere&sslmode=disable")
     for reads, why in (
-        (joined.reads._replace(secret="wrong"), "password authentication failed"),
+        (joined.reads._replace(secret="wrong"), "the login is not valid"),
         (away, "No such file or directory"),
         (None, "reads none: join with an invite"),
     ):
@@ -353,7 +353,7 @@ def test_why_a_team_cannot_be_read_is_said(seat: Seat, monkeypatch: pytest.Monke
 
 def test_a_revoked_machine_reads_nothing_any_more(seat: Seat) -> None:
     seat.team.asks("SELECT hivepipe.revoke('ann/laptop')")
-    assert "authentication failed" in seat.fails("ann/laptop", "sessions", "--team")
+    assert "the login is not valid" in seat.fails("ann/laptop", "sessions", "--team")
     assert (
         len(seat.says("ann/desk", "sessions", "--all", "--team")["sessions"]) == 3
     )  # its rows stay

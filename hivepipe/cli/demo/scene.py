@@ -83,8 +83,10 @@ class Scene:
         """Kill the whole stack, the supervisor first so that it restarts nothing; return pids."""
         pids = [int(entry["pid"]) for entry in self.status()["processes"]]
         supervisor = psutil.Process(pids[0]).parent()
-        for process in (supervisor, *map(psutil.Process, pids)):
+        everything = [supervisor, *map(psutil.Process, pids)]
+        for process in everything:
             process.kill()
+        psutil.wait_procs(everything, PATIENCE_SECS)
         return [supervisor.pid, *pids]
 
     def until(self, check: Callable[[], bool], what: str) -> float:
