@@ -12,6 +12,7 @@ from hivepipe.cli.terminal import say
 from hivepipe.doctor.checks import CHECKS
 from hivepipe.doctor.examination import Examination, examined
 from hivepipe.doctor.facts import Facts, Finding
+from hivepipe.doctor.hook_in_use import hook_in_use
 from hivepipe.doctor.probing import probe
 from hivepipe.home import locate
 from hivepipe.stack.lock import Stack
@@ -30,16 +31,19 @@ def doctor(fire: bool, as_json: bool) -> None:
     place = locate(".")
     facts = Facts(place, Stack.of(place))
     result = examined(facts)
+    hook = hook_in_use()
     probes = probe(facts, with_stack=True) if fire else []
     of_probe = [("probe", each) for each in findings(probes)]
     result = Examination(result.hooks, result.found + of_probe)
     if as_json:
         fired = {"probe": shown(probes)} if fire else {}
-        show_json(home=place.home, **result.entry(), **fired)
+        show_json(home=place.home, hook=hook.entry() if hook else None, **result.entry(), **fired)
     else:
         say(f"home {place.home} ({place.state})")
         for runner in result.hooks:
             say(f"hooks run by {runner}")
+        if hook:
+            say(hook.line())
         for _, finding in sorted(result.found, key=lambda pair: pair[1].is_note):
             _show(finding)
         wrong = len([entry for _, entry in result.found if not entry.is_note])

@@ -115,12 +115,12 @@ def _chosen(trial: Path) -> bytes:
     data = NATIVE.read_bytes()
     _replace(trial, data, 0o700)
     try:
-        return data if _runs(trial) else _python_hook()
+        return data if runs(trial) else _python_hook()
     finally:
         trial.unlink(missing_ok=True)
 
 
-def _runs(program: Path) -> bool:
+def runs(program: Path) -> bool:
     """Tell whether a native hook runs on this machine: it ends at once where it is disabled."""
     try:
         done = subprocess.run(
@@ -176,7 +176,7 @@ def _is_one_of_ours(path: Path) -> bool:
     data = read_bytes(path, LARGEST_HOOK)
     wants_python = settings.variable("HIVEPIPE_HOOK") == "python"
     if data == _python_hook():
-        return wants_python or not NATIVE.exists() or not _runs(NATIVE)
+        return wants_python or not NATIVE.exists() or not runs(NATIVE)
     return not wants_python and NATIVE.exists() and data == NATIVE.read_bytes()
 
 

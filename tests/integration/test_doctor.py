@@ -21,6 +21,7 @@ from hivepipe.stack.redis_server import version_of
 from tests.conftest import find_server, until
 from tests.installed import AS_USER, User
 from tests.integration.test_install import has_claude
+from tests.native import BUILT
 
 Make = Callable[[User], object]
 Finding = dict[str, Any]
@@ -103,6 +104,34 @@ def test_lost_hooks_of_all_projects_come_back_by_the_same_option(user: User) -> 
     lines = user.hivepipe("doctor", expect=1).splitlines()
     at = lines.index("WRONG no hook is registered with Claude Code here")
     assert lines[at + 1] == "      repair: hivepipe init --user"
+
+
+@pytest.mark.parametrize("wanted", ["native", "python"])
+def test_it_says_which_hook_runs_why_and_what_a_start_costs(healthy: User, wanted: str) -> None:
+    if not BUILT.exists():
+        pytest.skip("no native hook for this machine")
+    env = {"HIVEPIPE_HOOK": "python"} if wanted == "python" else {}
+    healthy.hivepipe("init", **env)
+    hook = json.loads(healthy.do("hivepipe", "doctor", "--json", **env).stdout)["hook"]
+    assert (hook["kind"], bool(hook["reason"])) == (wanted, wanted == "python")
+    assert hook["python_ms"] > hook["native_ms"] > 0
+    assert hook["ratio"] == hook["python_ms"] / hook["native_ms"]
+    said = healthy.hivepipe("doctor", **env)
+    assert f"hook: {wanted}" in said
+    assert "a start: native " in said
+
+
+def test_without_a_native_hook_it_says_so(healthy: User) -> None:
+    native = healthy.installation.folder / "hivepipe/_native"
+    away = native.with_name("away")
+    native.mkdir(exist_ok=True)
+    native.rename(away)
+    try:
+        healthy.hivepipe("init")
+        said = healthy.hivepipe("doctor")
+    finally:
+        away.rename(native)
+    assert "hook: python (this package has no native one); a start: Python " in said
 
 
 # ---- failures on disk, each mended by its command

@@ -1,0 +1,93 @@
+"""Which of the two hooks runs here, why, and what a start of each costs, measured in turns."""
+
+import os
+import statistics
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+
+from hivepipe.settings import variable
+from hivepipe.stack import hook_copy
+
+_STARTS = 7
+_LONGEST_SECS = 10
+
+
+@dataclass(frozen=True)
+class HookInUse:
+    """The kind of the hook, `native` or `python`, and the reason for a Python one.
+
+    The milliseconds of a start; None: that hook does not start here.
+    """
+
+    kind: str
+    reason: str
+    native_ms: float | None
+    python_ms: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Return how many native starts a Python start costs."""
+        if self.native_ms is None or self.python_ms is None:
+            return None
+        return self.python_ms / self.native_ms
+
+    def line(self) -> str:
+        """Return it in one line."""
+        reason = f" ({self.reason})" if self.reason else ""
+        times = {"native": self.native_ms, "Python": self.python_ms}
+        found = [f"{name} {ms:.1f} ms" for name, ms in times.items() if ms is not None]
+        ratio = f"; Python takes {self.ratio:.1f} times as long" if self.ratio else ""
+        return f"hook: {self.kind}{reason}; a start: {', '.join(found) or 'fails'}{ratio}"
+
+    def entry(self) -> dict[str, object]:
+        """Return it in the form of `hivepipe doctor --json`."""
+        return {**asdict(self), "ratio": self.ratio}
+
+
+def hook_in_use() -> HookInUse | None:
+    """Find and measure the hooks of this installation; None: there is no copy of them."""
+    if not os.path.exists(hook_copy.launcher()):
+        return None
+    reason = _reason()
+    native = hook_copy.launcher() if hook_copy.is_native() else str(hook_copy.NATIVE)
+    times = _starts([native, hook_copy.python_launcher()])
+    return HookInUse("python" if reason else "native", reason, *times)
+
+
+def _reason() -> str:
+    """Return why the Python hook runs, or "" if the native one does."""
+    if variable("HIVEPIPE_HOOK") == "python":
+        return "HIVEPIPE_HOOK says so"
+    if hook_copy.is_native():
+        return ""
+    if not hook_copy.NATIVE.exists():
+        return "this package has no native one"
+    if not hook_copy.runs(hook_copy.NATIVE):
+        return "the native one does not run on this machine"
+    return "it was chosen; hivepipe init chooses again"
+
+
+def _starts(programs: list[str]) -> list[float | None]:
+    """Return the median milliseconds of a start that does nothing, of each program."""
+    found: list[list[float]] = [[] for _ in programs]
+    for _ in range(_STARTS):
+        for program, times in zip(programs, found, strict=True):
+            times += _start(program)
+    return [statistics.median(times) if times else None for times in found]
+
+
+def _start(program: str) -> list[float]:
+    began = time.perf_counter()
+    try:
+        subprocess.run(
+            [program],
+            env={"HIVEPIPE_DISABLED": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LONGEST_SECS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [(time.perf_counter() - began) * 1000]
