@@ -131,6 +131,7 @@ EXAMPLES = {
     ),
     "team store": ("hivepipe team store", "hivepipe team store s3://acme-hivepipe"),
     "team archive-key": ("hivepipe team archive-key --new",),
+    "team retention": ("hivepipe team retention", "hivepipe team retention 12"),
     "team members": ("hivepipe team members",),
     "team revoke": ("hivepipe team revoke laptop",),
     "team forget": ("hivepipe team forget 7b1f0c9e",),

@@ -7,4 +7,5 @@ membership   this machine's member, its secrets, what it shares
 policy       nothing, metadata, prompts, everything: by project
 shared_rows  the rows of a home as the server takes them
 shipment     one home's way to the server, exactly once
+retention    how long rows are kept
 """

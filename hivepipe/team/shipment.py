@@ -26,6 +26,7 @@ from hivepipe.team import connection as server
 from hivepipe.team.address import Address
 from hivepipe.team.policy import Policies, shared_level
 from hivepipe.team.project_names import project_name
+from hivepipe.team.retention import Retention, kept_by
 from hivepipe.team.shared_rows import Batch, Sharing, batch_of
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._sharings: dict[str, Sharing] = {}
         self._next: Batch | None = None
         self._sender = ThreadPoolExecutor(1)
+        self._retention = Retention()
         self.left_out = 0
         self.sent = 0
         self._connection: psycopg.Connection[dict[str, Any]] = server.connect(address)
@@ -98,6 +100,7 @@ class Shipment(AbstractContextManager["Shipment"]):
             )
         self._id, self._next, self._is_outdated = home.id, None, False
         self.greeting = Greeting(**said)
+        self._retention = kept_by(self._connection)
         self.mark = self.greeting.mark
         self._keep_terms(home)
         if captured.newest_version(self._store) < self.mark:
@@ -113,6 +116,7 @@ class Shipment(AbstractContextManager["Shipment"]):
                 "server": self.greeting.schema,
                 "store": MIGRATIONS[-1][0],
                 "tables": [each.table for each in captured.CAPTURED],
+                **({"months_added": added} if (added := self._retention.added) else {}),
             }
         )
         is_new = home.terms != terms
@@ -160,7 +164,10 @@ class Shipment(AbstractContextManager["Shipment"]):
             return None
         self._follow_projects(changes)
         self._sharings.clear()
-        return batch_of(self._store, changes, self._sharing_of)
+        return self._batch(changes)
+
+    def _batch(self, changes: list[Change]) -> Batch:
+        return self._retention.kept_of(batch_of(self._store, changes, self._sharing_of))
 
     def _send(self, batch: Batch, *, if_absent: bool = False) -> None:
         """Send a batch; one row that the server cannot store is left out."""
@@ -215,7 +222,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         logger.warning("this home is older than the team's rows of it: a backup was restored")
         at = 0
         while changes := captured.changes_since(self._store, at, ROWS_AT_ONCE):
-            batch = batch_of(self._store, changes, self._sharing_of)
+            batch = self._batch(changes)
             self._send(batch, if_absent=True)
             at = batch.upto
         captured.raise_version(self._db, self.mark)

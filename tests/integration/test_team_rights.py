@@ -69,7 +69,7 @@ MAY_CALL = {
         *("open_home", "policy_version", "team_policies", "ensure_month", "sweep", "ship"),
         *("leave", "terms_of_machine", "archive_store", "listed_archives", "announce_object"),
         *("add_segment", "drop_archives", "drop_machines_archives", "due_leftovers"),
-        "end_leftovers",
+        *("end_leftovers", "retention", "drop_old"),
     },
     "reads": {
         *("visible_homes", "own_homes", "me", "note_read", "note_list", "session_rows"),

@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.team import administration, archives, member
+from hivepipe.cli.team import administration, archives, member, retention
 
 
 @click.group()
@@ -19,6 +19,7 @@ for command in (
     member.policy,
     archives.store,
     archives.archive_key,
+    retention.retention,
     administration.members,
     administration.revoke,
     administration.forget,

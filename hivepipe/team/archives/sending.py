@@ -38,6 +38,7 @@ from hivepipe.team.archives.stores import Bucket, bucket_of
 from hivepipe.team.connection import one, translated
 from hivepipe.team.policy import Policies, includes, shared_level
 from hivepipe.team.project_names import project_name
+from hivepipe.team.retention import retention_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -98,6 +99,7 @@ class Pass:
         self._version: int = said["policy_version"]
         self._forgotten = frozenset(said["forgotten"])
         self._place = place.parse(said["store"])
+        self._retention = retention_of(connection)
         self._listed: Mapping[str, Listed] = {
             name: Listed(**fields) for name, fields in said["archives"].items()
         }
@@ -134,11 +136,19 @@ class Pass:
             project = _project_of(store, entry["session_id"])
             if project is None or entry["session_id"] in self._forgotten:
                 continue
-            if self._is_shared(project):
+            if self._is_shared(project) and self._is_kept(store, entry):
                 yield entry, project
 
     def _is_shared(self, project: str) -> bool:
         return includes(shared_level(project, self._share, self._policies), "everything")
+
+    def _is_kept(self, store: Listings, entry: Entry) -> bool:
+        """Tell whether the team keeps an archive: its beginning, or its session's last time."""
+        if self._retention.keeps(entry["started_at"]):
+            return True
+        sql = "SELECT updated_at FROM sessions WHERE id = :id AND updated_at >= :since"
+        values = {"id": entry["session_id"], "since": self._retention.dropped_before}
+        return bool(store.rows(sql, values))
 
     # ---- one archive
 

@@ -1,0 +1,74 @@
+"""Command `team retention`: how many months the team keeps."""
+
+from typing import Any
+
+import click
+
+from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.team.administrators import admin_option, administrator
+from hivepipe.cli.terminal import confirm_or_end, say
+from hivepipe.team.archives import leftovers
+from hivepipe.team.connection import one
+from hivepipe.team.retention import drop_all, retention_of
+from hivepipe.text.plurals import counted
+
+ALL = "all"
+
+
+class Months(click.ParamType[int]):
+    """A number of months, or `all`, which is 0."""
+
+    name = "months"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Return the number."""
+        if value == ALL:
+            return 0
+        text = str(value)
+        if not (text.isascii() and text.isdigit() and 1 <= int(text[:5]) <= 1200):
+            self.fail("months are a number from 1 to 1200, or all", param, ctx)
+        return int(text)
+
+
+@click.command()
+@click.argument("months", metavar="[MONTHS|all]", type=Months(), required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@admin_option
+@json_option
+def retention(months: int | None, yes: bool, admin: str | None, as_json: bool) -> None:
+    """Show or set how many months the team keeps; what is older is dropped now.
+
+    The present month and MONTHS whole ones before it are kept; by default all are. Each month that
+    gets older is dropped when a machine connects. Machines keep their own data, and do not send
+    dropped months again.
+    """
+    if as_json and months and not yes:
+        raise click.UsageError("--json cannot ask: add --yes")
+    with administrator(admin) as connection:
+        if months and not yes:
+            confirm_or_end(f"Delete what is older than {counted(months, 'whole month')}?")
+        if months is not None:
+            one(connection, "SELECT hivepipe.set_retention(%s)", months)
+        proofs = [*drop_all(connection)]
+        objects = leftovers.delete_now(connection) if proofs else {}
+        found = retention_of(connection)
+    if as_json:
+        show_json(months=found.months, kept_from=found.kept_from, proofs=proofs, objects=objects)
+        return
+    _show(proofs, objects)
+    if found.months:
+        say(f"kept: {counted(found.months, 'whole month')}, from {found.kept_from} on")
+    else:
+        say("kept: all")
+
+
+def _show(proofs: list[dict[str, Any]], objects: dict[str, int]) -> None:
+    for proof in proofs:
+        for place, number in sorted(proof["places"].items()):
+            say(f"dropped: {place}: {number}")
+        say(f"proof {proof['id']}, {proof['at']}: {proof['cause']}")
+    waiting = objects.pop(leftovers.WAITING, 0)
+    for place, number in objects.items():
+        say(f"deleted: {place}: {number}")
+    if waiting:
+        say(f"{waiting} {leftovers.WAITING}", err=True)

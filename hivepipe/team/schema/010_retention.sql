@@ -1,0 +1,132 @@
+-- Retention: months before the last N whole ones go, by dropping their partitions.
+-- `months_kept` 0: all. `dropped_before`: what is older was dropped, and machines leave it out.
+-- `months_added`: how often more was kept than before, so that machines send it again.
+INSERT INTO hivepipe.settings VALUES
+  ('months_kept', '0'), ('dropped_before', ''), ('months_added', '0');
+
+-- The first day that is kept; NULL: all are. N months are kept whole, and the present one.
+CREATE FUNCTION hivepipe.kept_from() RETURNS date
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT (date_trunc('month', now() AT TIME ZONE 'UTC')
+    - make_interval(months => value::int))::date
+  FROM hivepipe.settings WHERE name = 'months_kept' AND value <> '0'
+$$;
+
+CREATE FUNCTION hivepipe.retention() RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_object_agg(name, value) || jsonb_build_object('kept_from', hivepipe.kept_from())
+  FROM hivepipe.settings WHERE name IN ('months_kept', 'dropped_before', 'months_added')
+$$;
+
+CREATE FUNCTION hivepipe.set_retention(_months int) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF _months IS NULL OR _months NOT BETWEEN 0 AND 1200 THEN
+    RAISE invalid_parameter_value USING MESSAGE = 'months to keep are 1 to 1200, or 0 for all';
+  END IF;
+  UPDATE hivepipe.settings SET value = _months WHERE name = 'months_kept';
+  UPDATE hivepipe.settings SET value = coalesce(hivepipe.kept_from()::text, '')
+    WHERE name = 'dropped_before' AND value > coalesce(hivepipe.kept_from()::text, '');
+  IF FOUND THEN
+    UPDATE hivepipe.settings SET value = value::int + 1 WHERE name = 'months_added';
+  END IF;
+END
+$$;
+
+-- Months that have a partition and are not kept any more, oldest first.
+CREATE FUNCTION hivepipe.months_to_drop() RETURNS SETOF date
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT month FROM (
+    SELECT DISTINCT to_date(right(c.relname, 7), 'YYYY_MM') AS month
+    FROM hivepipe.shared_tables t
+      JOIN pg_inherits i ON i.inhparent = format('hivepipe.%I', t.tbl)::regclass
+      JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE t.by_month AND c.relname ~ '_[0-9]{4}_[0-9]{2}$') m
+  WHERE month < hivepipe.kept_from() ORDER BY 1
+$$;
+
+-- Drop one month, or else a part of the older rows of tables without months and of the archives.
+-- Return the proof; NULL: nothing is left to drop. An administrator calls it until then, each
+-- machine once when it connects, so that it takes some seconds at most. The waiting for locks is
+-- short: shipping goes first.
+CREATE FUNCTION hivepipe.drop_old() RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
+DECLARE
+  since date := hivepipe.kept_from();
+  old date;
+  places jsonb;
+BEGIN
+  IF NOT pg_has_role(session_user, 'hivepipe_admin', 'MEMBER') THEN
+    PERFORM hivepipe.this_machine();
+  END IF;
+  IF since IS NULL OR since::text <= (SELECT value FROM hivepipe.settings WHERE name = 'dropped_before')
+      OR NOT pg_try_advisory_xact_lock(hashtext('hivepipe.drop_old')) THEN
+    RETURN NULL;
+  END IF;
+  SELECT min(m) INTO old FROM hivepipe.months_to_drop() m;
+  IF old IS NOT NULL THEN
+    places := hivepipe.drop_month(old);
+  ELSE
+    places := hivepipe.delete_before(since);
+  END IF;
+  IF places = '{}' THEN
+    UPDATE hivepipe.settings SET value = since WHERE name = 'dropped_before';
+    RETURN NULL;
+  END IF;
+  RETURN hivepipe.proof('older than ' || since, NULL, NULL, places);
+END
+$$;
+
+CREATE FUNCTION hivepipe.drop_month(_month date) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  part text;
+  gone bigint;
+  places jsonb := '{}';
+BEGIN
+  FOR part IN SELECT tbl || '_' || to_char(_month, 'YYYY_MM') FROM hivepipe.shared_tables
+    WHERE by_month ORDER BY tbl
+  LOOP
+    CONTINUE WHEN to_regclass(format('hivepipe.%I', part)) IS NULL;
+    EXECUTE format('LOCK TABLE hivepipe.%I IN SHARE MODE', part);
+    EXECUTE format('SELECT count(*) FROM hivepipe.%I', part) INTO gone;
+    EXECUTE format('DROP TABLE hivepipe.%I', part);
+    places := places || jsonb_build_object('partition ' || part, gone);
+  END LOOP;
+  RETURN places;
+END
+$$;
+
+-- Delete rows by their own time: sessions go when they were last active before, archives with them.
+-- Rows without a time that can be read stay.
+CREATE FUNCTION hivepipe.delete_before(_since date) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  at_once CONSTANT int := 20000;
+  each record;
+  gone bigint;
+  places jsonb := '{}';
+BEGIN
+  FOR each IN SELECT CASE WHEN by_month THEN tbl || '_other' ELSE tbl END AS tbl,
+      CASE WHEN by_month THEN 'month < $1 AND month > ''1970-01-01'''
+        ELSE format('%I < $1::text AND %I > ''1970''', time_column, time_column) END AS is_old
+    FROM hivepipe.shared_tables ORDER BY 1
+  LOOP
+    EXECUTE format('DELETE FROM hivepipe.%I WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM hivepipe.%I WHERE %s LIMIT %s))', each.tbl, each.tbl, each.is_old, at_once)
+      USING _since;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    IF gone > 0 THEN
+      places := places || jsonb_build_object('table ' || each.tbl, gone);
+    END IF;
+  END LOOP;
+  RETURN hivepipe.added(places, hivepipe.delete_archives(ARRAY(
+    SELECT a.id FROM hivepipe.archives a WHERE a.started_at < _since::text AND a.started_at > '' AND NOT EXISTS (
+      SELECT FROM hivepipe.sessions s WHERE s.home = a.home AND s.key = a.session_id) LIMIT 1000)));
+END
+$$;
+
+GRANT EXECUTE ON FUNCTION hivepipe.retention(), hivepipe.drop_old()
+  TO hivepipe_machine, hivepipe_admin;
+GRANT EXECUTE ON FUNCTION hivepipe.set_retention(int), hivepipe.months_to_drop()
+  TO hivepipe_admin;

@@ -1,0 +1,182 @@
+"""`team retention`: older months go with their partitions, and do not come again."""
+
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hivepipe.cli.main import main
+from hivepipe.db.database import Database
+from hivepipe.summaries.providers import TEAM_STORE, write_credential
+from hivepipe.team.connection import connected, one
+from hivepipe.team.retention import drop_next
+from tests.integration.test_team_archives import Member, bucket, server  # noqa: F401  fixtures
+from tests.object_store import KEY, ObjectStore
+from tests.team_scene import ADMIN, SECRET, HomeOfTeam, Team
+
+NOW = datetime.now(UTC)
+
+
+def month(back: int) -> str:
+    """Return a month before this one, as 2026-10."""
+    number = NOW.year * 12 + NOW.month - 1 - back
+    return f"{number // 12}-{number % 12 + 1:02d}"
+
+
+ROWS = (
+    """INSERT INTO sessions (id, status, project, objective, created_at, updated_at)
+       VALUES (:id, 'ended', '/p/blue', 'a title', :at, :at)""",
+    """INSERT INTO prompts (session_id, prompt, created_at, job_id)
+       VALUES (:id, 'please do it', :at, :id)""",
+    """INSERT INTO session_logs (session_id, log_level, message, created_at, job_id)
+       VALUES (:id, 'INFO', 'a line', :at, :id)""",
+    """INSERT INTO skill_uses (session_id, skill, kind, success, created_at, job_id)
+       VALUES (:id, 'lint', 'tool', 1, :at, :id)""",
+    """INSERT INTO usage VALUES (:id, 'r', :id, '', 0, 0, :at, 'claude-opus-5-5', '', '',
+       10, 20, 0, 0, 0, 0)""",
+    """INSERT INTO activity (session_id, since_ms, last_active_at, calls, failed, denied, warned,
+       open_calls, turn_is_open) VALUES (:id, 1, :at, 1, 0, 0, 0, 0, 0)""",
+)
+
+
+def work(home: HomeOfTeam, session: str, back: int) -> None:
+    """Write a session with rows of every kind, which ended in a month."""
+    at = f"{month(back)}-15T10:00:00.000Z"
+    values = {"id": session, "at": at}
+    with closing(Database(home.path)) as db, db.transaction():
+        for sql in ROWS:
+            db.execute(sql, values)
+
+
+def shared_home(team: Team, tmp_path: Path) -> HomeOfTeam:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    home = HomeOfTeam(tmp_path / "ann" / "hive.db", team.joined("ann").writes)
+    for back in (0, 1, 2, 3, 4):
+        work(home, f"s{back}", back)
+    home.ship()
+    return home
+
+
+def kept(team: Team, table: str) -> set[str]:
+    column = "id" if table == "sessions" else "session_id"
+    return {row[0] for row in team.rows(f"SELECT {column} FROM hivepipe.{table}") if row[0]}
+
+
+def says(team: Team, *words: str) -> str:
+    words += ("--admin", team.server.url(team.database, ADMIN))
+    done = CliRunner().invoke(main, ["team", "retention", *words], input=f"{SECRET}\n")
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+TABLES = ("sessions", "activity", "usage", "prompts", "skill_uses", "session_logs")
+
+
+def test_older_months_go_with_their_partitions_and_stay_away(team: Team, tmp_path: Path) -> None:
+    home = shared_home(team, tmp_path)
+    assert "kept: all" in says(team)
+    said = says(team, "2", "--yes")
+    for back in (3, 4):
+        part = f"usage_{month(back).replace('-', '_')}"
+        assert f"dropped: partition {part}: 1" in said
+        assert team.rows(f"SELECT count(*) FROM pg_class WHERE relname = '{part}'") == [["0"]]
+    assert "dropped: table sessions: 2" in said
+    assert said.count("proof ") == 3 == team.count("deletions", "cause LIKE 'older than %'")
+    assert f"from {month(2)}-01 on" in said
+    for table in TABLES:
+        assert kept(team, table) == {"s0", "s1", "s2"}, table
+    # What makes a machine send everything: other policies, a restored home, a new home
+    team.asks("SELECT hivepipe.set_policy('other', 'metadata')")
+    home.sql("UPDATE sessions SET model = 'x'")
+    home.ship()
+    again = HomeOfTeam(tmp_path / "bob" / "hive.db", team.joined("bob").writes)
+    work(again, "old", 5)
+    again.ship()
+    for table in TABLES:
+        assert kept(team, table) == {"s0", "s1", "s2"}, table
+    assert home.count("sessions") == 5
+    assert "dropped" not in says(team)
+
+
+def test_a_session_that_goes_on_is_kept(team: Team, tmp_path: Path) -> None:
+    home = shared_home(team, tmp_path)
+    says(team, "2", "--yes")
+    home.sql(f"UPDATE sessions SET updated_at = '{month(0)}-01T00:00:01.000Z' WHERE id = 's4'")
+    home.ship()
+    assert kept(team, "sessions") == {"s0", "s1", "s2", "s4"}
+    assert kept(team, "prompts") == {"s0", "s1", "s2"}
+
+
+def test_a_machine_that_connects_has_the_server_drop_what_is_due(
+    team: Team, tmp_path: Path
+) -> None:
+    home = shared_home(team, tmp_path)
+    team.asks("SELECT hivepipe.set_retention(2)")
+    for _ in range(4):  # a month each, and the tables without months
+        home.ship()
+    for table in TABLES:
+        assert kept(team, table) == {"s0", "s1", "s2"}, table
+    assert team.count("deletions", "by_role LIKE 'hivepipe_machine_%'") == 3
+    with connected(home.login) as connection:
+        assert drop_next(connection) is None
+
+
+def test_shipping_does_not_wait_for_who_reads_an_old_month(team: Team, tmp_path: Path) -> None:
+    home = shared_home(team, tmp_path)
+    team.asks("SELECT hivepipe.set_retention(2)")
+    with connected(team.admin) as reader, reader.transaction():
+        reader.execute("SET ROLE hivepipe_owner")
+        one(reader, "SELECT count(*) FROM hivepipe.usage")
+        work(home, "new", 0)
+        home.ship()
+    assert "new" in kept(team, "usage")
+    assert "s4" in kept(team, "usage")
+    home.ship()
+    assert "s4" not in kept(team, "usage")
+
+
+def test_more_months_are_sent_again(team: Team, tmp_path: Path) -> None:
+    home = shared_home(team, tmp_path)
+    says(team, "2", "--yes")
+    says(team, "all")
+    home.ship()
+    assert kept(team, "usage") == kept(team, "sessions") == {"s0", "s1", "s2", "s3", "s4"}
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "twelve", "1201", "99999999999"])
+def test_what_is_no_number_of_months_is_refused(text: str) -> None:
+    done = CliRunner().invoke(main, ["team", "retention", "--", text])
+    assert done.exit_code == 64
+    assert "months are a number from 1 to 1200, or all" in done.output
+
+
+@pytest.mark.parametrize("where", ["s3", "database"])
+def test_archives_go_with_their_sessions(
+    team: Team,
+    tmp_path: Path,
+    bucket: ObjectStore,  # noqa: F811
+    where: str,
+) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.asks("SELECT hivepipe.set_archive_store(%s)", bucket.place if where == "s3" else where)
+    write_credential(TEAM_STORE, KEY)
+    ann = Member(tmp_path, team)
+    ann.grow(20)
+    ann.send()
+    # Its first line is of a past year; its session's last time counts, too
+    team.rows(f"UPDATE hivepipe.archives SET started_at = '{month(5)}-15T10:00:00.000Z'")
+    ann.home.sql(f"UPDATE sessions SET updated_at = '{month(0)}-15T10:00:00.000Z'")
+    ann.home.ship()
+    says(team, "2", "--yes")
+    assert team.count("archive_segments") == 1
+    ann.home.sql(f"UPDATE sessions SET updated_at = '{month(5)}-15T10:00:00.000Z'")
+    team.rows(f"UPDATE hivepipe.sessions SET updated_at = '{month(5)}-15T10:00:00.000Z'")
+    said = says(team, "1", "--yes")  # what the machine sends late goes when a month has gone by
+    assert "dropped: archive segments" in said
+    ann.home.ship()
+    assert not ann.send().segments
+    for table in ("sessions", "archives", "archive_segments", "archive_contents"):
+        assert team.count(table) == 0, table
+    assert not bucket.objects()
