@@ -166,6 +166,21 @@ def test_a_stopped_intake_costs_time_and_no_event(
     assert uses(setting) == 48
 
 
+def may_trace() -> bool:
+    done = subprocess.run(["sh", "-c", "strace -o /dev/null true"], capture_output=True)
+    return done.returncode == 0
+
+
+@pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
+@pytest.mark.parametrize("call", ["mkdir", "rename"])
+def test_one_slow_call_to_the_disk_costs_time_and_no_event(setting: Setting, call: str) -> None:
+    """The call takes longer than the hook waits, and succeeds."""
+    slow = f"inject=?{call},{call}at:delay_enter=700000"
+    words = ["strace", "-qq", "-o", "/dev/null", "-e", slow, str(setting.native), "post_tool_use"]
+    subprocess.run(words, input=skill_use(1), env=setting.env, timeout=60, check=True)
+    assert len(setting.raw()) == 1
+
+
 # ---- other programs behind the socket
 
 Talk = Callable[[socket.socket], object]
