@@ -41,6 +41,7 @@ enum {
     STDIN_MS = 400,
     ANSWER_MS = 400,
     DISK_MS = 250, /* twice */
+    HANGS_SECS = 5,
     MOST_GAINS = 4,
     ANCESTORS = 5,
 };
@@ -457,6 +458,26 @@ static int reach_intake(void) {
     return is_ours(runtime) && join(path, runtime, "/intake.sock") ? reach(path) : -1;
 }
 
+/* What a hook that waited in vain leaves for the next ones; an intake that runs removes it. */
+static int join_mark(char *path) {
+    return join(path, runtime, "/intake-hangs");
+}
+
+static int hangs(void) {
+    char path[PATH_BYTES];
+    struct stat status;
+    if (!join_mark(path) || stat(path, &status)) return 0;
+    int64_t age = now_ns(CLOCK_REALTIME) / 1000000000 - status.st_mtime;
+    return age >= 0 && age < HANGS_SECS;
+}
+
+static void mark_as_hanging(void) {
+    char path[PATH_BYTES];
+    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int file = join_mark(path) ? open(path, flags, 0600) : -1;
+    if (file >= 0) close(file);
+}
+
 /* Tell whether a Redis is there: then a stack runs, and none is to be started. */
 static int has_redis(void) {
     int connection = redis_socket[0] ? reach(redis_socket) : -1;
@@ -629,9 +650,13 @@ int main(int count, char **words) {
     read_input();
     make_head(began_ns);
     if (input_size > MOST_SENT || head_is_full) become_python();
-    int connection = reach_intake();
+    int connection = hangs() ? -1 : reach_intake();
     if (connection < 0 && needs_python()) become_python();
-    if (connection >= 0 && hand_over(connection)) _exit(0);
+    if (connection >= 0) {
+        int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
+        if (hand_over(connection)) _exit(0);
+        if (left_ms(end) == 0) mark_as_hanging();
+    }
     limit_time(DISK_MS);
     if (!spool()) become_python();
     start_stack();

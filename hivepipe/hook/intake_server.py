@@ -2,6 +2,8 @@
 
     <runtime folder>/intake.sock    a frame (hivepipe.hook.frame) from the hook,
                                     then `A`, the size of the answer (4 bytes) and the answer
+    <runtime folder>/intake-hangs   left by a hook that waited in vain: for 5 s the next ones do
+                                    without an intake, unless it goes on, and removes this
 
 `A` says that the event is in Redis or in the spool. A hook that does not receive it writes the
 event to the spool, so nothing is lost whatever happens here; ids make an event that came both ways
@@ -95,6 +97,7 @@ class Server:
         self.listener.bind(temporary)
         self.listener.listen(BACKLOG)
         posix.rename(temporary, path)
+        self.hangs = f"{path.rpartition('/')[0]}/intake-hangs"
         self.readers: dict[int, Reader] = {}
         self.poller = select.poll()
         self.poller.register(self.listener, select.POLLIN)
@@ -114,6 +117,7 @@ class Server:
                 else:
                     self._read(self.readers[descriptor])
             self._drop_silent()
+            _remove(self.hangs)
             _reap()
 
     def _goes_on(self) -> bool:
@@ -209,6 +213,14 @@ def _code_on_disk() -> tuple[int, int]:
     except OSError:
         return _MISSING
     return status.st_ino, status.st_mtime_ns
+
+
+def _remove(path: str) -> None:
+    if posix.access(path, posix.F_OK):
+        try:
+            posix.unlink(path)
+        except OSError:
+            return
 
 
 def _out_of_time(*_signal: object) -> None:

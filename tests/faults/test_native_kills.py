@@ -27,6 +27,7 @@ from tests.rounds import ASKED_ROUNDS
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
 
 QUEUES = ("high", "medium", "low")
+PROMPT = encoded(payloads.EVENTS["UserPromptSubmit"])
 STEPS_AT_MOST = 400
 STRIDE = 1 if ASKED_ROUNDS else 5  # of the steps of an event, each is hit in turn
 LAUNCHER = Path(__file__).with_name("launch_intake.py")
@@ -160,10 +161,55 @@ def test_a_stopped_intake_costs_time_and_no_event(
     intake.signal(signal.SIGSTOP)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda number: send(setting, number), range(48)))
-    assert len(setting.raw()) == 48
-    intake.signal(signal.SIGCONT)  # it takes all of them, too
+    assert len(setting.raw()) >= 16  # the first ones waited, the others went to Redis
+    intake.signal(signal.SIGCONT)  # it takes those that waited, too
     apply_all(setting, server, new_writer(setting.home))
     assert uses(setting) == 48
+
+
+def test_after_one_event_that_waited_the_next_ones_do_not(setting: Setting) -> None:
+    """Of a program that never answers; a while later one of them tries it again."""
+    path = setting.runtime / "intake.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(99)
+        listener.setblocking(False)
+        for number in range(6):
+            send(setting, number)
+        assert connections(listener) == 1
+        mark = setting.runtime / "intake-hangs"
+        os.utime(mark, (time.time() - 10, time.time() - 10))
+        for number in range(6):
+            send(setting, number)
+        assert connections(listener) == 1
+    assert len(setting.raw()) == 12
+
+
+def connections(listener: socket.socket) -> int:
+    """Take the connections that wait; return how many these were."""
+    for number in range(99):
+        try:
+            listener.accept()[0].close()
+        except BlockingIOError:
+            return number
+    pytest.fail("too many")
+
+
+def test_an_intake_that_goes_on_is_used_at_once(setting: Setting) -> None:
+    setting.redis()
+    intake = setting.intake()
+    mark = setting.runtime / "intake-hangs"
+    intake.signal(signal.SIGSTOP)
+    send(setting, 1)
+    assert mark.exists()
+    assert setting.fire(setting.native, "UserPromptSubmit", PROMPT) == b""
+    assert len(setting.raw()) == 1  # what may be answered is the Python hook's meanwhile
+    intake.signal(signal.SIGCONT)
+    until(lambda: not mark.exists(), "the mark stays")
+    intake.signal(signal.SIGSTOP)
+    send(setting, 2)  # which shows that it was asked again
+    assert mark.exists()
+    assert len(setting.raw()) == 2
 
 
 def may_trace() -> bool:
