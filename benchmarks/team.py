@@ -3,7 +3,8 @@
     python benchmarks/team.py [--rows 20000] [--rounds 3] [--homes 100] [--secs 20] [--check]
 
 PostgreSQL 18 of the wheel with fsync on, on the same cores. Shipping and a bare COPY take turns:
-the same rows, in the same batches, into a table with the same key and indexes. The lag is taken
+the same rows from the same SQLite, in the same batches, into a table with the same key and indexes;
+once more with the rows as text in memory, which leaves out reading them. The lag is taken
 with so many homes of ten events a second each; the writer drains the same jobs with and without
 capture, in turns.
 """
@@ -20,6 +21,7 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import drain
 import psutil
@@ -46,6 +48,12 @@ MOST_PSS_MB = 40.0
 MOST_OF_WRITER = 1.10
 EVENTS_A_SECOND = 10
 WORKER = drain.WORKER.replace("perf_counter", "process_time")  # of the processor: load is noise
+ROWS_OF_COPY = """
+    SELECT 1, substr(created_at, 1, 7) || message_id || request_id, rowid, substr(created_at, 1, 8)
+      || '01', message_id, request_id, session_id, agent_id, is_sidechain, is_replay, created_at,
+      model, speed, region, input, output, cache_read, cache_write_5m, cache_write_1h, web_searches
+    FROM usage
+"""
 GROUP_SECS = 0.5  # of events in one commit of a home's writer
 
 
@@ -79,27 +87,38 @@ def shipped_a_second(team: Team, login: Address, folder: Path, rows: int) -> flo
     return rows / spent
 
 
-def copied_a_second(team: Team, rows: int) -> float:
-    """COPY the rows that the team has into a table with the same key and indexes."""
-    text = team.server.psql(
-        f"COPY (SELECT * FROM hivepipe.usage LIMIT {rows}) TO STDOUT", team.database
-    )
-    lines = text.split("\n")
+def copied_a_second(team: Team, folder: Path, rows: int, *, is_read_before: bool) -> float:
+    """COPY the rows of a home into a table with the same key and indexes; return rows a second."""
     team.server.psql(
         "DROP TABLE IF EXISTS hivepipe.bare; "
-        "CREATE TABLE hivepipe.bare (LIKE hivepipe.usage INCLUDING ALL)",
+        "CREATE TABLE hivepipe.bare (LIKE hivepipe.usage INCLUDING ALL); "
+        "ALTER TABLE hivepipe.bare OWNER TO hivepipe_owner",
         team.database,
     )
-    team.server.psql("ALTER TABLE hivepipe.bare OWNER TO hivepipe_owner", team.database)
-    with connected(team.admin) as connection:
-        began = time.perf_counter()
-        for at in range(0, len(lines), ROWS_AT_ONCE):
-            with (
-                connection.cursor() as cursor,
-                cursor.copy("COPY hivepipe.bare FROM STDIN") as copy,
-            ):
-                copy.write("\n".join(lines[at : at + ROWS_AT_ONCE]) + "\n")
-        return len(lines) / (time.perf_counter() - began)
+    copying = copy_texts if is_read_before else copy_rows
+    with closing(sqlite3.connect(folder / "hive.db")) as db, connected(team.admin) as connection:
+        found = db.execute(ROWS_OF_COPY)
+        return rows / copying(connection, found)
+
+
+def copy_rows(connection: Any, found: sqlite3.Cursor) -> float:
+    """COPY what a query returns; return the seconds of both."""
+    began = time.perf_counter()
+    while batch := found.fetchmany(ROWS_AT_ONCE):
+        with connection.cursor() as cursor, cursor.copy("COPY hivepipe.bare FROM STDIN") as copy:
+            for row in batch:
+                copy.write_row(row)
+    return time.perf_counter() - began
+
+
+def copy_texts(connection: Any, found: sqlite3.Cursor) -> float:
+    """COPY what a query has returned; return the seconds of COPY alone."""
+    lines = ["\t".join(map(str, row)) for row in found]
+    began = time.perf_counter()
+    for at in range(0, len(lines), ROWS_AT_ONCE):
+        with connection.cursor() as cursor, cursor.copy("COPY hivepipe.bare FROM STDIN") as copy:
+            copy.write("\n".join(lines[at : at + ROWS_AT_ONCE]) + "\n")
+    return time.perf_counter() - began
 
 
 # ---- lag
@@ -237,27 +256,33 @@ def main() -> None:
         team = Team.on(server)
         team.asks("SELECT hivepipe.set_policy('*', 'everything')")
         login = team.joined("ann").writes
-        shipped, copied = [], []
+        shipped, copied, texts = [], [], []
         for number in range(options.rounds):
-            shipped.append(shipped_a_second(team, login, folder / f"round{number}", options.rows))
-            copied.append(copied_a_second(team, options.rows))
+            home = folder / f"round{number}"
+            shipped.append(shipped_a_second(team, login, home, options.rows))
+            copied.append(copied_a_second(team, home, options.rows, is_read_before=False))
+            texts.append(copied_a_second(team, home, options.rows, is_read_before=True))
         lag = lag_p95(login, folder / "lag", options.homes, options.secs)
         (folder / "uplink").mkdir()
         (folder / "writer").mkdir()
         memory = uplink_mb(login, folder / "uplink")
         writer = writers_ratio(folder / "writer", options.jobs, options.rounds)
-    ratio = statistics.median(one / other for one, other in zip(shipped, copied, strict=True))
+    ratio, of_texts = (
+        statistics.median(one / other for one, other in zip(shipped, copies, strict=True))
+        for copies in (copied, texts)
+    )
     at_scale = f"{options.homes} homes x {EVENTS_A_SECOND} events a second"
     conclude(
         options,
         [
             Figure("team, rows a second", max(shipped), "rows", at_least=LEAST_ROWS),
             Figure("team, beside a bare COPY", ratio, "x", at_least=LEAST_OF_COPY),
+            Figure("team, beside a COPY of text in memory", of_texts, "x"),
             Figure(f"team, lag at {at_scale}, p95", lag, "s", at_most=MOST_LAG_SECS, is_time=True),
             Figure("team, an uplink's memory", memory, "MB", at_most=MOST_PSS_MB),
             Figure("team, the writer with capture", writer, "x without", at_most=MOST_OF_WRITER),
         ],
-        {"shipped": shipped, "copied": copied},
+        {"shipped": shipped, "copied": copied, "texts": texts},
     )
 
 

@@ -38,6 +38,19 @@ CREATE TABLE IF NOT EXISTS team_sessions (
 """
 
 
+# The version of row n is max(at of row n, version of row n - 1, plus 1), and the first one is above
+# all that there are; without the recursion: n + max(at - n) of the rows up to n.
+_COLLECT = f"""
+    INSERT INTO team_changes (version, tbl, key)
+    SELECT n + max(max(at - n) OVER (ORDER BY n), newest), tbl, key FROM (
+      SELECT tbl, key, {_MICROSECONDS.format(at="max(at)")} AS at,
+        row_number() OVER (ORDER BY max(at), tbl, key) AS n,
+        coalesce((SELECT max(version) FROM team_changes), 0) AS newest
+      FROM team_log WHERE number <= :last AND key IS NOT NULL GROUP BY tbl, key)
+    WHERE true ORDER BY n
+    ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version
+"""
+
 _MONTH = "substr({row}.created_at, 1, 7)"
 _JOB = "coalesce({row}.job_id, '#' || {row}.id)"
 
@@ -170,12 +183,11 @@ def collect(db: Database) -> bool:
     if not db.row("SELECT 1 FROM team_log LIMIT 1", {}):
         return False
     with db.transaction():
-        rows = db.rows(f"SELECT * FROM team_log ORDER BY number LIMIT {LOG_AT_ONCE}", {})
-        latest = {(row["tbl"], row["key"]): row["at"] for row in rows if row["key"] is not None}
-        for (table, key), at in sorted(latest.items(), key=lambda each: each[1]):
-            values = {"key": key.encode(), "at": at}
-            db.execute(_note(table, _MICROSECONDS.format(at=":at")), values)
-        db.execute("DELETE FROM team_log WHERE number <= :last", {"last": rows[-1]["number"]})
+        numbers = f"SELECT number FROM team_log ORDER BY number LIMIT {LOG_AT_ONCE}"
+        (row,) = db.rows(f"SELECT max(number) AS last FROM ({numbers})")
+        last = {"last": row["last"]}
+        db.execute(_COLLECT, last)
+        db.execute("DELETE FROM team_log WHERE number <= :last", last)
     return True
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -253,7 +253,7 @@ class Listings:
         return {row["name"]: row["value"] for row in self.rows(sql, {})}
 
     def each(
-        self, sql: str, parameters: Mapping[str, object]
+        self, sql: str, parameters: Mapping[str, object] | Sequence[object]
     ) -> Generator[sqlite3.Row, None, None]:
         """Yield the rows of a long query; it delays checkpoints of the log until it ends."""
         yield from self._connection.execute(sql, parameters)

@@ -5,7 +5,8 @@ connection   psycopg, imported only where a team is used
 schema/      the server's tables, functions and roles, as migrations
 membership   this machine's member, its secrets, what it shares
 policy       nothing, metadata, prompts, everything: by project
-shared_rows  the rows of a home as the server takes them
+shared_rows  which columns go at which level
+batches      the changed rows of a home as the server takes them
 shipment     one home's way to the server, exactly once
 retention    how long rows are kept
 """

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hivepipe.errors import TeamError
+from hivepipe.team.batches import Batch, Item
 from hivepipe.team.connection import one, translated
-from hivepipe.team.shared_rows import FAR_PAST, Batch, Item
+from hivepipe.team.shared_rows import FAR_PAST
 
 if TYPE_CHECKING:
     import psycopg
@@ -50,12 +51,13 @@ class Retention(NamedTuple):
         """Return a batch without the rows that the server dropped."""
         if not self.dropped_before:
             return batch
-        items = tuple(each for each in batch.items if each.is_gone or self.keeps(_time_of(each)))
+        items = tuple(each for each in batch.items if not each.values or self.keeps(_time_of(each)))
         return batch._replace(items=items)
 
 
 def _time_of(item: Item) -> str | None:
-    return item.row.get("month") or item.row.get(_TIMES.get(item.table, ""))
+    table = item.change.table
+    return item.value(_TIMES[table]) if table in _TIMES else item.month
 
 
 def retention_of(connection: "Connection") -> Retention:

@@ -14,8 +14,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
-
 from hivepipe.db import changes as captured
 from hivepipe.db.changes import Change
 from hivepipe.db.database import Database
@@ -24,15 +22,20 @@ from hivepipe.db.migrations import MIGRATIONS
 from hivepipe.errors import TeamError
 from hivepipe.team import connection as server
 from hivepipe.team.address import Address
+from hivepipe.team.batches import Batch, Sharing, batch_of
 from hivepipe.team.policy import Policies, shared_level
 from hivepipe.team.project_names import project_name
 from hivepipe.team.retention import Retention, kept_by
-from hivepipe.team.shared_rows import Batch, Sharing, batch_of
 
 if TYPE_CHECKING:
     import psycopg
 
 ROWS_AT_ONCE = 200
+# A batch that is followed does not wait for the server's disk: the last one does, for all.
+_SHIP = """
+    SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, %s, %s), set_config('synchronous_commit',
+      CASE WHEN %s THEN 'off' ELSE current_setting('synchronous_commit') END, true)
+"""
 
 logger = logging.getLogger("hivepipe.uplink")
 
@@ -60,6 +63,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._months: set[str] = set()
         self._sharings: dict[str, Sharing] = {}
         self._next: Batch | None = None
+        self._is_on_disk = True
         self._sender = ThreadPoolExecutor(1)
         self._retention = Retention()
         self.left_out = 0
@@ -133,6 +137,8 @@ class Shipment(AbstractContextManager["Shipment"]):
         """
         batch = self._next or self._read(self.mark)
         self._next = None
+        if not batch and not self._is_on_disk:
+            batch = Batch(self.mark)
         if not batch:
             self._sweep()
             return False
@@ -167,7 +173,9 @@ class Shipment(AbstractContextManager["Shipment"]):
         return self._batch(changes)
 
     def _batch(self, changes: list[Change]) -> Batch:
-        return self._retention.kept_of(batch_of(self._store, changes, self._sharing_of))
+        batch = batch_of(self._store, changes, self._sharing_of)
+        is_whole = len(changes) < ROWS_AT_ONCE and batch.upto == changes[-1].version
+        return self._retention.kept_of(batch._replace(is_followed=not is_whole))
 
     def _send(self, batch: Batch, *, if_absent: bool = False) -> None:
         """Send a batch; one row that the server cannot store is left out."""
@@ -182,7 +190,7 @@ class Shipment(AbstractContextManager["Shipment"]):
                 return
             if not batch.items:
                 raise TeamError(f"the server does not take a batch: {error}") from None
-            logger.error("a row of %s is left out: %s", batch.items[0].table, error)
+            logger.error("a row of %s is left out: %s", batch.items[0].change.table, error)
             self.left_out += 1
             self._call(Batch(batch.upto), if_absent)
 
@@ -194,15 +202,17 @@ class Shipment(AbstractContextManager["Shipment"]):
                 self._months.add(month)
             said = server.one(
                 self._connection,
-                "SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, %s, %s)",
+                _SHIP,
                 self._id,
                 self.mark,
                 self.mark if if_absent else batch.upto,
-                orjson.dumps(batch.by_table(gone=False)).decode(),
-                orjson.dumps(batch.by_table(gone=True)).decode(),
+                batch.rows(),
+                batch.gone(),
                 if_absent,
                 self.greeting.policy_version,
+                batch.is_followed,
             )
+        self._is_on_disk = not batch.is_followed
         if said["policy_version"] != self.greeting.policy_version or said["mark"] is None:
             self._is_outdated = True
         else:

@@ -1,6 +1,7 @@
 """Rows of homes reach a real PostgreSQL exactly once, whatever happens in between."""
 
 import shutil
+import signal
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from hivepipe.db.forget import remove_rows
 from hivepipe.db.listings import listings
 from hivepipe.team import schema_steps
 from hivepipe.team.connection import connected
-from hivepipe.team.shipment import Shipment
+from hivepipe.team.shipment import ROWS_AT_ONCE, Shipment
 from tests.team_scene import HomeOfTeam, Team, same_rows
 
 
@@ -125,6 +126,21 @@ def test_a_restored_server_gets_what_it_lacks(open_team: Team, tmp_path: Path) -
     server.restore(open_team.database, backup)
     assert not same_rows(open_team, ann)
     ann.ship()
+    assert same_rows(open_team, ann)
+
+
+def test_a_server_that_crashes_has_what_was_shipped(open_team: Team, tmp_path: Path) -> None:
+    ann = HomeOfTeam(tmp_path / "hive.db", open_team.joined("ann").writes)
+    ann.work("one", 0)
+    ann.ship()
+    ann.sql(f"""
+        WITH RECURSIVE n (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n LIMIT {2 * ROWS_AT_ONCE})
+        INSERT INTO usage
+        SELECT n, 'r', 'one', '', 0, 0, '2026-11-24T10', '', '', '', 0, 0, 0, 0, 0, 0 FROM n
+    """)  # two whole batches
+    assert ann.ship() == 2 * ROWS_AT_ONCE
+    open_team.server.stop(signal.SIGQUIT)
+    open_team.server.start()
     assert same_rows(open_team, ann)
 
 

@@ -93,7 +93,7 @@ def test_the_stricter_level_counts(team: Team, tmp_path: Path, users: str, teams
         sql = (
             "SELECT metadata, project FROM hivepipe.agents a JOIN hivepipe.sessions s USING (home)"
         )
-        assert team.rows(sql) == [['{"usage": {"tokens": 7, "duration_ms": 8}}', "blue"]]
+        assert team.rows(sql) == [['{"usage":{"tokens":7,"duration_ms":8}}', "blue"]]
 
 
 @pytest.mark.parametrize("level", LEVELS[:-1])

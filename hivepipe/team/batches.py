@@ -1,0 +1,209 @@
+"""Batches of changed rows: the next changes of a home as they may be shared.
+
+The rows of a table are found by one query for the whole batch, and sent by columns.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from hivepipe.db.changes import CAPTURED, SEPARATOR, Change
+from hivepipe.db.listings import Listings
+from hivepipe.team.policy import includes
+from hivepipe.team.shared_rows import SHARED, cleaned, month_of
+
+FORGOTTEN = "forgotten_sessions"
+BATCH_BYTES = 4_000_000
+
+_CAPTURED = {each.table: each for each in CAPTURED}
+_HEAD = 2  # columns before those that are sent
+_BY_MONTH = {each.table for each in CAPTURED if each.is_by_month}
+
+
+class Sharing(NamedTuple):
+    """How the rows of a session are shared: the level, and the project's name.
+
+    `has_moved`: what is not shared may have been, and is deleted at the server.
+    """
+
+    level: str
+    project: str
+    has_moved: bool = False
+
+
+SharingOf = Callable[[str], Sharing]  # of a session
+
+
+class Item(NamedTuple):
+    """A changed row: the values of `Shared.columns`, and a session's project; None: deleted."""
+
+    change: Change
+    values: tuple[Any, ...] | None = None
+    project: str = ""
+
+    @property
+    def month(self) -> str:
+        """Return the first day of the month that is the first part of its key."""
+        return month_of(self.change.key.partition(SEPARATOR)[0])
+
+    def value(self, column: str) -> Any:
+        """Return the value of a column; None for deleted rows."""
+        return self.values and self.values[SHARED[self.change.table].columns.index(column)]
+
+
+class Batch(NamedTuple):
+    """What is sent at once: all that may be shared of the changes up to a version.
+
+    `is_followed`: by another batch, so that this one may be lost together with its mark.
+    """
+
+    upto: int
+    items: tuple[Item, ...] = ()
+    is_followed: bool = False
+
+    def rows(self) -> str:
+        """Return row states as JSON: {table: {column: [value of each row, ...]}}."""
+        found: dict[str, Any] = {}
+        for table, items in self._by_table(lambda each: each.values is not None):
+            columns = zip(*(each.values or () for each in items), strict=True)
+            found[table] = _heads(table, items)
+            found[table] |= zip(SHARED[table].columns, columns, strict=True)
+            if table == "sessions":
+                found[table]["project"] = [each.project for each in items]
+        forgotten = [each.change.key for each in self.items if each.change.table == FORGOTTEN]
+        return _json(found | {FORGOTTEN: [{"key": key} for key in forgotten]})
+
+    def gone(self) -> str:
+        """Return the keys of deleted rows as JSON: {table: [{key, version}, ...]}."""
+        found = {}
+        for table, items in self._by_table(lambda each: each.values is None):
+            heads = _heads(table, items)
+            found[table] = [
+                dict(zip(heads, each, strict=True)) for each in zip(*heads.values(), strict=True)
+            ]
+        return _json(found)
+
+    def _by_table(self, is_wanted: Callable[[Item], bool]) -> Iterator[tuple[str, list[Item]]]:
+        found = defaultdict(list)
+        for item in self.items:
+            if item.change.table != FORGOTTEN and is_wanted(item):
+                found[item.change.table].append(item)
+        yield from found.items()
+
+    def months(self) -> set[str]:
+        """Return the months whose partitions the rows need."""
+        return {each.month for each in self.items if each.change.table in _BY_MONTH}
+
+    def halves(self) -> tuple["Batch", "Batch"]:
+        """Return two batches with half of the items each."""
+        middle = len(self.items) // 2
+        first, second = self.items[:middle], self.items[middle:]
+        return Batch(first[-1].change.version, first), Batch(self.upto, second)
+
+
+def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
+    """Return the columns that tell which rows these are."""
+    found: dict[str, list[Any]] = {
+        "key": [each.change.key for each in items],
+        "version": [each.change.version for each in items],
+    }
+    return found | {"month": [each.month for each in items]} if table in _BY_MONTH else found
+
+
+def _json(content: dict[str, Any]) -> str:
+    """Return JSON that PostgreSQL takes; few batches have texts that must be cleaned."""
+    try:
+        text = orjson.dumps(content).decode()
+    except TypeError:
+        text = "\\u0000"
+    return orjson.dumps(cleaned(content)).decode() if "\\u0000" in text else text
+
+
+# ---- reading
+
+
+def batch_of(store: Listings, changes: list[Change], sharing_of: SharingOf) -> Batch:
+    """Return the states of the changed rows as they may be shared; `changes` is not empty.
+
+    A batch ends early where it would grow beyond BATCH_BYTES.
+    """
+    tables = {each.table for each in changes if each.table in SHARED}
+    found = {table: _Rows(store, table, changes) for table in tables}
+    items: list[Item] = []
+    size = 0
+    for change in changes:
+        item = _item(change, found.get(change.table), sharing_of)
+        if item:
+            items.append(item)
+            size += _size(item)
+        if size > BATCH_BYTES:
+            return Batch(change.version, tuple(items))
+    return Batch(changes[-1].version, tuple(items))
+
+
+def _size(item: Item) -> int:
+    """Return the size of the texts that can be long."""
+    hidden = len(SHARED[item.change.table].hidden) if item.values else 0
+    return sum(len(text) for text in item.values[-hidden:] if text) if item.values and hidden else 0
+
+
+def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item | None:
+    """Return what is sent of a change; None: nothing."""
+    if change.table == FORGOTTEN:
+        return Item(change)
+    if rows is None or not rows.has_key(change):
+        return None
+    row = rows.of(change)
+    if row is None:
+        return Item(change)
+    sharing = sharing_of(row[1] or "")
+    if includes(sharing.level, rows.shared.level):
+        return Item(change, rows.values(row, sharing.level), sharing.project)
+    return Item(change) if sharing.has_moved else None
+
+
+class _Rows:
+    """The changed rows of a table: read one after another, so that few are in memory at once."""
+
+    def __init__(self, store: Listings, table: str, changes: list[Change]) -> None:
+        self.shared, self._captured = SHARED[table], _CAPTURED[table]
+        self._separators = len(self._captured.parts) - 1
+        self._hidden = (None,) * len(self.shared.hidden)
+        wanted = [
+            (each.version, each.key, *each.key.split(SEPARATOR))
+            for each in changes
+            if each.table == table and self.has_key(each)
+        ]
+        values = [value for each in wanted for value in each]
+        self._rows = store.each(self._sql(len(wanted)), values) if wanted else iter(())
+        self._next = next(self._rows, None)
+
+    def has_key(self, change: Change) -> bool:
+        """Tell whether its key has all parts; an id with a control character is nobody's row."""
+        return change.key.count(SEPARATOR) == self._separators
+
+    def of(self, change: Change) -> Any:
+        """Return the row of a change; None: it is deleted. Changes are asked for in order."""
+        while self._next is not None and self._next[0] < change.version:
+            self._next = next(self._rows, None)
+        return self._next if self._next is not None and self._next[0] == change.version else None
+
+    def values(self, row: Any, level: str) -> tuple[Any, ...]:
+        """Return the values of the columns that are sent; hidden ones are None."""
+        found: tuple[Any, ...] = row[_HEAD:]
+        if self._hidden and not includes(level, self.shared.hidden_at):
+            found = found[: -len(self._hidden)] + self._hidden
+        return found
+
+    def _sql(self, number: int) -> str:
+        """Return the query for a number of keys; CROSS JOIN keeps the order of the changes."""
+        parts = ", ".join(f"p{each}" for each in range(self._separators + 1))
+        places = ", ".join("?" for _ in range(self._separators + 3))
+        return f"""
+            WITH wanted (version, key, {parts}) AS (VALUES {", ".join([f"({places})"] * number)})
+            SELECT wanted.version, t.{self.shared.session}, {", ".join(self.shared.selected)}
+            FROM wanted CROSS JOIN {self._captured.table} AS t
+              ON {self.shared.lookup} AND {self._captured.key("t")} = wanted.key
+        """
