@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 BUILT = HERE.parent / "hivepipe" / "_native" / "hook"
 SYSTEMS = {"Linux": "linux-musl", "Darwin": "macos"}
 MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
-FLAGS = ("-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-fstack-protector-strong", "-s")
+FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fstack-protector-strong", "-s")
 
 
 def target() -> str:

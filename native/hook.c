@@ -531,13 +531,21 @@ static int hand_over(int connection) {
 
 /* ---- without an intake */
 
+/* As strstr, which compares byte by byte at each place in the libc that this is linked with. */
+static int contains(const char *text, const char *name) {
+    size_t size = strlen(name);
+    for (; *text; text++)
+        if (*text == *name && !strncmp(text, name, size)) return 1;
+    return 0;
+}
+
 static int mentions(const char *name) {
     static char text[HEAD_BYTES];
     static int is_read;
     char path[PATH_BYTES];
     if (!is_read && join(path, home_, "/hook-settings.json")) read_small(path, text, sizeof text);
     is_read = 1;
-    return variable(name)[0] || strstr(text, name) != NULL || strlen(text) == sizeof text - 1;
+    return variable(name)[0] || contains(text, name) || strlen(text) == sizeof text - 1;
 }
 
 static int has_entries(const char *name) {

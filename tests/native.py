@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, until
 
 BUILT = ROOT / "hivepipe" / "_native" / "hook"
 MAKE_COPY = "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
-NOT_COMPARED = ("appendonly.aof", "intake.log", "redis.sock", "intake.lock", "starting")
+NOT_COMPARED = (
+    *("appendonly.aof", "intake.log", "intake.slot", "redis.sock", "intake.lock", "starting"),
+)
 IDLE_STARTER = "/bin/true"  # what the record names as Python: a start of the stack ends at once
 
 
@@ -99,7 +102,14 @@ class Setting:
         except BrokenPipeError:
             out, errors = b"", b""
         assert (process.returncode, errors) == (0, b"")
+        self._wait_for_intake()
         return out
+
+    def _wait_for_intake(self) -> None:
+        """Wait until it has taken in what it has acknowledged; what it cannot take in stays."""
+        end = time.monotonic() + 1
+        while self.intakes and self.raw() and time.monotonic() < end:
+            time.sleep(0.002)
 
     def forget(self, server: Server | None) -> None:
         """Begin anew: an empty home and an empty Redis."""

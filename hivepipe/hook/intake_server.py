@@ -7,8 +7,10 @@
 
 `A` says that the event is in Redis or in the spool. A hook that does not receive it writes the
 event to the spool, so nothing is lost whatever happens here; ids make an event that came both ways
-one (docs/architecture.md, "Late, double, lost"). One event is taken in at a time: the events of a
-session keep their order, and none of them takes a millisecond.
+one (docs/architecture.md, "Late, double, lost"). An event that gets no answer is put into the spool
+(hivepipe.hook.slot) and acknowledged before anything else is done with it, so its hook does not
+wait for Redis. One event is taken in at a time: the events of a session keep their order, and none
+of them takes a millisecond.
 
 Only modules of the hook path are imported here, so that the process stays small.
 """
@@ -25,6 +27,7 @@ from hivepipe import home, sender, settings
 from hivepipe.events import claude_code
 from hivepipe.hook import intake
 from hivepipe.hook.frame import PREFIX_BYTES, Frame, sizes
+from hivepipe.hook.slot import Slot
 from hivepipe.queue.client import keep_connections
 from hivepipe.queue.spool import make_private_folder
 
@@ -36,6 +39,11 @@ SILENT_SECS = 5
 _POLL_MS = 1000
 _CHUNK_BYTES = 1 << 18
 _MISSING = (0, 0)
+ACCEPTED = b"A"
+_ANSWERED = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolBatch", "")
+# Tells writers to a shared disk where they may write.
+_ANSWERED_WITH_DISK = ("PostToolUse", "PostToolUseFailure")
+_DISK = "HIVEPIPE_SHARED_ROOT"
 
 
 class OutOfTimeError(Exception):
@@ -83,14 +91,16 @@ def main() -> None:
     except OSError:
         sys.exit(EX_TEMPFAIL)
     keep_connections()
-    Server(f"{place.runtime}/intake.sock").serve()
+    Server(f"{place.runtime}/intake.sock", place.home).serve()
 
 
 class Server:
     """The listening socket and the connections that are being read."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, folder: str) -> None:
         """Listen; a socket that a killed process left is replaced in one step."""
+        self.home = folder
+        self.slot = Slot(folder)
         self.listener = socket(AF_UNIX, SOCK_STREAM)
         self.listener.setblocking(False)
         temporary = f"{path}.{posix.getpid()}"
@@ -144,10 +154,22 @@ class Server:
         try:
             if not reader.is_whole():
                 return
-            take_in_frame(reader.data, reader.connection)
+            frame = Frame(reader.data)
+            if self._may_be_answered(frame):
+                take_in_and_answer(frame, reader.connection)
+            else:
+                take_in_acknowledged(frame, reader, self.slot)
         except (OSError, ValueError):
             pass
         self._close(reader)
+
+    def _may_be_answered(self, frame: Frame) -> bool:
+        if frame.name in _ANSWERED_WITH_DISK:
+            return _DISK.encode() in frame.sender.environment or self._has_shared_disk()
+        return frame.name in _ANSWERED
+
+    def _has_shared_disk(self) -> bool:
+        return _DISK in home.read_small(f"{self.home}/hook-settings.json", intake.SETTINGS_BYTES)
 
     def _close(self, reader: Reader) -> None:
         descriptor = reader.connection.fileno()
@@ -161,25 +183,47 @@ class Server:
             self._close(reader)
 
 
-def take_in_frame(data: bytes, connection: socket) -> None:
+def take_in_and_answer(frame: Frame, connection: socket) -> None:
     """Take in one event and answer; without an answer the hook keeps the event."""
-    frame = Frame(data)
-    try:
-        setitimer(ITIMER_REAL, EVENT_SECS)
-        answer, direct = _take_in(frame)
-    except Exception as error:  # noqa: BLE001  the hook keeps the event, and the log says why
-        setitimer(ITIMER_REAL, 0)
-        _log_failure(frame, error)
-        return
-    finally:
-        setitimer(ITIMER_REAL, 0)
-        posix.chdir("/")
-    connection.sendall(b"A" + len(answer).to_bytes(4, "little") + answer)
-    if direct:
+    taken = _take_in(frame)
+    if taken is not None:
+        answer, direct = taken
+        connection.sendall(ACCEPTED + len(answer).to_bytes(4, "little") + answer)
         _apply(frame, direct)
 
 
-def _take_in(frame: Frame) -> intake.Taken:
+def take_in_acknowledged(frame: Frame, reader: Reader, slot: Slot) -> None:
+    """Acknowledge an event that gets no answer, and take it in from the spool."""
+    if not slot.keep(frame.sender.time_ns, reader.data):
+        take_in_and_answer(frame, reader.connection)
+        return
+    try:
+        reader.connection.sendall(ACCEPTED + bytes(4))
+    except OSError:  # the hook was killed
+        pass
+    taken = _take_in(frame)
+    if taken is None:
+        slot.leave()
+    else:
+        slot.empty()
+        _apply(frame, taken[1])
+
+
+def _take_in(frame: Frame) -> intake.Taken | None:
+    """Take in one event; None: that failed, and the log says why."""
+    try:
+        setitimer(ITIMER_REAL, EVENT_SECS)
+        return _take_in_as_sender(frame)
+    except Exception as error:  # noqa: BLE001
+        setitimer(ITIMER_REAL, 0)
+        _log_failure(frame, error)
+        return None
+    finally:
+        setitimer(ITIMER_REAL, 0)
+        posix.chdir("/")
+
+
+def _take_in_as_sender(frame: Frame) -> intake.Taken:
     sender.use(frame.sender)
     sys.argv = ["hook", *frame.arguments]
     settings.use({})
@@ -190,9 +234,9 @@ def _take_in(frame: Frame) -> intake.Taken:
 
 
 def _apply(frame: Frame, path: str) -> None:
-    """Apply a spool file without Redis, in a process that waits for it."""
+    """Apply a spool file, if there is one, without Redis, in a process that waits for it."""
     place = intake.place_of_event
-    if place and posix.fork() == 0:
+    if path and place and posix.fork() == 0:
         from hivepipe.hook.hand_over import apply_and_end  # noqa: PLC0415  most use a queue
 
         apply_and_end(frame.name, place, path)

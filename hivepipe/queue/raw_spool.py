@@ -7,6 +7,7 @@ That is done by a process of its own (hivepipe.hook.convert_spool), because the 
 environment of the event's hook.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -59,10 +60,26 @@ def convert_all(home: str) -> None:
 
 def convert_raw_events(home: str) -> None:
     """Turn the oldest raw events of a home into spool files; what fails stays."""
-    waiting = raw_events(home)
+    waiting = [path for path in raw_events(home) if not _is_held(path)]
     if waiting:
         command = [sys.executable, "-I", "-m", _MODULE, *map(str, waiting[:_AT_ONCE])]
         try:
             subprocess.run(command, stdin=subprocess.DEVNULL, timeout=_SECS, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return
+
+
+def _is_held(path: Path) -> bool:
+    """Tell whether the intake or a converter is at this event, or has just finished it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return not path.exists()
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
