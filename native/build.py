@@ -1,18 +1,21 @@
-"""Build the native hook by ziglang: `python native/build.py [TARGET] [FILE]`.
+"""Build the native hook: `python native/build.py [TARGET] [FILE]`.
 
-TARGET is one of zig's, such as `aarch64-linux-musl`; without one it is this machine's.
+TARGET is one of zig's, such as `aarch64-linux-musl`; without one it is this machine's. ziglang
+builds for all of them; without it the compiler of this machine, `cc`, builds for this machine.
 """
 
 import platform
+import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parent / "hivepipe" / "_native" / "hook"
 SYSTEMS = {"Linux": "linux-musl", "Darwin": "macos"}
 MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
-FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fstack-protector-strong", "-s")
+FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-fstack-protector-strong", "-s")
 
 
 def target() -> str:
@@ -22,12 +25,27 @@ def target() -> str:
     return f"{machine}-{system}" if machine and system else ""
 
 
+def has_ziglang() -> bool:
+    """Tell whether the compiler for every target is installed."""
+    return find_spec("ziglang") is not None
+
+
+def can_build(wanted: str) -> bool:
+    """Tell whether there is a compiler for a target."""
+    return has_ziglang() or (wanted == target() and shutil.which("cc") is not None)
+
+
 def build(wanted: str, path: Path) -> None:
     """Compile; CalledProcessError: the compiler said why on stderr."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    zig = [sys.executable, "-m", "ziglang", "cc", "-target", wanted, "-Werror"]
     static = ["-static"] if "linux" in wanted else []
-    command = [sys.executable, "-m", "ziglang", "cc", "-target", wanted, *FLAGS, *static]
-    subprocess.run([*command, "-o", str(path), str(HERE / "hook.c")], check=True)
+    command = [*(zig if has_ziglang() else ["cc"]), *FLAGS, "-o", str(path), str(HERE / "hook.c")]
+    done = subprocess.run(
+        [*command, *static], check=has_ziglang(), capture_output=not has_ziglang()
+    )
+    if done.returncode:  # a system without static libraries
+        subprocess.run(command, check=True)
     path.chmod(0o755)
 
 

@@ -1,18 +1,19 @@
-"""Builds the native hook into a wheel of its platform, where ziglang is installed.
+"""Builds the native hook into a wheel of its platform, where a compiler is found (build.py).
 
-Without ziglang, or with HIVEPIPE_BUILD=pure, the wheel is the pure one, with the Python hook alone.
-HIVEPIPE_TARGET names one of `TARGETS` to build for another machine.
+Without one, or with HIVEPIPE_BUILD=pure, the wheel is the pure one, with the Python hook alone.
+HIVEPIPE_TARGET names one of `TARGETS` to build for another machine, by ziglang.
 """
 
 import os
+import subprocess
 import sys
-from importlib.util import find_spec
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Of each target the tag of its wheel. The Linux ones are static, and run on any distribution.
+# Of each target the tag of its wheel, if ziglang builds it: the Linux ones run on any distribution.
 TARGETS = {
     "x86_64-linux-musl": "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
     "aarch64-linux-musl": "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
@@ -26,21 +27,26 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, unless the wheel is an editable or the pure one."""
-        if self.target_name != "wheel" or version == "editable" or is_pure():
+        if self.target_name != "wheel" or version == "editable":
             return
         sys.path.insert(0, str(Path(self.root, "native")))
-        from build import build, target  # noqa: PLC0415  of the sdist's own folder
+        import build  # noqa: PLC0415  of the sdist's own folder
 
-        wanted = os.environ.get("HIVEPIPE_TARGET") or target()
-        if wanted not in TARGETS:
+        wanted = os.environ.get("HIVEPIPE_TARGET") or build.target()
+        is_pure = os.environ.get("HIVEPIPE_BUILD") == "pure"
+        if is_pure or wanted not in TARGETS or not build.can_build(wanted):
             return
         built = Path(self.directory, "native", wanted, "hook")
-        build(wanted, built)
+        try:
+            build.build(wanted, built)
+        except subprocess.CalledProcessError as error:
+            self.app.display_warning(f"no native hook: {error}")
+            return
         build_data["force_include"][str(built)] = "hivepipe/_native/hook"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{TARGETS[wanted]}"
+        build_data["tag"] = f"py3-none-{TARGETS[wanted] if build.has_ziglang() else own_tag()}"
 
 
-def is_pure() -> bool:
-    """Tell whether no native hook is to be, or can be, built."""
-    return os.environ.get("HIVEPIPE_BUILD") == "pure" or find_spec("ziglang") is None
+def own_tag() -> str:
+    """Return the tag of this machine, for what its own compiler built."""
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")

@@ -1,0 +1,136 @@
+"""Wheels with the native hook of each platform, and the pure one: what is in them, what runs."""
+
+import json
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.integration import test_installation_forms as forms
+from tests.integration.test_installation_forms import Account, must_record
+from tests.native import BUILT
+
+pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
+
+account = forms.account
+clone = forms.clone
+
+PROGRAM = "hivepipe/_native/hook"
+HERE = f"{platform.machine()}-linux-musl"
+TAGS = {
+    "x86_64-linux-musl": "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
+    "aarch64-linux-musl": "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
+    "x86_64-macos": "macosx_11_0_x86_64",
+    "aarch64-macos": "macosx_11_0_arm64",
+}
+# Of each target the first bytes of a program: ELF with its machine, Mach-O with its processor.
+BEGINS = {
+    "x86_64-linux-musl": (18, struct.pack("<H", 62), b"\x7fELF\x02"),
+    "aarch64-linux-musl": (18, struct.pack("<H", 183), b"\x7fELF\x02"),
+    "x86_64-macos": (4, struct.pack("<I", 0x01000007), b"\xcf\xfa\xed\xfe"),
+    "aarch64-macos": (4, struct.pack("<I", 0x0100000C), b"\xcf\xfa\xed\xfe"),
+}
+
+
+def wheel_of(clone: Path, folder: Path, **env: str) -> Path:
+    """Build a wheel by pip, as a person does; HIVEPIPE_ is put before the names."""
+    folder.mkdir()
+    words = ["--no-deps", "--no-index", "--no-cache-dir", "--no-build-isolation", "-w", str(folder)]
+    given = {f"HIVEPIPE_{name}": value for name, value in env.items()}
+    command = [sys.executable, "-m", "pip", "-q", "wheel", *words, str(clone)]
+    subprocess.run(command, env={**os.environ, **given}, check=True, timeout=forms.INSTALL_SECS)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def program_in(wheel: Path) -> bytes:
+    with ZipFile(wheel) as file:
+        if PROGRAM not in file.namelist():
+            return b""
+        assert file.getinfo(PROGRAM).external_attr >> 16 & 0o777 == 0o755
+        return file.read(PROGRAM)
+
+
+@pytest.mark.parametrize("target", TAGS)
+def test_a_wheel_of_each_platform_has_its_program_and_tag(
+    clone: Path, tmp_path: Path, target: str
+) -> None:
+    wheel = wheel_of(clone, tmp_path / "made", TARGET=target)
+    assert wheel.name == f"hivepipe-1.0.0-py3-none-{TAGS[target]}.whl"
+    with ZipFile(wheel) as file:
+        about = file.read("hivepipe-1.0.0.dist-info/WHEEL").decode()
+    tags = {line.partition(": ")[2] for line in about.splitlines() if line.startswith("Tag: ")}
+    assert tags == {f"py3-none-{tag}" for tag in TAGS[target].split(".")}
+    assert "Root-Is-Purelib: false" in about
+    program = program_in(wheel)
+    at, machine, magic = BEGINS[target]
+    assert program.startswith(magic)
+    assert program[at:].startswith(machine)
+
+
+def test_the_pure_wheel_stays(clone: Path, tmp_path: Path) -> None:
+    wheel = wheel_of(clone, tmp_path / "made", BUILD="pure")
+    assert wheel.name == "hivepipe-1.0.0-py3-none-any.whl"
+    assert program_in(wheel) == b""
+
+
+def doctor_of(account: Account) -> dict[str, str]:
+    """Return what doctor says of the hook; whether all is well does not matter."""
+    command = [account.bin / "hivepipe", "doctor", "--json"]
+    done = subprocess.run(command, cwd=account.project, env=account.env, capture_output=True)
+    return dict(json.loads(done.stdout)["hook"])
+
+
+@pytest.mark.parametrize("kind", ["native", "pure", "of-another-machine"])
+def test_a_wheel_records_where_there_is_no_compiler(
+    account: Account, clone: Path, tmp_path: Path, kind: str
+) -> None:
+    """The environment has no ziglang, and PATH no `cc`."""
+    env = {"BUILD": "pure"} if kind == "pure" else {"TARGET": HERE}
+    account.install(str(wheel_of(clone, tmp_path / "made", **env)))
+    account.env["PATH"] = f"{account.bin}:{without_compiler(tmp_path)}"
+    if kind == "of-another-machine":
+        other = "aarch64" if platform.machine() == "x86_64" else "x86_64"
+        wheel = wheel_of(clone, tmp_path / "other", TARGET=f"{other}-linux-musl")
+        (account.packages / PROGRAM).write_bytes(program_in(wheel))
+    account.hivepipe("init")
+    handlers = account.handlers()
+    begin = Path(handlers["Stop"]["command"]).read_bytes()[:4]
+    assert (begin == b"\x7fELF") == (kind == "native")
+    hook = doctor_of(account)
+    assert hook["kind"] == ("native" if kind == "native" else "python")
+    assert bool(hook["reason"]) == (kind != "native")
+    must_record(account, handlers)
+
+
+def without_compiler(folder: Path) -> Path:
+    """Return a folder with the few programs that a user's shell and hooks need."""
+    made = folder / "programs"
+    made.mkdir()
+    for name in ("sh", "env", "git", "cat", "uname", "dirname", "readlink"):
+        (made / name).symlink_to(str(shutil.which(name)))
+    return made
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="this machine has no compiler of its own")
+def test_the_compiler_of_the_machine_builds_where_there_is_no_ziglang(tmp_path: Path) -> None:
+    """What the README's lines make: requirements.lock has no ziglang."""
+    build = ROOT / "native" / "build.py"
+    code = f"""
+import runpy, sys
+from importlib import util
+util.find_spec = lambda name: None
+sys.argv = ["build.py", {HERE!r}, "hook"]
+runpy.run_path({str(build)!r}, run_name="__main__")
+"""
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
+    done = subprocess.run([tmp_path / "hook"], env={"HIVEPIPE_DISABLED": "1"}, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
