@@ -12,6 +12,7 @@ Without a client that `make real` has fetched, nothing is measured.
 
 import json
 import os
+import platform
 import re
 import statistics
 import subprocess
@@ -35,10 +36,11 @@ from tests.real.script import CWD, Call, Say, Script  # noqa: E402
 from tests.real.test_real_plugin import PLUGIN, repository  # noqa: E402
 
 PYTHON = [os.path.realpath(sys.executable), "-I", "-S", "-c"]
+NOTHING = "a C program that does nothing"
 BARE, PRINTS = "bare Python", "bare Python that prints"
 NONE, UP, PLUGIN_FORM = "none", "hivepipe, settings", "hivepipe, plugin"
 HOOKS = ("PreToolUse", "PostToolUse", "PostToolBatch")  # of each call here
-MOST_OVER_BARE = {UP: 1.5, PLUGIN_FORM: 2.0}
+MOST_OVER_BARE = {UP: 1.0, PLUGIN_FORM: 1.0}
 _FINISHED = re.compile(r"Hooks: (\w+)\S* \[.*\].* finished with status 0 \((\d+)ms\)")
 
 
@@ -99,10 +101,14 @@ Found = dict[str, dict[str, float]]
 def figures(found: Found) -> list[Figure]:
     """Return what is promised: beside a bare interpreter on the same events, in the same rounds."""
     bare = found[BARE]["a call"]
+    more = (found[UP]["a call"] - found[NOTHING]["a call"]) / len(HOOKS)
     return [
-        Figure(f"felt in Claude Code: a call, {name}", said["a call"] / bare, f"x {BARE}", most)
-        for name, said in found.items()
-        if (most := MOST_OVER_BARE.get(name)) and bare
+        Figure(f"felt in Claude Code: a hook, more than {NOTHING}", more, "ms", 1),
+        *(
+            Figure(f"felt in Claude Code: a call, {name}", said["a call"] / bare, f"x {BARE}", most)
+            for name, said in found.items()
+            if (most := MOST_OVER_BARE.get(name)) and bare
+        ),
     ]
 
 
@@ -146,13 +152,13 @@ def set_up(prepare: "Prepare", calls: int, *init: str) -> Iterator[Person]:
         yield person
 
 
-def instead(program: str) -> "Prepare":
-    """Return what puts an interpreter in the place of hivepipe, on each of its events."""
+def instead(program: str, *arguments: str) -> "Prepare":
+    """Return what puts a program in the place of hivepipe, on each of its events."""
 
     def prepare(person: Person) -> None:
         path = person.project / ".claude" / "settings.local.json"
         settings = json.loads(path.read_text())
-        handler = {"type": "command", "command": PYTHON[0], "args": [*PYTHON[1:], program]}
+        handler = {"type": "command", "command": program, "args": arguments}
         for entries in settings["hooks"].values():
             for entry in entries:
                 entry["hooks"] = [handler]
@@ -162,8 +168,23 @@ def instead(program: str) -> "Prepare":
     return prepare
 
 
+def nothing(person: Person) -> None:
+    """Put a static program that does nothing in the place of hivepipe."""
+    program = str(person.root / "nothing")
+    target = f"{platform.machine()}-linux-musl"
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, "-static", "-O2"]
+    source = b"int main(void) { return 0; }"
+    subprocess.run([*compiler, "-x", "c", "-", "-o", program], input=source, check=True)
+    instead(program)(person)
+
+
 def is_up(person: Person) -> None:
     person.hivepipe("up", "-d")
+
+
+def is_up_with_python(person: Person) -> None:
+    person.env["HIVEPIPE_HOOK"] = "python"
+    is_up(person)
 
 
 def is_down(person: Person) -> None:
@@ -199,9 +220,11 @@ Prepare = Callable[[Person], object]
 LOCAL = ("--local",)
 FORMS: dict[str, tuple[Prepare, tuple[str, ...]]] = {
     NONE: (lambda _: None, ()),
-    BARE: (instead("pass"), LOCAL),
-    PRINTS: (instead("print('ok')"), LOCAL),
+    NOTHING: (nothing, LOCAL),
+    BARE: (instead(*PYTHON, "pass"), LOCAL),
+    PRINTS: (instead(*PYTHON, "print('ok')"), LOCAL),
     UP: (is_up, LOCAL),
+    f"{UP}, Python hook": (is_up_with_python, LOCAL),
     f"{UP}, stack down": (is_down, LOCAL),
     PLUGIN_FORM: (plugin_up, ()),
     f"{PLUGIN_FORM}, stack down": (plugin_down, ()),
