@@ -366,7 +366,9 @@ def read_small(path: str, limit: int = 4096) -> str:
     except (OSError, ValueError):
         return ""
     try:
-        return posix.read(descriptor, limit).decode("utf-8", "surrogateescape")
+        # Python reserves what is asked for; files of /proc have no size.
+        size = min(limit, max(posix.fstat(descriptor).st_size, 4096))
+        return posix.read(descriptor, size).decode("utf-8", "surrogateescape")
     except OSError:
         return ""
     finally:

@@ -10,8 +10,20 @@ where the user's own settings have no value. On the hook path, loaded if setting
 from hivepipe.events.claude_code import parse_object
 
 
-def compiled_settings(text: str, project: str) -> tuple[dict[str, str], list[object]]:
+Found = tuple[dict[str, str], list[object]]
+
+_last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project: the same for most events
+
+
+def compiled_settings(text: str, project: str) -> Found:
     """Return the values for the sessions of a project, and its keyword rules."""
+    global _last
+    if _last[:2] != (text, project):
+        _last = (text, project, _read(text, project))
+    return _last[2]
+
+
+def _read(text: str, project: str) -> Found:
     found = parse_object(text.encode("utf-8", "surrogateescape"), []) or {}
     requests = found.get("asked")
     own = requests.get(project) if isinstance(requests, dict) else None
