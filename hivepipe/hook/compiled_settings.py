@@ -9,7 +9,6 @@ where the user's own settings have no value. On the hook path, loaded if setting
 
 from hivepipe.events.claude_code import parse_object
 
-
 Found = tuple[dict[str, str], list[object]]
 
 _last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project: the same for most events
