@@ -55,7 +55,7 @@ prices: install  ## the prices of Claude models by the installed genai-prices, w
 lock: install  ## requirements.lock anew, after a change of pyproject.toml or constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)
 	printf 'hatchling>=1.26\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-annotate -c constraints.txt --extra embedded --extra summaries --extra web pyproject.toml - -o requirements.lock
+	  --no-header --no-annotate -c constraints.txt --extra embedded --extra summaries --extra team --extra web pyproject.toml - -o requirements.lock
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

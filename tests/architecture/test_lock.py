@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-EXTRAS = ("embedded", "summaries", "web")
+EXTRAS = ("embedded", "summaries", "team", "web")
 # Needed on other platforms or Pythons than the tests run on: no constraint pins them.
 ELSEWHERE = {"async-timeout", "httpx2-jsfetch"}
 
