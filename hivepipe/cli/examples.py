@@ -132,6 +132,12 @@ EXAMPLES = {
     "team store": ("hivepipe team store", "hivepipe team store s3://acme-hivepipe"),
     "team archive-key": ("hivepipe team archive-key --new",),
     "team retention": ("hivepipe team retention", "hivepipe team retention 12"),
+    "team audit": ("hivepipe team audit", "hivepipe team audit --all"),
+    "team page-login": ("hivepipe team page-login", "hivepipe team page-login --revoke"),
+    "team page": (
+        "hivepipe team page --header X-Forwarded-Email --proxy 10.0.0.7",
+        "hivepipe team page --oidc https://id.acme --client-id hivepipe --url https://hive.acme",
+    ),
     "team members": ("hivepipe team members",),
     "team revoke": ("hivepipe team revoke laptop",),
     "team forget": ("hivepipe team forget 7b1f0c9e",),

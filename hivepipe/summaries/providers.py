@@ -79,6 +79,8 @@ TEAM = "HIVEPIPE_TEAM"  # the URL of a team's server with the secret of this mac
 TEAM_READER = "HIVEPIPE_TEAM_READER"  # ... of its login for reading
 TEAM_STORE = "HIVEPIPE_TEAM_STORE"  # KEY_ID:SECRET of the object store of a team's archives
 TEAM_ARCHIVE_KEY = "HIVEPIPE_TEAM_ARCHIVE_KEY"  # encrypts archives before they leave the machine
+TEAM_PAGE = "HIVEPIPE_TEAM_PAGE"  # the URL of a login that reads for the persons of a page
+TEAM_OIDC_SECRET = "HIVEPIPE_TEAM_OIDC_SECRET"  # of the page, at the identity provider
 KEPT = (
     *SETTABLE,
     EMBEDDINGS_KEY,
@@ -87,7 +89,14 @@ KEPT = (
     TEAM_READER,
     TEAM_STORE,
     TEAM_ARCHIVE_KEY,
+    TEAM_PAGE,
+    TEAM_OIDC_SECRET,
 )  # names allowed in the file
+
+
+def kept_secret(name: str) -> str:
+    """Return one of KEPT from this process's environment, else from the file; "" without."""
+    return (environment(name) or read_credentials().get(name) or "").strip()
 
 
 @dataclass(frozen=True)

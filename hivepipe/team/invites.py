@@ -71,6 +71,13 @@ def add_machine(
     return login.at(server)
 
 
+def add_page(connection: "psycopg.Connection[dict[str, Any]]", server: Address) -> Address:
+    """Make a login that reads for the persons of a page."""
+    login = new_login(connection, "reader")
+    one(connection, "SELECT hivepipe.add_page(%s, %s)", login.name, login.verifier)
+    return login.at(server)
+
+
 def terms(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Any]:
     """Return what one agrees to by using this invite."""
     found: dict[str, Any] = one(connection, "SELECT hivepipe.terms_of_invite()")

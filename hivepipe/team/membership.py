@@ -16,7 +16,14 @@ from pathlib import Path
 from hivepipe.errors import TeamError
 from hivepipe.home import make_folders, read_small, user_config_folder, write_small
 from hivepipe.settings import environment
-from hivepipe.summaries.providers import TEAM, TEAM_READER, read_credentials, write_credential
+from hivepipe.summaries.providers import (
+    TEAM,
+    TEAM_PAGE,
+    TEAM_READER,
+    kept_secret,
+    read_credentials,
+    write_credential,
+)
 from hivepipe.team import address
 from hivepipe.team.address import Address
 from hivepipe.team.policy import OTHERS, Level
@@ -112,6 +119,16 @@ def machine_address() -> Address:
 def reader_address() -> Address:
     """Return the address of this machine's login for reading; TeamError: there is none."""
     return _kept(TEAM_READER)
+
+
+def page_address() -> Address:
+    """Return the address of the login that reads for the persons of a page; TeamError: none."""
+    if secret := kept_secret(TEAM_PAGE):
+        return address.parse(secret)
+    raise TeamError(
+        f"the page has no login: hivepipe team page-login, and put it into {TEAM_PAGE} by "
+        "`hivepipe credentials set`"
+    )
 
 
 def _kept(name: str) -> Address:

@@ -2,29 +2,17 @@
 
 import hmac
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hivepipe.monitor.admission import cookie_name, cookie_value, is_loopback, is_token
+from hivepipe.web.headers import hardened
 from hivepipe.web.peer import user_of_peer
 from hivepipe.web.ticket import NAME, Tickets
 
 FORMS = "/queues/"
 TOOLS = "/mcp"
-_POLICY = "Content-Security-Policy"  # RQ's own view needs another one
-_HEADERS = {
-    _POLICY: (
-        "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-        "connect-src 'self'; img-src 'self'; script-src 'self'; style-src 'self'"
-    ),
-    "Referrer-Policy": "same-origin",  # with "no-referrer" the Origin of a form is "null"
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 _SEND_IT = "send the token of `hivepipe web`: Authorization: Bearer TOKEN\n"
 _OPEN_IT = "open the address that `hivepipe web` printed\n"
 
@@ -52,15 +40,8 @@ class Admission:
         """Answer a request; connections other than HTTP are ignored."""
         if scope["type"] != "http":
             return
-
-        async def harden(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update({**_HEADERS, _POLICY: headers.get(_POLICY, _HEADERS[_POLICY])})
-            await send(message)
-
         refusal = self._judge(Request(scope))
-        await (refusal or self._app)(scope, receive, harden)
+        await (refusal or self._app)(scope, receive, hardened(scope, send))
 
     def _judge(self, request: Request) -> Response | None:
         """Return the answer to a request that is not admitted; None: it is."""

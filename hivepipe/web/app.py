@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -24,21 +24,18 @@ from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
 from hivepipe.team import membership
-from hivepipe.text.sizes import size
 from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
 from hivepipe.web.answers import Answer, Answers
-from hivepipe.web.asked import Asked, Content, FilterError, address
+from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.changes import Changes, signature
-from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.of_team import WITH_TEAM, with_team
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.session_view import session
+from hivepipe.web.templates import PAGES, STATIC, templates
 from hivepipe.web.twin import json_of
-from hivepipe.web.unseen import seen
 from hivepipe.web.views import OF_STACKS, VIEWS
 
-_FOLDER = Path(__file__).parent
 EVENT_STREAM = "text/event-stream"
 View = Callable[[Asked], Content]
 
@@ -53,7 +50,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         return [database_path(known.home) for known in known_homes(here)]
 
     answers = Answers(lambda: signature(databases()))
-    page = _Page(here, _templates(), form_token(token), answers)
+    page = _Page(here, templates(PAGES), form_token(token), answers)
     changes = Changes(databases)
 
     async def events(request: Request) -> Response:
@@ -90,22 +87,8 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"
         routes.append(Route(f"{path}.json", partial(page.twin, view, name)))
         routes.append(Route(path, partial(page.view, view, name)))
-    static = Mount("/static", StaticFiles(directory=_FOLDER / "static"))
+    static = Mount("/static", StaticFiles(directory=STATIC))
     return Admission(Starlette(routes=[*routes, static]), token, reader_token, is_local=is_local)
-
-
-def _templates() -> Environment:
-    pages = Environment(
-        loader=FileSystemLoader(_FOLDER / "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=seen,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    pages.filters.update(local=local_time, clock=time_of_day, left=time_left, size=size)
-    pages.globals.update(address=address)
-    return pages
 
 
 def _with_slash(request: Request) -> Response:
@@ -231,4 +214,7 @@ def _asked(here: Place, request: Request) -> Asked:
     """Return what the address asks for; HivepipeError: a home that is not the user's."""
     key = request.path_params.get("home", "") or request.query_params.get("home", "")
     session_id = request.path_params.get("session", "")
-    return Asked(homes_named(here, key), dict(request.query_params), session_id)
+    filters = dict(request.query_params)
+    if filters.get("team") == "1" and session_id:  # of a home that the team's server knows
+        return Asked(homes_named(here, ""), filters, session_id, team_home=key)
+    return Asked(homes_named(here, key), filters, session_id)

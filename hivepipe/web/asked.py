@@ -20,11 +20,16 @@ class FilterError(HivepipeError):
 
 @dataclass(frozen=True)
 class Asked:
-    """The chosen homes, and the filters of the address."""
+    """The chosen homes, and the filters of the address.
+
+    `team_home`: whose session of a team it is; `reader`: the member who asks, "": this user.
+    """
 
     homes: list[KnownHome]
     filters: dict[str, str] = field(default_factory=dict)
     session: str = ""
+    team_home: str = ""
+    reader: str = ""
 
     def filter(self, name: str) -> str:
         """Return a filter, or ""."""

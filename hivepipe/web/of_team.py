@@ -7,7 +7,7 @@ from importlib import import_module
 from hivepipe.web.asked import Asked, Content
 
 View = Callable[[Asked], Content]
-WITH_TEAM = ("now", "agents", "costs", "search")
+WITH_TEAM = ("now", "agents", "costs", "search", "session")
 
 
 def with_team(name: str, view: View) -> View:

@@ -1,5 +1,6 @@
 """The view Session: conversation, time line, cost by agent, files, events of one session."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -8,12 +9,12 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation
-from hivepipe.reading.costs import costs_by_agent
+from hivepipe.reading.costs import AgentCost, costs_by_agent
 from hivepipe.reading.now import state_of
 from hivepipe.reading.pieces import Piece
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
-from hivepipe.reading.time_line import time_line
+from hivepipe.reading.time_line import TimeLine, time_line
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.drawing import drawing_of
 
@@ -46,33 +47,41 @@ def session(asked: Asked) -> Content:
 
     StoreError: there is none.
     """
-    window, error = Window(), ""
-    try:
-        window = Window(asked.time("from"), asked.time("to"), asked.number("piece", 1, MOST_READ))
-    except FilterError as wrong:
-        error = str(wrong)
+    window, error = window_of(asked)
     home = asked.homes[0].home
     with listings(database_path(home)) as store:
         full_id = session_in(home, store, asked.session)
-        of_store = _of_store(home, store, full_id)
-    return {"id": full_id, "error": error, **of_store, **_of_archive(home, full_id, window)}
+        found = time_line(home, store, full_id, MOST_EVENTS)
+        of_store = content_of_store(store, full_id, found, costs_by_agent(home, store, full_id))
+    of_archive = content_of_archive(*_read(home, full_id), window)
+    return {"id": full_id, "error": error, **of_store, **of_archive}
 
 
-def _of_store(home: str, store: Listings, session: str) -> Content:
-    found = time_line(home, store, session, MOST_EVENTS)
+def window_of(asked: Asked) -> tuple[Window, str]:
+    """Return the part that an address asks for, or all and why it cannot be used."""
+    try:
+        return Window(asked.time("from"), asked.time("to"), asked.number("piece", 1, MOST_READ)), ""
+    except FilterError as wrong:
+        return Window(), str(wrong)
+
+
+def content_of_store(
+    store: Listings, session: str, found: TimeLine, costs: list[AgentCost]
+) -> Content:
+    """Return what the rows of a session show."""
     return {
         **found._asdict(),
         "state": state_of(str(found.session["condition"])) if found.session else "",
         "name": name_of(session, store.titles([session]).get(session)),
         "events": [event._asdict() for event in found.events],
         "cost": found.cost._asdict(),
-        "agent_costs": costs_by_agent(home, store, session),
+        "agent_costs": costs,
         "agent_rows": store.agents(session)[:MOST_EVENTS],
     }
 
 
-def _of_archive(home: str, session: str, window: Window) -> Content:
-    read, trouble = _read(home, session)
+def content_of_archive(read: list[Piece], trouble: str, window: Window) -> Content:
+    """Return what the pieces of a conversation show; `trouble`: why they are not all."""
     work = work_of(read[:MOST_READ])
     within = [
         {"number": number, **piece._asdict()}
@@ -95,14 +104,20 @@ def _of_archive(home: str, session: str, window: Window) -> Content:
 
 def _read(home: str, session: str) -> tuple[list[Piece], str]:
     """Return the pieces, and why they are not all that were archived, or ""."""
+    try:
+        return read_pieces(conversation(home, session).pieces)
+    except ArchiveError:  # not archived yet
+        return [], ""
+
+
+def read_pieces(pieces: Iterator[Piece]) -> tuple[list[Piece], str]:
+    """Return the first pieces, and what is damaged behind them, or ""."""
     read: list[Piece] = []
     try:
-        for piece in islice(conversation(home, session).pieces, MOST_READ + 1):
+        for piece in islice(pieces, MOST_READ + 1):
             read += [piece]
     except DamagedArchiveError as error:
         return read, str(error)
-    except ArchiveError:  # not archived yet
-        pass
     return read, ""
 
 

@@ -9,6 +9,7 @@ from hivepipe.reading.team.sessions import open_team_sessions
 from hivepipe.reading.team.source import Choice, local_day, opened
 from hivepipe.times import now as time_now
 from hivepipe.web.asked import Asked, Content, FilterError, day_begins
+from hivepipe.web.of_team_session import session
 from hivepipe.web.search_view import HITS, MOST_HITS, nothing_found, question_of
 from hivepipe.web.trend import first_day
 from hivepipe.web.views import MOST_ROWS, MOST_SESSIONS, costs_content
@@ -23,7 +24,7 @@ def choice_of(asked: Asked, since: str = "", until: str = "") -> Choice:
 def now(asked: Asked) -> Content:
     """Return the open sessions of the team; `all=1`: ended ones, too."""
     with_ended = asked.filter("all") == "1"
-    with opened() as source:
+    with opened(asked.reader) as source:
         found = open_team_sessions(
             source,
             choice_of(asked),
@@ -39,7 +40,7 @@ def agents(asked: Asked) -> Content:
     """Return the newest agents of the team by session."""
     kind, state = asked.filter("type"), asked.filter("outcome")
     home = asked.homes[0].home
-    with opened() as source:
+    with opened(asked.reader) as source:
         found, has_more = team_agents_by_session(
             source, choice_of(asked), home, limit=MOST_ROWS, kind=kind, state=state
         )
@@ -52,7 +53,7 @@ def costs(asked: Asked) -> Content:
     if not (since or until or asked.filter("all") == "1"):
         since = first_day(local_day(time_now()[0]))
     choice = choice_of(asked, day_begins(since), day_begins(until, name="until"))
-    with opened() as source:
+    with opened(asked.reader) as source:
         found = team_costs_by_day(source, choice, asked.homes[0].home)
     chosen = [each for each in found if model in ("", each.model)]
     sums = {name: _sums(chosen, name) for name in ("person", "machine", "project")}
@@ -76,7 +77,7 @@ def search(asked: Asked) -> Content:
     try:
         question = question_of(asked)
         limit = asked.number("limit", HITS, MOST_HITS)
-        with opened() as source:
+        with opened(asked.reader) as source:
             choice = choice_of(asked, question.since, question.until)
             found = team_search(source, choice, question, limit)
     except (SearchError, FilterError) as error:
@@ -95,4 +96,10 @@ def _hit(line: Line) -> Content:
     }
 
 
-TEAM_VIEWS = {"now": now, "agents": agents, "costs": costs, "search": search}
+TEAM_VIEWS = {
+    "now": now,
+    "agents": agents,
+    "costs": costs,
+    "search": search,
+    "session": session,
+}

@@ -3,10 +3,12 @@
 import json
 import os
 import shlex
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from hivepipe.db.location import database_path
@@ -23,7 +25,8 @@ PAGE = ROOT / "docs" / "team.md"
 NOT_RUN = ("docker ",)  # test_compose_team.py
 ADMINS = (
     *("team init", "team invite", "team store", "team retention"),
-    *("team forget", "team revoke"),
+    *("team forget", "team revoke", "team page"),
+    *("HIVEPIPE_TEAM_PAGE", "HIVEPIPE_TEAM_OIDC_SECRET"),
 )
 SESSION = "5e55104a-0000-4000-8000-000000000022"
 
@@ -83,6 +86,8 @@ def typed_into(step: str, words: dict[str, str]) -> str:
     """Return what a person types into a command of the page."""
     if step.startswith("hivepipe team join"):
         return words["ann"] + "\ny\n"
+    if step.endswith(" HIVEPIPE_TEAM_PAGE"):
+        return words["page-login"]
     return KEY if step.startswith("hivepipe credentials set") else ""
 
 
@@ -111,6 +116,8 @@ def test_every_command_of_the_page(team: Team, bucket: ObjectStore, tmp_path: Pa
         "TEAM_ADMIN_URL": team.server.url(team.database, ADMIN),
         "TEAM_STORE": bucket.place,
         "HIVEPIPE_TEAM_STORE": KEY,
+        "OIDC_ISSUER": "https://id.example",
+        "PAGE_URL": "https://hive.example",
     }
     words: dict[str, str] = {}
     for step in steps(PAGE):
@@ -119,15 +126,35 @@ def test_every_command_of_the_page(team: Team, bucket: ObjectStore, tmp_path: Pa
         if "team forget" in step:
             share_everything(chief, ann, bob, words, bucket)
             step = step.replace("SESSION", SESSION)
+        if step.startswith("hivepipe team page "):
+            serves(chief, step)
+            continue
         who = chief if is_of_administrator(step) else ann
         said = who.says(step, typed_into(step, words), 0)
-        if "team invite" in step:
-            words[step.split()[3]] = said.strip()
+        if "team invite" in step or "page-login" in step:
+            words[step.split()[-1] if "page" in step else step.split()[3]] = said.strip()
     assert not bucket.objects()
     assert team.count("archive_segments") == team.count("sessions") == 0
     assert "revoked" in chief.says("hivepipe team members")
     ann.says("hivepipe team leave --purge --yes")
     assert team.count("homes") == 1  # bob's
+
+
+def serves(who: Person, step: str) -> None:
+    """Run a page until it answers, and lets nobody in."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [who.env.get(word.removeprefix("$"), word) for word in shlex.split(step)]
+    command = [*CLI, *words[1:], f"--port={port}"]
+    running = subprocess.Popen(command, env=who.env, cwd=who.home.project, stdout=subprocess.PIPE)
+    try:
+        assert running.stdout
+        assert running.stdout.readline()
+        answer = httpx2.get(f"http://127.0.0.1:{port}/now", headers={"Host": "hive.example"})
+        assert answer.status_code == (401 if "--oidc" in step else 403)
+    finally:
+        running.terminate()
+        running.communicate(timeout=20)
 
 
 def share_everything(

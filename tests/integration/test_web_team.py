@@ -48,8 +48,26 @@ def test_the_views_show_the_team(seat: Seat) -> None:  # noqa: F811
         assert shown.status_code == 200, shown.text
         assert "ann" in shown.text
         assert "This machine</a>" in shown.text
-        assert "/session/" not in shown.text
+        assert ("?team=1" in shown.text.partition("/session/")[2]) == (view != "costs")
     assert "shows this machine only" in client.get("/skills?team=1").text
+
+
+def test_a_session_of_the_team(seat: Seat) -> None:  # noqa: F811
+    client = page_of(seat, "bob/desk")
+    now = client.get("/now.json?team=1&all=1").json()["sessions"]
+    homes = {each["id"]: each["home"] for each in now}
+    shown = client.get(f"/session/{homes['ann-1']}/ann-1?team=1")
+    assert shown.status_code == 200
+    for text in ("ann, desk", "mend the cart of ann-1", "the team keeps no archives"):
+        assert text in shown.text, text
+    twin = client.get(f"/session/{homes['ann-1']}/ann-1.json?team=1").json()
+    own = seat.says("bob/desk", "session", "show", "ann-1", "--team")
+    assert twin["cost"] == own["cost"]
+    assert twin["summary"] == own["summary"]
+    assert sum(each["messages"] for each in twin["agent_costs"]) == own["cost"]["messages"]
+    assert {(row[0], row[2]) for row in seat.audit() if row[2] != "*"} == {("bob", "ann-1")}
+    assert client.get(f"/session/{homes['ann-1']}/eve-1?team=1").status_code == 404
+    assert client.get(f"/session/{homes['ann-1']}/ann-1").status_code == 404  # of this machine
 
 
 def test_the_page_shows_what_the_role_allows(seat: Seat) -> None:  # noqa: F811

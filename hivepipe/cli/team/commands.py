@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.team import administration, archives, member, retention
+from hivepipe.cli.team import administration, archives, audit, member, page, retention
 
 
 @click.group()
@@ -20,6 +20,9 @@ for command in (
     archives.store,
     archives.archive_key,
     retention.retention,
+    audit.audit,
+    page.page_login,
+    page.page,
     administration.members,
     administration.revoke,
     administration.forget,

@@ -20,6 +20,11 @@ _STARTING = f"""
       JOIN hivepipe.v_homes h ON h.home = s.home
     WHERE starts_with(s.id, %(start)s::text) AND {CHOSEN} ORDER BY s.updated_at DESC LIMIT %(most)s
 """
+_ONE = """
+    SELECT s.home, s.id, h.person, h.machine FROM hivepipe.sessions s
+      JOIN hivepipe.v_homes h ON h.home = s.home
+    WHERE s.home::text = %(home)s::text AND s.key = %(session)s::text
+"""
 _ROWS = "SELECT * FROM hivepipe.session_rows(%(home)s, %(session)s, %(table)s) AS row"
 # Not usage and its counts: what is added up depends on other sessions, too.
 _TABLES = (
@@ -50,6 +55,14 @@ def session_starting(source: Source, choice: Choice, start: str) -> Found:
         owners = ", ".join(sorted({f"{each.person}/{each.machine}" for each in found}))
         raise StoreError(f"several machines have this session: {owners}; see --person, --machine")
     return found[0]
+
+
+def session_of(source: Source, home: str, session: str) -> Found:
+    """Return a session of a home of the server; StoreError: there is none to be seen."""
+    values = {"home": storable(home), "session": storable(session)}
+    for row in source.rows(_ONE, values):
+        return Found(**row)
+    raise StoreError("the team has no such session, or you may not see it")
 
 
 @contextmanager

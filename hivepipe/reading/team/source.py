@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString, cast
 
 from hivepipe.db.listings import Entry
-from hivepipe.errors import TeamError
+from hivepipe.errors import TeamError, TeamRefusedError
 from hivepipe.skills.statistics import local_day as day_of
 from hivepipe.team import membership
 from hivepipe.team.address import Address
@@ -16,6 +16,7 @@ from hivepipe.times import ns_of
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg.abc import Params
 
 LONGEST_SECS = 20
 MOST_ROWS = 200_000
@@ -80,6 +81,8 @@ class Source:
         """Keep the connection; the caller closes it."""
         self._connection = connection
         self._person = storable(person)
+        # What asks without transactions of its own needs `execute` and `info` alone.
+        self._asking = cast("psycopg.Connection[dict[str, Any]]", _Asking(connection, self._person))
 
     def rows(self, sql: str, values: Entry, most: int = MOST_ROWS) -> list[Entry]:
         """Return all rows of a query; TeamError: more than `most`, or it takes too long."""
@@ -111,20 +114,18 @@ class Source:
 
     def archives(self, home: int, session: str) -> list[TeamArchive]:
         """Note that the archives of a session are read, and return them."""
-        return archives_of_session(self._connection, home, session)
+        return archives_of_session(self._asking, home, session)
 
     def lines(self, archive: TeamArchive, begin: int) -> Iterator[tuple[int, bytes]]:
         """Yield lines of an archive with their offsets, as `placed_lines` does."""
-        return placed_lines(self._connection, archive, begin)
+        return placed_lines(self._asking, archive, begin)
 
     @contextmanager
     def _transaction(self, settings: str) -> Iterator[None]:
         try:
             with self._connection.transaction():
                 self._connection.execute(settings)
-                if self._person:
-                    sql = "SELECT set_config('hivepipe.person', %s, true)"
-                    self._connection.execute(sql, (self._person,))
+                _name_person(self._connection, self._person)
                 yield
         except Exception as error:
             if _CANCELED not in str(error):
@@ -134,11 +135,37 @@ class Source:
             ) from None
 
 
+class _Asking:
+    """A connection that asks for a person, each statement in a transaction of its own."""
+
+    def __init__(self, connection: "psycopg.Connection[dict[str, Any]]", person: str) -> None:
+        self._connection = connection
+        self._person = person
+        self.info = connection.info
+
+    def execute(self, sql: LiteralString, values: "Params | None" = None) -> object:
+        with self._connection.transaction():
+            _name_person(self._connection, self._person)
+            return self._connection.execute(sql, values)
+
+
+def _name_person(connection: "psycopg.Connection[dict[str, Any]]", person: str) -> None:
+    """Say until the end of the transaction for whom a page reads; nothing for ""."""
+    if person:
+        connection.execute("SELECT set_config('hivepipe.person', %s, true)", (person,))
+
+
 @contextmanager
 def opened(person: str = "") -> Iterator[Source]:
-    """Connect as this user's reader; TeamError: no team, no reader, server away or refusing."""
-    with connected(_address()) as connection:
-        yield Source(connection, person)
+    """Connect as this user's reader, or as a page for a person.
+
+    TeamError: no team, no reader, server away or refusing. TeamRefusedError: no such member.
+    """
+    with connected(membership.page_address() if person else _address()) as connection:
+        source = Source(connection, person)
+        if person and not source.rows("SELECT id FROM hivepipe.me()", {}):
+            raise TeamRefusedError(f"{person} is no member of this team")
+        yield source
 
 
 def _address() -> Address:

@@ -1,0 +1,47 @@
+"""Command `team audit`: who read sessions of others."""
+
+import click
+
+from hivepipe.cli.tables import json_option, show_entries, show_json, utc_option
+from hivepipe.cli.team.administrators import admin_option, administrator
+from hivepipe.reading.team.audit import READS, read_of, reads_noted
+from hivepipe.reading.team.source import opened
+
+_COLUMNS = {
+    "time": "at",
+    "reader": "reader",
+    "of": "owner",
+    "session": "session_id",
+    "what": "what",
+}
+
+
+@click.command()
+@click.option("--all", "of_all", is_flag=True, help="Of all members, as administrator.")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 10**6),
+    default=100,
+    show_default=True,
+    help="Number of reads, the newest.",
+)
+@admin_option
+@json_option
+@utc_option
+def audit(of_all: bool, limit: int, admin: str | None, as_json: bool, utc: bool) -> None:
+    """List who read your sessions on the team's server.
+
+    `*` stands for a list with titles, or a search.
+    """
+    if of_all or admin:
+        with administrator(admin) as connection:
+            rows = connection.execute(READS, {"limit": limit}).fetchall()
+        reads = [read_of(row) for row in rows]
+    else:
+        with opened() as source:
+            reads = reads_noted(source, limit)
+    if as_json:
+        show_json(reads=reads)
+        return
+    show_entries(_COLUMNS, reads, utc, "nobody read a session of yours")

@@ -1,0 +1,130 @@
+"""Commands `team page` and `team page-login`: the views of a team in a browser, for its members."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hivepipe.cli.listening import bind_option, cannot_listen, in_url, is_local
+from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.team.administrators import admin_option, administrator, server_of
+from hivepipe.cli.terminal import say
+from hivepipe.errors import StackError, TeamError
+from hivepipe.home import locate
+from hivepipe.stack.shared_page import is_installed
+from hivepipe.summaries.providers import TEAM_OIDC_SECRET, TEAM_PAGE, kept_secret
+from hivepipe.team import invites, membership
+from hivepipe.team.connection import one
+from hivepipe.text.plurals import counted
+
+if TYPE_CHECKING:
+    from hivepipe.web.team_page.identity import Identity
+
+DEFAULT_PORT = 9183
+
+
+@click.command(name="page-login")
+@click.option("--revoke", is_flag=True, help="End all logins of pages.")
+@admin_option
+@json_option
+def page_login(revoke: bool, admin: str | None, as_json: bool) -> None:
+    """Make a login for `team page`: prints a URL, a secret.
+
+    Who has it reads as any member.
+    """
+    with administrator(admin) as connection:
+        if revoke:
+            number = one(connection, "SELECT hivepipe.end_pages()")
+        else:
+            url = invites.add_page(connection, server_of(admin)).url
+    if revoke:
+        show_json(revoked=number) if as_json else say(f"revoked: {counted(number, 'login')}")
+        return
+    show_json(secret=url) if as_json else say(url)
+    if not as_json:
+        say(f"a secret: hivepipe credentials set {TEAM_PAGE}", err=True)
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
+@bind_option
+@click.option(
+    "--url", default="", help="Its address as browsers see it, such as https://hive.acme."
+)
+@click.option("--header", metavar="NAME", help="Trust this header of a proxy to name the member.")
+@click.option(
+    "--proxy",
+    "proxies",
+    metavar="NETWORK",
+    multiple=True,
+    help="With --header: an address or network of the proxy.",
+)
+@click.option("--oidc", metavar="ISSUER", help="Sign in at this OpenID Connect provider.")
+@click.option("--client-id", metavar="ID", help="With --oidc: this page's name there.")
+@click.option("--claim", default="email", show_default=True, help="With --oidc: names the member.")
+def page(port: int, bind: str, url: str, **who: Any) -> None:
+    """Serve Now, Agents, Costs, Search, sessions and the audit list to the team's members.
+
+    Each member sees what its role allows. Give --header with --proxy, or --oidc with --client-id
+    and --url; the client's secret is HIVEPIPE_TEAM_OIDC_SECRET. Put a proxy with TLS before it.
+    """
+    if not is_installed():
+        raise StackError("the page is not installed: it comes with `hivepipe[team,web]`")
+    identity = _identity(url, **who)
+    membership.page_address()  # without it no request can be answered
+    # Extras, which take long to import.
+    from hivepipe.web.server import listen, serve  # noqa: PLC0415
+    from hivepipe.web.team_page.app import team_page  # noqa: PLC0415
+
+    try:
+        listening = listen(bind, port)
+    except OSError as error:
+        raise cannot_listen(bind, port, error) from error
+    say(url or f"http://{in_url(bind)}:{listening.getsockname()[1]}/")
+    if not is_local(bind):
+        say("reachable from other machines, without TLS: put a proxy before it", err=True)
+    try:
+        serve(team_page(locate("."), identity, url), listening)
+    except KeyboardInterrupt:
+        pass
+
+
+def _identity(
+    url: str,
+    header: str | None,
+    proxies: tuple[str, ...],
+    oidc: str | None,
+    client_id: str | None,
+    claim: str,
+) -> "Identity":
+    if bool(header) == bool(oidc):
+        raise click.UsageError("one of --header and --oidc says who asks")
+    return (
+        _by_header(str(header), proxies) if header else _by_oidc(url, str(oidc), client_id, claim)
+    )
+
+
+def _by_header(name: str, proxies: tuple[str, ...]) -> "Identity":
+    from hivepipe.web.team_page.identity import TrustedHeader, network_of  # noqa: PLC0415
+
+    if not proxies:
+        raise click.UsageError(
+            "--header needs --proxy: whoever reaches the page could name a member"
+        )
+    try:
+        return TrustedHeader(name, [network_of(each) for each in proxies])
+    except ValueError as error:
+        raise click.UsageError(f"--proxy: {error}") from None
+
+
+def _by_oidc(url: str, issuer: str, client_id: str | None, claim: str) -> "Identity":
+    secret = kept_secret(TEAM_OIDC_SECRET)
+    if not client_id or not url:
+        raise click.UsageError("--oidc needs --client-id and --url")
+    if not secret:
+        raise TeamError(
+            f"the client's secret is missing: hivepipe credentials set {TEAM_OIDC_SECRET}"
+        )
+    from hivepipe.web.team_page.oidc import Provider, SignIn, demand_https  # noqa: PLC0415
+
+    demand_https(url)
+    return SignIn(Provider(issuer, client_id, secret, claim), url)

@@ -1,0 +1,54 @@
+"""The view Session of a team: another person's is on the audit list before it is read."""
+
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.errors import ArchiveError, TeamAwayError, TeamError
+from hivepipe.reading.costs import AgentCost
+from hivepipe.reading.pieces import Piece
+from hivepipe.reading.team.conversation import team_conversation
+from hivepipe.reading.team.costs import team_bills
+from hivepipe.reading.team.session import Found, session_of, session_store, team_time_line
+from hivepipe.reading.team.source import Choice, Source, opened
+from hivepipe.web.asked import Asked, Content
+from hivepipe.web.session_view import (
+    MOST_EVENTS,
+    content_of_archive,
+    content_of_store,
+    read_pieces,
+    window_of,
+)
+
+
+def session(asked: Asked) -> Content:
+    """Return one session of a team; StoreError: there is none that the reader may see."""
+    window, error = window_of(asked)
+    home = asked.homes[0].home
+    with opened(asked.reader) as source:
+        found = session_of(source, asked.team_home, asked.session)
+        with session_store(source, found) as store:
+            line = team_time_line(source, found, store, home, MOST_EVENTS)
+            of_store = content_of_store(store, found.id, line, _costs(source, found, home))
+        of_archive = content_of_archive(*_read(source, found, home), window)
+    owner = {"person": found.person, "machine": found.machine}
+    return {"id": found.id, "error": error, **owner, **of_store, **of_archive}
+
+
+def _costs(source: Source, found: Found, home: str) -> list[AgentCost]:
+    """Return the costs by agent and model, dearest first."""
+    columns = ("agent", "type", "model")
+    bills = team_bills(source, Choice(), columns, sessions=[(found.home, found.id)])
+    prices = prices_in_force(home)
+    costs = [
+        AgentCost(agent, kind, model, bill.messages, bill.tokens(), bill.cost(prices).rounded)
+        for (agent, kind, model), bill in bills.of.items()
+    ]
+    return sorted(costs, key=lambda each: each.cost_usd or 0, reverse=True)
+
+
+def _read(source: Source, found: Found, home: str) -> tuple[list[Piece], str]:
+    """Return the pieces, and why there are no more."""
+    try:
+        return read_pieces(team_conversation(source, found, home).pieces)
+    except TeamAwayError:
+        raise
+    except (ArchiveError, TeamError) as error:  # no archive, no key, no right on the store
+        return [], str(error)

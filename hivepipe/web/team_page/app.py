@@ -1,0 +1,161 @@
+"""The application: views of the team for the person who asks, and nothing for anybody else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import Environment
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hivepipe.errors import HivepipeError, TeamAwayError, TeamRefusedError
+from hivepipe.home import Place
+from hivepipe.reading.homes import homes_named
+from hivepipe.reading.team.audit import reads_noted
+from hivepipe.reading.team.source import opened
+from hivepipe.web.asked import Asked, Content, FilterError
+from hivepipe.web.headers import hardened
+from hivepipe.web.readable import content_of
+from hivepipe.web.team_page.identity import Identity, IdentityError
+from hivepipe.web.team_page.oidc import LOGOUT
+from hivepipe.web.team_views import TEAM_VIEWS
+from hivepipe.web.templates import PAGES, STATIC, TEAM_PAGES, templates
+from hivepipe.web.twin import json_of
+
+View = Callable[[Asked], Content]
+MOST_READS = 500
+HEALTH = "/healthy"
+_OPEN = ("/static/", HEALTH)
+
+
+def audit(asked: Asked) -> Content:
+    """Return who read sessions of the person who asks."""
+    with opened(asked.reader) as source:
+        found = reads_noted(source, MOST_READS + 1)
+    return {"reads": found[:MOST_READS], "has_more": len(found) > MOST_READS}
+
+
+_VIEWS: dict[str, View] = {**TEAM_VIEWS, "audit": audit}
+_NAVIGATION = [name for name in _VIEWS if name != "session"]
+
+
+def team_page(here: Place, identity: Identity, url: str) -> ASGIApp:
+    """Return the application; `url`: its address as browsers see it, "": at any host name."""
+    page = _Page(here, templates(TEAM_PAGES, PAGES), identity)
+
+    async def healthy(_: Request) -> Response:
+        return PlainTextResponse("yes\n")
+
+    async def root(_: Request) -> Response:
+        return RedirectResponse(f"/{_NAVIGATION[0]}", 302)
+
+    routes: list[BaseRoute] = [Route("/", root), Route(HEALTH, healthy), *identity.routes]
+    for name in _VIEWS:
+        path = "/session/{home}/{session}" if name == "session" else f"/{name}"
+        routes.append(Route(f"{path}.json", partial(page.twin, name)))
+        routes.append(Route(path, partial(page.view, name)))
+    routes.append(Mount("/static", StaticFiles(directory=STATIC)))
+    return _Gate(Starlette(routes=routes), identity, url)
+
+
+class _Gate:
+    """The one way in: host, method, origin, person."""
+
+    def __init__(self, app: ASGIApp, identity: Identity, url: str) -> None:
+        self._app = app
+        self._identity = identity
+        self._host = urlsplit(url).netloc
+        self._url = url.rstrip("/")
+        self._strangers = [route.path for route in identity.routes]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; connections other than HTTP are ignored."""
+        if scope["type"] == "http":
+            answer = self._judged(Request(scope)) or self._app
+            await answer(scope, receive, hardened(scope, send))
+
+    def _judged(self, request: Request) -> Response | None:
+        path = request.url.path
+        if path == HEALTH:
+            return None
+        if self._host and request.headers.get("Host") != self._host:
+            return PlainTextResponse("call it by its own address\n", 403)
+        if request.method not in ("GET", "HEAD"):
+            if request.method != "POST" or path != LOGOUT:
+                return PlainTextResponse("nothing changes here\n", 405)
+            if request.headers.get("Origin") != self._url:
+                return PlainTextResponse("not from another page\n", 403)
+        try:
+            person = self._identity.person(request)
+        except IdentityError as error:
+            return PlainTextResponse(f"{error}\n", 403)
+        request.state.person = person
+        if person or path.startswith(_OPEN) or path in self._strangers:
+            return None
+        return self._identity.ask(request)
+
+
+@dataclass(frozen=True)
+class _Page:
+    here: Place
+    templates: Environment
+    identity: Identity
+
+    async def view(self, name: str, request: Request) -> Response:
+        """Return the page of a view."""
+        return await run_in_threadpool(self._shown, name, request)
+
+    async def twin(self, name: str, request: Request) -> Response:
+        """Return the JSON of a view."""
+        return await run_in_threadpool(self._json, name, request)
+
+    def _shown(self, name: str, request: Request) -> Response:
+        try:
+            content = self._content(name, request)
+            return HTMLResponse(self._text(request, name, f"{name}.html", content))
+        except HivepipeError as error:
+            content = {"error": str(error), "heading": "Nothing to show"}
+            return HTMLResponse(self._text(request, name, "error.html", content), _status(error))
+
+    def _json(self, name: str, request: Request) -> Response:
+        try:
+            text, status = json_of(self._content(name, request)), 200
+        except HivepipeError as error:
+            text, status = json_of({"error": str(error)}), _status(error)
+        return Response(text, status, media_type="application/json")
+
+    def _content(self, name: str, request: Request) -> Content:
+        asked = Asked(homes_named(self.here, ""), dict(request.query_params))
+        asked = replace(
+            asked,
+            session=request.path_params.get("session", ""),
+            team_home=request.path_params.get("home", ""),
+            reader=request.state.person,
+        )
+        return content_of(_VIEWS[name], asked)
+
+    def _text(self, request: Request, name: str, file: str, content: Content) -> str:
+        query = f"?{request.url.query}" if request.url.query else ""
+        around: dict[str, Any] = {
+            "view": name,
+            "views": _NAVIGATION,
+            "signed_in": request.state.person,
+            "can_leave": bool(self.identity.routes),
+            "home": "",
+            "asked": dict(request.query_params),
+            "twin": f"{request.url.path}.json{query}",
+            "of_team": True,
+        }
+        return self.templates.get_template(file).render({**around, **content})
+
+
+def _status(error: HivepipeError) -> int:
+    statuses = {FilterError: 400, TeamRefusedError: 403, TeamAwayError: 503}
+    return next((code for kind, code in statuses.items() if isinstance(error, kind)), 404)

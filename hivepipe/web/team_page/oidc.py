@@ -1,0 +1,159 @@
+"""Sign-in by OpenID Connect: code flow with PKCE, state and nonce, by authlib.
+
+The provider's metadata, keys and tokens are checked here once more where authlib leaves it to its
+caller: the issuer's name, the audience, asymmetric signatures.
+"""
+
+import logging
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.starlette_client import OAuth
+from httpx2 import HTTPError
+from joserfc.errors import JoseError
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from hivepipe.monitor.admission import is_loopback
+from hivepipe.web.team_page.identity import IdentityError
+from hivepipe.web.team_page.visits import Visits, signed_in, signing_in
+
+LOGIN, CALLBACK, LOGOUT = "/login", "/callback", "/logout"
+DEFAULT_CLAIM = "email"
+_SECS = 10.0
+_SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
+_ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+_FAILURES = (AuthlibBaseError, JoseError, HTTPError, ValueError, LookupError, RuntimeError)
+
+logger = logging.getLogger("hivepipe.web")
+
+
+class Provider(NamedTuple):
+    """An identity provider, and this page as its client."""
+
+    issuer: str
+    client_id: str
+    client_secret: str
+    claim: str = DEFAULT_CLAIM
+
+    def __repr__(self) -> str:
+        return f"Provider({self.issuer})"
+
+
+class SignIn:
+    """Persons sign in at a provider; `url`: the page's own address, as browsers see it."""
+
+    def __init__(self, provider: Provider, url: str) -> None:
+        """IdentityError: the provider's address is not safe."""
+        demand_https(provider.issuer)
+        self._provider = provider
+        self._url = url.rstrip("/")
+        self._visits = Visits(is_secure=url.startswith("https://"))
+        self._client: Any = OAuth().register(
+            "provider",
+            client_id=provider.client_id,
+            client_secret=provider.client_secret,
+            server_metadata_url=f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration",
+            client_kwargs={
+                "scope": "openid email profile",
+                "code_challenge_method": "S256",
+                "timeout": _SECS,
+            },
+        )
+        self.routes = (
+            Route(LOGIN, self._login),
+            Route(CALLBACK, self._callback),
+            Route(LOGOUT, self._logout, methods=["POST"]),
+        )
+
+    def person(self, request: Request) -> str:
+        """Return who signed in with this browser."""
+        visit = self._visits.of(request)
+        return visit.person if visit else ""
+
+    def ask(self, request: Request) -> Response:
+        """Lead a browser to the sign-in; anything else is told to sign in."""
+        if "text/html" in request.headers.get("Accept", ""):
+            return RedirectResponse(LOGIN, 302)
+        return PlainTextResponse("sign in first\n", 401)
+
+    async def _login(self, request: Request) -> Response:
+        try:
+            await self._checked_metadata()
+            visit = signing_in()
+            request.scope["session"] = visit.data
+            answer: Response = await self._client.authorize_redirect(
+                request, f"{self._url}{CALLBACK}"
+            )
+        except (*_FAILURES, IdentityError) as error:
+            return _failed(error, 502)
+        self._visits.begin(answer, visit)
+        return answer
+
+    async def _callback(self, request: Request) -> Response:
+        visit = self._visits.of(request)
+        self._visits.end(request)  # a state counts once
+        if visit is None:
+            return _failed(IdentityError("this sign-in was not begun here, or was used"), 400)
+        request.scope["session"] = visit.data
+        try:
+            person = await self._signed(request)
+        except (*_FAILURES, IdentityError) as error:
+            return _failed(error, 403)
+        answer = RedirectResponse("/", 303)
+        self._visits.begin(answer, signed_in(person))
+        return answer
+
+    async def _logout(self, request: Request) -> Response:
+        self._visits.end(request)
+        return PlainTextResponse("signed out\n")
+
+    async def _signed(self, request: Request) -> str:
+        """Return the name that a token of the provider gives."""
+        await self._checked_metadata()
+        claims: dict[str, Any] = {
+            "iss": {"essential": True, "values": [self._provider.issuer]},
+            "aud": {"essential": True, "values": [self._provider.client_id]},
+        }
+        token = await self._client.authorize_access_token(request, claims_options=claims)
+        if "userinfo" not in token:
+            raise IdentityError("the provider sent no ID token")
+        return self._named(token["userinfo"])
+
+    def _named(self, said: dict[str, Any]) -> str:
+        name = said.get(self._provider.claim)
+        if not isinstance(name, str) or not name:
+            raise IdentityError(f"the provider names nobody by {self._provider.claim}")
+        if self._provider.claim == "email" and said.get("email_verified") is not True:
+            raise IdentityError("the provider has not verified this e-mail address")
+        return name
+
+    async def _checked_metadata(self) -> None:
+        """Read the provider's metadata; what it says of itself must be what we were told."""
+        found = await self._client.load_server_metadata()
+        if found.get("issuer") != self._provider.issuer:
+            raise IdentityError(f"the provider calls itself {found.get('issuer')}")
+        for name in _ENDPOINTS:
+            demand_https(str(found.get(name)))
+        known = found.get("id_token_signing_alg_values_supported") or ["RS256"]
+        found["id_token_signing_alg_values_supported"] = [
+            each for each in known if each in _SIGNATURES
+        ] or ["RS256"]
+
+
+def demand_https(url: str) -> None:
+    """Fail unless an address is https, or http on this machine."""
+    parts = urlsplit(url)
+    is_local = parts.scheme == "http" and is_loopback(parts.netloc)
+    if not is_local and (parts.scheme != "https" or not parts.netloc):
+        raise IdentityError(f"{url} is not https")
+
+
+def _failed(error: Exception, status: int) -> Response:
+    """Say that nobody is signed in; why, is said in the log: it may hold texts of a stranger."""
+    logger.warning("no sign-in: %s: %s", type(error).__name__, error)
+    return PlainTextResponse(
+        "you are not signed in; try again from the beginning: /login\n", status
+    )

@@ -1,0 +1,154 @@
+"""A small OpenID Connect provider on loopback: code flow with PKCE, and ways to misbehave."""
+
+import hashlib
+import secrets
+import threading
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import uvicorn
+from joserfc import jwt
+from joserfc.jwk import ECKey, OctKey, RSAKey
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from hivepipe.web.server import listen
+
+CLIENT, SECRET = "the-page", "s3cret-of-the-page"  # pragma: allowlist secret
+
+
+def s256(verifier: str) -> str:
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+@dataclass
+class Provider:
+    """`person` signs in; `claims` replace those of the ID token, `signs` says with what."""
+
+    issuer: str
+    person: str = "ann@acme.example"
+    claims: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    signs: str = "RS256"
+    has_token: bool = True
+    codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
+    stranger: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
+
+    def reset(self) -> None:
+        self.person, self.signs, self.has_token = "ann@acme.example", "RS256", True
+        self.claims, self.metadata, self.refused = {}, {}, []
+
+    def discovery(self, _: Request) -> Response:
+        return JSONResponse(
+            {
+                "issuer": self.issuer,
+                "authorization_endpoint": f"{self.issuer}/authorize",
+                "token_endpoint": f"{self.issuer}/token",
+                "jwks_uri": f"{self.issuer}/jwks",
+                "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
+                **self.metadata,
+            }
+        )
+
+    def jwks(self, _: Request) -> Response:
+        return JSONResponse({"keys": [self.key.as_dict(private=False)]})
+
+    def authorize(self, request: Request) -> Response:
+        """Sign the person in without a question, and go back."""
+        asked = dict(request.query_params)
+        assert asked["response_type"] == "code"
+        assert asked["code_challenge_method"] == "S256"
+        assert len(asked["state"]) > 20
+        code = secrets.token_urlsafe(16)
+        self.codes[code] = asked
+        back = urlencode({"code": code, "state": asked["state"]})
+        return RedirectResponse(f"{asked['redirect_uri']}?{back}", 302)
+
+    async def token(self, request: Request) -> Response:
+        """Give a token for a code, once, to who has the verifier and the client's secret."""
+        form = {name: str(value) for name, value in (await request.form()).items()}
+        asked = self.codes.pop(form.get("code", ""), None)
+        basic = request.headers.get("Authorization", "")
+        if asked is None or not basic.startswith("Basic "):
+            self.refused.append("code")
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        if s256(form.get("code_verifier", "")) != asked["code_challenge"]:
+            self.refused.append("verifier")
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        answer = {"access_token": secrets.token_urlsafe(16), "token_type": "Bearer"}
+        if self.has_token:
+            answer["id_token"] = self.signed(asked["nonce"])
+        return JSONResponse(answer)
+
+    def signed(self, nonce: str) -> str:
+        now = int(time.time())
+        claims = {
+            "iss": self.issuer, "aud": CLIENT, "sub": "7", "nonce": nonce, "iat": now,
+            "exp": now + 300, "email": self.person, "email_verified": True,
+            "preferred_username": self.person.partition("@")[0], **self.claims,
+        }  # fmt: skip
+        claims = {name: value for name, value in claims.items() if value is not None}
+        if self.signs == "none":
+            head = urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').decode().rstrip("=")
+            body = jwt.encode({"alg": "RS256"}, claims, self.key).split(".")[1]
+            return f"{head}.{body}."
+        if self.signs == "HS256":  # with what everybody knows: the public key
+            public = OctKey.import_key(self.key.as_pem(private=False))
+            return jwt.encode({"alg": "HS256", "kid": "one"}, claims, public, algorithms=["HS256"])
+        if self.signs == "ES256":
+            other = ECKey.generate_key("P-256")
+            return jwt.encode({"alg": "ES256"}, claims, other)
+        key = self.stranger if self.signs == "stranger" else self.key
+        return jwt.encode({"alg": "RS256", "kid": "one"}, claims, key)
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/.well-known/openid-configuration", self.discovery),
+                Route("/jwks", self.jwks),
+                Route("/authorize", self.authorize),
+                Route("/token", self.token, methods=["POST"]),
+            ]
+        )
+
+
+@contextmanager
+def served(app_at: Callable[[str], Any]) -> Iterator[str]:
+    """Serve what a function makes for its own address, on a free port of loopback."""
+    listening = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    config = uvicorn.Config(
+        app_at(url), lifespan="off", log_level="error", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listening.close()
+
+
+@contextmanager
+def identity_provider() -> Iterator[Provider]:
+    """Run a provider."""
+    made: list[Provider] = []
+
+    def app_at(url: str) -> Starlette:
+        made.append(Provider(url))
+        return made[0].app()
+
+    with served(app_at):
+        yield made[0]

@@ -1,0 +1,395 @@
+"""`hivepipe team page`: who is let in, and what each person sees."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_network
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from hivepipe.cli.main import main
+from hivepipe.errors import TeamRefusedError
+from hivepipe.home import locate
+from hivepipe.reading.team.source import Source, opened
+from hivepipe.summaries.providers import TEAM_PAGE, write_credential
+from hivepipe.team import invites, membership
+from hivepipe.team.connection import connected
+from hivepipe.web.team_page import oidc
+from hivepipe.web.team_page.app import team_page
+from hivepipe.web.team_page.identity import IdentityError, TrustedHeader
+from hivepipe.web.team_page.oidc import SignIn
+from tests.archive_scene import SESSION
+from tests.identity_provider import CLIENT, SECRET, Provider, identity_provider, served
+from tests.integration.test_team_archives import Member
+from tests.integration.test_team_reading import Seat, seat  # noqa: F401  a fixture
+from tests.team_scene import ADMIN, Team
+from tests.team_scene import SECRET as OF_ADMIN
+from tests.web_scene import HOSTILE
+
+HEADER = "X-Forwarded-User"
+URL = "http://hive.example"
+
+
+def administers(seated: Seat, *words: str) -> str:
+    given = [*words, "--admin", seated.team.server.url(seated.team.database, ADMIN)]
+    done = CliRunner().invoke(main, given, input=f"{OF_ADMIN}\n")
+    assert done.exit_code == 0, done.output
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def page(seat: Seat) -> Seat:  # noqa: F811
+    """A page's login, on a machine that is no member."""
+    seat.sit("eve/desk")
+    membership.remove()
+    write_credential(TEAM_PAGE, administers(seat, "team", "page-login"))
+    return seat
+
+
+def behind_proxy(client: str = "10.0.0.7", person: str = "bob") -> TestClient:
+    identity = TrustedHeader(HEADER, [ip_network("10.0.0.0/24"), ip_network("fd00::/8")])
+    app = team_page(locate("."), identity, URL)
+    headers = {HEADER: person} if person else {}
+    return TestClient(app, base_url=URL, client=(client, 1234), headers=headers)
+
+
+# ---- what a person sees
+
+
+def people_of(client: TestClient) -> set[str]:
+    return {each["person"] for each in client.get("/now.json?all=1").json()["sessions"]}
+
+
+@pytest.mark.usefixtures("page")
+def test_each_person_sees_what_its_role_allows() -> None:
+    expected = {"ann": {"ann"}, "bob": {"ann", "bob"}, "eve": {"ann", "bob", "eve"}}
+    for person, others in expected.items():
+        client = behind_proxy(person=person)
+        assert people_of(client) == others
+        for view in ("now", "agents", "costs", "search", "audit"):
+            shown = client.get(f"/{view}?all=1&q=cart")
+            assert shown.status_code == 200, shown.text
+            for stranger in {"ann", "bob", "eve"} - others:
+                assert f"{stranger}," not in shown.text, (person, view)
+        costs = client.get("/costs.json?all=1").json()["sums"]["person"]
+        assert {name for name, _ in costs} == others
+    for nobody in ("tom", "", "ann' OR true --", "Ann"):
+        client = behind_proxy(person=nobody)
+        assert client.get("/now").status_code == (403 if nobody else 401), nobody
+
+
+def test_a_session_of_another_person_is_noted_before_it_is_read(page: Seat) -> None:
+    client = behind_proxy(person="bob")
+    listed = client.get("/now?all=1").text
+    page.team.rows("DELETE FROM hivepipe.audit")
+    ((home,),) = page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'ann-1'")
+    path = f"/session/{home}/ann-1"
+    assert f'href="{path}?team=1"' in listed
+    shown = client.get(path)
+    assert shown.status_code == 200
+    for text in ("title of ann-1", "ann, desk", "mend the cart of ann-1", "The cart of ann-1"):
+        assert text in shown.text
+    assert page.audit() == [["bob", "ann", "ann-1", "session"], ["bob", "ann", "ann-1", "archive"]]
+    own = behind_proxy(person="ann")
+    assert own.get(path).status_code == 200
+    assert len(page.audit()) == 2  # one's own is no entry
+    reads = own.get("/audit.json").json()["reads"]
+    assert {(each["reader"], each["session_id"]) for each in reads} == {("bob", "ann-1")}
+    assert "bob" in own.get("/audit").text
+    assert client.get("/audit.json").json()["reads"] == []
+    for other in (f"/session/{home}/ann-2", f"/session/{home}/ann", "/session/x/ann-1"):
+        expected = 200 if other.endswith("ann-2") else 404
+        assert client.get(other).status_code == expected, other
+    ((eves,),) = page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'eve-1'")
+    assert client.get(f"/session/{eves}/eve-1").status_code == 404
+
+
+def test_the_archive_of_another_person_is_shown_and_noted(team: Team, tmp_path: Path) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.asks("SELECT hivepipe.set_archive_store('database')")
+    ann = Member(tmp_path, team)
+    ann.grow(12)
+    ann.send()
+    team.joined("bob", sees="all")
+    with connected(team.admin) as connection:
+        page_login = invites.add_page(connection, team.admin.with_login("", ""))
+    write_credential(TEAM_PAGE, page_login.url)
+    for person in ("bob", "ann"):
+        shown = behind_proxy(person=person).get(f"/session/{ann.number}/{SESSION}")
+        assert shown.status_code == 200
+        assert "answer 11" in shown.text
+    noted = team.rows("SELECT reader, what FROM hivepipe.v_audit ORDER BY at")
+    assert noted == [["bob", "session"], ["bob", "archive"]]
+
+
+def test_a_page_that_does_not_note_reads_nothing(page: Seat) -> None:
+    ((home,),) = page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'ann-1'")
+    rows = "SELECT * FROM hivepipe.session_rows(%(home)s, 'ann-1', 'prompts')"
+    with pytest.raises(TeamRefusedError, match="may not read"), opened("bob") as source:
+        source.rows(rows, {"home": int(home)})
+    with connected(membership.page_address()) as connection:
+        for person in ("", "tom"):  # nobody sees nothing
+            source = Source(connection, person)
+            assert source.rows("SELECT * FROM hivepipe.v_homes", {}) == []
+            assert source.rows("SELECT key FROM hivepipe.sessions", {}) == []
+
+
+def test_only_the_login_of_a_page_reads_for_others(page: Seat) -> None:
+    with connected(page.logins["ann/desk"].reads) as connection:
+        found = Source(connection, "eve").rows("SELECT DISTINCT person FROM hivepipe.v_homes", {})
+    assert [row["person"] for row in found] == ["ann"]
+
+
+def test_a_revoked_page_and_a_forgotten_member_see_nothing(page: Seat) -> None:
+    client = behind_proxy(person="bob")
+    assert client.get("/now").status_code == 200
+    page.team.asks("SELECT hivepipe.forget_member('bob')")
+    refused = client.get("/now")
+    assert refused.status_code == 403
+    assert "bob is no member of this team" in refused.text
+    assert administers(page, "team", "page-login", "--revoke") == "revoked: 1 login"
+    assert behind_proxy(person="ann").get("/now").status_code == 403
+
+
+def test_hostile_texts_are_texts(page: Seat) -> None:
+    home = page.homes["bob/desk"]
+    text = HOSTILE.replace("'", "''")
+    home.sql(f"UPDATE sessions SET objective = '{text}'")
+    home.sql(f"UPDATE prompts SET prompt = 'cart {text}'")
+    home.ship()
+    ((number,),) = page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'bob-1'")
+    client = behind_proxy(person="eve")
+    for path in ("/now?all=1", "/search?q=cart", f"/session/{number}/bob-1"):
+        shown = client.get(path)
+        assert "&lt;script&gt;" in shown.text, path
+        assert "<script>alert" not in shown.text, path
+        assert "default-src 'none'" in shown.headers["Content-Security-Policy"]
+
+
+# ---- the header of a proxy
+
+
+@pytest.mark.usefixtures("page")
+def test_the_header_counts_from_the_proxy_alone() -> None:
+    for client in ("10.0.1.7", "127.0.0.1", "::1", "testclient", "", "::ffff:10.0.1.7"):
+        refused = behind_proxy(client).get("/now")
+        assert refused.status_code == 403, client
+        assert "proxy alone" in refused.text
+    for client in ("10.0.0.1", "fd00::1", "::ffff:10.0.0.9"):
+        assert behind_proxy(client).get("/now").status_code == 200, client
+    proxy = behind_proxy(person="")
+    assert proxy.get("/now").status_code == 401
+    twice = httpx2.Headers([(HEADER, "ann"), (HEADER, "eve")])
+    assert proxy.get("/now", headers=twice).status_code == 403
+    assert proxy.get("/now", headers={"X-Real-User": "ann"}).status_code == 401
+
+
+@pytest.mark.usefixtures("page")
+def test_nothing_changes_and_other_hosts_are_refused() -> None:
+    client = behind_proxy()
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert client.request(method, "/now").status_code == 405
+    assert client.post("/logout").status_code == 403
+    assert client.get("/now", headers={"Host": "evil.example"}).status_code == 403
+    assert client.get("/healthy", headers={"Host": "127.0.0.1"}).text == "yes\n"
+
+
+# ---- OpenID Connect
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Provider]:
+    with identity_provider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(running: Provider) -> Provider:
+    running.reset()
+    return running
+
+
+@contextmanager
+def signing_in(provider: Provider, claim: str = "preferred_username") -> Iterator[httpx2.Client]:
+    """Serve a page, and open a browser that goes to it."""
+
+    def app_at(url: str) -> object:
+        at = oidc.Provider(provider.issuer, CLIENT, SECRET, claim)
+        return team_page(locate("."), SignIn(at, url), url)
+
+    with served(app_at) as url:
+        headers = {"Accept": "text/html"}
+        with httpx2.Client(base_url=url, headers=headers, follow_redirects=True) as browser:
+            yield browser
+
+
+@pytest.mark.usefixtures("page")
+def test_a_person_signs_in_and_out(provider: Provider) -> None:
+    with signing_in(provider) as browser:
+        assert browser.get("/costs").url.path == "/now"  # where a sign-in leads
+        shown = browser.get("/now?all=1")
+        assert "ann, laptop" in shown.text
+        assert "bob," not in shown.text
+        cookie = dict(browser.cookies)
+        answer = browser.post("/logout", headers={"Origin": str(browser.base_url).rstrip("/")})
+        assert answer.text == "signed out\n"
+        again = httpx2.get(f"{str(browser.base_url).rstrip('/')}/now", cookies=cookie)
+        assert again.status_code == 401
+        assert browser.get("/now.json", headers={"Accept": "*/*"}).status_code == 401
+        assert not provider.refused
+
+
+def begun(browser: httpx2.Client) -> httpx2.URL:
+    """Begin a sign-in; return the address that the provider leads back to."""
+    to_provider = browser.get("/login", follow_redirects=False).headers["Location"]
+    back = httpx2.get(to_provider).headers["Location"]
+    return httpx2.URL(back)
+
+
+@pytest.mark.usefixtures("page")
+def test_a_state_counts_once_and_for_its_browser_alone(provider: Provider) -> None:
+    with signing_in(provider) as browser:
+        back = begun(browser)
+        stranger = httpx2.get(back)
+        assert stranger.status_code == 400
+        cookies = dict(browser.cookies)
+        assert browser.get(back).status_code == 200
+        assert "ann" in browser.get("/now?all=1").text
+        replayed = httpx2.get(back, cookies=cookies)
+        assert replayed.status_code == 400
+        with httpx2.Client(base_url=browser.base_url) as other:
+            begun(other)
+            assert other.get(back).status_code == 403  # the state of another sign-in
+            assert other.get("/now").status_code == 401
+        forged = back.copy_set_param("state", "x" * 30)
+        with httpx2.Client(base_url=browser.base_url) as other:
+            begun(other)
+            assert other.get(forged).status_code == 403
+
+
+@pytest.mark.usefixtures("page")
+def test_a_code_of_another_sign_in_is_refused_by_its_verifier(provider: Provider) -> None:
+    with signing_in(provider) as browser, httpx2.Client(base_url=browser.base_url) as victim:
+        stolen = begun(browser)
+        own = begun(victim)
+        assert parse_qs(urlsplit(str(own)).query)["code"] != stolen.params["code"]
+        injected = own.copy_set_param("code", stolen.params["code"])
+        assert victim.get(injected).status_code == 403
+        assert provider.refused == ["verifier"]
+        assert victim.get("/now").status_code == 401
+
+
+HOSTILE_TOKENS = {
+    "of another issuer": {"claims": {"iss": "https://evil.example"}},
+    "for another audience": {"claims": {"aud": "another-page"}},
+    "for nobody": {"claims": {"aud": None}},
+    "of no issuer": {"claims": {"iss": None}},
+    "with another nonce": {"claims": {"nonce": "replayed"}},
+    "without a nonce": {"claims": {"nonce": None}},
+    "expired": {"claims": {"exp": 1_000_000_000}},
+    "without an end": {"claims": {"exp": None}},
+    "unsigned": {"signs": "none"},
+    "signed with the public key": {"signs": "HS256"},
+    "signed with another key": {"signs": "stranger"},
+    "signed with a key that is not listed": {"signs": "ES256"},
+    "missing": {"has_token": False},
+    "without a name": {"claims": {"preferred_username": None}},
+    "with a name that is none": {"claims": {"preferred_username": ["ann", "eve"]}},
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_TOKENS)
+@pytest.mark.usefixtures("page")
+def test_a_hostile_token_signs_nobody_in(provider: Provider, what: str) -> None:
+    with signing_in(provider) as browser:
+        back = begun(browser)
+        for name, value in HOSTILE_TOKENS[what].items():
+            setattr(provider, name, value)
+        refused = browser.get(back)
+        assert refused.status_code == 403, what
+        assert "not signed in" in refused.text
+        assert browser.get("/now", headers={"Accept": "*/*"}).status_code == 401
+
+
+@pytest.mark.usefixtures("page")
+def test_an_address_that_is_not_verified_is_nobody(provider: Provider) -> None:
+    for verified in (False, None, "true"):
+        with signing_in(provider, "email") as browser:
+            provider.claims = {"email_verified": verified}
+            assert browser.get("/now").status_code == 403, verified
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"issuer": "https://evil.example"},
+        {"issuer": None},
+        {"token_endpoint": "http://evil.example/token"},
+        {"jwks_uri": "http://10.0.0.1/jwks"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+    ],
+)
+@pytest.mark.usefixtures("page")
+def test_a_provider_that_is_another_one_is_refused(
+    provider: Provider, metadata: dict[str, object]
+) -> None:
+    provider.metadata = metadata
+    with signing_in(provider) as browser:
+        assert browser.get("/login").status_code == 502
+
+
+def test_a_provider_without_tls_is_refused() -> None:
+    for issuer in ("http://id.acme.example", "ftp://id.acme.example", "id.acme.example", ""):
+        with pytest.raises(IdentityError, match="not https"):
+            SignIn(oidc.Provider(issuer, CLIENT, SECRET), URL)
+
+
+def test_a_cookie_of_an_https_page_is_bound_to_its_host(provider: Provider, page: Seat) -> None:
+    url = "https://hive.example"
+    identity = SignIn(oidc.Provider(provider.issuer, CLIENT, SECRET), url)
+    client = TestClient(team_page(locate("."), identity, url), base_url=url)
+    cookie = client.get("/login", follow_redirects=False).headers["Set-Cookie"]
+    assert cookie.startswith("__Host-hivepipe_team=")
+    assert {"HttpOnly", "Secure", "Path=/", "SameSite=lax"} <= {*cookie.split("; ")}
+
+
+# ---- commands
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "one of --header and --oidc"),
+        (("--header", "X", "--oidc", "https://id"), "one of --header and --oidc"),
+        (("--header", "X"), "--header needs --proxy"),
+        (("--header", "X", "--proxy", "anybody"), "--proxy"),
+        (("--oidc", "https://id.acme"), "--oidc needs --client-id and --url"),
+    ],
+)
+def test_a_page_without_identity_is_refused(words: tuple[str, ...], why: str) -> None:
+    done = CliRunner().invoke(main, ["team", "page", *words])
+    assert done.exit_code
+    assert why in done.output
+
+
+def test_a_page_without_its_login_or_secret_is_refused(seat: Seat) -> None:  # noqa: F811
+    words = ["team", "page", "--oidc", "https://id", "--client-id", "x", "--url", "https://hive"]
+    for given in (words, ["team", "page", "--header", "X", "--proxy", "10.0.0.7"]):
+        done = CliRunner().invoke(main, given)
+        assert done.exit_code == 1
+        assert "hivepipe credentials set" in done.output
+
+
+def test_the_audit_list_by_command(page: Seat) -> None:
+    page.says("bob/desk", "session", "show", "ann-1", "--team")
+    reads = page.says("ann/desk", "team", "audit")["reads"]
+    assert [(each["reader"], each["session_id"]) for each in reads] == [("bob", "ann-1")]
+    assert reads[0]["at"].endswith("Z")
+    assert page.says("bob/desk", "team", "audit")["reads"] == []
+    every = json.loads(administers(page, "team", "audit", "--all", "--json"))["reads"]
+    assert {(each["reader"], each["owner"]) for each in every} == {("bob", "ann")}
