@@ -1,24 +1,32 @@
 """compose.team.yaml: the servers of a team, confined, with TLS, reachable on loopback alone."""
 
+import re
 import shutil
 import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 from compose_spec import PyCompose
 
 from hivepipe.team import address
 from hivepipe.team.archives import place
-from tests.conftest import ROOT
+from hivepipe.web.server import listen
+from tests.conftest import CLI, ROOT
 
 PATH = ROOT / "compose.team.yaml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(PATH.read_text())["services"]
 SECRETS = {"POSTGRES_PASSWORD": "x", "STORE_PASSWORD": "y"}
+NAMES = {"PAGE_URL": "https://hive", "OIDC_ISSUER": "https://id", "OIDC_CLIENT": "hivepipe"}
 
 
-def test_the_services_are_a_database_and_a_store() -> None:
-    assert list(SERVICES) == ["postgres", "objects"]
+def test_the_services_are_a_database_a_store_and_a_page() -> None:
+    assert list(SERVICES) == ["postgres", "objects", "page"]
+    assert SERVICES["page"]["profiles"] == ["page"]  # it needs a login of the database first
     image, _, version = SERVICES["postgres"]["image"].partition(":")
     assert image == "postgres"
     assert int(version.partition("-")[0]) >= 15
@@ -33,6 +41,56 @@ def test_no_service_can_do_more_than_it_must(name: str) -> None:
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["healthcheck"]["test"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+
+
+def test_the_page_starts_as_its_command_says(tmp_path: Path) -> None:
+    """Run the command with a configuration folder as the service has one."""
+    page = SERVICES["page"]
+    config = tmp_path / "config" / "hivepipe"
+    config.mkdir(parents=True)
+    secrets = config / "credentials.env"
+    secrets.write_text(
+        "HIVEPIPE_TEAM_PAGE=postgresql://hivepipe_reader_0:x@db.example.org/team\n"
+        "HIVEPIPE_TEAM_OIDC_SECRET=x\n"
+    )
+    secrets.chmod(0o600)
+    program, *words = [re.sub(r"\$\{(\w+):.*\}", _named, word) for word in page["command"]]
+    assert program == "hivepipe"
+    words = [word.replace("0.0.0.0", "127.0.0.1") for word in words]
+    listening = listen("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    listening.close()
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "XDG_CONFIG_HOME": str(config.parent)}
+    running = subprocess.Popen([*CLI, *words, f"--port={port}"], env=env, stderr=subprocess.PIPE)
+    try:
+        probe = page["healthcheck"]["test"][-1].replace(":9183", f":{port}")
+        assert _succeeds([sys.executable, "-c", probe]), running.stderr
+        answer = httpx2.get(f"http://127.0.0.1:{port}/now", headers={"Host": "hive"})
+        assert answer.status_code == 401
+    finally:
+        running.terminate()
+        running.communicate(timeout=20)
+
+
+def _named(found: re.Match[str]) -> str:
+    return NAMES[found[1]]
+
+
+def _succeeds(command: list[str]) -> bool:
+    """Run a command until it succeeds; False: it does not within 20 s."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        if not subprocess.run(command, capture_output=True).returncode:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def test_no_secret_is_in_the_file_or_in_an_environment_of_the_page() -> None:
+    assert set(SERVICES["page"]["environment"]) == {"HOME", "XDG_CONFIG_HOME"}
+    assert "SECRET" not in " ".join(SERVICES["page"]["command"])
+    for name in NAMES:
+        assert f"${{{name}:?set it in .env}}" in PATH.read_text()
 
 
 def test_both_speak_tls_and_ask_for_a_secret_that_has_no_default() -> None:
@@ -56,7 +114,8 @@ def test_the_page_names_what_they_serve() -> None:
 
 
 def test_the_schema_accepts_it() -> None:
-    merged = yaml.safe_load(PATH.read_text())  # merge keys are YAML's, not the schema's
+    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", PATH.read_text())  # defaults, as compose does
+    merged = yaml.safe_load(text)  # merge keys are YAML's, not the schema's
     merged.pop("x-confined")
     assert set(PyCompose.from_yaml(yaml.safe_dump(merged)).service_names()) == SERVICES.keys()
 
@@ -68,6 +127,6 @@ def test_docker_compose_accepts_it() -> None:
         pytest.skip("no docker compose here: the schema was checked by a library")
     subprocess.run(
         [str(docker), "compose", "-f", str(PATH), "config", "--quiet"],
-        env=SECRETS | {"PATH": "/usr/bin:/bin:/usr/local/bin"},
+        env=SECRETS | NAMES | {"PATH": "/usr/bin:/bin:/usr/local/bin"},
         check=True,
     )
