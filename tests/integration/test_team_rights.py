@@ -164,7 +164,7 @@ def test_a_machine_writes_rows_of_its_own_member_alone(
         "WHERE m.name = 'bob'"
     )
     ship = "SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, false, %s)"
-    row = '{"sessions": [{"key": "of-bob", "version": 9e18, "id": "of-bob", "home": 2}]}'
+    row = '{"sessions": {"key": ["of-bob"], "version": [9e18], "id": ["of-bob"], "home": [2]}}'
     gone = '{"sessions": [{"key": "of-bob", "version": 9e18}]}'
     policy = team.asks("SELECT hivepipe.policy_version()")
     with connected(people["eve"].writes) as connection:
