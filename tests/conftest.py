@@ -25,6 +25,7 @@ import hypothesis
 import pytest
 import redis
 
+from tests import native_fire
 from tests.rounds import ASKED_ROUNDS
 
 # Before any test file imports them.
@@ -90,6 +91,7 @@ def _no_home_of_another_test() -> Iterator[None]:
     yield
     if "hivepipe.redact" in sys.modules:
         sys.modules["hivepipe.redact"]._in_force.clear()
+    native_fire.end_all()
 
 
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
@@ -126,12 +128,15 @@ def answered(
 ) -> str:
     """Run the real hook on one event and return its answer; whatever happens, it exits with 0."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    python = [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))]
+    wants_native = native_fire.IS_NATIVE and hooks == ROOT / "hooks"
+    native = native_fire.command(event_name, env) if wants_native else None
     # From a file: of fifty threads of ours, the one that fills a pipe may come too late.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(data)
         stdin.seek(0)
         done = subprocess.run(
-            [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))],
+            native or python,
             stdin=stdin,
             capture_output=True,
             env=dict(env),
@@ -139,6 +144,8 @@ def answered(
             check=False,
         )
     assert (done.returncode, done.stderr) == (0, b"")
+    if native:
+        native_fire.finish(env)
     return done.stdout.decode()
 
 

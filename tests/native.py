@@ -201,3 +201,9 @@ def jobs_of(server: Server) -> list[bytes]:
         for queue in ("high", "medium", "low")
         for id in client.lrange(f"rq:queue:{queue}", 0, -1)
     ]
+
+
+def may_trace() -> bool:
+    """Tell whether strace is there and may be used."""
+    done = subprocess.run(["sh", "-c", "strace -o /dev/null true"], capture_output=True)
+    return done.returncode == 0

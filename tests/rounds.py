@@ -5,6 +5,12 @@ from pathlib import Path
 
 
 def asked(name: str) -> int | None:
+    """Return the number that a variable holds, or None."""
+    text = text_of(name)
+    return int(text) if text else None
+
+
+def text_of(name: str) -> str:
     """tests/conftest.py has forgotten every HIVEPIPE_ variable; the kernel has not.
 
     Of a process that xdist has started, it knows those of the one that started it.
@@ -17,8 +23,8 @@ def asked(name: str) -> int | None:
         for variable in environment:
             key, _, value = variable.partition(b"=")
             if key == name.encode():
-                return int(value)
-    return None
+                return value.decode()
+    return ""
 
 
 SEED = asked("HIVEPIPE_TEST_SEED") or 20261121

@@ -99,7 +99,7 @@ def write(as_default: bool = False) -> None:
         if not is_fresh():
             _replace(path.with_name("hook_path"), bundle(), 0o600)
             _replace(path.with_name("hook.py"), _python_hook(), 0o700)
-            _replace(path, _chosen(path.with_name("hook.new")), 0o700)
+            _replace(path, _chosen(path.with_name(f"hook.{os.getpid()}.new")), 0o700)
         if as_default or not os.path.exists(default_launcher()):
             _link(path.parent)
     except OSError as error:

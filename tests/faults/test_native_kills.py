@@ -20,7 +20,7 @@ import pytest
 from tests import payloads
 from tests.conftest import ROOT, Home, Process, Server, Writer, until
 from tests.faults.harness import random_of
-from tests.native import BUILT, Setting, jobs_of
+from tests.native import BUILT, Setting, jobs_of, may_trace
 from tests.payloads import changed, encoded
 from tests.rounds import ASKED_ROUNDS
 
@@ -210,11 +210,6 @@ def test_an_intake_that_goes_on_is_used_at_once(setting: Setting) -> None:
     send(setting, 2)  # which shows that it was asked again
     assert mark.exists()
     assert len(setting.raw()) == 2
-
-
-def may_trace() -> bool:
-    done = subprocess.run(["sh", "-c", "strace -o /dev/null true"], capture_output=True)
-    return done.returncode == 0
 
 
 @pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")

@@ -1,9 +1,12 @@
 """The native hook with its intake, and without one."""
 
 import json
+import platform
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 
 from tests import payloads
 from tests.conftest import ROOT, Home, Server, until
-from tests.native import BUILT, Setting, jobs_of
+from tests.native import BUILT, Setting, jobs_of, may_trace
 from tests.payloads import encoded
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
@@ -28,8 +31,8 @@ def test_an_event_goes_through_the_intake_to_redis(setting: Setting) -> None:
     server = setting.redis()
     setting.intake()
     assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
-    assert jobs_of(server)
-    assert not (setting.home.path / "spool").exists()
+    until(lambda: jobs_of(server) and not setting.raw(), "the event does not arrive")
+    assert not setting.home.spool
 
 
 def test_without_an_intake_the_raw_event_waits_on_disk(setting: Setting) -> None:
@@ -108,3 +111,29 @@ def test_an_environment_that_fills_the_head_loses_no_event(setting: Setting, siz
     assert len(setting.raw()) + len(setting.home.spool) == 1
     setting.convert()
     assert len(setting.home.spool) == 1
+
+
+@pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other machines call them otherwise")
+@pytest.mark.parametrize("has_intake", [True, False])
+def test_an_event_makes_the_system_calls_that_the_page_lists(
+    setting: Setting, has_intake: bool
+) -> None:
+    if has_intake:
+        setting.intake()
+    (setting.runtime / "starting").write_text(
+        f"{time.time() + 60:.0f} 0 the stack is not started\n"
+    )
+    log = setting.home.root / "calls"
+    command = ["strace", "-qq", "-o", str(log), str(setting.native), "post_tool_use"]
+    event = encoded(payloads.EVENTS["PostToolUse"])
+    subprocess.run(command, input=event, env=setting.env, check=True, timeout=60)
+    page = (ROOT / "benchmarks" / "page.md").read_text()
+    section = page.split("## System calls")[1].split("\n## ")[0]
+    lists = section.split("Without an intake")
+    listed = [
+        set(re.findall(r"\w+", " ".join(re.findall(r"^ {4}.*", part, re.M)))) for part in lists
+    ]
+    called = set(re.findall(r"^(\w+)\(", log.read_text(), re.MULTILINE))
+    assert called <= (listed[0] if has_intake else listed[0] | listed[1])
+    assert listed[0 if has_intake else 1] - called == set()
