@@ -158,8 +158,8 @@ class Scene:
                 os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), 65536)
                 file.truncate(os.fstat(file.fileno()).st_size)
         for home in self.dice.choices(self.homes, k=20):
-            home.work(f"session-{self.sessions}", 150, "/p/blue")
             self.sessions += 1
+            home.work(f"session-{self.sessions}", 150, "/p/blue")
             if error := self.ship(home):
                 self.note(error)
                 break
