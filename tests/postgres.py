@@ -42,7 +42,7 @@ class Server:
         self.folder = folder
         self.data = folder / "data"
         self.options = options
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     def create(self) -> None:
@@ -80,7 +80,7 @@ class Server:
             *self.options,
         ]
         with open(self.folder / "log", "ab") as log:
-            self._process = subprocess.Popen(words, stdout=log, stderr=log, **self._as_user())
+            self._process = subprocess.Popen(words, stdout=log, stderr=log, **self.as_user())
         self.wait()
 
     def wait(self) -> None:
@@ -180,12 +180,12 @@ class Server:
             [self.programs / program, *map(str, words)],
             capture_output=True,
             check=False,
-            **self._as_user(),
+            **self.as_user(),
         )
         assert not check or done.returncode == 0, done.stderr.decode()
         return done.returncode
 
-    def _as_user(self) -> dict[str, object]:
+    def as_user(self) -> dict[str, object]:
         if os.geteuid():
             return {}
         user = unprivileged()
@@ -205,7 +205,7 @@ def unprivileged() -> pwd.struct_passwd:
     return pwd.getpwnam("nobody")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

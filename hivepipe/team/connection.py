@@ -17,6 +17,8 @@ OLDEST_SERVER = 150_000
 # SQLSTATEs of a server that does not want this login, or does not know our functions
 _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
 
+_NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # pgbouncer's
+
 
 def is_installed() -> bool:
     """Tell whether the extra is installed."""
@@ -62,7 +64,7 @@ def translated() -> Iterator[None]:
     except psycopg.Error as error:
         text = (error.diag.message_primary or str(error)).strip().replace("\n", "; ")
         state = error.sqlstate or ""
-        if "authentication failed" in text or "not permitted to log in" in text:
+        if any(words in text for words in _NO_LOGIN):
             raise TeamRefusedError("the login is not valid: revoked, used up, or expired") from None
         if state.startswith(_REFUSED) or _is_refusal(text):
             raise TeamRefusedError(text) from None
@@ -74,8 +76,6 @@ def translated() -> Iterator[None]:
 def _is_refusal(text: str) -> bool:
     """Tell whether libpq's text is of a refusal: errors of a connection have no SQLSTATE."""
     words = (
-        "authentication failed",
-        "not permitted to log in",
         "certificate",
         "does not support SSL",
         "no password supplied",

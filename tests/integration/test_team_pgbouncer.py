@@ -1,0 +1,90 @@
+"""Machines and readers behind pgbouncer: `pool_mode=transaction`, one connection for all."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from hivepipe.errors import TeamRefusedError
+from hivepipe.team.address import Address
+from hivepipe.team.connection import connected, one
+from hivepipe.team.shipment import Shipment
+from tests.conftest import until
+from tests.postgres import ADMIN, free_port, unprivileged
+from tests.team_scene import HomeOfTeam, Team, same_rows
+
+SETTINGS = """
+[databases]
+* = host={server.folder} port={server.port} auth_user={admin}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+pool_mode = transaction
+default_pool_size = 1
+auth_type = scram-sha-256
+auth_query = SELECT usename, passwd FROM pg_shadow WHERE usename = $1
+logfile = {folder}/log
+"""
+
+
+@pytest.fixture
+def port(team: Team) -> Iterator[int]:
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if not program:
+        pytest.skip("pgbouncer is not installed")
+    folder = Path(mkdtemp(prefix="hp-pgb-", dir="/tmp"))
+    found = free_port()
+    settings = folder / "pgbouncer.ini"
+    settings.write_text(SETTINGS.format(server=team.server, admin=ADMIN, port=found, folder=folder))
+    team.server.own(settings)
+    shutil.chown(folder, unprivileged().pw_uid, unprivileged().pw_gid)
+    bouncer = subprocess.Popen([program, settings], **team.server.as_user())
+    try:
+        log = folder / "log"
+        until(lambda: log.exists() and "listening" in log.read_text(), "pgbouncer listens", 10)
+        yield found
+    finally:
+        bouncer.terminate()
+        bouncer.wait()
+        shutil.rmtree(folder)
+
+
+def behind(login: Address, port: int) -> Address:
+    return login._replace(host="127.0.0.1", port=port)
+
+
+def test_machines_take_turns_on_one_connection(team: Team, port: int, tmp_path: Path) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    joined = team.joined("ann")
+    homes = [
+        HomeOfTeam(tmp_path / str(number) / "hive.db", behind(joined.writes, port))
+        for number in range(3)
+    ]
+    for number, home in enumerate(homes):
+        home.work(f"session-{number}", 250)
+    shipments = [Shipment(home.path, home.login, home.share) for home in homes]
+    while any([shipment.ship_next() for shipment in shipments]):
+        pass
+    for shipment in shipments:
+        shipment.__exit__(None, None, None)
+    assert same_rows(team, *homes)
+    with connected(behind(joined.reads, port)) as connection:
+        assert one(connection, "SELECT count(*) FROM hivepipe.sessions") == 3
+    assert team.count("homes") == 3
+
+
+def test_a_revoked_machine_is_refused(team: Team, port: int, tmp_path: Path) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    joined = team.joined("ann")
+    home = HomeOfTeam(tmp_path / "hive.db", behind(joined.writes, port))
+    home.work("one")
+    home.ship()
+    team.asks("SELECT hivepipe.revoke(%s)", f"ann/{joined.machine}")
+    home.work("two")
+    with pytest.raises(TeamRefusedError):
+        home.ship()
+    assert team.count("sessions") == 1
