@@ -145,6 +145,10 @@ class TeamRefusedError(TeamError):
     """The team's server does not want this machine, or is not the one that it must be."""
 
 
+class TeamDataError(TeamError):
+    """The team's server does not take a value."""
+
+
 class ArchiveError(HivepipeError):
     """There is no such archive."""
 

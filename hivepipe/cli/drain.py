@@ -9,7 +9,6 @@ import click
 from hivepipe import direct
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
-from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.files.file_size import with_limit
 from hivepipe.home import locate
@@ -18,13 +17,13 @@ from hivepipe.text.plurals import counted
 
 
 @click.command()
-@click.option("--uplink", is_flag=True, help="Then send all rows to the team's server.")
+@click.option("--uplink", is_flag=True, help="Then send all rows and archives to the team.")
 @click.option(
     "--within",
     metavar="SECONDS",
     type=click.FloatRange(0),
     default=30.0,
-    help="How long sending may take; 30 by default.",
+    help="How long sending rows may take; 30 by default.",
 )
 @json_option
 def drain(uplink: bool, within: float, as_json: bool) -> None:
@@ -40,7 +39,7 @@ def drain(uplink: bool, within: float, as_json: bool) -> None:
     except sqlite3.Error as error:
         reason = with_limit(str(error))
         raise StoreError(f"the database of {home} cannot be written: {reason}") from error
-    sent = last_word.send(database_path(home), within) if uplink else None
+    sent = last_word.send(home, within) if uplink else None
     if as_json:
         failed, set_aside = (
             [{"file": str(path), "reason": reason} for path, reason in found.items()]
@@ -58,7 +57,8 @@ def drain(uplink: bool, within: float, as_json: bool) -> None:
         _show(report)
         if sent:
             waiting = f", {sent.waiting} still wait" if sent.waiting else ""
-            say(f"{counted(sent.rows, 'row')} sent to {sent.server}{waiting}")
+            archives = f", {counted(sent.segments, 'segment')} of archives" if sent.segments else ""
+            say(f"{counted(sent.rows, 'row')} sent to {sent.server}{waiting}{archives}")
     sys.exit(1 if report.failed or report.set_aside or (sent and sent.waiting) else 0)
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
+from hivepipe.errors import TeamAwayError, TeamDataError, TeamError, TeamRefusedError
 from hivepipe.team.address import Address
 
 if TYPE_CHECKING:
@@ -59,8 +59,6 @@ def translated() -> Iterator[None]:
 
     try:
         yield
-    except psycopg.DataError:
-        raise
     except psycopg.Error as error:
         text = (error.diag.message_primary or str(error)).strip().replace("\n", "; ")
         state = error.sqlstate or ""
@@ -68,6 +66,8 @@ def translated() -> Iterator[None]:
             raise TeamRefusedError("the login is not valid: revoked, used up, or expired") from None
         if state.startswith(_REFUSED) or _is_refusal(text):
             raise TeamRefusedError(text) from None
+        if isinstance(error, psycopg.DataError):
+            raise TeamDataError(text) from None
         if isinstance(error, psycopg.OperationalError) or not state:
             raise TeamAwayError(text) from None
         raise TeamError(text) from None

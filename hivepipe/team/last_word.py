@@ -7,9 +7,12 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from hivepipe.db.location import database_path
 from hivepipe.errors import TeamAwayError, TeamError
 from hivepipe.team import address, membership
 from hivepipe.team.address import Address
+from hivepipe.team.archives.sending import Pass
+from hivepipe.team.connection import connected
 from hivepipe.team.policy import OTHERS, Policies
 from hivepipe.team.shipment import Shipment
 
@@ -17,20 +20,26 @@ ATTEMPTS_EVERY_SECS = 0.5
 
 
 class Sent(NamedTuple):
-    """The result: rows that went, and those that still wait."""
+    """The result: rows that went, and those that still wait; then segments of archives."""
 
     rows: int
     waiting: int
     server: str
+    segments: int = 0
 
 
-def send(path: Path, limit_secs: float) -> Sent:
-    """Send all rows of a home within a time; TeamError: the server took none of what is left."""
+def send(home: str, limit_secs: float) -> Sent:
+    """Send all rows of a home within a time, then its archives.
+
+    TeamError: the server took none of what is left.
+    """
+    path = Path(database_path(home))
     login, share = _login()
     deadline = time.monotonic() + limit_secs
     while True:
         try:
-            return _send(path, login, share, deadline)
+            sent = _send(path, login, share, deadline)
+            return sent if sent.waiting else _with_archives(home, login, share, sent)
         except TeamAwayError as error:
             if time.monotonic() + ATTEMPTS_EVERY_SECS > deadline:
                 raise TeamError(f"rows were not sent to {login.shown}: {error}") from None
@@ -42,6 +51,12 @@ def _send(path: Path, login: Address, share: Policies, deadline: float) -> Sent:
         while time.monotonic() < deadline and shipment.ship_next():
             pass
         return Sent(shipment.sent, shipment.lag().rows, login.shown)
+
+
+def _with_archives(home: str, login: Address, share: Policies, sent: Sent) -> Sent:
+    with connected(login) as connection:
+        made = Pass(connection, home, share)
+        return sent._replace(segments=made.run().segments) if made.has_work else sent
 
 
 def _login() -> tuple[Address, Policies]:

@@ -19,7 +19,7 @@ from hivepipe.db.changes import Change
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Listings, listings
 from hivepipe.db.migrations import MIGRATIONS
-from hivepipe.errors import TeamError
+from hivepipe.errors import TeamDataError, TeamError
 from hivepipe.team import connection as server
 from hivepipe.team.address import Address
 from hivepipe.team.batches import Batch, Sharing, batch_of
@@ -179,11 +179,9 @@ class Shipment(AbstractContextManager["Shipment"]):
 
     def _send(self, batch: Batch, *, if_absent: bool = False) -> None:
         """Send a batch; one row that the server cannot store is left out."""
-        import psycopg  # noqa: PLC0415  an extra
-
         try:
             self._call(batch, if_absent)
-        except psycopg.DataError as error:
+        except TeamDataError as error:
             if len(batch.items) > 1:
                 for half in batch.halves():
                     self._send(half, if_absent=if_absent)

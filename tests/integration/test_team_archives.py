@@ -19,6 +19,7 @@ from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
+from hivepipe.team import last_word, membership
 from hivepipe.team.archives import cipher, cutting, leftovers, place
 from hivepipe.team.archives.reading import archived_lines, archives_of_session, lines_of
 from hivepipe.team.archives.sending import Pass, Sent
@@ -508,3 +509,29 @@ def test_cuts_depend_on_the_lines_alone(tmp_path: Path) -> None:
     assert made[1:] == again
     assert all(gzip.decompress(each.content).endswith(b"\n") for each in made)
     assert obstore.store.S3Store  # the extra is here
+
+
+@pytest.mark.parametrize(
+    ("content", "length"),
+    [
+        (b"", 3),
+        (b"no gzip", 3),
+        (gzip.compress(b"a\nb\n")[:-4], 4),
+        (gzip.compress(b"a\nb\n") + b"more", 4),
+        (gzip.compress(b"\n" * 10_000_000), 4),
+        (gzip.compress(b"a\nb\n"), 5),
+    ],
+)
+def test_a_segment_that_a_member_made_up_is_named(content: bytes, length: int) -> None:
+    with pytest.raises(TeamError, match="the segment at byte 7 is damaged"):
+        cutting.opened(content, None, "", 7, 7 + length)
+
+
+def test_a_machine_that_ends_sends_its_archives_too(
+    shared: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(10)
+    monkeypatch.setattr(membership, "of_environment", lambda: ann.joined.writes.url)
+    assert last_word.send(str(ann.scene.home), 30).segments == 1
+    assert ann.read() == ann.archived

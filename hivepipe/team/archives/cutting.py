@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from hivepipe.archive.archive_files import COPY_BYTES
+from hivepipe.errors import TeamError
 from hivepipe.team.archives.cipher import Cipher
 
 SEGMENT_BYTES = 1 << 20
+LARGEST_BYTES = 1 << 28  # of the lines of a segment, which are more than SEGMENT_BYTES if one is
+GZIP = 31  # zlib's window for gzip
 
 
 class Point(NamedTuple):
@@ -77,7 +80,15 @@ def _next(lines: BinaryIO, left: int) -> bytes:
     return plain if not left or plain.endswith(b"\n") else plain + lines.readline(left)
 
 
-def opened(content: bytes, cipher: Cipher | None, place: str, first: int) -> bytes:
-    """Return the lines of a segment's stored bytes."""
+def opened(content: bytes, cipher: Cipher | None, place: str, first: int, last: int) -> bytes:
+    """Return the lines of a segment's stored bytes; TeamError: they are none, or not so many."""
     packed = cipher.decrypt(content, f"{place}:{first}") if cipher else content
-    return gzip.decompress(packed)
+    unpacking = zlib.decompressobj(GZIP)
+    length = min(last - first, LARGEST_BYTES)
+    try:
+        lines = unpacking.decompress(packed, length + 1)
+    except zlib.error:
+        lines = b""
+    if len(lines) != length or not unpacking.eof or unpacking.unused_data:
+        raise TeamError(f"the segment at byte {first} is damaged")
+    return lines

@@ -104,7 +104,8 @@ class _Source:
 
     def lines(self, name: str, row: dict[str, Any]) -> bytes:
         cipher = self._cipher_named(row["cipher"]) if row["cipher"] else None
-        return opened(self._content(row), cipher, place_of(row["home"], name), row["first"])
+        where = place_of(row["home"], name)
+        return opened(self._content(row), cipher, where, row["first"], row["last"])
 
     def _content(self, row: dict[str, Any]) -> bytes:
         with translated():
