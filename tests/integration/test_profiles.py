@@ -61,7 +61,7 @@ class Scene:
 
     def _waiting(self) -> list[str]:
         with self.server.client() as client:
-            found = []
+            found = [str(path) for path in self.home.spool]
             for key in client.keys("rq:job:*"):
                 status, description = client.hmget(key, "status", "description")
                 if status not in (b"finished", None) and not description.startswith(b"archive"):

@@ -62,9 +62,9 @@ def page_login(revoke: bool, admin: str | None, as_json: bool) -> None:
 @click.option("--client-id", metavar="ID", help="With --oidc: this page's name there.")
 @click.option("--claim", default="email", show_default=True, help="With --oidc: names the member.")
 def page(port: int, bind: str, url: str, **who: Any) -> None:
-    """Serve Now, Agents, Costs, Search, sessions and the audit list to the team's members.
+    """Serve the page of a team to its members.
 
-    Each member sees what its role allows. Give --header with --proxy, or --oidc with --client-id
+    It shows Now, Agents, Costs, Search, sessions and the audit list. Each member sees what its role allows. Give --header with --proxy, or --oidc with --client-id
     and --url; the client's secret is HIVEPIPE_TEAM_OIDC_SECRET. Put a proxy with TLS before it.
     """
     if not is_installed():

@@ -36,9 +36,9 @@ class Months(click.ParamType[int]):
 @admin_option
 @json_option
 def retention(months: int | None, yes: bool, admin: str | None, as_json: bool) -> None:
-    """Show or set how many months the team keeps; what is older is dropped now.
+    """Show or set how many months the team keeps.
 
-    The present month and MONTHS whole ones before it are kept; by default all are. Each month that
+    What is older is dropped now. The present month and MONTHS whole ones before it are kept; by default all are. Each month that
     gets older is dropped when a machine connects. Machines keep their own data, and do not send
     dropped months again.
     """
