@@ -1,6 +1,7 @@
-"""Run the intake, killed at one call of the first event: `python -I -S launch_intake.py ROOT AT`.
+"""Run the intake, killed at one call of the first event: `launch_intake.py ROOT AT VERSION`.
 
-Counted are the calls, before and after, that another process could notice.
+Counted are the calls, before and after, that another process could notice. VERSION, if it is not
+empty: the only one of frames that it knows, as an intake of another release.
 """
 
 import sys
@@ -10,6 +11,7 @@ sys.path.insert(0, root)
 
 import posix  # noqa: E402
 
+from hivepipe.hook import frame  # noqa: E402
 from hivepipe.hook.intake_server import main  # noqa: E402
 
 NOTICED = {
@@ -30,5 +32,7 @@ def kill(_frame: object, event: str, call: object) -> None:
             posix.kill(posix.getpid(), SIGKILL)
 
 
+if sys.argv[3]:
+    frame.MAGIC = sys.argv[3].encode()
 sys.setprofile(kill)
 main()

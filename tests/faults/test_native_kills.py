@@ -65,9 +65,9 @@ def uses(setting: Setting) -> int:
     return len(setting.home.rows("SELECT * FROM v_skill_uses"))
 
 
-def launch(setting: Setting, at: int) -> Process:
-    """Start an intake that is killed at this step."""
-    command = [sys.executable, "-I", "-S", str(LAUNCHER), str(ROOT), str(at)]
+def launch(setting: Setting, at: int, version: str = "") -> Process:
+    """Start an intake that is killed at this step; `version`: the only one that it knows."""
+    command = [sys.executable, "-I", "-S", str(LAUNCHER), str(ROOT), str(at), version]
     env = {**setting.env, "HIVEPIPE_HOME": str(setting.home.path)}
     made = Process(command, setting.home.root / "intake.log", env, setting.home.root)
     setting.intakes.append(made)
@@ -151,6 +151,69 @@ def test_an_intake_that_is_killed_again_and_again_loses_nothing_of_32_clients(
         striker.join()
     apply_all(setting, server, new_writer(setting.home))
     assert uses(setting) == events
+
+
+def test_an_intake_that_stops_and_goes_on_or_is_replaced_loses_nothing_of_32_clients(
+    setting: Setting, new_writer: Callable[[Home], Writer]
+) -> None:
+    """Clients wait in vain, find the mark of others that did, or ask while it is just back."""
+    server = setting.redis()
+    events = 640 if ASKED_ROUNDS else 160
+    is_over = threading.Event()
+
+    def strike(chosen: random.Random) -> None:
+        while not is_over.is_set():
+            intake = setting.intake()
+            for _ in range(chosen.randrange(3)):
+                intake.signal(signal.SIGSTOP)
+                time.sleep(chosen.choice((0.01, 0.1, 0.6)))
+                intake.signal(signal.SIGCONT)
+                time.sleep(chosen.random() * 0.05)
+            intake.end(signal.SIGKILL)
+
+    striker = threading.Thread(target=strike, args=(random_of("stops"),))
+    striker.start()
+    try:
+        with ThreadPoolExecutor(32) as pool:
+            list(pool.map(lambda number: send(setting, number), range(events)))
+    finally:
+        is_over.set()
+        striker.join()
+    apply_all(setting, server, new_writer(setting.home))
+    assert uses(setting) == events
+
+
+def of_version_2(setting: Setting) -> None:
+    """Let the native hook write frames of a version that the code here does not know."""
+    program = setting.native.read_bytes()
+    assert program.count(b"HPv1") == 1
+    setting.native.unlink()
+    setting.native.write_bytes(program.replace(b"HPv1", b"HPv2"))
+    setting.native.chmod(0o700)
+
+
+@pytest.mark.parametrize("is_client_newer", [True, False])
+def test_a_client_and_an_intake_of_two_versions_lose_and_double_nothing(
+    setting: Setting, new_writer: Callable[[Home], Writer], is_client_newer: bool
+) -> None:
+    """The spool keeps what the intake does not know, until code of that version drains it."""
+    server = setting.redis()
+    if is_client_newer:
+        setting.intake()
+        of_version_2(setting)
+    else:
+        launch(setting, 1 << 40, "HPv2")
+    for number in range(8):
+        send(setting, number)
+    raw = setting.raw()
+    assert len(raw) == 8
+    if is_client_newer:
+        setting.convert()
+        assert setting.raw() == raw  # the code of version 1 leaves them
+        for path in raw:
+            path.write_bytes(path.read_bytes().replace(b"HPv2", b"HPv1", 1))
+    apply_all(setting, server, new_writer(setting.home))
+    assert uses(setting) == 8
 
 
 def test_a_stopped_intake_costs_time_and_no_event(
