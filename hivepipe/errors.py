@@ -32,6 +32,7 @@ HivepipeError
 ├── ProfileError
 ├── TeamError
 │   ├── TeamAwayError
+│   ├── TeamDataError
 │   └── TeamRefusedError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
