@@ -12,12 +12,12 @@ from hivepipe.cli.tables import (
     stored,
     utc_option,
 )
-from hivepipe.cli.team_choice import COLUMNS, choice, team_options
+from hivepipe.cli.team_choice import COLUMNS, choice, shown_of, team_options
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
-from hivepipe.reading.team.agents import team_agents
+from hivepipe.reading.team.agents import MOST_AGENTS, team_agents
 from hivepipe.reading.team.source import opened
 
 _COLUMNS = {
@@ -63,7 +63,9 @@ def agents(
     first, behind = stored(day or since, utc), stored(until, utc)
     if wanted := choice(of_team=of_team, since=first, until=behind, **whose):
         with opened() as source:
-            found = team_agents(source, wanted, session=session_id or "")
+            session = session_id or ""
+            found = team_agents(source, wanted, session=session, limit=MOST_AGENTS + 1)
+        found = shown_of(found, MOST_AGENTS)
     else:
         with listings(database_path(locate(".").home)) as store:
             session = store.full_id("session", session_id) if session_id else ""

@@ -5,7 +5,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.tables import Entry, json_option, show_entries, show_json, utc_option
-from hivepipe.cli.team_choice import COLUMNS, choice, team_options
+from hivepipe.cli.team_choice import COLUMNS, choice, shown_of, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -15,7 +15,7 @@ from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.choosing import session_in
 from hivepipe.reading.session_events import file_of
 from hivepipe.reading.team.session import session_starting, session_store, team_time_line
-from hivepipe.reading.team.sessions import team_sessions
+from hivepipe.reading.team.sessions import MOST_SESSIONS, team_sessions
 from hivepipe.reading.team.source import opened
 from hivepipe.reading.time_line import time_line
 
@@ -41,7 +41,9 @@ def sessions(with_ended: bool, of_team: bool, as_json: bool, utc: bool, **whose:
     """List the open sessions, most recently active first."""
     if wanted := choice(of_team=of_team, **whose):
         with opened() as source:
-            found = team_sessions(source, wanted, with_ended=with_ended)
+            most = MOST_SESSIONS + 1
+            found = team_sessions(source, wanted, with_ended=with_ended, limit=most)
+        found = shown_of(found, MOST_SESSIONS)
     else:
         with listings(database_path(locate(".").home)) as store:
             found = with_activity(store, store.sessions(with_ended))

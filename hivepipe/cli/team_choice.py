@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import click
 
+from hivepipe.cli.terminal import say
+from hivepipe.db.listings import Entry
 from hivepipe.reading.team.source import Choice
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -21,6 +23,13 @@ def team_options(command: _Command) -> _Command:
         "--team", "of_team", is_flag=True, help="Read what the team shares, from its server."
     )
     return of_team(of_person(of_machine(command)))
+
+
+def shown_of(found: list[Entry], most: int) -> list[Entry]:
+    """Return the first `most` of a team's list, and say it if there are more."""
+    if len(found) > most:
+        say(f"only the newest {most:,} are shown: --person and --machine show fewer", err=True)
+    return found[:most]
 
 
 def choice(*, of_team: bool, since: str = "", until: str = "", **whose: str) -> Choice | None:

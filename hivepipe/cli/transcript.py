@@ -16,7 +16,7 @@ from hivepipe.home import locate
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.team.conversation import team_conversation
-from hivepipe.reading.team.session import session_starting
+from hivepipe.reading.team.session import session_or_agent
 from hivepipe.reading.team.source import opened
 
 
@@ -45,8 +45,8 @@ def transcript(
 ) -> None:
     """Show a conversation: messages, tool calls and changes.
 
-    SESSION is the id of a session or subagent, a prefix of one, or `last`; with --team, of a
-    session. In a terminal the output is paged by `less`.
+    SESSION is the id of a session or subagent, a prefix of one, or `last`. In a terminal the output
+    is paged by `less`.
     """
     os.umask(0o077)
     if markdown + html + as_json > 1:
@@ -55,7 +55,7 @@ def transcript(
     show = partial(_show, markdown=markdown, html=html, as_json=as_json, utc=utc)
     if wanted := choice(of_team=of_team, **whose):
         with opened() as source:
-            chosen = session_starting(source, wanted, session)
+            chosen = session_or_agent(source, wanted, session)
             show(team_conversation(source, chosen, home, around))
     else:
         show(conversation(home, session, around))

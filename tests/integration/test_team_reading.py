@@ -49,7 +49,7 @@ def fill(home: HomeOfTeam, name: str) -> None:
                ended_at=at(59), end_reason="logout")  # fmt: skip
         insert(db, "agents", id=f"{name}-a", swarm_id="w", status="running", type="Explore",
                name="Map callers", created_at=at(4), began_at=at(5), last_active=at(9), **of,
-               metadata=json.dumps({"usage": {"tokens": 9, "duration_ms": 100}}))  # fmt: skip
+               metadata='{"usage":{"tokens":9,"duration_ms":100}}')  # fmt: skip
         insert(db, "activity", since_ms=1, last_active_at=at(50), calls=7, failed=2, denied=1,
                warned=0, open_calls=0, turn_is_open=0, **of)  # fmt: skip
         insert(db, "activity", since_ms=2, last_active_at=at(55), calls=5, failed=0, denied=0,
@@ -167,6 +167,18 @@ def test_a_team_has_the_rows_of_its_homes(seat: Seat) -> None:
         of_team = rows_of(seat.says("eve/desk", *words, "--team"))
         assert len(own) >= 4, words
         assert of_team == sorted(own, key=lambda row: json.dumps(row, sort_keys=True)), words
+
+
+def test_a_list_that_is_cut_says_so(seat: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, most in (("sessions", "MOST_SESSIONS", 2), ("agents", "MOST_AGENTS", 3)):
+        monkeypatch.setattr(f"hivepipe.cli.{module}.{name}", most)
+    seat.sit("eve/desk")
+    for words, most in ((["sessions", "--all"], 2), (["agents"], 3)):
+        done = CliRunner().invoke(main, [*words, "--team", "--json"])
+        assert len(rows_of(json.loads(done.stdout))) == most
+        assert f"only the newest {most} are shown" in done.stderr
+        one = CliRunner().invoke(main, [*words, "--team", "--json", "--person", "bob"])
+        assert not one.stderr
 
 
 def test_costs_of_a_team_are_the_sum_of_its_homes(seat: Seat) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import posix
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from hivepipe.archive.archives import Archives
 from hivepipe.cli.main import main
+from hivepipe.db.database import Database
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
@@ -24,6 +26,7 @@ from hivepipe.team.membership import Membership
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
 from tests.object_store import KEY, ObjectStore, object_store
 from tests.team_scene import HomeOfTeam, Team
+from tests.web_scene import insert
 
 FORMS = ((), ("--markdown",), ("--html",), ("--json",))
 
@@ -48,6 +51,10 @@ class Pair:
         self.bobs.mkdir()
         self.home = HomeOfTeam(self.scene.home / "hive.db", self.ann.writes)
         self.home.work(SESSION, 1, "/p/shop")
+        with closing(Database(self.home.path)) as db:
+            insert(db, "swarms", id="w", name="shop")
+            insert(db, "agents", id=AGENT, swarm_id="w", session_id=SESSION, status="completed",
+                   type="Explore", created_at="2026-11-24T10:00:00.000Z")  # fmt: skip
         self.home.ship()
         self.scene.path.write_bytes(lines(30))
         agent = self.scene.agent_path()
@@ -62,16 +69,19 @@ class Pair:
 
     def shows(self, *words: str) -> Result:
         """Return what Bob is shown."""
-        return self._says(self.bobs, self.bob, "--team", *words)
+        return self.shows_of(SESSION[:8], *words)
 
-    def shows_at_home(self, *words: str) -> Result:
-        return self._says(self.scene.home, self.ann, *words)
+    def shows_of(self, what: str, *words: str) -> Result:
+        return self._says(self.bobs, self.bob, what, "--team", *words)
+
+    def shows_at_home(self, *words: str, of: str = SESSION[:8]) -> Result:
+        return self._says(self.scene.home, self.ann, of, *words)
 
     def _says(self, home: Path, joined: Joined, *words: str) -> Result:
         kept = Membership(joined.member, joined.machine, joined.writes.shown, {"*": "everything"})
         membership.keep(kept, joined.writes, joined.reads)
         self.patch.setitem(posix.environ, b"HIVEPIPE_HOME", os.fsencode(home))
-        return CliRunner().invoke(main, ["transcript", SESSION[:8], *words])
+        return CliRunner().invoke(main, ["transcript", *words])
 
     def fails(self, *words: str) -> str:
         done = self.shows(*words)
@@ -89,6 +99,18 @@ def pair(
     team.asks("SELECT hivepipe.set_archive_store(%s)", store)
     write_credential(TEAM_STORE, KEY)
     return Pair(tmp_path, team, monkeypatch)
+
+
+def test_the_last_session_and_a_subagent_are_found(pair: Pair) -> None:
+    pair.send()
+    assert pair.shows_of("last", "--json").stdout == pair.shows("--json").stdout
+    for start in (AGENT, AGENT[:8]):
+        shown = pair.shows_of(start, "--json")
+        assert shown.exit_code == 0, shown.output
+        assert shown.stdout == pair.shows_at_home("--json", of=start).stdout
+        assert "in the attic" in shown.stdout
+        assert "answer 7" not in shown.stdout
+    assert "no session" in pair.shows_of("nothing").stderr
 
 
 def test_the_owners_conversation_is_shown(pair: Pair) -> None:

@@ -30,16 +30,15 @@ def team_conversation(
     DamagedArchiveError: a segment is damaged, or its key is another one.
     """
     archived = _Shared(source, source.archives(found.home, found.id))
-    entry = archived.entry(found.id)
+    key = f"{found.id}/{found.agent}" if found.agent else found.id
+    entry = archived.entry(key)
     if entry is None:
         raise ArchiveError(_why_none(source, found))
     reader = Reader(archived, load_redactor(home).of_session([]))
-    pieces = (
-        reader.all(found.id, entry) if around is None else iter([*reader.around(entry, around)])
-    )
+    pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     first = [*islice(pieces, 1)]  # so that a key that is missing is reported before the head
     meta = _meta(source, found, entry)
-    return Conversation(found.id, "", "", meta, chain(first, pieces))
+    return Conversation(found.id, found.agent, entry["agent_type"], meta, chain(first, pieces))
 
 
 def _values(found: Found) -> Row:
@@ -69,8 +68,9 @@ def _why_none(source: Source, found: Found) -> str:
             f"the team shares no archives of this project: its policy is {said['level']}, "
             "and only everything includes them"
         )
+    what = f"subagent {found.agent}" if found.agent else f"session {found.id}"
     return (
-        f"the team has no archive of session {found.id}: machine {found.machine} of "
+        f"the team has no archive of {what}: machine {found.machine} of "
         f"{found.person} did not send it yet, or shares less of the project"
     )
 

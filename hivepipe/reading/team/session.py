@@ -10,6 +10,7 @@ from hivepipe.costs.bill import Bill
 from hivepipe.db.listings import Entry, Listings, one_of
 from hivepipe.db.migrations import migrate
 from hivepipe.errors import StoreError
+from hivepipe.reading.choosing import LAST
 from hivepipe.reading.team.costs import session_bills
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, storable, valid_time
 from hivepipe.reading.time_line import TimeLine, spent_of, time_line
@@ -18,7 +19,15 @@ _MOST_FOUND = 100
 _STARTING = f"""
     SELECT s.home, s.id, h.person, h.machine FROM hivepipe.sessions s
       JOIN hivepipe.v_homes h ON h.home = s.home
-    WHERE starts_with(s.id, %(start)s::text) AND {CHOSEN} ORDER BY s.updated_at DESC LIMIT %(most)s
+    WHERE starts_with(s.id, %(start)s::text) AND {CHOSEN}
+    ORDER BY s.updated_at DESC NULLS LAST LIMIT %(most)s
+"""
+_AGENTS = f"""
+    SELECT a.home, a.session_id AS id, h.person, h.machine, a.id AS agent
+    FROM hivepipe.agents a JOIN hivepipe.v_homes h ON h.home = a.home
+      JOIN hivepipe.sessions s ON s.home = a.home AND s.key = a.session_id
+    WHERE starts_with(a.id, %(start)s::text) AND {CHOSEN}
+    ORDER BY a.created_at DESC LIMIT %(most)s
 """
 _ONE = """
     SELECT s.home, s.id, h.person, h.machine FROM hivepipe.sessions s
@@ -37,16 +46,22 @@ _LISTS = ("key_learnings", "files", "open_ends")
 
 @dataclass(frozen=True)
 class Found:
-    """A session of the team; `home`: its number on the server."""
+    """A session of the team; `home`: its number on the server. `agent`: one of its subagents."""
 
     home: int
     id: str
     person: str
     machine: str
+    agent: str = ""
 
 
 def session_starting(source: Source, choice: Choice, start: str) -> Found:
-    """Return the session whose id starts so; StoreError: none, several, or of several machines."""
+    """Return the session whose id starts so; `last`: the one that was active last.
+
+    StoreError: none, several, or of several machines.
+    """
+    if start == LAST:
+        return _last(source, choice)
     values = choice.values() | {"start": storable(start), "most": _MOST_FOUND}
     rows = source.rows(_STARTING, values) if start else []
     wanted = one_of("session", start, [*dict.fromkeys(row["id"] for row in rows)])
@@ -55,6 +70,23 @@ def session_starting(source: Source, choice: Choice, start: str) -> Found:
         owners = ", ".join(sorted({f"{each.person}/{each.machine}" for each in found}))
         raise StoreError(f"several machines have this session: {owners}; see --person, --machine")
     return found[0]
+
+
+def _last(source: Source, choice: Choice) -> Found:
+    rows = source.rows(_STARTING, choice.values() | {"start": "", "most": 1})
+    if not rows:
+        raise StoreError("the team has no session")
+    return Found(**rows[0])
+
+
+def session_or_agent(source: Source, choice: Choice, start: str) -> Found:
+    """Return the session, or else the subagent, whose id starts so; errors as above."""
+    values = choice.values() | {"start": storable(start), "most": _MOST_FOUND}
+    agents = source.rows(_AGENTS, values) if start and start != LAST else []
+    if not agents or source.rows(_STARTING, values):
+        return session_starting(source, choice, start)
+    wanted = one_of("subagent", start, [*dict.fromkeys(row["agent"] for row in agents)])
+    return next(Found(**row) for row in agents if row["agent"] == wanted)
 
 
 def session_of(source: Source, home: str, session: str) -> Found:
