@@ -64,8 +64,9 @@ def page_login(revoke: bool, admin: str | None, as_json: bool) -> None:
 def page(port: int, bind: str, url: str, **who: Any) -> None:
     """Serve the page of a team to its members.
 
-    It shows Now, Agents, Costs, Search, sessions and the audit list. Each member sees what its role allows. Give --header with --proxy, or --oidc with --client-id
-    and --url; the client's secret is HIVEPIPE_TEAM_OIDC_SECRET. Put a proxy with TLS before it.
+    It shows Now, Agents, Costs, Search, sessions and the audit list. Each member sees what its role
+    allows. Give --header with --proxy, or --oidc with --client-id and --url; the client's secret is
+    HIVEPIPE_TEAM_OIDC_SECRET. Put a proxy with TLS before it.
     """
     if not is_installed():
         raise StackError("the page is not installed: it comes with `hivepipe[team,web]`")
