@@ -67,6 +67,7 @@ static char home_[PATH_BYTES], runtime[PATH_BYTES];
 static char redis_socket[PATH_BYTES]; /* of the project's own Redis, or "" */
 static char **arguments;
 static const char *event = "";
+static int is_status_line; /* which is answered by the intake, or by the Python hook */
 
 /* ---- time */
 
@@ -256,13 +257,19 @@ static int has_state(const char *record, const char *state) {
     return !strcmp(value[0] ? value : "on", state);
 }
 
-/* Find home and runtime folder; 0: the Python hook has to. It ends where a project is off. */
+/* End where a project is off; the Python hook finds that of a status line by its JSON. */
+static int leave_if_off(const char *record) {
+    if (has_state(record, "off") && !is_status_line) _exit(0);
+    return has_state(record, "off");
+}
+
+/* Find home and runtime folder; 0: the Python hook has to. */
 static int locate(void) {
     char record[RECORD_BYTES + 1], path[PATH_BYTES];
     const char *named = variable("HIVEPIPE_HOME");
-    if (!real_path(variable("CLAUDE_PROJECT_DIR"), path)) return 0;
+    if (!real_path(is_status_line ? here : variable("CLAUDE_PROJECT_DIR"), path)) return 0;
     int is_known = find_record(path, record);
-    if (is_known && has_state(record, "off")) _exit(0);
+    if (is_known && leave_if_off(record)) return 0;
     if (named[0]) {
         if (!real_path(named, path) || !read_record(path, record)) return 0;
     } else if (!is_known) {
@@ -270,7 +277,7 @@ static int locate(void) {
     } else {
         path[0] = 0;
     }
-    if (has_state(record, "off")) _exit(0);
+    if (leave_if_off(record)) return 0;
     field(record, "home", home_, PATH_BYTES);
     if (!home_[0]) memcpy(home_, path, PATH_BYTES);
     field(record, "runtime", runtime, PATH_BYTES);
@@ -653,17 +660,21 @@ int main(int count, char **words) {
     int is_found = find_itself();
     if (!getcwd(here, PATH_BYTES)) here[0] = 0;
     if (!strcmp(variable("HIVEPIPE_HOOK"), "python") || !is_found) become_python();
-    if (is_yes(variable("HIVEPIPE_DISABLED")) || is_yes(variable("HIVEPIPE_NESTED"))) _exit(0);
-    if (!strcmp(event, "statusline") || !locate()) become_python();
+    is_status_line = !strcmp(event, "statusline");
+    int is_off = is_yes(variable("HIVEPIPE_DISABLED")) || is_yes(variable("HIVEPIPE_NESTED"));
+    if (is_off && !is_status_line) _exit(0);
+    /* With a word it prints another status line first. */
+    if ((is_status_line && words[2]) || !locate()) become_python();
     read_input();
     make_head(began_ns);
-    if (input_size > MOST_SENT || head_is_full) become_python();
+    if (input_size > MOST_SENT || head_is_full || (is_status_line && trouble[0])) become_python();
     int connection = hangs() ? -1 : reach_intake();
     if (connection < 0 && needs_python()) become_python();
     if (connection >= 0) {
         int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
         if (hand_over(connection)) _exit(0);
         if (left_ms(end) == 0) mark_as_hanging();
+        if (is_status_line) become_python();
     }
     limit_time(DISK_MS);
     if (!spool()) become_python();

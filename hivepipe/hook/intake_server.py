@@ -40,7 +40,8 @@ _POLL_MS = 1000
 _CHUNK_BYTES = 1 << 18
 _MISSING = (0, 0)
 ACCEPTED = b"A"
-_ANSWERED = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolBatch", "")
+_STATUS_LINE = "Statusline"
+_ANSWERED = (_STATUS_LINE, "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolBatch", "")
 # Tells writers to a shared disk where they may write.
 _ANSWERED_WITH_DISK = ("PostToolUse", "PostToolUseFailure")
 _DISK = "HIVEPIPE_SHARED_ROOT"
@@ -228,6 +229,10 @@ def _take_in_as_sender(frame: Frame) -> intake.Taken:
     sys.argv = ["hook", *frame.arguments]
     settings.use({})
     posix.chdir(frame.cwd or b"/")
+    if frame.name == _STATUS_LINE:
+        from hivepipe.hook.status_line import line  # noqa: PLC0415  where it is installed
+
+        return line(frame.event.data).encode("utf-8", "replace"), ""
     if not intake.is_wanted(frame.name):
         return intake.NOTHING
     return intake.take_in(frame.name, frame.event, frame.began_ns)

@@ -137,3 +137,60 @@ def test_an_event_makes_the_system_calls_that_the_page_lists(
     called = set(re.findall(r"^(\w+)\(", log.read_text(), re.MULTILINE))
     assert called <= (listed[0] if has_intake else listed[0] | listed[1])
     assert listed[0 if has_intake else 1] - called == set()
+
+
+# ---- the status line
+
+LINES: dict[str, bytes] = {
+    "costs": b'{"session_id":"s1","cost":{"total_cost_usd":1.234}}\n',
+    "context": b'{"session_id":"s2","context_window":{"used_percentage":41.6}}',
+    "another-folder": b'{"session_id":"s1","workspace":{"project_dir":"/nowhere"}}',
+    "empty": b"",
+    "not-json": b"{]}",
+    "not-whole": b'{"session_id":"s1"',
+    "odd": b'{"session_id":"\xff","cwd":7}',
+    "large": b'{"session_id":"s1","x":"' + b"y" * 1_200_000 + b'"}',
+}
+FOR_IT = {
+    "v": 1,
+    "day": time.strftime("%Y-%m-%d"),
+    "today_usd": 4.5,
+    "alerts": 2,
+    "sessions": {"s1": {"usd": 9, "cache_until": 5}, "s3": {"waits": True}},
+}
+
+
+@pytest.mark.parametrize("has_intake", [True, False])
+@pytest.mark.parametrize("said", LINES)
+def test_the_status_line_is_that_of_the_python_hook(
+    setting: Setting, said: str, has_intake: bool
+) -> None:
+    (setting.home.path / "status-line.json").write_text(json.dumps(FOR_IT))
+    if has_intake:
+        setting.intake()
+    environments: list[dict[str, str]] = [{}, {"HIVEPIPE_DISABLED": "1"}, {"HIVEPIPE_NESTED": "1"}]
+    for env in environments:
+        shown = setting.fire(setting.python, "Statusline", LINES[said], **env)
+        assert setting.fire(setting.native, "Statusline", LINES[said], **env) == shown
+    before = setting.fire(setting.python, "Statusline", LINES[said], "echo before; cat")
+    assert setting.fire(setting.native, "Statusline", LINES[said], "echo before; cat") == before
+    assert before.startswith(b"before\n")
+    setting.register(state="off")
+    assert setting.fire(setting.native, "Statusline", LINES[said]) == (
+        setting.fire(setting.python, "Statusline", LINES[said])
+    )
+    assert not (setting.home.path / "spool").exists()
+
+
+def test_the_status_line_needs_no_python_where_an_intake_runs(setting: Setting) -> None:
+    (setting.home.path / "status-line.json").write_text(json.dumps(FOR_IT))
+    intake = setting.intake()
+    shown = setting.fire(setting.python, "Statusline", LINES["costs"])
+    assert shown.startswith(b"$1.23 session")
+    program = setting.python.read_bytes()
+    setting.python.write_text("#!/bin/sh\n")
+    assert setting.fire(setting.native, "Statusline", LINES["costs"]) == shown
+    setting.python.write_bytes(program)
+    intake.signal(signal.SIGSTOP)
+    assert setting.fire(setting.native, "Statusline", LINES["costs"]) == shown
+    assert setting.raw() == []
