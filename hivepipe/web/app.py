@@ -28,16 +28,13 @@ from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
 from hivepipe.web.answers import Answer, Answers
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.changes import Changes, signature
-from hivepipe.web.of_team import WITH_TEAM, with_team
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
-from hivepipe.web.session_view import session
 from hivepipe.web.templates import PAGES, STATIC, templates
 from hivepipe.web.twin import json_of
-from hivepipe.web.views import OF_STACKS, VIEWS
+from hivepipe.web.views import OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
 
 EVENT_STREAM = "text/event-stream"
-View = Callable[[Asked], Content]
 
 
 def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) -> ASGIApp:
@@ -81,10 +78,9 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     routes.append(Route(f"{FORMS}{{home}}/stack", turn, methods=["POST"]))
     routes += [Route("/status.json", monitored), Route("/metrics", monitored)]
     routes += [Route(f"{RQ}{{home}}", _with_slash), Mount(f"{RQ}{{home}}", RqMount(here))]
-    views = {**VIEWS, "session": session}
-    for name, own in views.items():
-        view = with_team(name, own)
-        path = "/session/{home}/{session}" if name == "session" else f"/{name}"
+    for name in (*VIEWS, SESSION):
+        view = view_of(name)
+        path = "/session/{home}/{session}" if name == SESSION else f"/{name}"
         routes.append(Route(f"{path}.json", partial(page.twin, view, name)))
         routes.append(Route(path, partial(page.view, view, name)))
     static = Mount("/static", StaticFiles(directory=STATIC))
@@ -166,7 +162,7 @@ class _Page:
             "homes": known_homes(self.here),
             "home": request.query_params.get("home", ""),
             "asked": dict(request.query_params),
-            "views": list(VIEWS),
+            "views": VIEWS,
             "twin": f"{path}.json{query}",
             "form_token": self.form_token if request.state.may_change else "",
             "unreadable": [],

@@ -8,11 +8,13 @@ from hivepipe.reading.team.search import TeamLine, team_search
 from hivepipe.reading.team.sessions import open_team_sessions
 from hivepipe.reading.team.source import Choice, local_day, opened
 from hivepipe.times import now as time_now
+from hivepipe.web.agents_view import MOST_AGENTS
 from hivepipe.web.asked import Asked, Content, FilterError, day_begins
+from hivepipe.web.costs_view import MOST_ROWS, costs_content
+from hivepipe.web.now_view import MOST_SESSIONS
 from hivepipe.web.of_team_session import session
 from hivepipe.web.search_view import HITS, MOST_HITS, nothing_found, question_of
 from hivepipe.web.trend import first_day
-from hivepipe.web.views import MOST_ROWS, MOST_SESSIONS, costs_content
 
 
 def choice_of(asked: Asked, since: str = "", until: str = "") -> Choice:
@@ -42,7 +44,7 @@ def agents(asked: Asked) -> Content:
     home = asked.homes[0].home
     with opened(asked.reader) as source:
         found, has_more = team_agents_by_session(
-            source, choice_of(asked), home, limit=MOST_ROWS, kind=kind, state=state
+            source, choice_of(asked), home, limit=MOST_AGENTS, kind=kind, state=state
         )
     return {"sessions": found, "has_more": has_more}
 

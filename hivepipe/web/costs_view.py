@@ -1,0 +1,56 @@
+"""The view Costs: tokens and cost by day, model and project."""
+
+from collections.abc import Sequence
+
+from hivepipe.db.listings import Entry
+from hivepipe.reading.costs import DayCost, costs_by_day, newest_message
+from hivepipe.reading.own_spending import own_spending
+from hivepipe.skills.statistics import local_day
+from hivepipe.web.asked import Asked, Content, day_begins
+from hivepipe.web.trend import first_day, trend_of
+
+MOST_ROWS = 500
+
+
+def costs(asked: Asked) -> Content:
+    """Return tokens and cost by day, model and project; `since` and `until` are local days.
+
+    With neither of them those of the last days, up to the newest message; `all=1`: all.
+    """
+    model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
+    if not (since or until or asked.filter("all") == "1"):
+        since = first_day(local_day(newest_message(asked.homes)))
+    day_begins(until, name="until")
+    chosen = [
+        each
+        for each in costs_by_day(asked.homes, day_begins(since))
+        if model in ("", each.model) and (not until or each.day < until)
+    ]
+    return {**costs_content(chosen, since), "own": own_spending().entry()}
+
+
+def costs_content(chosen: Sequence[DayCost], since: str) -> Content:
+    """Return the rows of the view with their sums, without our own spending."""
+    dollars = [each.cost_usd or 0 for each in chosen]
+    read = sum(each.tokens.cache_read for each in chosen)
+    prompt = sum(each.tokens.prompt for each in chosen)
+    return {
+        "costs": [_day_cost(each) for each in chosen[:MOST_ROWS]],
+        "total_usd": round(sum(dollars), 6),
+        "cache_share": _share(read, prompt),
+        "dearest_usd": max(dollars, default=0),
+        "trend": trend_of(chosen),
+        "own": None,
+        "since": since,
+        "left_out": max(len(chosen) - MOST_ROWS, 0),
+    }
+
+
+def _day_cost(each: DayCost) -> Entry:
+    share = _share(each.tokens.cache_read, each.tokens.prompt)
+    return {**vars(each), "tokens": each.tokens._asdict(), "cache_share": share}
+
+
+def _share(part: int, whole: int) -> float | None:
+    """Return a share, to four digits; None: of nothing."""
+    return round(part / whole, 4) if whole else None
