@@ -39,6 +39,8 @@ KEPT = {
 # Tables without further personal data: numbers, links between rows, ids.
 BESIDE = {
     "cost_states",
+    "usage_sums",
+    "repeated_messages",
     "imported_skills",
     "profiles",
     "profile_sessions",

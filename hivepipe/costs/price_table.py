@@ -3,6 +3,7 @@
 genai-prices itself is not imported: it costs 25 MB. `make prices` has written down its prices.
 """
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,6 +16,7 @@ FILE_NAME = "prices.toml"
 GENAI_FILE = "genai_prices.toml"
 
 
+@cache
 def built_in() -> PriceTable:
     """Return the built-in table."""
     return _packaged(GENAI_FILE).with_overrides(_packaged(FILE_NAME))

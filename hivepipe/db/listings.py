@@ -134,9 +134,10 @@ class Listings:
               (SELECT COALESCE(SUM(operation_count), 0) FROM instance_sessions
                 WHERE session_id = sessions.id) AS operations,
               (SELECT COUNT(*) FROM agents WHERE session_id = sessions.id) AS agents
-            FROM sessions WHERE :with_ended OR status IN ('active', 'paused')
-            ORDER BY updated_at DESC, id LIMIT :limit
-        """
+            FROM (SELECT * FROM sessions WHERE :with_ended OR status IN ('active', 'paused')
+              ORDER BY updated_at DESC, id LIMIT :limit) AS sessions
+            ORDER BY updated_at DESC, id
+        """  # sorted before it counts the rows of each
         return self.rows(sql, {"with_ended": with_ended, "limit": limit})
 
     def titles(self, sessions: Collection[str]) -> dict[str, Entry]:

@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from hivepipe.db.transactions import transaction
+from hivepipe.db.usage_sums import USAGE_SUMS
 from hivepipe.errors import StoreError
 
 INITIAL = """
@@ -445,6 +446,7 @@ MIGRATIONS = (
     ("0097 waits", WAITS),
     ("0098 cost states by start", COST_STATES_BY_START),
     ("0099 agents by start", AGENTS_BY_START),
+    ("0100 usage sums", USAGE_SUMS),
 )
 
 _RECORDS = """

@@ -145,7 +145,7 @@ def _used(store: Listings, sessions: list[str]) -> Used:
     """Return the usage of these sessions' messages, by session and the plain name of the model."""
     sums = ", ".join(f"SUM({name}) AS {name}" for name in _COUNTS)
     sql = f"""
-        SELECT session_id, model, {sums} FROM usage
+        SELECT session_id, model, {sums} FROM usage_sums
         WHERE session_id IN (SELECT value FROM json_each(:sessions)) GROUP BY session_id, model
     """
     found: Used = {}

@@ -8,6 +8,8 @@ from hivepipe.costs.tokens import BANDS, Rate, Tokens
 from hivepipe.db.database import Database, Row
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.db.unwritten_usage import Unseen, unseen
+from hivepipe.db.usage_sums import summed
+from hivepipe.times import ns_of, stored_time
 from hivepipe.transcripts.usage import Usage, merged
 
 
@@ -89,9 +91,6 @@ def rate_of(row: Row | Entry, band: int) -> Rate:
     return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], band)
 
 
-# Messages are added up within a quarter of an hour: no zone's day begins inside of one.
-_QUARTER = "substr(usage.created_at, 1, 14) || (CAST(substr(usage.created_at, 15, 2) AS INT) / 15)"
-_SUMS = ", ".join(f"SUM(usage.{name}) AS {name}" for name in Tokens._fields)
 _PROMPT = "usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h"
 BAND = f"""
     CASE {" ".join(f"WHEN {_PROMPT} > {size} THEN {size}" for size in sorted(BANDS, reverse=True))}
@@ -100,7 +99,7 @@ BAND = f"""
 
 
 class Charge(NamedTuple):
-    """Messages of one rate within a quarter of an hour: time of the first, and their sum."""
+    """Messages of one rate within a quarter of an hour: when it began, and their sum."""
 
     time: str
     session: str
@@ -109,6 +108,12 @@ class Charge(NamedTuple):
     rate: Rate
     tokens: Tokens
     messages: int = 1  # 0: requests that are in no transcript
+
+
+_QUARTER_NS = 15 * 60 * 10**9
+_SUMS = ", ".join(f"SUM({name}) AS {name}" for name in Tokens._fields)
+_LESS = ", ".join(f"-{name}" for name in Tokens._fields)
+_KEY = "began, session_id, agent_id, model, speed, region, band"
 
 
 def charges(
@@ -120,22 +125,30 @@ def charges(
     the parent is not counted for the subagent, and among subagents it counts once. Last comes what
     Claude Code counted in addition to the messages.
     """
-    which = "AND usage.session_id IN (SELECT value FROM json_each(:sessions))"
+    of = "" if sessions is None else "AND session_id IN (SELECT value FROM json_each(:sessions))"
+    by_other = of.replace("session_id", "+session_id")  # the other condition finds fewer rows
     sql = f"""
-        SELECT MIN(usage.created_at) AS created_at, usage.session_id, usage.agent_id,
-          agents.type AS agent_type, usage.model, usage.speed, usage.region, {BAND} AS band,
-          COUNT(*) AS messages, {_SUMS}
-        FROM usage LEFT JOIN agents ON agents.id = usage.agent_id
-        WHERE usage.created_at >= :since {"" if sessions is None else which}
-          AND NOT (usage.is_sidechain AND EXISTS (
-            SELECT 1 FROM usage AS other WHERE other.message_id = usage.message_id
-              AND (NOT other.is_sidechain
-                OR (other.output, other.request_id) > (usage.output, usage.request_id))))
-        GROUP BY {_QUARTER}, usage.session_id, usage.agent_id, usage.model, usage.speed,
-          usage.region, band
-        ORDER BY 1, usage.session_id, usage.agent_id
+        WITH counted AS (
+          SELECT {_KEY}, messages, {", ".join(Tokens._fields)} FROM usage_sums
+            WHERE began >= :whole {of}
+          UNION ALL SELECT {_KEY}, messages, {", ".join(Tokens._fields)} FROM (
+            SELECT {summed("usage")} FROM usage
+            WHERE created_at >= :since AND created_at < :whole {by_other})
+          UNION ALL SELECT {_KEY}, -messages, {_LESS} FROM (
+            SELECT {summed("usage")} FROM usage
+            WHERE message_id IN (SELECT message_id FROM repeated_messages) AND created_at >= :since
+              {by_other} AND is_sidechain AND EXISTS (
+                SELECT 1 FROM usage AS other WHERE other.message_id = usage.message_id
+                  AND (NOT other.is_sidechain
+                    OR (other.output, other.request_id) > (usage.output, usage.request_id)))))
+        SELECT began AS created_at, counted.session_id, agent_id, agents.type AS agent_type,
+          counted.model, speed, region, band, SUM(messages) AS messages, {_SUMS}
+        FROM counted LEFT JOIN agents ON agents.id = counted.agent_id
+        GROUP BY began, counted.session_id, agent_id, counted.model, speed, region, band
+        HAVING SUM(messages) > 0 ORDER BY began, counted.session_id, agent_id
     """
-    for row in store.each(sql, {"since": since, "sessions": json.dumps([*(sessions or ())])}):
+    values = {"since": since, "whole": _quarter_from(since)}
+    for row in store.each(sql, {**values, "sessions": json.dumps([*(sessions or ())])}):
         yield Charge(
             time=row["created_at"],
             session=row["session_id"],
@@ -152,3 +165,8 @@ def charge_of(rest: Unseen) -> Charge:
     """Return what no message shows as a charge without messages."""
     rate = Rate(rest.model, rest.time[:10])
     return Charge(rest.time, rest.session, "", "", rate, rest.tokens, messages=0)
+
+
+def _quarter_from(since: str) -> str:
+    """Return the first quarter of an hour that begins at this time or later."""
+    return stored_time(-(-ns_of(since) // _QUARTER_NS) * _QUARTER_NS) if since else ""

@@ -18,7 +18,7 @@ LONGER = {
     "hivepipe/events/claude_code.py": 570,
     "hivepipe/home.py": 420,
     "hivepipe/hook/run.py": 520,
-    "hivepipe/db/migrations.py": 540,
+    "hivepipe/db/migrations.py": 550,
 }
 
 

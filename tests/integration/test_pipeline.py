@@ -391,6 +391,8 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "hive_statuses": [],
         "cost_states": [],
         "usage": [],  # nobody read a transcript
+        "usage_sums": [],
+        "repeated_messages": [],
         "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
         "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],
     }
