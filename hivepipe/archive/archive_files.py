@@ -60,8 +60,14 @@ class Kept:
         return next((each for each in others if each and self._is_whole(each)), first)
 
     def write_offsets(self, offsets: Offsets) -> None:
-        """Commit the lines that were written since the last checkpoint."""
+        """Commit the lines that were written since the last checkpoint.
+
+        The folder is marked, because searches look only into folders that changed: before it, so
+        that a kill does no harm, and behind it, for a search in between.
+        """
+        self._folder.mark()
         self._folder.overwrite(self._offsets, offsets.text())
+        self._folder.mark()
 
     def learned(self) -> bytes:
         """Return the learned secrets; empty if there are none."""
@@ -100,6 +106,21 @@ class Kept:
         """Return a value that changes whenever the metadata do."""
         status = self._folder.status(self._meta)
         return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
+
+    def changed_ns(self) -> int:
+        """Return when the committed lines last changed, in ns since 1970; 0: there are none."""
+        found = (self._folder.status(each) for each in (self._offsets, self._learned, self._meta))
+        return max((status.st_ctime_ns for status in found if status), default=0)
+
+    def lines_stamp(self) -> Stamp:
+        """Return a value that changes whenever the committed lines, or the secrets of them, do."""
+        names = (self._lines, self._packed, self._offsets, self._learned)
+        found = [self._folder.status(each) for each in names]
+        return tuple(
+            number
+            for status in found
+            for number in ((status.st_ino, status.st_ctime_ns) if status else (0, 0))
+        )
 
     def totals(self) -> bytes:
         """Return the saved totals; empty if there are none."""

@@ -84,6 +84,11 @@ def every_summary(store: Listings) -> list[Entry]:
     return [_entry(row) for row in store.rows(sql, {})]
 
 
+def summary_keys(store: Listings) -> list[Entry]:
+    """Return session, state and time of all summaries."""
+    return store.rows("SELECT session_id, state, made_at FROM summaries", {})
+
+
 def summary_of_state(store: Listings, session: str, state: str) -> Entry | None:
     """Return the summary of one state of a session; None if there is none."""
     sql = f"SELECT {_COLUMNS} FROM summaries WHERE session_id = :session AND state = :state"

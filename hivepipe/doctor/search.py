@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hivepipe.archive.search.index import INDEX_FILE, skipped_lines
+from hivepipe.archive.search.index_file import INDEX_FILE, skipped_lines
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.text.plurals import counted
 

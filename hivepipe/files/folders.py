@@ -111,6 +111,14 @@ class Folder:
         finally:
             os.close(descriptor)
 
+    def mark(self) -> None:
+        """Set the time of the folder's last change to now, as a new file in it would."""
+        os.utime(self._descriptor)
+
+    def changed_ns(self) -> int:
+        """Return the time of the folder's last change, in ns since 1970."""
+        return os.fstat(self._descriptor).st_mtime_ns
+
     def rename(self, old: str, new: str) -> None:
         """Rename a file within the folder, replacing the target."""
         os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)

@@ -15,7 +15,7 @@ import redis
 from hivepipe.agents.memory.index import MemoryIndex
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
-from hivepipe.archive.search.index import remove_index
+from hivepipe.archive.search.index_file import remove_index
 from hivepipe.db import forget as stored
 from hivepipe.db.database import Database
 from hivepipe.errors import HivepipeError, StackError, StoreError

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.archive.search.index import remove_index
+from hivepipe.archive.search.index_file import remove_index
 from hivepipe.config.retention import Limits, limits_of
 from hivepipe.db.applied import count
 from hivepipe.db.database import Database

@@ -1,20 +1,23 @@
 """Archives and summaries in the form that the search index reads, and updates of the index."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
 import orjson
 
+from hivepipe.archive.archive_files import Kept
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.found_values import Learning
 from hivepipe.archive.index import Entry
-from hivepipe.archive.search.index import INDEX_FILE, Archived, SearchIndex
+from hivepipe.archive.search.index import Archived, SearchIndex
+from hivepipe.archive.search.index_file import INDEX_FILE
 from hivepipe.archive.search.passages import SUMMARY
+from hivepipe.db.listings import Entry as Row
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.db.summaries import every_summary
+from hivepipe.db.summaries import every_summary, list_summaries, summary_keys
 from hivepipe.errors import StoreError
 
 
@@ -30,46 +33,75 @@ def forget_index(home: str) -> None:
             index.begin_anew()
 
 
-def all_archived(archives: Archives) -> Iterator[Archived]:
-    """Yield every archive that can be read."""
-    for key, entry in archives.index.entries().items():
-        found = None
+def archived_of(archives: Archives, key: str, entry: Entry, kept: Kept) -> Archived | None:
+    """Return an archive as the index sees it; None: it has no lines."""
+    offsets = kept.offsets()
+    if not offsets or not offsets.length:
+        return None
+    meta = archives.meta(kept) or {}
+    return Archived(
+        key=key,
+        session=entry["session_id"],
+        agent=entry["agent_type"],
+        project=str(meta.get("cwd") or ""),
+        size=offsets.length,
+        edition=Learning.of(kept).edition,
+        began=entry["started_at"],
+        lines_from=partial(_lines_from, archives, entry, offsets.length),
+    )
+
+
+def archived_named(home: str, archives: Archives, keys: Iterable[str]) -> dict[str, Archived]:
+    """Return the archives and summaries with these keys, those that can be read."""
+    found: dict[str, Archived] = {}
+    for key in dict.fromkeys(keys):
+        entry = archives.index.entries().get(key)
+        if entry is None:
+            found |= {each.key: each for each in _summaries_of(home, key.partition("#")[0])}
+            continue
         with suppress(OSError), archives.opened(entry) as kept:
-            offsets, meta = kept.offsets(), archives.meta(kept) or {}
-            found = offsets and Archived(
-                key=key,
-                session=entry["session_id"],
-                agent=entry["agent_type"],
-                project=str(meta.get("cwd") or ""),
-                size=offsets.length,
-                edition=Learning.of(kept).edition,
-                began=entry["started_at"],
-                lines_from=partial(_lines_from, archives, entry, offsets.length),
-            )
-        if found and found.size:
-            yield found
+            each = archived_of(archives, key, entry, kept)
+            found |= {key: each} if each else {}
+    return found
 
 
-def all_summaries(home: str) -> Iterator[Archived]:
-    """Yield every summary as an archive of one line; a replaced summary is another archive."""
+def new_summaries(home: str, index: SearchIndex) -> list[Archived]:
+    """Return the summaries that are not indexed; a replaced summary is another archive."""
+    known = index.keys_of_summaries()
     try:
         with listings(database_path(home)) as store:
-            found = every_summary(store)
+            if all(_key_of(entry) in known for entry in summary_keys(store)):
+                return []
+            found = [_of_summary(entry) for entry in every_summary(store)]
     except StoreError:  # no database yet, or one of an older hivepipe
-        return
-    for entry in found:
-        texts = [entry["summary"], entry["key_learnings"], entry["files"], entry["open_ends"]]
-        line = {"type": SUMMARY, "timestamp": entry["made_at"], "said": texts}
-        raw = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-        yield Archived(
-            key=f"{entry['session_id']}#{entry['state']}#{entry['made_at']}",
-            session=entry["session_id"],
-            agent="",
-            project=entry["project"] or "",
-            size=len(raw),
-            began=entry["made_at"],
-            lines_from=partial(_only_line, raw),
-        )
+        return []
+    return [each for each in found if each.key not in known]
+
+
+def _summaries_of(home: str, session: str) -> list[Archived]:
+    with suppress(StoreError), listings(database_path(home)) as store:
+        return [_of_summary(entry) for entry in list_summaries(store, session)]
+    return []
+
+
+def _key_of(entry: Row) -> str:
+    return f"{entry['session_id']}#{entry['state']}#{entry['made_at']}"
+
+
+def _of_summary(entry: Row) -> Archived:
+    """Return a summary as an archive of one line."""
+    texts = [entry["summary"], entry["key_learnings"], entry["files"], entry["open_ends"]]
+    line = {"type": SUMMARY, "timestamp": entry["made_at"], "said": texts}
+    raw = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+    return Archived(
+        key=_key_of(entry),
+        session=entry["session_id"],
+        agent="",
+        project=entry.get("project") or "",
+        size=len(raw),
+        began=entry["made_at"],
+        lines_from=partial(_only_line, raw),
+    )
 
 
 def _only_line(raw: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
@@ -108,8 +140,6 @@ def catch_up(
     `progress` gets the bytes of each archive. An archive that is gone or cannot be read is left
     out; `hivepipe archive verify` reports it.
     """
-    if any(map(index.has_another_edition, found)):
-        index.begin_anew()
     left = 0
     for archived in found:
         missing = index.missing_bytes(archived)
@@ -124,16 +154,3 @@ def catch_up(
                 left += index.missing_bytes(archived)
         progress(missing)
     return left
-
-
-def keep_up(home: str, archives: Archives, should_stop: Callable[[], bool]) -> None:
-    """Update the index of a home, if there is one."""
-    if not index_path(home).exists():
-        return
-    with closing(SearchIndex(index_path(home))) as index:
-        catch_up(index, newest_first(archives), lambda _bytes: None, should_stop)
-
-
-def newest_first(archives: Archives) -> list[Archived]:
-    """Return the archives that can be read, the one that started last first."""
-    return sorted(all_archived(archives), key=lambda each: each.began, reverse=True)

@@ -17,7 +17,7 @@ from hivepipe.operations.archive import archives_of, callbacks_of
 from hivepipe.operations.families.archive import CompressArchives, SweepTranscripts
 from hivepipe.operations.found_archives import take_in_archives
 from hivepipe.operations.found_exports import REFUSED, Row, take_in_exports
-from hivepipe.operations.search import keep_up
+from hivepipe.operations.unindexed import keep_up
 from hivepipe.operations.workplace import Workplace
 
 DAY_SECS = 86_400.0

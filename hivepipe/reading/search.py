@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import chain
 
 from hivepipe.archive.search.index import Archived, Hit, SearchIndex
 from hivepipe.archive.search.passages import passage_of
 from hivepipe.archive.search.query import Filters, Term, flat, folded, terms_of
 from hivepipe.operations.archive import archives_of
-from hivepipe.operations.search import all_summaries, catch_up, index_path, line_at, newest_first
+from hivepipe.operations.search import archived_named, index_path, line_at
+from hivepipe.operations.unindexed import Unindexed, index_new, unindexed
+from hivepipe.reading.unchanged import Unchanged
 
 AROUND = 60  # characters on either side of a match
 INDEXING_SECS = 10.0  # then it searches what is indexed, the newest sessions first
@@ -110,33 +111,51 @@ def find(
     archive with the bytes just indexed, and those that were missing.
     SearchError: no words, or an index that cannot be used.
     """
-    terms, filters = question.terms(), question.filters()
+    question.terms()
+    archives = archives_of(home)
     with closing(SearchIndex(index_path(home))) as index:
-        found_in = chain(all_summaries(home), newest_first(archives_of(home)))
-        archived = {entry.key: entry for entry in found_in}
-        left = _catch_up(index, list(archived.values()), progress, indexing_secs)
-        hits = [hit for hit in index.find(terms, filters, limit) if hit.key in archived]
-        lines = [Line(hit, *around(_words(archived[hit.key], hit), terms)) for hit in hits]
-        facets = index.facets(terms, filters) if with_facets else {}
-        return Found(lines, index.count(terms, filters), left, facets)
+        new = unindexed(home, index, archives)
+        left = _index(index, new, progress, indexing_secs)
+        state = (index.state(), index.folders(), archives.index.entries())
+        return _LAST.get(
+            (home, question, limit, with_facets, left),
+            state if new.is_settled else None,
+            lambda: _found(home, index, question, limit, left, with_facets=with_facets),
+        )
 
 
-def _catch_up(
-    index: SearchIndex,
-    archived: list[Archived],
-    progress: Callable[[int, int], None],
-    secs: float,
+_LAST: Unchanged[Found] = Unchanged(8)
+
+
+def _index(
+    index: SearchIndex, new: Unindexed, progress: Callable[[int, int], None], secs: float
 ) -> int:
     """Return the number of bytes not indexed yet: the sweep and later searches continue."""
     until = time.monotonic() + secs
-    missing = sum(index.missing_bytes(entry) for entry in archived)
+    missing = new.missing_bytes(index)
     progress(0, missing)
-    return catch_up(
+    return index_new(
         index,
-        archived,
+        new,
         lambda done: progress(done, missing),
         lambda: time.monotonic() > until,
     )
+
+
+def _found(
+    home: str, index: SearchIndex, question: Question, limit: int, left: int, *, with_facets: bool
+) -> Found:
+    terms, filters = question.terms(), question.filters()
+    hits = index.find(terms, filters, limit)
+    there = archived_named(home, archives_of(home), (hit.key for hit in hits))
+    lines = [
+        Line(hit, *around(_words(there[hit.key], hit), terms)) for hit in hits if hit.key in there
+    ]
+    if not with_facets:
+        return Found(lines, index.count(terms, filters), left, {})
+    facets = index.facets(terms, filters)
+    named = {name: {key: n for key, n in each.items() if key} for name, each in facets.items()}
+    return Found(lines, facets["day"].total(), left, named)
 
 
 def _words(archived: Archived, hit: Hit) -> str:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivepipe.archive.search import index
-from hivepipe.archive.search.index import INDEX_FILE, Archived, SearchIndex, skipped_lines
+from hivepipe.archive.search.index import Archived, SearchIndex
+from hivepipe.archive.search.index_file import INDEX_FILE, skipped_lines
 from hivepipe.archive.search.passages import SUMMARY, passage_of
 from hivepipe.archive.search.query import Filters, terms_of
 from tests.fuzz.material import altered, as_json, broken, fuzzed, nested, values

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from hivepipe.archive.search import index
-from hivepipe.archive.search.index import Archived, SearchIndex, remove_index
+from hivepipe.archive.search.index import Archived, SearchIndex
+from hivepipe.archive.search.index_file import remove_index
 from hivepipe.archive.search.query import Filters, terms_of
 from hivepipe.errors import SearchError
 from hivepipe.operations.search import catch_up

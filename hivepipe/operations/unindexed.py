@@ -1,0 +1,130 @@
+"""What the search index lacks: archives with new lines, and new summaries.
+
+A folder that is as it was when all of its archives were indexed is left out; in one that changed,
+so are the archives that did not. A search costs as much as what is new.
+"""
+
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.archives import Archives
+from hivepipe.archive.index import Entry
+from hivepipe.archive.naming import ArchiveName
+from hivepipe.archive.search.index import Archived, FolderState, SearchIndex
+from hivepipe.files.folders import Folder
+from hivepipe.operations.search import archived_of, catch_up, index_path, new_summaries
+
+SETTLED_NS = 1_000_000_000  # two changes within a tick of the clock have one time
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFolder:
+    """The archives of a folder that may have new lines.
+
+    `state`: of the folder; None: it changed just now, or an archive cannot be read.
+    """
+
+    name: str
+    state: FolderState | None
+    archived: list[Archived]
+
+
+@dataclass(frozen=True, slots=True)
+class Unindexed:
+    """What may have new lines: summaries, and the archives of folders that changed."""
+
+    summaries: list[Archived]
+    folders: list[ChangedFolder]
+
+    @property
+    def archived(self) -> list[Archived]:
+        """Return the summaries, then the archives, the one that started last first."""
+        found = [each for folder in self.folders for each in folder.archived]
+        found.sort(key=lambda each: each.began, reverse=True)
+        return [*self.summaries, *found]
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether each of these folders is as it was, should it look so later."""
+        return all(each.state for each in self.folders)
+
+    def missing_bytes(self, index: SearchIndex) -> int:
+        """Return how many bytes are not indexed."""
+        return sum(map(index.missing_bytes, self.archived))
+
+
+def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
+    """Return what may be new; an index of lines that were changed since is begun anew."""
+    found = _look(home, index, archives)
+    if any(map(index.has_another_edition, found.archived)):
+        index.begin_anew()
+        found = _look(home, index, archives)
+    return found
+
+
+def index_new(
+    index: SearchIndex,
+    found: Unindexed,
+    progress: Callable[[int], None] = lambda _bytes: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> int:
+    """Index what is new; return how many bytes are left after a stop."""
+    left = catch_up(index, found.archived, progress, should_stop)
+    states = {
+        each.name: each.state
+        for each in found.folders
+        if each.state and not any(map(index.missing_bytes, each.archived))
+    }
+    if states:
+        index.keep_folders(states)
+    return left
+
+
+def _look(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
+    known = index.folders()
+    by_folder: dict[str, dict[str, Entry]] = {}
+    for key, entry in archives.index.entries().items():
+        by_folder.setdefault(entry["path"].rpartition("/")[0], {})[key] = entry
+    folders = []
+    for name, entries in by_folder.items():
+        with suppress(OSError), Folder(archives.root, *name.split("/")) as folder:  # or it is gone
+            changed = _changed(archives, name, folder, entries, known.get(name))
+            folders += [changed] if changed else []
+    return Unindexed(new_summaries(home, index), folders)
+
+
+def _changed(
+    archives: Archives,
+    name: str,
+    folder: Folder,
+    entries: dict[str, Entry],
+    known: FolderState | None,
+) -> ChangedFolder | None:
+    """Return a folder with its changed archives; `known`: as it was when all were indexed."""
+    keys = zlib.crc32("\n".join(entries).encode("utf-8", "surrogatepass"))
+    state = FolderState(folder.changed_ns(), keys)
+    if state == known:
+        return None
+    is_later = known is not None and known.keys == keys and known.changed_ns < state.changed_ns
+    since_ns = known.changed_ns - SETTLED_NS if known and is_later else 0
+    found, can_read_all = [], True
+    for key, entry in entries.items():
+        try:
+            kept = Kept(folder, ArchiveName.of_path(entry["path"]))
+            if kept.changed_ns() >= since_ns and (each := archived_of(archives, key, entry, kept)):
+                found.append(each)
+        except OSError:
+            can_read_all = False
+    is_settled = time.time_ns() - state.changed_ns > SETTLED_NS
+    return ChangedFolder(name, state if is_settled and can_read_all else None, found)
+
+
+def keep_up(home: str, archives: Archives, should_stop: Callable[[], bool]) -> None:
+    """Update the index of a home, if there is one."""
+    if index_path(home).exists():
+        with closing(SearchIndex(index_path(home))) as index:
+            index_new(index, unindexed(home, index, archives), should_stop=should_stop)
