@@ -8,7 +8,9 @@ from contextlib import suppress
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
+from hivepipe.config import setting_table
 from hivepipe.errors import ArchiveError, DamagedArchiveError
+from hivepipe.files.change_stamp import stamp
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading.choosing import session_named
 from hivepipe.reading.conversation_reader import Conversation, Reader
@@ -32,6 +34,19 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     meta = archives.meta_of(entry) or {}
     return Conversation(entry["session_id"], entry["agent_id"], entry["agent_type"], meta, pieces)
+
+
+def state_of_archives(home: str, session: str) -> tuple[object, ...] | None:
+    """Return a value that changes with the conversation of a session; None: not known."""
+    archives = archives_of(home)
+    stamps: list[object] = [stamp(path) for path in setting_table.files(home)]  # rules
+    try:
+        for key, entry in archives.of_session(session).items():
+            with archives.opened(entry) as kept:
+                stamps.append((key, kept.lines_stamp()))
+    except OSError:
+        return None
+    return tuple(stamps)
 
 
 def _key(home: str, archives: Archives, start: str) -> str:

@@ -8,13 +8,14 @@ from hivepipe.db.listings import Listings, listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.reading.choosing import session_in
-from hivepipe.reading.conversation import conversation
+from hivepipe.reading.conversation import conversation, state_of_archives
 from hivepipe.reading.costs import AgentCost, costs_by_agent
 from hivepipe.reading.now import state_of
 from hivepipe.reading.pieces import Piece
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
 from hivepipe.reading.time_line import TimeLine, time_line
+from hivepipe.reading.unchanged import Unchanged
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.drawing import drawing_of
 
@@ -42,6 +43,9 @@ class Window:
         )
 
 
+_LAST: Unchanged[Content] = Unchanged(2)
+
+
 def session(asked: Asked) -> Content:
     """Return one session, from time `from` to `to`, its conversation from piece `piece` on.
 
@@ -53,7 +57,11 @@ def session(asked: Asked) -> Content:
         full_id = session_in(home, store, asked.session)
         found = time_line(home, store, full_id, MOST_EVENTS)
         of_store = content_of_store(store, full_id, found, costs_by_agent(home, store, full_id))
-    of_archive = content_of_archive(*_read(home, full_id), window)
+    of_archive = _LAST.get(
+        (home, full_id, window),
+        state_of_archives(home, full_id),
+        lambda: content_of_archive(*_read(home, full_id), window),
+    )
     return {"id": full_id, "error": error, **of_store, **of_archive}
 
 
