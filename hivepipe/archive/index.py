@@ -8,6 +8,7 @@ at once, a large one at most every ten minutes. Readers use both files.
 import os
 import time
 from collections.abc import Callable, Mapping
+from sys import intern
 from typing import TypedDict, TypeGuard
 
 import orjson
@@ -163,7 +164,17 @@ def _parsed(data: bytes | None) -> Entries:
         found = fields.get("archives", {}).items()
     except (ValueError, AttributeError):
         return {}
-    return {key: entry for key, entry in found if is_entry(entry) and key == key_of(entry)}
+    return {
+        key: _shared(key, entry) for key, entry in found if is_entry(entry) and key == key_of(entry)
+    }
+
+
+def _shared(key: str, entry: Entry) -> Entry:
+    """Return an entry whose texts are kept once, however many entries have them."""
+    entry["kind"], entry["agent_type"] = intern(entry["kind"]), intern(entry["agent_type"])
+    if not entry["agent_id"]:
+        entry["session_id"] = key
+    return entry
 
 
 def _is_damaged(data: bytes) -> bool:

@@ -9,9 +9,10 @@ import click
 from hivepipe.cli.listening import bind_option, cannot_listen, in_url, is_local, port_option
 from hivepipe.cli.terminal import say
 from hivepipe.errors import StackError
-from hivepipe.home import locate
 from hivepipe.settings import variable
 from hivepipe.stack.shared_page import default_port, is_installed, shared_address
+from hivepipe.web.listening import listen
+from hivepipe.web.process_start import become
 from hivepipe.web.ticket import with_ticket
 
 
@@ -32,10 +33,6 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
     if port is None and is_local(bind) and not read_only_token and (shared := shared_address()):
         _show(shared, no_open)
         return
-    # They cost 200 ms to import, and are an extra.
-    from hivepipe.web.app import web_app  # noqa: PLC0415
-    from hivepipe.web.server import listen, serve  # noqa: PLC0415
-
     token = variable("HIVEPIPE_WEB_TOKEN") or secrets.token_urlsafe(24)
     reader_token = secrets.token_urlsafe(24) if read_only_token else ""
     port = default_port() if port is None else port
@@ -49,10 +46,7 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
         say(f"only reads: {base}{quote(reader_token, safe='')}")
     if not is_local(bind):
         say("reachable from other machines: the token shows everything recorded", err=True)
-    try:
-        serve(web_app(locate("."), token, reader_token, is_local=is_local(bind)), listening)
-    except KeyboardInterrupt:
-        pass
+    become(listening, token, reader_token, is_local=is_local(bind))
 
 
 def _show(address: str, no_open: bool) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 
+LONGEST_MARK = 400  # characters of its text
+
 
 @dataclass
 class Call:
@@ -95,7 +97,7 @@ class _Reader:
         elif piece.kind in (RESULT, FAILURE) and piece.id:
             self._end(piece)
         elif piece.kind in (USER, FAILURE) and piece.at:
-            lane.marks.append(Mark(piece.kind, piece.text, piece.at, number))
+            lane.marks.append(Mark(piece.kind, piece.text[:LONGEST_MARK], piece.at, number))
 
     def _begin(self, lane: Lane, call: Call, piece: Piece) -> None:
         if piece.at:

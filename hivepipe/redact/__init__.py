@@ -3,6 +3,8 @@
 import re
 from functools import cache
 
+import re2
+
 from hivepipe.redact.redactor import Redactor
 
 # Most values in the store: ids, hashes, times; words and file names without digits. No secret of a
@@ -34,6 +36,15 @@ def of_session() -> Redactor:
 def redact_line(line: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Redact one line of a transcript; return it with the name of a rule for each secret."""
     return (_in_force[0] if _in_force else built_in()).redact_line(line)
+
+
+def let_go() -> None:
+    """Free the built-in rules until they are needed again: they grow to 7 MB with what they read.
+
+    re2 keeps the last patterns, too.
+    """
+    built_in.cache_clear()
+    re2.purge()
 
 
 @cache

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 LASTS_SECS = 5.0  # some states come with the clock alone
-MOST_BYTES = 4 << 20
+MOST_BYTES = 2 << 20
 
 
 @dataclass(frozen=True)
 class Answer:
     """The text of a view; `counts`: it may be given again while nothing changes."""
 
-    text: str | bytes
+    text: bytes
     status: int = 200
     counts: bool = True
 

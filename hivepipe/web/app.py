@@ -28,11 +28,12 @@ from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
 from hivepipe.web.answers import Answer, Answers
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.changes import Changes, signature
+from hivepipe.web.memory import give_back
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.templates import PAGES, STATIC, templates
 from hivepipe.web.twin import json_of
-from hivepipe.web.views import OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
+from hivepipe.web.views import OF_ARCHIVES, OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
 
 EVENT_STREAM = "text/event-stream"
 
@@ -107,11 +108,11 @@ class _Page:
     def view(self, view: View, name: str, request: Request) -> Response:
         """Return the page of a view."""
 
-        def show(content: Content) -> str:
-            return self.text(request, name, f"{name}.html", content)
+        def show(content: Content) -> bytes:
+            return self.text(request, name, f"{name}.html", content).encode()
 
-        def refuse(error: HivepipeError) -> str:
-            return self.problem(request, name, error, _status_of(error))
+        def refuse(error: HivepipeError) -> bytes:
+            return self.problem(request, name, error, _status_of(error)).encode()
 
         found = self._found(view, name, request, show, refuse)
         return HTMLResponse(found.text, found.status)
@@ -130,8 +131,8 @@ class _Page:
         view: View,
         name: str,
         request: Request,
-        show: Callable[[Content], str | bytes],
-        refuse: Callable[[HivepipeError], str | bytes],
+        show: Callable[[Content], bytes],
+        refuse: Callable[[HivepipeError], bytes],
     ) -> Answer:
         def make() -> Answer:
             try:
@@ -140,6 +141,9 @@ class _Page:
                     text = show(content)
             except HivepipeError as error:
                 return Answer(refuse(error), _status_of(error))
+            finally:
+                if name in OF_ARCHIVES:
+                    give_back()
             status = 400 if content.get("error") else 200
             return Answer(text, status, counts=not content.get("not_indexed_bytes"))
 

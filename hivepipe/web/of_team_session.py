@@ -1,7 +1,9 @@
 """The view Session of a team: another person's is on the audit list before it is read."""
 
+from collections.abc import Iterator
+
 from hivepipe.costs.price_table import prices_in_force
-from hivepipe.errors import ArchiveError, TeamAwayError, TeamError
+from hivepipe.errors import ArchiveError, DamagedArchiveError, TeamAwayError, TeamError
 from hivepipe.reading.costs import AgentCost
 from hivepipe.reading.pieces import Piece
 from hivepipe.reading.team.conversation import team_conversation
@@ -13,7 +15,6 @@ from hivepipe.web.session_view import (
     MOST_EVENTS,
     content_of_archive,
     content_of_store,
-    read_pieces,
     window_of,
 )
 
@@ -27,7 +28,7 @@ def session(asked: Asked) -> Content:
         with session_store(source, found) as store:
             line = team_time_line(source, found, store, home, MOST_EVENTS)
             of_store = content_of_store(store, found.id, line, _costs(source, found, home))
-        of_archive = content_of_archive(*_read(source, found, home), window)
+        of_archive = content_of_archive(_pieces(source, found, home), window)
     owner = {"person": found.person, "machine": found.machine}
     return {"id": found.id, "error": error, **owner, **of_store, **of_archive}
 
@@ -44,11 +45,11 @@ def _costs(source: Source, found: Found, home: str) -> list[AgentCost]:
     return sorted(costs, key=lambda each: each.cost_usd or 0, reverse=True)
 
 
-def _read(source: Source, found: Found, home: str) -> tuple[list[Piece], str]:
-    """Return the pieces, and why there are no more."""
+def _pieces(source: Source, found: Found, home: str) -> Iterator[Piece]:
+    """Yield the pieces; DamagedArchiveError says why there are no more."""
     try:
-        return read_pieces(team_conversation(source, found, home).pieces)
+        yield from team_conversation(source, found, home).pieces
     except TeamAwayError:
         raise
     except (ArchiveError, TeamError) as error:  # no archive, no key, no right on the store
-        return [], str(error)
+        raise DamagedArchiveError(str(error)) from error

@@ -1,25 +1,25 @@
 """The HTTP server of the page."""
 
 import os
+import signal
 import socket
 import threading
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from hivepipe.web.memory import save_memory
+
 _PARENT_SECS = 2.0
 _NICENESS = 15  # hooks and the writer come first
 _LAST_SECS = 1  # open pages hold their streams until then
 
 
-def listen(bind: str, port: int) -> socket.socket:
-    """Return a listening socket; OSError: the address cannot be bound."""
-    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    return socket.create_server((bind, port), family=family)
-
-
 def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve until SIGTERM, SIGINT, or the end of the process that started this one."""
+    """Serve until SIGTERM, SIGINT, or the end of the process that started this one.
+
+    A process that `nohup` started outlives that one.
+    """
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -31,7 +31,9 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
     )
     server = uvicorn.Server(config)
     os.nice(_NICENESS)
-    threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True).start()
+    save_memory()
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True).start()
     with listening:
         server.run(sockets=[listening])
 

@@ -1,9 +1,9 @@
 """The view Session: conversation, time line, cost by agent, files, events of one session."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 
+from hivepipe import redact
 from hivepipe.db.listings import Listings, listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import ArchiveError, DamagedArchiveError
@@ -60,7 +60,7 @@ def session(asked: Asked) -> Content:
     of_archive = _LAST.get(
         (home, full_id, window),
         state_of_archives(home, full_id),
-        lambda: content_of_archive(*_read(home, full_id), window),
+        lambda: content_of_archive(_pieces(home, full_id), window),
     )
     return {"id": full_id, "error": error, **of_store, **of_archive}
 
@@ -88,45 +88,60 @@ def content_of_store(
     }
 
 
-def content_of_archive(read: list[Piece], trouble: str, window: Window) -> Content:
-    """Return what the pieces of a conversation show; `trouble`: why they are not all."""
-    work = work_of(read[:MOST_READ])
-    within = [
-        {"number": number, **piece._asdict()}
-        for number, piece in enumerate(read[:MOST_READ], 1)
-        if window.shows(number, piece)
-    ]
-    shown = within[:MOST_PIECES]
+def content_of_archive(pieces: Iterator[Piece], window: Window) -> Content:
+    """Return what the pieces of a conversation show."""
+    reading = _Reading(window)
+    work = work_of(reading.all(pieces))
+    redact.let_go()
+    shown = reading.within[:MOST_PIECES]
+    more = reading.within[MOST_PIECES:]
     return {
         "drawing": drawing_of(work, window.since, window.until),
         "changes": _newest(work.files),
         "pieces": shown,
         "shown": {piece["number"] for piece in shown},
         "first": window.first,
-        "next": within[MOST_PIECES]["number"] if len(within) > MOST_PIECES else 0,
-        "last": max(len(read[:MOST_READ]) - LAST_PIECES, 1),
-        "pieces_left_out": len(read) > MOST_READ,
-        "archive_trouble": trouble,
+        "next": more[0]["number"] if more else 0,
+        "last": max(reading.number - LAST_PIECES, 1),
+        "pieces_left_out": reading.has_more,
+        "archive_trouble": reading.trouble,
     }
 
 
-def _read(home: str, session: str) -> tuple[list[Piece], str]:
-    """Return the pieces, and why they are not all that were archived, or ""."""
+def _pieces(home: str, session: str) -> Iterator[Piece]:
     try:
-        return read_pieces(conversation(home, session).pieces)
+        yield from conversation(home, session).pieces
+    except DamagedArchiveError:
+        raise
     except ArchiveError:  # not archived yet
-        return [], ""
+        return
 
 
-def read_pieces(pieces: Iterator[Piece]) -> tuple[list[Piece], str]:
-    """Return the first pieces, and what is damaged behind them, or ""."""
-    read: list[Piece] = []
-    try:
-        for piece in islice(pieces, MOST_READ + 1):
-            read += [piece]
-    except DamagedArchiveError as error:
-        return read, str(error)
-    return read, ""
+@dataclass
+class _Reading:
+    """Reads a conversation once; only the pieces within the window, and one behind, are kept.
+
+    `trouble`: why they are not all that were archived, or "".
+    """
+
+    window: Window
+    within: list[Content] = field(default_factory=list)
+    number: int = 0
+    has_more: bool = False
+    trouble: str = ""
+
+    def all(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        try:
+            for piece in pieces:
+                if self.number == MOST_READ:
+                    self.has_more = True
+                    return
+                self.number += 1
+                if len(self.within) <= MOST_PIECES and self.window.shows(self.number, piece):
+                    self.within.append({"number": self.number, **piece._asdict()})
+                yield piece
+        except DamagedArchiveError as error:
+            self.trouble = str(error)
 
 
 def _newest(files: dict[str, list[FileChange]]) -> dict[str, list[FileChange]]:

@@ -11,7 +11,8 @@ from hivepipe.home import Place, write_small
 from hivepipe.stack.lock import Stack, take_lock
 from hivepipe.stack.shared_page import default_port, lock_path, record, record_path
 from hivepipe.web.app import web_app
-from hivepipe.web.server import listen, serve
+from hivepipe.web.listening import listen
+from hivepipe.web.server import serve
 
 BIND = "127.0.0.1"
 AGAIN_SECS = 5.0

@@ -22,7 +22,7 @@ class Counted:
 
     def make(self) -> Answer:
         self.made += 1
-        return Answer(f"{self.made}", **self.more)
+        return Answer(f"{self.made}".encode(), **self.more)
 
     def get(self, key: str = "now") -> str | bytes:
         return self.answers.get(key, self.make).text
@@ -57,10 +57,10 @@ def test_twenty_pages_at_once_cost_one_look() -> None:
 def test_they_do_not_fill_the_memory() -> None:
     kept = Answers(lambda: 0)
     for number in range(20):
-        kept.get(number, lambda: Answer("x" * (MOST_BYTES // 4)))
+        kept.get(number, lambda: Answer(b"x" * (MOST_BYTES // 4)))
     assert len(kept._slots) == 4
-    assert kept.get(19, lambda: Answer("new")).text != "new"
-    assert kept.get(0, lambda: Answer("new")).text == "new"
+    assert kept.get(19, lambda: Answer(b"new")).text != b"new"
+    assert kept.get(0, lambda: Answer(b"new")).text == b"new"
 
 
 def test_a_change_of_the_store_is_shown_at_once(client: Any, home: Path) -> None:

@@ -1,0 +1,27 @@
+"""The process of `hivepipe web`: `python -m hivepipe.web.process PIPE SOCKET`, descriptors."""
+
+import json
+import os
+import socket
+import sys
+from typing import Any
+
+from hivepipe.config.config_file import load_and_use
+from hivepipe.home import locate
+from hivepipe.web.app import web_app
+from hivepipe.web.server import serve
+
+
+def main(reading: int, listening: int) -> None:
+    """Serve the page until it is told to end."""
+    with os.fdopen(reading, "rb") as pipe:
+        said: dict[str, Any] = json.loads(pipe.read())
+    load_and_use()
+    try:
+        serve(web_app(locate("."), **said), socket.socket(fileno=listening))
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
