@@ -34,9 +34,17 @@ _looks: Kept[_Look] = Kept()
 def health(asked: Asked) -> Content:
     """Return condition, processes and alerts of each stack, doctor's findings and disk use.
 
-    `doctor` None: the checks take longer.
+    `doctor` None: the checks take longer. `only=problems`: only stacks with one.
     """
-    return {"stacks": [_health(known) for known in asked.homes]}
+    stacks = [_health(known) for known in asked.homes]
+    if asked.filter("only") == "problems":
+        stacks = [stack for stack in stacks if _has_problem(stack)]
+    return {"stacks": stacks, "left_out": len(asked.homes) - len(stacks)}
+
+
+def _has_problem(stack: Entry) -> bool:
+    is_examined = stack["doctor"] is None or stack["doctor"]["healthy"]
+    return bool(stack["alerts"]) or not (stack["is_fine"] and is_examined)
 
 
 def _health(known: KnownHome) -> Entry:

@@ -149,6 +149,35 @@ def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
     assert {name: session[name] for name in shown} == shown
 
 
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [("skill=SCRIPT", 1), ("skill=deploy", 0), ("failed=1", 1), ("skill=deploy&failed=1", 0)],
+)
+def test_skills_by_name_and_failure(client: TestClient, query: str, shown: int) -> None:
+    assert len(client.get(f"/skills.json?{query}").json()["skills"]) == shown
+    assert ("No skill fits" in client.get(f"/skills?{query}").text) is not bool(shown)
+
+
+@pytest.mark.parametrize(
+    ("stack", "shown"),
+    [
+        ({}, 0),
+        ({"doctor": None}, 0),
+        ({"doctor": {"healthy": False}}, 1),
+        ({"alerts": ["backlog"]}, 1),
+        ({"is_fine": False}, 1),
+    ],
+)
+def test_health_of_what_has_a_problem(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, stack: dict[str, Any], shown: int
+) -> None:
+    fine = {"alerts": [], "is_fine": True, "doctor": {"healthy": True}}
+    monkeypatch.setattr("hivepipe.web.health_view._health", lambda _known: {**fine, **stack})
+    assert len(client.get("/health.json").json()["stacks"]) == 1
+    answer = client.get("/health.json?only=problems").json()
+    assert (len(answer["stacks"]), answer["left_out"]) == (shown, 1 - shown)
+
+
 def test_stopped_stacks_are_reported_as_status_does(client: TestClient, home: Path) -> None:
     (stack,) = client.get("/health.json").json()["stacks"]
     assert stack["home"] == str(home)

@@ -25,7 +25,7 @@ class Counted:
         return Answer(f"{self.made}".encode(), **self.more)
 
     def get(self, key: str = "now") -> str | bytes:
-        return self.answers.get(key, self.make).text
+        return self.answers.get(key, self.make).text.decode()
 
 
 def test_it_is_the_same_until_something_changes() -> None:
