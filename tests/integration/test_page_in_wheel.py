@@ -1,0 +1,51 @@
+"""The wheel has each script, style and template of the page, with its hash; none is fetched."""
+
+import base64
+import csv
+import hashlib
+import re
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.integration.test_native_wheels import wheel_of
+
+PARTS = [*ROOT.glob("hivepipe/web/static/*"), *ROOT.glob("hivepipe/web/pages/*")]
+# What a browser loads by itself: attributes of tags, imports of scripts, addresses in styles.
+LOADS = re.compile(rb"""(?:\b(?:src|href)=["']?|@import\s|\bimport\s[^;]*from\s["']|url\(["']?)""")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
+    return ZipFile(wheel_of(ROOT, tmp_path_factory.mktemp("built") / "wheel"))
+
+
+def test_each_part_of_the_page_is_in_the_wheel_with_its_hash(wheel: ZipFile) -> None:
+    (record,) = [name for name in wheel.namelist() if name.endswith(".dist-info/RECORD")]
+    rows = csv.reader(wheel.read(record).decode().splitlines())
+    hashes = {path: said for path, said, _ in rows}
+    assert len(PARTS) > 10
+    for path in PARTS:
+        name = str(path.relative_to(ROOT))
+        kept = wheel.read(name)
+        assert kept == path.read_bytes(), name
+        digest = base64.urlsafe_b64encode(hashlib.sha256(kept).digest()).rstrip(b"=").decode()
+        assert hashes[name] == f"sha256={digest}", name
+
+
+def test_the_licence_is_in_the_wheel_and_no_part_is_of_others(wheel: ZipFile) -> None:
+    licences = [name for name in wheel.namelist() if name.endswith("/licenses/LICENSE")]
+    assert [wheel.read(name) for name in licences] == [(ROOT / "LICENSE").read_bytes()]
+    scripts = [name for name in wheel.namelist() if Path(name).suffix in (".js", ".css", ".html")]
+    own = {str(path.relative_to(ROOT)) for path in PARTS}
+    assert {name for name in scripts if name.startswith("hivepipe/web/")} <= own
+    assert not any("min.js" in name or "vendor" in name for name in scripts)
+
+
+def test_the_page_loads_nothing_from_elsewhere() -> None:
+    for path in PARTS:
+        for found in LOADS.finditer(text := path.read_bytes()):
+            address = text[found.end() : found.end() + 8]
+            assert not re.match(rb"\w+:|//", address), f"{path.name}: {address!r}"
