@@ -99,7 +99,8 @@ class Sandbox:
             try:
                 line = " ".join(process.cmdline())
                 is_program = "python" in line or "-server" in line
-                if not is_program or "cli.main" in line or not self.owns(process, line):
+                is_command = "cli.main" in line or "web.process" in line
+                if not is_program or is_command or not self.owns(process, line):
                     continue
                 kind = next((k for k in KINDS if f"{k}.py" in line or f"{k}-s" in line), line)
                 kind = "supervisord" if "supervisord" in line else kind
