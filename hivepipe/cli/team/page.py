@@ -73,7 +73,8 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
     identity = _identity(url, **who)
     membership.page_address()  # without it no request can be answered
     # Extras, which take long to import.
-    from hivepipe.web.server import listen, serve  # noqa: PLC0415
+    from hivepipe.web.listening import listen  # noqa: PLC0415
+    from hivepipe.web.server import serve  # noqa: PLC0415
     from hivepipe.web.team_page.app import team_page  # noqa: PLC0415
 
     try:
