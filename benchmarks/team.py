@@ -1,17 +1,19 @@
 """A team's PostgreSQL: rows a second, lag, memory, and what change capture costs the writer.
 
-    python benchmarks/team.py [--rows 20000] [--rounds 3] [--homes 100] [--secs 20] [--check]
+    python benchmarks/team.py [--rows 20000] [--rounds 3] [--homes 100] [--secs 20] [--hooks 1000]
+        [--check]
 
 PostgreSQL 18 of the wheel with fsync on, on the same cores. Shipping and a bare COPY take turns:
 the same rows from the same SQLite, in the same batches, into a table with the same key and indexes;
 once more with the rows as text in memory, which leaves out reading them. The lag is taken
 with so many homes of ten events a second each; the writer drains the same jobs with and without
-capture, in turns.
+capture, in turns; hooks take turns with and without a team.
 """
 
 import multiprocessing
 import os
 import random
+import signal
 import sqlite3
 import statistics
 import subprocess
@@ -24,12 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import drain
+import hook_cost
 import psutil
 from figures import Figure, conclude, parser
 
 from hivepipe.db.changes import changes_since, start_capture
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
+from hivepipe.team import membership
 from hivepipe.team.address import Address, parse
 from hivepipe.team.connection import connected
 from hivepipe.team.membership import Membership, keep
@@ -54,6 +58,9 @@ ROWS_OF_COPY = """
       model, speed, region, input, output, cache_read, cache_write_5m, cache_write_1h, web_searches
     FROM usage
 """
+MOST_OF_HOOK = 1.02
+HOOKS_IN_TURN = 25
+UPLINK_STARTS_SECS = 5
 GROUP_SECS = 0.5  # of events in one commit of a home's writer
 
 
@@ -241,6 +248,47 @@ def drained_secs(setting: drain.Setting, jobs: int, captured: bool) -> float:
     return float(done.stdout.split()[-1])
 
 
+# ---- hook
+
+
+def switch(uplink: int, away: Path, is_joined: bool) -> None:
+    """Let a team be joined, or not, without an uplink that notices."""
+    if is_joined:
+        away.rename(membership.file_path())
+        os.kill(uplink, signal.SIGCONT)
+    else:
+        os.kill(uplink, signal.SIGSTOP)
+        membership.file_path().rename(away)
+
+
+def hooks_ratio(folder: Path, login: Address, runs: int) -> float:
+    """Return how much longer a hook takes while a team is joined, and an uplink runs: medians."""
+    setting = hook_cost.Setting(str(folder))
+    times: dict[bool, list[float]] = {True: [], False: []}
+    HomeOfTeam(Path(setting.home, "hive.db"), login).work("one")
+    keep(Membership("ann", "desk", login.shown, {"*": "everything"}), login, None)
+    environment = {**setting.environment, "HIVEPIPE_HOME": setting.home}
+    command = [sys.executable, "-I", str(ROOT / "workers" / "uplink.py")]
+    uplink = subprocess.Popen(command, env=environment)
+    try:
+        with hook_cost.redis_state(setting, "up"), hook_cost.intake(setting):
+            time.sleep(UPLINK_STARTS_SECS)
+            for turn in range(2 * runs // HOOKS_IN_TURN):
+                is_joined = not turn % 2
+                if turn:
+                    switch(uplink.pid, folder / "away", is_joined)
+                for number in range(HOOKS_IN_TURN):
+                    data = hook_cost.event_bytes("PostToolUse", 1000, turn * 1000 + number)
+                    hook = hook_cost.native_command("PostToolUse")
+                    took = hook_cost.time_process_ms(hook, data, setting.environment)
+                    times[is_joined].append(took)
+    finally:
+        uplink.kill()
+        uplink.wait()
+        setting.stop_server()
+    return statistics.median(times[True]) / statistics.median(times[False])
+
+
 def main() -> None:
     """Measure all, and conclude."""
     options_of = parser(__doc__)
@@ -249,6 +297,7 @@ def main() -> None:
     options_of.add_argument("--homes", type=int, default=100)
     options_of.add_argument("--secs", type=float, default=20)
     options_of.add_argument("--jobs", type=int, default=8_000)
+    options_of.add_argument("--hooks", type=int, default=1_000)
     options = options_of.parse_args()
     os.umask(0o077)
     with serving() as server, tempfile.TemporaryDirectory(prefix="hp-", dir="/tmp") as temporary:
@@ -267,6 +316,8 @@ def main() -> None:
         (folder / "writer").mkdir()
         memory = uplink_mb(login, folder / "uplink")
         writer = writers_ratio(folder / "writer", options.jobs, options.rounds)
+        (folder / "hook").mkdir()
+        hook = hooks_ratio(folder / "hook", login, options.hooks)
     ratio, of_texts = (
         statistics.median(one / other for one, other in zip(shipped, copies, strict=True))
         for copies in (copied, texts)
@@ -281,6 +332,7 @@ def main() -> None:
             Figure(f"team, lag at {at_scale}, p95", lag, "s", at_most=MOST_LAG_SECS, is_time=True),
             Figure("team, an uplink's memory", memory, "MB", at_most=MOST_PSS_MB),
             Figure("team, the writer with capture", writer, "x without", at_most=MOST_OF_WRITER),
+            Figure("team, a hook with a team joined", hook, "x without", at_most=MOST_OF_HOOK),
         ],
         {"shipped": shipped, "copied": copied, "texts": texts},
     )
