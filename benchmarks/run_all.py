@@ -34,7 +34,7 @@ SIZES = {
     "summaries": ("", "--sessions 4"),
     "search": ("", "--messages 5000"),
     "growth": ("", "--events 1000 --runs 3"),
-    "team": ("", "--rows 1000 --rounds 1 --homes 4 --secs 4 --jobs 300"),
+    "team": ("", "--rows 1000 --rounds 1 --homes 4 --secs 4 --jobs 300 --hooks 50"),
     "web": ("", "--events 2000 --archives-mb 1 --rounds 3 --idle-secs 3 --turns 2"),
 }
 
