@@ -20,6 +20,7 @@ from hivepipe.hook.alive import lives
 from hivepipe.operations.client_status import BUSY, IDLE, WAITING, ClientStatus, client_status
 from hivepipe.times import stored_time
 
+_OPEN = ("active", "paused")
 _NO_ACTIVITY = {
     **dict.fromkeys(("calls", "failed", "denied", "warned"), 0),
     **dict.fromkeys(("task_id", "profile", "waits_for")),
@@ -30,7 +31,8 @@ def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
     """Add to each session its condition, last activity, calls, task and profile; newest first."""
     found = []
     for session in sessions:
-        processes = processes_of(store, session["id"])
+        is_open = session["status"] in _OPEN
+        processes = processes_of(store, session["id"]) if is_open else []
         alive = _any_lives(processes)
         client = _status_by_client(session, processes) if alive else None
         own = activity_of(store, session["id"])
@@ -72,7 +74,7 @@ def condition(
     `waits`: for a tool, or for the next prompt; `asks`: the last event was a question to a person;
     `alive` is None if unknown.
     """
-    if status not in ("active", "paused"):
+    if status not in _OPEN:
         return status
     if alive is False:
         return "lost"
