@@ -3,6 +3,7 @@
 What a hook left for the intake to finish is finished when `fire` returns, as with the Python hook.
 """
 
+import socket
 import subprocess
 import sys
 import threading
@@ -75,8 +76,8 @@ def _register(record: Path, state: str, runtime: Path) -> None:
         python = Path(state, "python-without-starter")
         python.write_text(NO_STARTER.format(sys.executable))
         python.chmod(0o700)
-        socket = f"{runtime}/redis.sock"
-        record.write_text(f"{text}socket={socket}\nruntime={runtime}\npython={python}\nstate=on\n")
+        address = f"{runtime}/redis.sock"
+        record.write_text(f"{text}socket={address}\nruntime={runtime}\npython={python}\nstate=on\n")
 
 
 @cache
@@ -89,7 +90,7 @@ def _copy(state: str) -> str:
 
 def _start_intake(home: str, runtime: Path, env: Mapping[str, str]) -> None:
     running = _intakes.get(home)
-    if running and running.poll() is None:
+    if (running and running.poll() is None) or _listens(runtime / "intake.sock"):
         return
     (runtime / "intake.sock").unlink(missing_ok=True)
     kept = ("HOME", "PATH", "HIVEPIPE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
@@ -103,5 +104,12 @@ def _start_intake(home: str, runtime: Path, env: Mapping[str, str]) -> None:
         )
     end = time.monotonic() + SECS
     while not (runtime / "intake.sock").exists():
-        assert time.monotonic() < end, "the intake does not listen"
+        is_alive = _intakes[home].poll() is None and time.monotonic() < end
+        assert is_alive, (runtime / "intake.log").read_text()[-2000:]
         time.sleep(0.005)
+
+
+def _listens(path: Path) -> bool:
+    """Tell whether an intake is there, such as that of a whole stack."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
