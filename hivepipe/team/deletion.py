@@ -1,10 +1,12 @@
 """Forget a member or a session on the server, and export a member."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hivepipe.errors import TeamError
 from hivepipe.team.archives import leftovers
+from hivepipe.team.archives.export import exported_archives
 from hivepipe.team.connection import one
 
 if TYPE_CHECKING:
@@ -49,8 +51,10 @@ def forget(connection: "Connection", found: Found) -> dict[str, Any]:
     return proof
 
 
-def exported(connection: "Connection", member: str) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a member; TeamError: there is none of this name."""
+def exported(
+    connection: "Connection", member: str, folder: Path | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield all rows of a member, and write its archives to a folder; TeamError: no such member."""
     number = one(connection, "SELECT id FROM hivepipe.members WHERE name = %s", member)
     if number is None:
         raise TeamError(f"the team has no member {member}")
@@ -61,3 +65,4 @@ def exported(connection: "Connection", member: str) -> Iterator[dict[str, Any]]:
             rows.execute(sql, (number, name))
             for row in rows:
                 yield {"table": name, **row["row"]}
+    yield from exported_archives(connection, number, folder)

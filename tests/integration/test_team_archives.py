@@ -19,7 +19,7 @@ from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
-from hivepipe.team import last_word, membership
+from hivepipe.team import deletion, last_word, membership
 from hivepipe.team.archives import cipher, cutting, leftovers, place
 from hivepipe.team.archives.reading import archived_lines, archives_of_session, lines_of
 from hivepipe.team.archives.sending import Pass, Sent
@@ -112,6 +112,36 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.usefixtures("small")
+def test_an_export_has_the_archives_of_its_member_alone(
+    shared: Team, tmp_path: Path, is_encrypted: bool
+) -> None:
+    if is_encrypted:
+        write_credential(TEAM_ARCHIVE_KEY, cipher.new_key())
+    ann, bob = Member(tmp_path, shared), Member(tmp_path, shared, "bob")
+    for each in (ann, bob):
+        each.grow(40)
+        each.send()
+    folder = tmp_path / "out"
+    with connected(shared.admin) as connection:
+        rows = [*deletion.exported(connection, "ann", folder)]
+        (listed,) = [row for row in rows if row["table"] == "archives"]
+        assert len(listed["segments"]) > 1
+        (path,) = folder.iterdir()
+        assert str(path) == listed["file"]
+        assert path.read_bytes() == ann.archived
+        assert path.stat().st_mode & 0o777 == 0o600
+        with pytest.raises(TeamError, match="cannot be written"):  # a file that is there stays
+            [*deletion.exported(connection, "ann", folder)]
+        if is_encrypted:
+            write_credential(TEAM_ARCHIVE_KEY, None)
+            with pytest.raises(TeamError, match="encrypted with the key"):
+                [*deletion.exported(connection, "ann", tmp_path / "other")]
+            assert not [*(tmp_path / "other").iterdir()]
+    assert {row[0] for row in shared.rows("SELECT owner FROM hivepipe.audit")} == {"1"}
 
 
 @pytest.mark.parametrize("is_encrypted", [False, True])

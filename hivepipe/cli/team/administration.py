@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -174,9 +175,19 @@ def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("person")
+@click.option(
+    "--archives",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the archived lines to this folder, too.",
+)
 @admin_option
-def export(person: str, admin: str | None) -> None:
-    """Print all data of a member as JSON lines."""
+def export(person: str, folder: Path | None, admin: str | None) -> None:
+    """Print all data of a member as JSON lines.
+
+    Archives need the store's key, and the key that they are encrypted with.
+    """
     with administrator(admin) as connection:
-        for line in deletion.exported(connection, person):
+        for line in deletion.exported(connection, person, folder):
             say_json(line, at_once=False)

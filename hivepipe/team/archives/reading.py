@@ -56,7 +56,7 @@ def placed_lines(
 
     TeamError: a segment is missing, changed or encrypted with a key that is not here.
     """
-    source = _Source(connection)
+    source = Contents(connection)
     reached = 0
     for row in archive.segments:
         if row["first"] != reached:
@@ -94,11 +94,12 @@ def _note(connection: "Connection", home: int, session: str) -> None:
         connection.execute("SELECT hivepipe.note_read(%s, %s, 'archive')", (home, session))
 
 
-class _Source:
+class Contents:
     """Where the bytes of segments come from; the store is asked only if a segment lies there."""
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "Connection", *, is_administrator: bool = False) -> None:
         self._connection = connection
+        self._is_administrator = is_administrator
         self._bucket: Bucket | None = None
         self._cipher: Cipher | None = None
 
@@ -111,13 +112,20 @@ class _Source:
         with translated():
             if row["object"]:
                 return self._opened_bucket().get(row["object"], row["hash"])
-            _note(self._connection, row["home"], row["session_id"])
-            sql = "SELECT hivepipe.segment_content(%s, %s, %s)"
-            values = (row["home"], row["session_id"], row["hash"])
-            content: bytes | None = one(self._connection, sql, *values)
+            content = self._of_database(row)
         if content is None:
             raise TeamError("the segment was deleted meanwhile")
         return bytes(content)
+
+    def _of_database(self, row: dict[str, Any]) -> bytes | None:
+        sql = "SELECT hivepipe.export_content(%s, %s)"
+        values = (row["home"], row["hash"])
+        if not self._is_administrator:
+            _note(self._connection, row["home"], row["session_id"])
+            sql = "SELECT hivepipe.segment_content(%s, %s, %s)"
+            values = (row["home"], row["session_id"], row["hash"])
+        found: bytes | None = one(self._connection, sql, *values)
+        return found
 
     def _opened_bucket(self) -> Bucket:
         if self._bucket is None:

@@ -1,0 +1,50 @@
+"""Export a member's archives: their list, and their lines into files, for an administrator."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hivepipe.errors import TeamError
+from hivepipe.team.archives.reading import Contents
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[dict[str, Any]]
+
+_LIST = "SELECT to_jsonb(a) AS row FROM hivepipe.archives a WHERE member = %s ORDER BY id"
+_SEGMENTS = "SELECT * FROM hivepipe.archive_segments WHERE archive = %s ORDER BY number"
+
+
+def exported_archives(
+    connection: "Connection", member: int, folder: Path | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the list of a member's archives; their lines are written to <id>.jsonl in a folder.
+
+    Names of archives are a machine's, so no file has one. TeamError: no key of the store or of the
+    segments, or a file cannot be written.
+    """
+    contents = Contents(connection, is_administrator=True)
+    for found in connection.execute(_LIST, (member,)).fetchall():
+        row = found["row"]
+        segments = connection.execute(_SEGMENTS, (row["id"],)).fetchall()
+        if folder:
+            path = folder / f"{row['id']}.jsonl"
+            _write(path, (contents.lines(row["name"], each) for each in segments))
+            row["file"] = str(path)
+        yield {"table": "archives", **row, "segments": segments}
+
+
+def _write(path: Path, parts: Iterator[bytes]) -> None:
+    """Write a file for this user alone, whole or not at all; one that is there stays."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(number, "wb") as file:
+            file.writelines(parts)
+    except TeamError:
+        path.unlink()
+        raise
+    except OSError as error:
+        raise TeamError(f"{path} cannot be written: {error.strerror}") from None
