@@ -119,7 +119,7 @@ class Contents:
 
     def _of_database(self, row: dict[str, Any]) -> bytes | None:
         sql = "SELECT hivepipe.export_content(%s, %s)"
-        values = (row["home"], row["hash"])
+        values: tuple[Any, ...] = (row["home"], row["hash"])
         if not self._is_administrator:
             _note(self._connection, row["home"], row["session_id"])
             sql = "SELECT hivepipe.segment_content(%s, %s, %s)"
