@@ -176,8 +176,10 @@ class _Rows:
             for each in changes
             if each.table == table and self.has_key(each)
         ]
-        values = [value for each in wanted for value in each]
-        self._rows = store.each(self._sql(len(wanted)), values) if wanted else iter(())
+        values: list[Any] = [value for each in wanted for value in each]
+        number = 1 << (len(wanted) - 1).bit_length() if wanted else 0  # few statements are kept
+        values += [None] * (number * (self._separators + 3) - len(values))
+        self._rows = store.each(self._sql(number), values) if wanted else iter(())
         self._next = next(self._rows, None)
 
     def has_key(self, change: Change) -> bool:
