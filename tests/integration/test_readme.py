@@ -7,6 +7,7 @@ installed too, by the lock.
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import venv
@@ -17,6 +18,7 @@ import pytest
 
 from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import AS_USER, Installation, User, changed
+from tests.native import BUILT
 from tests.rounds import ASKED_ROUNDS
 
 README = ROOT / "README.md"
@@ -148,6 +150,8 @@ class Newcomer(User):
 
     def use_claude(self) -> None:
         """Do what Claude Code would: a transcript, and the events of a session that goes on."""
+        program = Path(shlex.split(self.hooks()["Stop"][0]["command"])[0])
+        assert program.read_bytes().startswith(b"#!") != BUILT.exists(), "the hook is not native"
         transcript = self.home / ".claude" / "projects" / "shop" / "s1.jsonl"
         transcript.parent.mkdir()
         message = {"role": "user", "content": "Ship the lighthouse."}
