@@ -17,8 +17,8 @@ from hivepipe.team import membership
 from hivepipe.team.archives.pass_result import write_result
 from hivepipe.team.archives.sending import Pass, Sent
 from hivepipe.team.connection import connected
+from hivepipe.worker.archive_passes import NOTHING_TO_DO
 
-NOTHING_TO_DO = 3
 logger = logging.getLogger("hivepipe.uplink")
 
 
