@@ -103,7 +103,7 @@ def figures(found: Found) -> list[Figure]:
     bare = found[BARE]["a call"]
     more = (found[UP]["a call"] - found[NOTHING]["a call"]) / len(HOOKS)
     return [
-        Figure(f"felt in Claude Code: a hook, more than {NOTHING}", more, "ms", 1),
+        Figure(f"felt in Claude Code: a hook, above {NOTHING}", more, "ms", 1),
         *(
             Figure(f"felt in Claude Code: a call, {name}", said["a call"] / bare, f"x {BARE}", most)
             for name, said in found.items()
