@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from hivepipe.web.server import listen
+from hivepipe.web.listening import listen
 
 CLIENT, SECRET = "the-page", "s3cret-of-the-page"  # pragma: allowlist secret
 

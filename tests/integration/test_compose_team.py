@@ -15,7 +15,7 @@ from compose_spec import PyCompose
 
 from hivepipe.team import address
 from hivepipe.team.archives import place
-from hivepipe.web.server import listen
+from hivepipe.web.listening import listen
 from tests.conftest import CLI, ROOT
 
 PATH = ROOT / "compose.team.yaml"
