@@ -51,6 +51,11 @@ def log_of_team(home: Home) -> str:
     return path.read_text() if path.exists() else ""
 
 
+def alerts(run: Run) -> set[str]:
+    report = json.loads(run("status", "--json", code=1).stdout)
+    return {each["name"] for each in report["alerts"]}
+
+
 def address_of(team: Team) -> str:
     return team.server.url(team.database, ADMIN)
 
@@ -174,20 +179,10 @@ def test_a_running_stack_ships_and_is_seen_to(run: Run, team: Team, private_home
         run("team", "revoke", "ann/" + report["machine"])
         tell(private_home, "SessionStart", session_id="later")
         run("drain")
-        until(
-            lambda: (
-                json.loads(run("team", "status", "--json", code=1).stdout)["team"]["state"]
-                == "refused"
-            ),
-            "the refusal",
-            60,
-        ) if False else time.sleep(8)
+        until(lambda: '"refused"' in log_of_team(private_home), "the refusal", 60)
         refused = json.loads(run("team", "status", "--json", code=1).stdout)["team"]
         assert refused["lag_rows"] > 0
-        alerts = {
-            each["name"] for each in json.loads(run("status", "--json", code=1).stdout)["alerts"]
-        }
-        assert "uplink" in alerts
+        until(lambda: "uplink" in alerts(run), "the alert")
         run("team", "leave")
         assert uplink.wait(10) == 0
     finally:
