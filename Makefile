@@ -11,7 +11,7 @@ UV := 0.13.9
 
 install: .venv/.installed
 
-.venv/.installed: pyproject.toml constraints.txt Makefile $(wildcard native/*)
+.venv/.installed: pyproject.toml constraints.txt Makefile $(wildcard native/*.c native/*.h native/*.py)
 	@$(PYTHON) -c 'import sys; sys.exit("hivepipe needs Python 3.11 or later; say make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,summaries,team,web,dev]'

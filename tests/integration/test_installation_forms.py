@@ -296,15 +296,19 @@ def test_the_next_start_of_the_stack_brings_the_hooks_up_to_the_package(
     hook = Path(account.handlers()["Stop"]["command"])
     before = hook.with_name("hook_path").read_bytes()
     module = account.packages / "hivepipe" / "hook" / "intake.py"
-    module.write_text(module.read_text().replace('NEUTRAL = b""', 'NEUTRAL = b"newer"'))
-    assert account.fire(account.handlers()["Stop"], "Stop").stdout == NEUTRAL
+    nothing = 'if not text:\n        return b"'
+    assert nothing in module.read_text()
+    module.write_text(module.read_text().replace(nothing, f"{nothing}newer"))
+
+    def said() -> str:
+        handler = account.handlers()["UserPromptSubmit"]
+        return account.fire(handler, "UserPromptSubmit", prompt="a", prompt_id="a").stdout
+
+    assert said() == NEUTRAL
     account.hivepipe("up", "-d")
     try:
         assert hook.with_name("hook_path").read_bytes() != before
-        until(
-            lambda: account.fire(account.handlers()["Stop"], "Stop").stdout == "newer",
-            "the old code answers",
-        )
+        until(lambda: said() == "newer", "the old code answers")
     finally:
         account.hivepipe("down")
 

@@ -12,7 +12,13 @@ import pytest
 from tests.conftest import ROOT
 from tests.integration.test_native_wheels import wheel_of
 
-PARTS = [*ROOT.glob("hivepipe/web/static/*"), *ROOT.glob("hivepipe/web/pages/*")]
+FOLDERS = ("static", "pages")
+PARTS = [
+    path
+    for folder in FOLDERS
+    for path in (ROOT / "hivepipe/web" / folder).rglob("*")
+    if path.is_file()
+]
 # What a browser loads by itself: attributes of tags, imports of scripts, addresses in styles.
 LOADS = re.compile(rb"""(?:\b(?:src|href)=["']?|@import\s|\bimport\s[^;]*from\s["']|url\(["']?)""")
 

@@ -94,4 +94,5 @@ class ExplainingDatabase(Database):
 
 
 def scans(plans: list[str]) -> list[str]:
-    return [plan for plan in plans if re.match(r"SCAN (?!CONSTANT|json_each|\()", plan)]
+    # `counted` holds the messages that a query has chosen (hivepipe.db.usage).
+    return [plan for plan in plans if re.match(r"SCAN (?!CONSTANT|json_each|counted|\()", plan)]
