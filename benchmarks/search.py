@@ -23,7 +23,8 @@ from pathlib import Path
 import orjson
 from figures import Figure, conclude, parser
 
-from hivepipe.archive.search.index import INDEX_FILE, SearchIndex
+from hivepipe.archive.search.index import SearchIndex
+from hivepipe.archive.search.index_file import INDEX_FILE
 from hivepipe.archive.search.query import Filters, terms_of
 
 SEED = 20261121
