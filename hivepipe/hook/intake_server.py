@@ -202,6 +202,7 @@ def take_in_acknowledged(frame: Frame, reader: Reader, slot: Slot) -> None:
         reader.connection.sendall(ACCEPTED + bytes(4))
     except OSError:  # the hook was killed
         pass
+    posix.sched_yield()  # the hook may have been woken on this processor
     taken = _take_in(frame)
     if taken is None:
         slot.leave()
