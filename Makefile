@@ -23,9 +23,11 @@ demo: install  ## a day through the real hooks and the real stack, with everythi
 	$(BIN)/hivepipe demo
 
 # What fails while others load the machine is tried once more, alone: a fault fails again.
+# Exit code 1 says that tests failed; after any other there is nothing to try again.
 test: install  ## everything that must hold
 	$(MAKE) --no-print-directory -j2 check collect
-	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
+	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || \
+	  { [ $$? = 1 ] && $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; }
 
 # What pytest makes of the tests is kept, else each of its processes would make it.
 collect: install

@@ -187,8 +187,8 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
     waiting = bench.accounts["waiting"]
     assert waiting > 0
     stack.install(NEXT)
-    for entry in (before["writer"], before["slow"]):
-        os.kill(entry, signal.SIGCONT)
+    for name in ("writer", "slow", "scheduler"):  # `up` stopped the scheduler
+        os.kill(before[name], signal.SIGCONT)
     bench.fire([e for e in EVENTS.bulk[HALF:] if e is not first], 10)
     until(lambda: not set(workers(bench).values()) & set(before.values()), "the old code runs on")
     assert "1 sent back" in bench.command("failed", "retry", "--all")

@@ -541,17 +541,18 @@ def test_cuts_depend_on_the_lines_alone(tmp_path: Path) -> None:
     assert obstore.store.S3Store  # the extra is here
 
 
-@pytest.mark.parametrize(
-    ("content", "length"),
-    [
-        (b"", 3),
-        (b"no gzip", 3),
-        (gzip.compress(b"a\nb\n")[:-4], 4),
-        (gzip.compress(b"a\nb\n") + b"more", 4),
-        (gzip.compress(b"\n" * 10_000_000), 4),
-        (gzip.compress(b"a\nb\n"), 5),
-    ],
-)
+MADE_UP = {
+    "empty": (b"", 3),
+    "no-gzip": (b"no gzip", 3),
+    "cut": (gzip.compress(b"a\nb\n")[:-4], 4),
+    "longer": (gzip.compress(b"a\nb\n") + b"more", 4),
+    "a-bomb": (gzip.compress(b"\n" * 10_000_000), 4),
+    "another-length": (gzip.compress(b"a\nb\n"), 5),
+}
+
+
+# The ids are names: gzip writes the time, and every process of a run must collect the same tests.
+@pytest.mark.parametrize(("content", "length"), MADE_UP.values(), ids=MADE_UP)
 def test_a_segment_that_a_member_made_up_is_named(content: bytes, length: int) -> None:
     with pytest.raises(TeamError, match="the segment at byte 7 is damaged"):
         cutting.opened(content, None, "", 7, 7 + length)
