@@ -1,7 +1,7 @@
 """A team's PostgreSQL: rows a second, lag, memory, and what change capture costs the writer.
 
-    python benchmarks/team.py [--rows 20000] [--rounds 3] [--homes 100] [--secs 20] [--hooks 1000]
-        [--check]
+    python benchmarks/team.py [--rows 20000] [--shipments 9] [--rounds 3] [--homes 100] [--secs 20]
+        [--hooks 1000] [--check]
 
 PostgreSQL 18 of the wheel with fsync on, on the same cores. Shipping and a bare COPY take turns:
 the same rows from the same SQLite, in the same batches, into a table with the same key and indexes;
@@ -293,6 +293,7 @@ def main() -> None:
     """Measure all, and conclude."""
     options_of = parser(__doc__)
     options_of.add_argument("--rows", type=int, default=20_000)
+    options_of.add_argument("--shipments", type=int, default=9)
     options_of.add_argument("--rounds", type=int, default=3)
     options_of.add_argument("--homes", type=int, default=100)
     options_of.add_argument("--secs", type=float, default=20)
@@ -306,7 +307,7 @@ def main() -> None:
         team.asks("SELECT hivepipe.set_policy('*', 'everything')")
         login = team.joined("ann").writes
         shipped, copied, texts = [], [], []
-        for number in range(options.rounds):
+        for number in range(options.shipments):
             home = folder / f"round{number}"
             shipped.append(shipped_a_second(team, login, home, options.rows))
             copied.append(copied_a_second(team, home, options.rows, is_read_before=False))

@@ -277,8 +277,7 @@ def changes_since(store: Listings, version: int, limit: int) -> list[Change]:
         SELECT version, tbl, key FROM team_changes WHERE version > :version
         ORDER BY version LIMIT :limit
     """
-    found = store.rows(sql, {"version": version, "limit": limit})
-    return [Change(row["version"], row["tbl"], row["key"]) for row in found]
+    return [Change(*row) for row in store.each(sql, {"version": version, "limit": limit})]
 
 
 class Lag(NamedTuple):

@@ -4,7 +4,7 @@ The rows of a table are found by one query for the whole batch, and sent by colu
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -12,7 +12,7 @@ import orjson
 from hivepipe.db.changes import CAPTURED, SEPARATOR, Change
 from hivepipe.db.listings import Listings
 from hivepipe.team.policy import includes
-from hivepipe.team.shared_rows import SHARED, cleaned, month_of
+from hivepipe.team.shared_rows import SHARED, clean, cleaned, month_of
 
 FORGOTTEN = "forgotten_sessions"
 BATCH_BYTES = 4_000_000
@@ -64,31 +64,34 @@ class Batch(NamedTuple):
     is_followed: bool = False
 
     def rows(self) -> str:
-        """Return row states as JSON: {table: {column: [value of each row, ...]}}."""
+        """Return row states as JSON: {table: {column: literal of an array of each row's value}}.
+
+        The server reads an array's literal in less time than an array of JSON.
+        """
         found: dict[str, Any] = {}
-        for table, items in self._by_table(lambda each: each.values is not None):
+        for table, items in self._by_table(is_gone=False):
             columns = zip(*(each.values or () for each in items), strict=True)
-            found[table] = _heads(table, items)
-            found[table] |= zip(SHARED[table].columns, columns, strict=True)
+            named = _heads(table, items) | dict(zip(SHARED[table].columns, columns, strict=True))
             if table == "sessions":
-                found[table]["project"] = [each.project for each in items]
+                named["project"] = [each.project for each in items]
+            found[table] = {name: _array(values) for name, values in named.items()}
         forgotten = [each.change.key for each in self.items if each.change.table == FORGOTTEN]
         return _json(found | {FORGOTTEN: [{"key": key} for key in forgotten]})
 
     def gone(self) -> str:
         """Return the keys of deleted rows as JSON: {table: [{key, version}, ...]}."""
         found = {}
-        for table, items in self._by_table(lambda each: each.values is None):
+        for table, items in self._by_table(is_gone=True):
             heads = _heads(table, items)
             found[table] = [
                 dict(zip(heads, each, strict=True)) for each in zip(*heads.values(), strict=True)
             ]
         return _json(found)
 
-    def _by_table(self, is_wanted: Callable[[Item], bool]) -> Iterator[tuple[str, list[Item]]]:
+    def _by_table(self, *, is_gone: bool) -> Iterator[tuple[str, list[Item]]]:
         found = defaultdict(list)
         for item in self.items:
-            if item.change.table != FORGOTTEN and is_wanted(item):
+            if (item.values is None) is is_gone and item.change.table != FORGOTTEN:
                 found[item.change.table].append(item)
         yield from found.items()
 
@@ -112,6 +115,23 @@ def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
     return found | {"month": [each.month for each in items]} if table in _BY_MONTH else found
 
 
+def _array(values: Sequence[Any]) -> str:
+    """Return PostgreSQL's literal of an array: JSON's list, where no text needs an escape."""
+    try:
+        text = orjson.dumps(values).decode()
+    except TypeError:
+        text = "\\"
+    inner = ",".join(map(_element, values)) if "\\" in text else text[1:-1]
+    return f"{{{inner}}}"
+
+
+def _element(value: Any) -> str:
+    if isinstance(value, str | bytes):
+        text = clean(value).replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{text}"'
+    return "NULL" if value is None else str(value)
+
+
 def _json(content: dict[str, Any]) -> str:
     """Return JSON that PostgreSQL takes; few batches have texts that must be cleaned."""
     try:
@@ -129,11 +149,12 @@ def batch_of(store: Listings, changes: list[Change], sharing_of: SharingOf) -> B
 
     A batch ends early where it would grow beyond BATCH_BYTES.
     """
-    tables = {each.table for each in changes if each.table in SHARED}
-    found = {table: _Rows(store, table, changes) for table in tables}
+    whole = [each for each in changes if _has_whole_key(each)]
+    tables = {each.table for each in whole if each.table != FORGOTTEN}
+    found = {table: _Rows(store, table, whole) for table in tables}
     items: list[Item] = []
     size = 0
-    for change in changes:
+    for change in whole:
         item = _item(change, found.get(change.table), sharing_of)
         if item:
             items.append(item)
@@ -141,6 +162,12 @@ def batch_of(store: Listings, changes: list[Change], sharing_of: SharingOf) -> B
         if size > BATCH_BYTES:
             return Batch(change.version, tuple(items))
     return Batch(changes[-1].version, tuple(items))
+
+
+def _has_whole_key(change: Change) -> bool:
+    """Tell whether its key has all parts; an id with a control character is nobody's row."""
+    known = _CAPTURED.get(change.table)
+    return known is not None and change.key.count(SEPARATOR) == len(known.parts) - 1
 
 
 def _size(item: Item) -> int:
@@ -151,12 +178,8 @@ def _size(item: Item) -> int:
 
 def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item | None:
     """Return what is sent of a change; None: nothing."""
-    if change.table == FORGOTTEN:
-        return Item(change)
-    if rows is None or not rows.has_key(change):
-        return None
-    row = rows.of(change)
-    if row is None:
+    row = rows.of(change) if rows else None
+    if rows is None or row is None:
         return Item(change)
     sharing = sharing_of(row[1] or "")
     if includes(sharing.level, rows.shared.level):
@@ -169,22 +192,17 @@ class _Rows:
 
     def __init__(self, store: Listings, table: str, changes: list[Change]) -> None:
         self.shared, self._captured = SHARED[table], _CAPTURED[table]
-        self._separators = len(self._captured.parts) - 1
         self._hidden = (None,) * len(self.shared.hidden)
         wanted = [
             (each.version, each.key, *each.key.split(SEPARATOR))
             for each in changes
-            if each.table == table and self.has_key(each)
+            if each.table == table
         ]
         values: list[Any] = [value for each in wanted for value in each]
-        number = 1 << (len(wanted) - 1).bit_length() if wanted else 0  # few statements are kept
-        values += [None] * (number * (self._separators + 3) - len(values))
-        self._rows = store.each(self._sql(number), values) if wanted else iter(())
+        number = 1 << (len(wanted) - 1).bit_length()  # few statements are kept
+        values += [None] * (number * len(wanted[0]) - len(values))
+        self._rows = store.each(self._sql(number), values)
         self._next = next(self._rows, None)
-
-    def has_key(self, change: Change) -> bool:
-        """Tell whether its key has all parts; an id with a control character is nobody's row."""
-        return change.key.count(SEPARATOR) == self._separators
 
     def of(self, change: Change) -> Any:
         """Return the row of a change; None: it is deleted. Changes are asked for in order."""
@@ -201,8 +219,8 @@ class _Rows:
 
     def _sql(self, number: int) -> str:
         """Return the query for a number of keys; CROSS JOIN keeps the order of the changes."""
-        parts = ", ".join(f"p{each}" for each in range(self._separators + 1))
-        places = ", ".join("?" for _ in range(self._separators + 3))
+        parts = ", ".join(f"p{each}" for each in range(len(self._captured.parts)))
+        places = ", ".join("?" * (len(self._captured.parts) + _HEAD))
         return f"""
             WITH wanted (version, key, {parts}) AS (VALUES {", ".join([f"({places})"] * number)})
             SELECT wanted.version, t.{self.shared.session}, {", ".join(self.shared.selected)}

@@ -86,5 +86,10 @@ def _is_refusal(text: str) -> bool:
 
 def one(connection: "psycopg.Connection[dict[str, Any]]", sql: str, *values: Any) -> Any:
     """Return the first column of the first row."""
-    row = connection.execute(sql, values).fetchone()
+    return first(connection.execute(sql, values))
+
+
+def first(cursor: "psycopg.Cursor[dict[str, Any]]") -> Any:
+    """Return the first column of the next row; None: there is none."""
+    row = cursor.fetchone()
     return next(iter(row.values())) if row else None

@@ -7,8 +7,9 @@ case: the next batch begins at the mark that the server has.
 
 import json
 import logging
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +40,8 @@ _SHIP = """
 
 logger = logging.getLogger("hivepipe.uplink")
 
+Meanwhile = Callable[[], Batch | None]
+
 
 class Greeting(NamedTuple):
     """What the server says of a home."""
@@ -64,7 +67,6 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._sharings: dict[str, Sharing] = {}
         self._next: Batch | None = None
         self._is_on_disk = True
-        self._sender = ThreadPoolExecutor(1)
         self._retention = Retention()
         self.left_out = 0
         self.sent = 0
@@ -86,7 +88,6 @@ class Shipment(AbstractContextManager["Shipment"]):
         trace: TracebackType | None,
     ) -> None:
         """Close both."""
-        self._sender.shutdown()
         self._db.close()
         self._connection.close()
         self._opened.__exit__(None, None, None)
@@ -142,11 +143,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         if not batch:
             self._sweep()
             return False
-        call = self._sender.submit(self._send, batch)
-        try:
-            following = self._read(batch.upto)
-        finally:
-            call.result()
+        following = self._send(batch, meanwhile=partial(self._read, batch.upto))
         if self._is_outdated:
             self.greet()
         elif self.mark == batch.upto:
@@ -177,30 +174,35 @@ class Shipment(AbstractContextManager["Shipment"]):
         is_whole = len(changes) < ROWS_AT_ONCE and batch.upto == changes[-1].version
         return self._retention.kept_of(batch._replace(is_followed=not is_whole))
 
-    def _send(self, batch: Batch, *, if_absent: bool = False) -> None:
-        """Send a batch; one row that the server cannot store is left out."""
+    def _send(
+        self, batch: Batch, *, if_absent: bool = False, meanwhile: Meanwhile = lambda: None
+    ) -> Batch | None:
+        """Send a batch; one row that the server cannot store is left out.
+
+        Return what was read meanwhile.
+        """
         try:
-            self._call(batch, if_absent)
+            return self._call(batch, if_absent, meanwhile)
         except TeamDataError as error:
             if len(batch.items) > 1:
                 for half in batch.halves():
                     self._send(half, if_absent=if_absent)
-                return
+                return None
             if not batch.items:
                 raise TeamError(f"the server does not take a batch: {error}") from None
             logger.error("a row of %s is left out: %s", batch.items[0].change.table, error)
             self.left_out += 1
-            self._call(Batch(batch.upto), if_absent)
+            return self._call(Batch(batch.upto), if_absent)
 
-    def _call(self, batch: Batch, if_absent: bool) -> None:
+    def _call(
+        self, batch: Batch, if_absent: bool, meanwhile: Meanwhile = lambda: None
+    ) -> Batch | None:
         """Call the server; it stores nothing if the policies, or its mark, are other ones."""
         with server.translated():
             for month in sorted(batch.months() - self._months):
                 self._connection.execute("SELECT hivepipe.ensure_month(%s::date)", (month,))
                 self._months.add(month)
-            said = server.one(
-                self._connection,
-                _SHIP,
+            values = (
                 self._id,
                 self.mark,
                 self.mark if if_absent else batch.upto,
@@ -210,11 +212,16 @@ class Shipment(AbstractContextManager["Shipment"]):
                 self.greeting.policy_version,
                 batch.is_followed,
             )
+            with self._connection.pipeline():
+                cursor = self._connection.execute(_SHIP, values)
+                following = meanwhile()
+            said = server.first(cursor)
         self._is_on_disk = not batch.is_followed
         if said["policy_version"] != self.greeting.policy_version or said["mark"] is None:
             self._is_outdated = True
         else:
             self.mark = said["mark"]
+        return following
 
     def _sweep(self) -> None:
         """End a pass over all rows: what was not sent again is not shared any more."""

@@ -53,6 +53,20 @@ def test_a_row_that_changes_ten_times_is_sent_once(open_team: Team, tmp_path: Pa
     assert open_team.rows("SELECT objective FROM hivepipe.sessions") == [["title 9"]]
 
 
+def test_a_batch_of_old_and_new_rows_of_a_month_has_each_once(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one", 5)
+    ann.ship()
+    ann.sql("UPDATE usage SET output = 777 WHERE message_id LIKE '%-3'")
+    ann.work("two", 5)
+    ann.sql("UPDATE usage SET output = 777 WHERE message_id LIKE '%-4'")
+    ann.ship()
+    assert same_rows(open_team, ann)
+    assert open_team.count("usage", "output = 777") == 3  # of two sessions
+
+
 def test_a_batch_that_is_sent_twice_or_late_changes_nothing(
     open_team: Team, tmp_path: Path
 ) -> None:
@@ -185,6 +199,26 @@ def test_rows_that_postgresql_cannot_store_hold_up_no_others(
     assert open_team.rows("SELECT prompt FROM hivepipe.prompts WHERE session_id = 'one'") == [
         ["a\ufffdb"]
     ]
+
+
+TEXTS = (
+    *("", "null", "NULL", "a,b", "{a}", '"quoted"', "back\\slash", r"\u0000", " spaces "),
+    *("two\nlines\tand\r\x1e\x1f\x7f", "\u00e9\U0001f600\u2028", "'; DROP TABLE usage; --", "\\"),
+)
+
+
+def test_texts_arrive_as_they_are(open_team: Team, tmp_path: Path) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one", 0)
+    with closing(sqlite3.connect(ann.path, isolation_level=None)) as db:
+        sql = "INSERT INTO prompts (session_id, prompt, created_at, job_id) VALUES ('one', ?, ?, ?)"
+        for number, text in enumerate((*TEXTS, None)):
+            db.execute(sql, (text, "2026-11-24T10:01:00.000Z", f"job-{number}"))
+    ann.ship()
+    with connected(open_team.joined("ann", "reader").reads) as connection:
+        sql = "SELECT prompt FROM hivepipe.prompts ORDER BY substr(job_id, 5)::int"
+        found = [row["prompt"] for row in connection.execute(sql).fetchall()]
+    assert found == [*TEXTS, None]
 
 
 def test_who_leaves_captures_nothing_more_and_is_the_same_home_again(
