@@ -30,6 +30,7 @@ class AgentSignal:
     name: str | None = None
     model: str | None = None
     tool_use_id: str = ""
+    caller: str = ""  # the agent that called the Agent tool
     tokens: int | None = None
     duration_ms: int | None = None
     began: bool = False  # Claude Code reports that the agent is running
@@ -156,6 +157,7 @@ def _render(
     context, usage = _part(before, "spawn_context"), _part(before, "usage")
     expires = datetime.fromisoformat(str(row["last_active"])) + timedelta(seconds=TTL_SECS)
     instances = (str(context.get("instance_id") or job.instance), job.instance)
+    callers = {str(context.get("agent_id") or ""), signal.caller} - {"", row["id"]}
     return {
         **before,
         "model": row["model"],
@@ -174,6 +176,7 @@ def _render(
             "spawned_by": "claude-code-task",
             "session_id": row["session_id"],
             "instance_id": min(instances),
+            **({"agent_id": min(callers)} if callers else {}),
         },
         "usage": {
             "tokens": _first(usage.get("tokens"), signal.tokens),

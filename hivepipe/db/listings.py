@@ -99,13 +99,24 @@ _OUTCOME = """
 """
 
 
-def with_usage(agent: Entry) -> Entry:
-    """Add tokens and duration from the metadata of an agent; None if unknown."""
+def with_metadata(agent: Entry) -> Entry:
+    """Add tokens, duration and the agent that started it from its metadata; None if unknown."""
     try:
-        usage = orjson.loads(agent["metadata"] or "{}")["usage"]
-        return agent | {"tokens": usage["tokens"], "duration_ms": usage["duration_ms"]}
-    except (orjson.JSONDecodeError, LookupError, TypeError):
-        return agent | {"tokens": None, "duration_ms": None}
+        said = orjson.loads(agent["metadata"] or "{}")
+    except orjson.JSONDecodeError:
+        said = {}
+    usage, parent = _part(said, "usage"), _part(said, "spawn_context").get("agent_id")
+    return agent | {
+        "tokens": usage.get("tokens"),
+        "duration_ms": usage.get("duration_ms"),
+        "parent_id": parent if isinstance(parent, str) else None,
+    }
+
+
+def _part(of: Any, name: str) -> Entry:
+    """Return an object of an object; {} if one of them is none."""
+    found = of.get(name) if isinstance(of, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 _OF_THE_CLOCK = ("schema_migrations", "applied", "slots", "counters", "alerts")
@@ -213,7 +224,7 @@ class Listings:
             ORDER BY created_at DESC, id LIMIT :limit
         """
         wanted = {"id": session, "since": since, "until": until, "kind": kind, "state": state}
-        return [with_usage(entry) for entry in self.rows(sql, wanted | {"limit": limit})]
+        return [with_metadata(entry) for entry in self.rows(sql, wanted | {"limit": limit})]
 
     def agent(self, agent: str) -> Entry | None:
         """Return one agent; None if there is none."""
@@ -221,7 +232,7 @@ class Listings:
             SELECT {_AGENT}, {_OUTCOME} AS outcome, error, role, tool_use_id
             FROM agents WHERE id = :id
         """
-        return next((with_usage(row) for row in self.rows(sql, {"id": agent})), None)
+        return next((with_metadata(row) for row in self.rows(sql, {"id": agent})), None)
 
     def trouble(self) -> str:
         """Return the error that SQLite's quick check finds; "" if none."""

@@ -123,6 +123,7 @@ def envelope_of(value: object) -> Envelope:
         session=metadata.get("session") or "",
         instance=metadata.get("instance") or "",
         project=metadata.get("project") or "",
+        agent=_agent(metadata.get("agent")),
         event_time_ns=value.get("event_time_ns") or 0,
         **_of_all(payload),
     )
@@ -143,6 +144,11 @@ def envelope_of(value: object) -> Envelope:
     if not (envelope.id and envelope.operation and 0 < envelope.event_time_ns < 1 << 62):
         raise BadEnvelopeError("id, operation or event time is missing")
     return envelope
+
+
+def _agent(said: object) -> str:
+    """Return the id of an agent; "" for anything else, which refuses no job."""
+    return said if isinstance(said, str) and valid_id(said) == said else ""
 
 
 def _of_all(payload: dict[str, Any]) -> dict[str, Any]:

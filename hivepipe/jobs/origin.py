@@ -9,7 +9,8 @@ from hivepipe.times import stored_time
 class Origin:
     """The values that every row may keep of its job; `session` is "" if there is none.
 
-    `periodic`: the row of the schedule that asked for the job, with its slot, if it has one.
+    `agent`: the subagent that the event came from, "" for Claude. `periodic`: the row of the
+    schedule that asked for the job, with its slot, if it has one.
     """
 
     id: str
@@ -18,6 +19,7 @@ class Origin:
     session: str = ""
     instance: str = ""
     project: str = ""
+    agent: str = ""
     periodic: str = ""
     slot: int | None = None
 

@@ -24,13 +24,14 @@ def insert_agent(db: Database, job: Origin, args: InsertAgent) -> None:
     """Record that the Agent tool returned: the agent has finished, or was launched in the
     background.
     """
-    _record(db, job, _call(args, "completed" if args.launch == "completed" else "spawned"))
+    status = "completed" if args.launch == "completed" else "spawned"
+    _record(db, job, _call(job, args, status))
 
 
 def fail_agent(db: Database, job: Origin, args: FailAgent) -> None:
     """Record that the Agent tool failed, or that the user interrupted it."""
     interrupted = "interrupted by the user" if args.is_interrupt else ""
-    _record(db, job, replace(_call(args, "failed"), error=args.error or interrupted))
+    _record(db, job, replace(_call(job, args, "failed"), error=args.error or interrupted))
 
 
 def start_agent(db: Database, job: Origin, args: StartAgent) -> None:
@@ -49,7 +50,7 @@ def _record(db: Database, job: Origin, signal: agents.AgentSignal) -> None:
     note_event(db, job)
 
 
-def _call(args: AgentCall, status: str) -> agents.AgentSignal:
+def _call(job: Origin, args: AgentCall, status: str) -> agents.AgentSignal:
     return agents.AgentSignal(
         agent_id=args.agent_id,
         status=status,
@@ -57,6 +58,7 @@ def _call(args: AgentCall, status: str) -> agents.AgentSignal:
         name=args.description or DEFAULT_NAME,
         model=args.model or DEFAULT_MODEL,
         tool_use_id=args.tool_use_id,
+        caller=job.agent,
         tokens=args.tokens,
         duration_ms=args.duration_ms,
     )

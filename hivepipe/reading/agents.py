@@ -18,7 +18,8 @@ from hivepipe.times import ns_of
 class Agent:
     """One subagent, with the columns of `hivepipe agents --json`; None: not known.
 
-    `cost_usd` None: no message of it is counted, or no model of it has a price.
+    `cost_usd` None: no message of it is counted, or no model of it has a price. `parent_id`: the
+    agent that started it, None: Claude. `depth` 1: its parent stands before it, 2: also that one's.
     """
 
     home: str  # key
@@ -40,7 +41,9 @@ class Agent:
     error: str | None
     tokens: int | None
     duration_ms: int | None
+    parent_id: str | None = None
     cost_usd: float | None = None
+    depth: int = 0
 
     @property
     def state(self) -> str:
@@ -60,7 +63,10 @@ class Agent:
 
 @dataclass(frozen=True)
 class AgentsOfSession:
-    """The agents of one session, oldest first; title and project "": not known."""
+    """The agents of one session, oldest first, each behind the one that started it.
+
+    Title and project "": not known.
+    """
 
     home: str  # key
     session_id: str
@@ -96,7 +102,7 @@ def agents(homes: Iterable[KnownHome], limit: int, kind: str = "", state: str = 
         mine = [agent for agent in chosen[:limit] if agent.home == known.key]
         if mine:
             sessions += _by_session(known, mine)
-    sessions.sort(key=lambda each: _began(each.agents[-1]), reverse=True)
+    sessions.sort(key=lambda each: max(map(_began, each.agents)), reverse=True)
     return Agents(sessions, len(chosen) > limit)
 
 
@@ -127,10 +133,26 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
             name=name_of(session, about.get(session)),
             title=about.get(session, {}).get("objective") or "",
             project=about.get(session, {}).get("project") or known.project,
-            agents=each,
+            agents=nested(each),
         )
         for session, each in of.items()
     ]
+
+
+def nested(found: list[Agent]) -> list[Agent]:
+    """Return agents, oldest first, each behind the one that started it, with their depths."""
+    ids = {agent.id for agent in found}
+    of: dict[str | None, list[Agent]] = {}
+    for agent in reversed(found):
+        of.setdefault(agent.parent_id if agent.parent_id in ids else None, []).append(agent)
+    placed: list[Agent] = []
+    left = [(agent, 0) for agent in of.pop(None, [])]
+    while left:
+        agent, depth = left.pop()
+        placed.append(replace(agent, depth=depth))
+        left += [(each, depth + 1) for each in of.pop(agent.id, [])]
+    # Metadata that another program wrote may name each other.
+    return placed + [agent for each in of.values() for agent in each]
 
 
 def _began(agent: Agent) -> str:

@@ -1,6 +1,7 @@
 """What became of an agent: the same in every order of its signs, before and after its cleanup."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -35,7 +36,14 @@ def db(tmp_path: Path) -> Iterator[Database]:
         yield made
 
 
-def tell(db: Database, operation: str, at_ns: int = AT_NS, agent: str = "a1", **said: Any) -> None:
+def tell(
+    db: Database,
+    operation: str,
+    at_ns: int = AT_NS,
+    agent: str = "a1",
+    caller: str = "",
+    **said: Any,
+) -> None:
     payload = {"agent_id": agent, "swarm": "swarm-1", **said}
     id = f"{operation}-{agent}-{at_ns}"
     job = Envelope(
@@ -46,6 +54,7 @@ def tell(db: Database, operation: str, at_ns: int = AT_NS, agent: str = "a1", **
         session=SESSION,
         instance="instance-a",
         project="/shop",
+        agent=caller,
         event_time_ns=at_ns,
     )
     with db.transaction():
@@ -59,6 +68,15 @@ def begin(db: Database) -> None:
 def agent(db: Database) -> dict[str, Any]:
     (row,) = db.rows("SELECT * FROM agents")
     return dict(row)
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(("call", "start", "stop"))])
+def test_who_called_the_agent_is_known_in_every_order(db: Database, order: tuple[str, ...]) -> None:
+    begin(db)
+    for name in order:
+        operation, said = SIGNS[name]
+        tell(db, operation, caller="a0" if name == "call" else "a1", **said)
+    assert json.loads(agent(db)["metadata"])["spawn_context"]["agent_id"] == "a0"
 
 
 def clean_up(db: Database, at_ns: int = AT_NS + HOUR_NS) -> None:

@@ -53,6 +53,34 @@ def test_an_agent_costs_what_the_command_says(client: TestClient, home: Path) ->
     assert costs["a2"] > 0
 
 
+def test_an_agent_of_an_agent_stands_below_it(client: TestClient, home: Path) -> None:
+    started_by = '{{"spawn_context": {{"agent_id": "{}"}}}}'.format
+    for number, (agent, parent) in enumerate({"a2": "", "a3": "", "b1": "a2", "c1": "b1"}.items()):
+        more = {"metadata": started_by(parent)} if parent else {}
+        spawn(home, agent, SESSION, f"2026-11-22T1{number}:00:00.000Z", **more)
+    (session,) = client.get("/agents.json").json()["sessions"]
+    assert [(agent["id"], agent["parent_id"], agent["depth"]) for agent in session["agents"]] == [
+        ("a1", None, 0),
+        ("a2", None, 0),
+        ("b1", "a2", 1),
+        ("c1", "b1", 2),
+        ("a3", None, 0),
+    ]
+    page = client.get("/agents").text
+    assert '<th scope="row" class="depth-2"><span class="unseen">of b1: </span>' in page
+    said = json.loads(CliRunner().invoke(main, ["agents", "--json"]).stdout)["agents"]
+    assert {agent["id"]: agent["parent_id"] for agent in said}["c1"] == "b1"
+
+
+def test_agents_that_name_each_other_are_shown(client: TestClient, home: Path) -> None:
+    for agent, parent in (("b1", "c1"), ("c1", "b1"), ("d1", "d1"), ("e1", "gone")):
+        told = json.dumps({"spawn_context": {"agent_id": parent}})
+        spawn(home, agent, "another", "2026-11-22T10:00:00.000Z", metadata=told)
+    spawn(home, "f1", "another", "2026-11-22T10:00:00.000Z", metadata='{"spawn_context": 7}')
+    found = client.get("/agents.json").json()["sessions"]
+    assert sorted(agent["id"] for agent in found[0]["agents"]) == ["b1", "c1", "d1", "e1", "f1"]
+
+
 def test_only_the_newest_are_read_in_full(client: TestClient, home: Path) -> None:
     spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z")
     known = KnownHome("key", str(home), "")

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields, replace
 
 from hivepipe.costs.price_table import prices_in_force
-from hivepipe.db.listings import Entry, with_usage
-from hivepipe.reading.agents import Agent, AgentsOfSession
+from hivepipe.db.listings import Entry, with_metadata
+from hivepipe.reading.agents import Agent, AgentsOfSession, nested
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.team.costs import team_bills
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, storable, valid_time
@@ -60,7 +60,7 @@ def team_agents(
 def _entry(row: Entry, texts: Entry) -> Entry:
     times = {name: valid_time(row[name]) or None for name in _TIMES}
     hidden = {name: texts.get(name) for name in ("name", "error")}
-    return with_usage({**row, **times, **hidden})
+    return with_metadata({**row, **times, **hidden})
 
 
 def team_agents_by_session(
@@ -80,7 +80,7 @@ def team_agents_by_session(
         if key not in of:
             of[key] = _session(entry, titles.get(key, {}))
         of[key].agents.insert(0, agent)
-    return [*of.values()], len(found) > limit
+    return [replace(each, agents=nested(each.agents)) for each in of.values()], len(found) > limit
 
 
 def _session(entry: Entry, about: Entry) -> TeamAgents:
