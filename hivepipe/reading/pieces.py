@@ -4,6 +4,8 @@ import difflib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import orjson
+
 from hivepipe.events.claude_code import clean, is_machine_made
 from hivepipe.transcripts.lines import Fields, id_of, moment, part, text
 from hivepipe.transcripts.usage import is_api_error
@@ -12,6 +14,7 @@ MOST_CHARS = 40_000  # of one piece; longer texts are cut
 MOST_DIFF_LINES = 200
 LARGEST_DIFFED_CHARS = 200_000  # comparing longer texts takes too long
 LONGEST_LABEL = 120
+_INDENTED = orjson.OPT_INDENT_2
 
 USER, CLAUDE, THINKING, CALL, RESULT, FAILURE, NOTE, AGENT = (
     "user",
@@ -42,7 +45,8 @@ _NAMES = (
 class Piece(NamedTuple):
     """One piece; `id` is that of a call, or of the agent whose conversation follows.
 
-    `of`: the call that it answers, if that is not the previous piece.
+    `of`: the call that it answers, if that is not the previous piece. `arguments`: those of a call
+    that neither its text nor its diff shows in full.
     """
 
     kind: str
@@ -54,6 +58,7 @@ class Piece(NamedTuple):
     diff: tuple[str, ...] = ()
     of: str = ""
     is_hit: bool = False
+    arguments: str = ""
 
 
 def pieces_of(line: Fields) -> Iterator[Piece]:
@@ -91,7 +96,24 @@ def _call(block: Fields) -> Piece:
     name = text(block, "name") or "tool"
     kind = text(arguments, "subagent_type")
     title = " ".join(filter(None, (name, kind, _label(arguments))))
-    return Piece(CALL, title, id=text(block, "id"), diff=_diff(arguments))
+    diff = _diff(arguments)
+    more = "" if diff else _capped(_spelled_out(arguments, title))
+    return Piece(CALL, title, id=text(block, "id"), diff=diff, arguments=more)
+
+
+def _spelled_out(arguments: Fields, title: str) -> str:
+    """Return the arguments that a title does not have in full, one below the other."""
+    said = ((name, _as_text(value)) for name, value in arguments.items())
+    return clean("\n".join(f"{name}: {value}" for name, value in said if value not in title))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=_INDENTED).decode()
+    except TypeError:  # lone surrogates, large numbers, or nested too deeply
+        return "…"
 
 
 def _label(arguments: Fields) -> str:
