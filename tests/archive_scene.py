@@ -19,7 +19,7 @@ SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
 AGENT = "a41c09be77d2f0e13"
 TOKEN = "sk-ant-api03-" + "Ab3" * 20
 PRICES = built_in()
-REDACTOR = Redactor().with_key(lambda: b"k" * 32)
+REDACTOR = Redactor().of_home(lambda: b"k" * 32)
 
 
 def line(number: int, said: str = "", **more: Any) -> bytes:

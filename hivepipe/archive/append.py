@@ -106,8 +106,7 @@ def _refuse_edited(
 
     `removed_lines` None: the lines behind the checkpoint are kept, so they are not checked.
     """
-    status = kept.lines_status()
-    if status is None or _is_untouched(kept, status, offsets):
+    if kept.lines_status() is None or kept.is_untouched(offsets):
         return
     with kept.open_to_read() as lines:
         if summed(lines, offsets.length) != (offsets.length, offsets.checksum):
@@ -116,11 +115,6 @@ def _refuse_edited(
             lines, offsets, source, either, removed_lines.copy()
         ):
             raise EditedArchiveError
-
-
-def _is_untouched(kept: Kept, status: os.stat_result, offsets: Offsets) -> bool:
-    same_time = status.st_mtime_ns == offsets.stamp
-    return same_time and (kept.is_packed or status.st_size == offsets.length)
 
 
 def _is_torn_write(

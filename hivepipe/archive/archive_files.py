@@ -54,7 +54,7 @@ class Kept:
         data = self._folder.read(self._offsets)
         if not data:
             return Offsets.of_meta(self.meta())
-        first, *others = [Offsets.parse(line) for line in data.splitlines()]
+        first, *others = Offsets.all_in(data)
         # A process was killed while it replaced the lines: their checksum shows which checkpoint
         # applies.
         return next((each for each in others if each and self._is_whole(each)), first)
@@ -243,6 +243,18 @@ class Kept:
             os.fsync(out.fileno())
         self._folder.rename(temporary, self._packed)
         self._folder.remove(self._lines)
+
+    def is_untouched(self, offsets: Offsets) -> bool:
+        """Tell, by time and size of the lines, whether no other program changed them."""
+        status = self.lines_status()
+        if status is None or status.st_mtime_ns != offsets.stamp:
+            return False
+        return self.is_packed or status.st_size == offsets.length
+
+    def were_redacted_by(self, rules: int, offsets: Offsets) -> bool:
+        """Tell whether all lines are as they were redacted by the rules with this checksum."""
+        is_by_these = offsets.rules == rules != 0
+        return is_by_these and (self.is_untouched(offsets) or self._is_whole(offsets))
 
     def exists(self) -> bool:
         """Tell whether a visible file of an archive exists."""

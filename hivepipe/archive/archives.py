@@ -14,7 +14,7 @@ from typing import Any
 from hivepipe.archive.append import Chunk, chunks
 from hivepipe.archive.archive_files import Kept, Meta
 from hivepipe.archive.catalog import Catalog, entry_of, text_of
-from hivepipe.archive.found_values import Learning, checksum_of, clear
+from hivepipe.archive.found_values import Learning, checksum_of, clear, is_cleared_of
 from hivepipe.archive.locks import locked
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.offsets import Offsets
@@ -93,7 +93,7 @@ class Archives(Catalog):
             offsets = kept.offsets()
             if offsets and offsets == Offsets.of_meta(self.meta(kept)):
                 is_all = offsets.source_bytes == source.status.st_size
-                return is_all and self._is_cleared(kept, self.known_of(source.session))
+                return is_all and is_cleared_of(kept, self.known_of(source.session))
         return False
 
     def _grow(self, source: Source, callbacks: ArchiveCallbacks, settled: bool) -> tuple[int, bool]:
@@ -122,7 +122,7 @@ class Archives(Catalog):
 
     def _append(self, kept: Kept, source: Source, callbacks: ArchiveCallbacks) -> int:
         offsets = kept.offsets()
-        lines = 0
+        lines, rules = 0, None
         of_session = callbacks.redactor.of_session(self.known_of(source.session))
         before = set(of_session.known)
         for chunk in chunks(
@@ -142,10 +142,13 @@ class Archives(Catalog):
                 before.update(new)
             if chunk.removed_lines:
                 kept.write_removed_lines(chunk.removed_lines)
-            kept.write_offsets(chunk.after)
+            if rules is None:
+                rules = _rules_of(chunk.before, callbacks.redactor)
+            after = replace(chunk.after, rules=rules)
+            kept.write_offsets(after)
             if offsets and offsets.removed_lines and not chunk.removed_lines:
                 kept.clear_removed_lines()
-            offsets = chunk.after
+            offsets = after
             self._totals_cache.keep(kept, chunk.counted)
             lines += chunk.lines
         return lines
@@ -186,16 +189,13 @@ class Archives(Catalog):
 
     # ---- secrets found earlier
 
-    def _is_cleared(self, kept: Kept, known: list[str]) -> bool:
-        return not known or Learning.of(kept).cleared == checksum_of(known)
-
     def _clear(self, kept: Kept, key: str, known: list[str], callbacks: ArchiveCallbacks) -> bool:
         """Redact the known secrets of a session in all lines of an archive; return whether any were
         found.
 
         An archive that was edited is left alone.
         """
-        if self._is_cleared(kept, known) or not kept.lines_are_as_written():
+        if is_cleared_of(kept, known) or not kept.lines_are_as_written():
             return False
         callbacks.check_stop()
         changed = clear(kept, callbacks.redactor.of_session(known).without_rules())
@@ -276,6 +276,12 @@ class Archives(Catalog):
     def _write_meta(self, kept: Kept, meta: Meta) -> None:
         kept.write_meta(meta)
         self.remember(kept, kept.meta_stamp(), meta)
+
+
+def _rules_of(before: Offsets, redactor: Redactor) -> int:
+    """Return the rules by which all lines are redacted once this redactor added some; 0: others."""
+    is_of_one = before.rules == redactor.checksum or not before.length
+    return redactor.checksum if is_of_one else 0
 
 
 def _identity(source: Source, known: Meta | None) -> Meta:

@@ -5,7 +5,7 @@ archive is cleared of all secrets known by then when its transcript has settled.
 """
 
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -46,6 +46,11 @@ class Learning:
 def checksum_of(known: Iterable[str]) -> int:
     """Return a checksum of a set of lines; never 0."""
     return zlib.crc32("\n".join(sorted(known)).encode()) or 1
+
+
+def is_cleared_of(kept: Kept, known: Sequence[str]) -> bool:
+    """Tell whether the lines of an archive were cleared of all these secrets."""
+    return not known or Learning.of(kept).cleared == checksum_of(known)
 
 
 def clear(kept: Kept, redactor: Redactor) -> int:

@@ -1,11 +1,16 @@
 """The checkpoint of an archive: how far archive and transcript were read and written.
 
-It has some sixty bytes and is written in place after the lines are on disk: this is the commit.
+It has a hundred bytes and is written in place after the lines are on disk: this is the commit.
 Lines behind it were left by a killed process; they are cut off and written again.
+
+A second line says by which rules the lines were redacted. It counts for this length and checksum
+alone, because releases before 2026-11-25 write only the first one.
 """
 
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+_RULES = b"rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +25,22 @@ class Offsets:
     removed_lines: int = 0  # checksum of the hashes of lines that the source no longer has; 0: none
     # Modification time of the lines in ns; 0: unknown. Another time: another program wrote there.
     stamp: int = field(default=0, compare=False)
+    # Checksum of the rules by which all lines were redacted; 0: unknown, or of several
+    rules: int = field(default=0, compare=False)
 
     @classmethod
-    def parse(cls, text: bytes) -> "Offsets | None":
-        """Parse the output of `text`; None: it is damaged."""
+    def all_in(cls, data: bytes) -> "list[Offsets | None]":
+        """Parse the outputs of `text` in a file; None: one that is damaged."""
+        lines = data.splitlines()
+        rules = dict(filter(None, map(_rules_in, lines)))
+        found = [cls._parse(line) for line in lines if not line.startswith(_RULES)]
+        return [
+            each and replace(each, rules=rules.get((each.length, each.checksum), 0))
+            for each in found or [None]
+        ]
+
+    @classmethod
+    def _parse(cls, text: bytes) -> "Offsets | None":
         try:
             numbers = [int(word, 16) for word in text.split()]
             return cls(*numbers) if len(numbers) in (6, 7) else None
@@ -31,8 +48,12 @@ class Offsets:
             return None
 
     def text(self) -> bytes:
-        """Return one line of constant length, so that it can be overwritten in place."""
-        return b"%012x %08x %012x %08x %08x %08x %016x\n" % astuple(self)
+        """Return the lines that `all_in` reads, which can be overwritten in place."""
+        numbers = (self.length, self.checksum, self.source_bytes, self.source_checksum)
+        more = (self.source_tail, self.removed_lines, self.stamp)
+        line = b"%012x %08x %012x %08x %08x %08x %016x\n" % (*numbers, *more)
+        of_rules = (_RULES, self.length, self.checksum, self.rules)
+        return line + (b"%s %012x %08x %016x\n" % of_rules if self.rules else b"")
 
     @classmethod
     def of_meta(cls, meta: dict[str, Any] | None) -> "Offsets | None":
@@ -62,3 +83,15 @@ class Offsets:
                 "surplus": f"{self.removed_lines:08x}",
             },
         }
+
+
+def _rules_in(line: bytes) -> tuple[tuple[int, int], int] | None:
+    """Return length and checksum of the lines that were redacted by rules, and their checksum."""
+    name, *words = line.split() or [b""]
+    if name != _RULES or len(words) != 3:
+        return None
+    try:
+        length, checksum, rules = (int(word, 16) for word in words)
+    except ValueError:
+        return None
+    return (length, checksum), rules

@@ -1,20 +1,27 @@
 """An archived transcript as a conversation: pieces in order, subagents after their calls.
 
-This module has those of this machine; `conversation_reader` reads the lines.
+This module has those of this machine; `conversation_reader` reads the lines. A line is redacted
+again with the rules in force now, unless it was written by the same rules and no secret of the
+session was found later.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 
+from hivepipe.archive.archive_files import Kept
 from hivepipe.archive.archives import Archives
+from hivepipe.archive.found_values import is_cleared_of
 from hivepipe.archive.index import Entry
+from hivepipe.archive.offsets import Offsets
 from hivepipe.config import setting_table
 from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.files.change_stamp import stamp
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading.choosing import session_named
-from hivepipe.reading.conversation_reader import Conversation, Reader
-from hivepipe.redact.configured import load_redactor
+from hivepipe.reading.conversation_reader import Conversation, Line, Reader
+from hivepipe.redact.configured import load_redactor, rules_in_force
+from hivepipe.redact.redactor import Redactor
 
 
 def conversation(home: str, start: str, around: int | None = None) -> Conversation:
@@ -27,9 +34,7 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
     archives = archives_of(home)
     key = _key(home, archives, start)
     entry = archives.index.entries()[key]
-    # Includes secrets found later than a line, of which the archive is not cleared yet.
-    known = archives.known_of(entry["session_id"])
-    reader = Reader(_Kept(archives), load_redactor(home).of_session(known))
+    reader = Reader(_Kept(home, archives, entry["session_id"]))
     # These are few, and a missing offset has to be reported before the head is printed.
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     meta = archives.meta_of(entry) or {}
@@ -64,9 +69,17 @@ def _key(home: str, archives: Archives, start: str) -> str:
 class _Kept:
     """The archives of a home; `Archived` of the reader."""
 
-    def __init__(self, archives: Archives) -> None:
+    def __init__(self, home: str, archives: Archives, session: str) -> None:
+        self._home = home
         self._archives = archives
         self._missing = ""  # at the end of the archive that was read last
+        self._rules = rules_in_force(home)
+        # Includes secrets found later than a line, of which the archive is not cleared yet.
+        self._known = archives.known_of(session)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        return load_redactor(self._home).of_session(self._known)
 
     def entry(self, key: str) -> Entry | None:
         return self._archives.index.entries().get(key)
@@ -78,28 +91,35 @@ class _Kept:
         missing, self._missing = self._missing, ""
         return missing
 
-    def lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, bytes]]:
+    def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
         """Yield the committed lines from a byte on; a partial line at the start is left out."""
         try:
             yield from self._committed(entry, begin)
         except OSError as error:
             raise _damaged(entry, error.strerror or str(error)) from error
 
-    def _committed(self, entry: Entry, begin: int) -> Iterator[tuple[int, bytes]]:
+    def _committed(self, entry: Entry, begin: int) -> Iterator[Line]:
         with self._archives.opened(entry) as kept, kept.open_to_read() as file:
             offsets = kept.offsets()
             length = offsets.length if offsets else 0
             offset = max(begin - 1, 0)
-            if offset >= length:  # also what is too large for a file system
+            if not offsets or offset >= length:  # also what is too large for a file system
                 return
+            is_clean = self._is_clean(kept, offsets)
             file.seek(offset)
             if offset:
                 offset += len(file.readline())
             while offset < length and (raw := file.readline()):
-                yield offset, raw
-                offset += len(raw)
+                end = offset + len(raw)
+                yield Line(offset, end, raw if is_clean else self._redactor.redact_line(raw)[0])
+                offset = end
         if offset < length:
             self._missing = str(_damaged(entry, f"it ends at byte {offset} of {length}"))
+
+    def _is_clean(self, kept: Kept, offsets: Offsets) -> bool:
+        """Tell whether the lines are as the rules in force redact them."""
+        is_cleared = is_cleared_of(kept, self._known)
+        return is_cleared and kept.were_redacted_by(self._rules, offsets)
 
 
 def _damaged(entry: Entry, reason: str) -> DamagedArchiveError:

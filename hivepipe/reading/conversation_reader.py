@@ -1,7 +1,6 @@
 """The reader of archived lines as a conversation, wherever they are kept.
 
-It reads line by line, so the memory used is that of the longest line. Every line is redacted again
-with the rules in force now.
+It reads line by line, so the memory used is that of the longest line.
 """
 
 from collections import deque
@@ -13,7 +12,6 @@ from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.index import Entry
 from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, NOTE, RESULT, Piece, pieces_of
-from hivepipe.redact.redactor import Redactor
 from hivepipe.transcripts.lines import Fields, read_line
 
 BEFORE, BEHIND = 20, 40  # number of pieces before and after a hit
@@ -32,6 +30,14 @@ class Conversation(NamedTuple):
     pieces: Iterator[Piece]
 
 
+class Line(NamedTuple):
+    """A line as the rules in force redact it, and the bytes of the archive that it takes."""
+
+    begin: int
+    end: int
+    text: bytes
+
+
 class Archived(Protocol):
     """Where the archives of a session and its subagents are kept."""
 
@@ -41,8 +47,8 @@ class Archived(Protocol):
     def of_subagents(self, session: str) -> dict[str, Entry]:
         """Return key -> entry of a session's subagents."""
 
-    def lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, bytes]]:
-        """Yield offsets and lines that begin at a byte or after it; DamagedArchiveError."""
+    def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
+        """Yield the lines that begin at a byte or after it; DamagedArchiveError."""
 
     def missing(self, entry: Entry) -> str:
         """Return what the lines that were yielded last lacked at their end; "": nothing."""
@@ -53,7 +59,6 @@ class Reader:
     """Read conversations of archives that are of one machine, or of a team."""
 
     archived: Archived
-    redactor: Redactor
     _calls: dict[str, str] = field(default_factory=dict)
     _last_call: str = ""
     _shown: set[str] = field(default_factory=set)
@@ -138,6 +143,5 @@ class Reader:
             yield offset, line
 
     def _lines_with_ends(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
-        for offset, raw in self.archived.lines(entry, begin):
-            line = read_line(self.redactor.redact_line(raw)[0])
-            yield offset, line or {}, offset + len(raw)
+        for line in self.archived.lines(entry, begin):
+            yield line.begin, read_line(line.text) or {}, line.end

@@ -7,6 +7,7 @@ from hivepipe import redact
 from hivepipe.config import setting_table
 from hivepipe.errors import RedactionRuleError
 from hivepipe.files.regular_file import read_text
+from hivepipe.redact.edition import checksum_of
 from hivepipe.redact.home_key import key_of
 from hivepipe.redact.redactor import Redactor
 from hivepipe.redact.rule_file import Section
@@ -18,9 +19,16 @@ def load_redactor(home: str) -> Redactor:
 
     RedactionRuleError names the file, the rule and its fault.
     """
-    found = [_section(Path(path)) for path in setting_table.files(home)]
+    texts = _texts(home)
+    found = [_section(path, text) for path, text in texts.items()]
     sections = [section for section in found if section != Section()]
-    return _with_key(redactor(sections) if sections else redact.built_in(), home)
+    of_rules = redactor(sections) if sections else redact.built_in()
+    return of_rules.of_home(partial(key_of, home), checksum_of(texts.values()))
+
+
+def rules_in_force(home: str) -> int:
+    """Return the checksum that `load_redactor` gives its redactor, without compiling any rule."""
+    return checksum_of(_texts(home).values())
 
 
 def use_rules(home: str) -> str:
@@ -32,21 +40,26 @@ def use_rules(home: str) -> str:
     try:
         redact.use(load_redactor(home))
     except RedactionRuleError as error:
-        redact.use(_with_key(redact.built_in(), home))
+        redact.use(redact.built_in().of_home(partial(key_of, home)))
         return str(error)
     return ""
 
 
-def _with_key(found: Redactor, home: str) -> Redactor:
-    return found.with_key(partial(key_of, home))
+def _texts(home: str) -> dict[Path, str]:
+    """Return the files that may have rules."""
+    found = {}
+    for path in map(Path, setting_table.files(home)):
+        try:
+            found[path] = read_text(path)
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise RedactionRuleError(f"{path}: cannot be read: {error}") from error
+    return found
 
 
-def _section(path: Path) -> Section:
+def _section(path: Path, text: str) -> Section:
     try:
-        return parse(read_text(path))
-    except FileNotFoundError:
-        return Section()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RedactionRuleError(f"{path}: cannot be read: {error}") from error
+        return parse(text)
     except RedactionRuleError as error:
         raise RedactionRuleError(f"{path}: {error}") from error

@@ -46,13 +46,17 @@ class Redactor:
         self._kinds = {rule.name: rule.kind for rule in self._rules}
         self._kinds |= {UNREDACTABLE: "whole text", FOUND_BEFORE: "secret found before"}
         self._scanner = Scanner(self._rules, allowed, disguise=IN_TEXT, suspect=IN_JSON)
+        self.checksum = 0
         self._tags: Tags | None = None
         self._learned: Learned | None = None
 
-    def with_key(self, key: Callable[[], bytes]) -> "Redactor":
-        """Return a copy whose placeholders have the tags of this key."""
+    def of_home(self, key: Callable[[], bytes], checksum: int = 0) -> "Redactor":
+        """Return a copy whose placeholders have the tags of this key.
+
+        `checksum`: another one for rules that may find something else; 0: not known.
+        """
         keyed = copy(self)
-        keyed._tags = Tags(key)
+        keyed._tags, keyed.checksum = Tags(key), checksum
         return keyed
 
     def of_session(self, known: Iterable[str] = ()) -> "Redactor":

@@ -211,7 +211,7 @@ def test_nothing_of_a_value_is_kept() -> None:
         assert not [
             piece for piece in pieces if re.search(rf"(?<![0-9a-f]){re.escape(piece)}", said)
         ]
-    other = Redactor().with_key(lambda: b"o" * 32).of_session(session.known)
+    other = Redactor().of_home(lambda: b"o" * 32).of_session(session.known)
     line = json.dumps(f"with {of.shop}").encode()
     assert other.redact_line(line) == (line, ())  # of another home
 

@@ -22,7 +22,7 @@ TAGGED = re.compile(r"\*\*\*REDACTED:([a-z-]+):([a-z2-7]{6})\*\*\*")
 
 
 def keyed(letter: bytes = b"a") -> Redactor:
-    return Redactor().with_key(lambda: letter * 32)
+    return Redactor().of_home(lambda: letter * 32)
 
 
 def tags(text: str) -> list[tuple[str, str]]:
@@ -133,6 +133,6 @@ def test_a_key_is_asked_for_only_when_there_is_a_secret() -> None:
     def refuse() -> bytes:
         raise AssertionError
 
-    assert Redactor().with_key(refuse).redact_text("the password is unknown") == (
+    assert Redactor().of_home(refuse).redact_text("the password is unknown") == (
         "the password is unknown"
     )

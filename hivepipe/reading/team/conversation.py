@@ -7,10 +7,11 @@ from hivepipe.archive.archives import MAIN, SUBAGENT
 from hivepipe.archive.index import Entry, key_of
 from hivepipe.db.listings import Entry as Row
 from hivepipe.errors import ArchiveError, DamagedArchiveError, TeamError
-from hivepipe.reading.conversation_reader import Conversation, Reader
+from hivepipe.reading.conversation_reader import Conversation, Line, Reader
 from hivepipe.reading.team.session import Found
 from hivepipe.reading.team.source import Source
 from hivepipe.redact.configured import load_redactor
+from hivepipe.redact.redactor import Redactor
 from hivepipe.team.archives.place import NONE
 from hivepipe.team.archives.reading import TeamArchive
 
@@ -29,12 +30,13 @@ def team_conversation(
     ArchiveError: the team has no archive of it. TeamError: the key of the store is missing.
     DamagedArchiveError: a segment is damaged, or its key is another one.
     """
-    archived = _Shared(source, source.archives(found.home, found.id))
+    redactor = load_redactor(home).of_session([])
+    archived = _Shared(source, source.archives(found.home, found.id), redactor)
     key = f"{found.id}/{found.agent}" if found.agent else found.id
     entry = archived.entry(key)
     if entry is None:
         raise ArchiveError(_why_none(source, found))
-    reader = Reader(archived, load_redactor(home).of_session([]))
+    reader = Reader(archived)
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     first = [*islice(pieces, 1)]  # so that a key that is missing is reported before the head
     meta = _meta(source, found, entry)
@@ -78,8 +80,9 @@ def _why_none(source: Source, found: Found) -> str:
 class _Shared:
     """The archives of a session on the team's server; `Archived` of the reader."""
 
-    def __init__(self, source: Source, archives: list[TeamArchive]) -> None:
+    def __init__(self, source: Source, archives: list[TeamArchive], redactor: Redactor) -> None:
         self._source = source
+        self._redactor = redactor
         self._archives = {each.name: each for each in archives}
         self._entries = {key_of(each): each for each in map(_entry, archives)}
 
@@ -89,10 +92,11 @@ class _Shared:
     def of_subagents(self, session: str) -> dict[str, Entry]:
         return {key: each for key, each in self._entries.items() if key != session}
 
-    def lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, bytes]]:
-        """Yield offsets and lines; what is wrong with one archive spares the others."""
+    def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
+        """Yield the lines; what is wrong with one archive spares the others."""
         try:
-            yield from self._source.lines(self._archives[entry["path"]], begin)
+            for offset, raw in self._source.lines(self._archives[entry["path"]], begin):
+                yield Line(offset, offset + len(raw), self._redactor.redact_line(raw)[0])
         except TeamError as error:
             if type(error) is not TeamError:  # the server is away, or refuses
                 raise

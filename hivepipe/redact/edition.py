@@ -1,0 +1,31 @@
+"""A checksum of what decides what is redacted: this package, and the sections of own rules."""
+
+import json
+import tomllib
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from hivepipe.files.regular_file import read_bytes
+
+_FOLDER = Path(__file__).parent
+
+
+def _of_package() -> bytes:
+    files = sorted([*_FOLDER.glob("*.py"), *_FOLDER.glob("*.toml")])
+    return blake2b(b"".join(map(read_bytes, files))).digest()
+
+
+# Read as the code is imported: an upgrade replaces the files of a process that runs.
+_PACKAGE = _of_package()
+
+
+def checksum_of(texts: Iterable[str]) -> int:
+    """Return the checksum for these files with rules of the user, in this order; never 0."""
+    found = blake2b(_PACKAGE, digest_size=8)
+    for text in texts:
+        with suppress(tomllib.TOMLDecodeError):  # they redact nothing, and parsing names the error
+            if section := tomllib.loads(text).get("redaction"):
+                found.update(json.dumps(section, sort_keys=True, default=str).encode())
+    return int.from_bytes(found.digest()) or 1

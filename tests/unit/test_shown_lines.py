@@ -1,0 +1,125 @@
+"""A line that the rules in force have redacted is not redacted again when it is shown."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hivepipe.archive.found_values import Learning
+from hivepipe.cli.main import main
+from hivepipe.operations.archive import archives_of
+from hivepipe.reading import conversation as reading
+from hivepipe.redact import edition
+from tests.archive_scene import SESSION, TOKEN, line
+
+RULE = "[[redaction.rules]]\nname = 'employee'\npattern = 'EMP-[0-9]+'\nkeywords = ['EMP-']\n"
+
+
+@pytest.fixture
+def write(home: Path, tmp_path: Path) -> Callable[..., None]:
+    """Write the transcript of the home's session, and archive it."""
+    path = tmp_path / ".claude" / "projects" / "-home-ana-shop" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+
+    def write(*said: str) -> None:
+        path.write_bytes(b"".join(line(number, text) for number, text in enumerate(said)))
+        for words in (["follow", "/"], ["sweep"]):
+            done = CliRunner().invoke(main, ["archive", *words])
+            assert done.exit_code == 0, done.output
+
+    return write
+
+
+@pytest.fixture
+def archived(write: Callable[..., None], home: Path) -> Path:
+    """The file of archived lines."""
+    write("ask EMP-123", "thanks")
+    (found,) = Path(archives_of(str(home)).root).rglob(f"*_{SESSION}.jsonl")
+    return found
+
+
+def shown(home: Path) -> str:
+    pieces = reading.conversation(str(home), SESSION).pieces
+    return re.sub(r":own-rule:\w+", "", " / ".join(piece.text for piece in pieces))
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The homes whose rules were compiled to show lines."""
+    found: list[str] = []
+    load = reading.load_redactor
+    monkeypatch.setattr(reading, "load_redactor", lambda home: found.append(home) or load(home))
+    return found
+
+
+def test_lines_of_the_same_rules_are_shown_as_they_are(
+    archived: Path, home: Path, loads: list[str]
+) -> None:
+    (home / "config.toml").write_text("[retention]\nlogs = 9\n")  # no rules
+    assert shown(home) == "ask EMP-123 / thanks"
+    assert loads == []
+
+
+def test_packed_lines_are_shown_as_they_are(archived: Path, home: Path, loads: list[str]) -> None:
+    archives = archives_of(str(home))
+    with archives.opened(archives.index.entries()[SESSION]) as kept:
+        list(kept.pack())
+    assert shown(home) == "ask EMP-123 / thanks"
+    assert loads == []
+
+
+def test_a_rule_of_later_counts(
+    archived: Path, home: Path, write: Callable[..., None], loads: list[str]
+) -> None:
+    (home / "config.toml").write_text(RULE)
+    assert shown(home) == "ask ***REDACTED*** / thanks"
+    write("ask EMP-123", "thanks", "more")  # the archive has lines of both rules now
+    assert shown(home) == "ask ***REDACTED*** / thanks / more"
+    assert len(loads) == 2
+    (home / "config.toml").unlink()
+    assert shown(home) == "ask EMP-123 / thanks / more"
+    assert len(loads) == 3
+
+
+def test_rules_of_another_release_count(
+    archived: Path, home: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edition, "_PACKAGE", b"another")
+    assert shown(home) == "ask EMP-123 / thanks"
+    assert len(loads) == 1
+
+
+def test_a_line_of_another_program_is_redacted(
+    archived: Path, home: Path, loads: list[str]
+) -> None:
+    archived.write_bytes(archived.read_bytes().replace(b"thanks", b"EMP-1 " + TOKEN.encode()))
+    assert TOKEN not in shown(home)
+    assert len(loads) == 1
+
+
+def test_a_checkpoint_of_an_earlier_release_says_nothing(
+    archived: Path, home: Path, loads: list[str]
+) -> None:
+    checkpoint = archived.with_name(f".{archived.stem}.reach")
+    first, second = checkpoint.read_bytes().splitlines(keepends=True)
+    assert second.startswith(b"rules ")
+    for left in (first, first + second[:20], first + second.replace(b" ", b" f", 1)):
+        checkpoint.write_bytes(left)
+        assert shown(home) == "ask EMP-123 / thanks"
+    assert len(loads) == 3
+
+
+def test_a_secret_that_was_found_later_is_not_shown(
+    archived: Path, home: Path, loads: list[str]
+) -> None:
+    archives = archives_of(str(home))
+    session = reading.load_redactor(str(home)).of_session()
+    session.redact_line(line(3, "export SHOP_API_KEY=q8Zt5Lw0Xv3Bn7Yk"))
+    assert session.known
+    with archives.opened(archives.index.entries()[SESSION]) as kept:
+        Learning.of(kept).with_known(session.known).write(kept)
+    loads.clear()
+    assert shown(home) == "ask EMP-123 / thanks"
+    assert len(loads) == 1
