@@ -48,8 +48,8 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         return [database_path(known.home) for known in known_homes(here)]
 
     answers = Answers(lambda: signature(databases()))
-    page = _Page(here, templates(PAGES), form_token(token), answers)
     changes = Changes(databases)
+    page = _Page(here, templates(PAGES), form_token(token), answers, changes.tell)
 
     async def events(request: Request) -> Response:
         if request.method == "HEAD":  # a stream would hold the connection for ever
@@ -98,12 +98,16 @@ def _status_of(error: HivepipeError) -> int:
 
 @dataclass(frozen=True)
 class _Page:
-    """What all pages share; `form_token` is in each form of those who may change something."""
+    """What all pages share; `form_token` is in each form of those who may change something.
+
+    `later`: tells open pages that there is more to show.
+    """
 
     here: Place
     templates: Environment
     form_token: str
     answers: Answers
+    later: Callable[[], None]
 
     def view(self, view: View, name: str, request: Request) -> Response:
         """Return the page of a view."""
@@ -114,7 +118,8 @@ class _Page:
         def refuse(error: HivepipeError) -> bytes:
             return self.problem(request, name, error, _status_of(error)).encode()
 
-        found = self._found(view, name, request, show, refuse)
+        asked = partial(_asked, self.here, request, self.later)
+        found = self._found(view, name, request, asked, show, refuse)
         return HTMLResponse(found.text, found.status)
 
     def twin(self, view: View, name: str, request: Request) -> Response:
@@ -123,7 +128,8 @@ class _Page:
         def refuse(error: HivepipeError) -> bytes:
             return json_of({"error": str(error)})
 
-        found = self._found(view, name, request, json_of, refuse)
+        asked = partial(_asked, self.here, request)
+        found = self._found(view, name, request, asked, json_of, refuse)
         return Response(found.text, found.status, media_type="application/json")
 
     def _found(
@@ -131,12 +137,13 @@ class _Page:
         view: View,
         name: str,
         request: Request,
+        asked: Callable[[], Asked],
         show: Callable[[Content], bytes],
         refuse: Callable[[HivepipeError], bytes],
     ) -> Answer:
         def make() -> Answer:
             try:
-                content = content_of(view, _asked(self.here, request))
+                content = content_of(view, asked())
                 with damage_named():
                     text = show(content)
             except HivepipeError as error:
@@ -210,11 +217,11 @@ async def _switched(page: _Page, token: str, request: Request) -> Response:
     return RedirectResponse(f"/queues?home={known.key}", 303)
 
 
-def _asked(here: Place, request: Request) -> Asked:
+def _asked(here: Place, request: Request, later: Callable[[], None] | None = None) -> Asked:
     """Return what the address asks for; HivepipeError: a home that is not the user's."""
     key = request.path_params.get("home", "") or request.query_params.get("home", "")
     session_id = request.path_params.get("session", "")
     filters = dict(request.query_params)
     if filters.get("team") == "1" and session_id:  # of a home that the team's server knows
         return Asked(homes_named(here, ""), filters, session_id, team_home=key)
-    return Asked(homes_named(here, key), filters, session_id)
+    return Asked(homes_named(here, key), filters, session_id, later=later)

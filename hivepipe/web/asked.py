@@ -1,5 +1,6 @@
 """What an address asks for: homes and filters."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,6 +24,7 @@ class Asked:
     """The chosen homes, and the filters of the address.
 
     `team_home`: whose session of a team it is; `reader`: the member who asks, "": this user.
+    `later`: called once a value is there that takes seconds; None: it is waited for.
     """
 
     homes: list[KnownHome]
@@ -30,6 +32,7 @@ class Asked:
     session: str = ""
     team_home: str = ""
     reader: str = ""
+    later: Callable[[], None] | None = None
 
     def filter(self, name: str) -> str:
         """Return a filter, or ""."""

@@ -1,4 +1,6 @@
-"""Tells open pages that a database changed; nothing is looked at while no page is open.
+"""Tells open pages that a database changed, or that what they left out is there.
+
+Nothing is looked at while no page is open.
 
 The files are looked at, not the databases: a connection to each would keep the log from shrinking.
 """
@@ -42,6 +44,11 @@ class Changes:
         self._databases = databases
         self._followers: set[asyncio.Event] = set()
         self._watcher: asyncio.Task[None] | None = None
+        self._told = 0
+
+    def tell(self) -> None:
+        """Have all followers told at the next look; from any thread."""
+        self._told += 1
 
     async def follow(self) -> AsyncIterator[str]:
         """Yield a server-sent event after each change, and comments between them."""
@@ -63,11 +70,14 @@ class Changes:
 
     async def _watch(self) -> None:
         """Wake the followers after each change, until there are none."""
-        before = signature(self._databases())
+        before = self._state()
         while self._followers:
             await asyncio.sleep(LOOK_SECS)
-            now = signature(self._databases())
+            now = self._state()
             if now != before:
                 for follower in self._followers:
                     follower.set()
             before = now
+
+    def _state(self) -> tuple[int, Signature]:
+        return self._told, signature(self._databases())

@@ -34,9 +34,9 @@ _looks: Kept[_Look] = Kept()
 def health(asked: Asked) -> Content:
     """Return condition, processes and alerts of each stack, doctor's findings and disk use.
 
-    `doctor` None: the checks take longer. `only=problems`: only stacks with one.
+    `doctor` None: the checks are still running. `only=problems`: only stacks with one.
     """
-    stacks = [_health(known) for known in asked.homes]
+    stacks = [_health(asked, known) for known in asked.homes]
     if asked.filter("only") == "problems":
         stacks = [stack for stack in stacks if _has_problem(stack)]
     return {"stacks": stacks, "left_out": len(asked.homes) - len(stacks)}
@@ -47,8 +47,8 @@ def _has_problem(stack: Entry) -> bool:
     return bool(stack["alerts"]) or not (stack["is_fine"] and is_examined)
 
 
-def _health(known: KnownHome) -> Entry:
-    look = _looks.get(known.home, lambda: _look(known))
+def _health(asked: Asked, known: KnownHome) -> Entry:
+    look = _looks.get(known.home, lambda: _look(known), asked.later)
     place = known.place()
     report = status_report(place, Stack.of(place))
     return {

@@ -20,6 +20,7 @@ class _Slot(Generic[Found]):
     until: float = 0.0
     ended: Event = field(default_factory=Event)
     runs: bool = False
+    told: set[Callable[[], None]] = field(default_factory=set)  # once it has ended
 
 
 class Kept(Generic[Found]):
@@ -31,32 +32,43 @@ class Kept(Generic[Found]):
         self._lock = Lock()
 
     def get(
-        self, key: str, find: Callable[[], Found], patience: float = PATIENCE_SECS
+        self,
+        key: str,
+        find: Callable[[], Found],
+        later: Callable[[], None] | None = None,
+        patience: float = PATIENCE_SECS,
     ) -> Found | None:
         """Return the value of a key, as it was found some seconds ago or is found now.
 
         A search that takes longer than `patience` seconds goes on; meanwhile the last value is
-        returned, or None.
+        returned, or None. With `later` this does not wait: that is called when the search has
+        ended.
         """
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             if not slot.runs and time.monotonic() >= slot.until:
                 slot.runs = True
                 slot.ended.clear()
-                Thread(target=_search, args=(slot, find), daemon=True).start()
-        slot.ended.wait(patience)
+                Thread(target=self._search, args=(slot, find), daemon=True).start()
+            if later and slot.runs:
+                slot.told.add(later)
+        if not later:
+            slot.ended.wait(patience)
         if slot.errors:
             raise slot.errors[0]
         return slot.values[0] if slot.values else None
 
-
-def _search(slot: _Slot[Found], find: Callable[[], Found]) -> None:
-    began = time.monotonic()
-    try:
-        slot.values, slot.errors = [find()], []
-    except Exception as error:  # noqa: BLE001 - for those who wait
-        slot.errors = [error]
-    ended = time.monotonic()
-    slot.until = ended + KEPT_SECS + _SHARE * (ended - began)
-    slot.runs = False
-    slot.ended.set()
+    def _search(self, slot: _Slot[Found], find: Callable[[], Found]) -> None:
+        began = time.monotonic()
+        try:
+            slot.values, slot.errors = [find()], []
+        except Exception as error:  # noqa: BLE001 - for those who wait
+            slot.errors = [error]
+        ended = time.monotonic()
+        with self._lock:
+            slot.until = ended + KEPT_SECS + _SHARE * (ended - began)
+            slot.runs = False
+            slot.ended.set()
+            told, slot.told = slot.told, set()
+        for tell in told:
+            tell()

@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hivepipe.home import locate
+from hivepipe.web import health_view
 from hivepipe.web.app import web_app
 from hivepipe.web.health_view import LATER
 from hivepipe.web.kept import Kept
@@ -97,6 +98,16 @@ def test_a_long_search_keeps_nobody_waiting() -> None:
     assert search() == 7
 
 
+def test_who_does_not_wait_is_told_once_it_is_there() -> None:
+    kept, may_end, told = Kept[int](), Event(), Event()
+    search = partial(kept.get, "home", lambda: may_end.wait(30) and 7, told.set)
+    assert [search(), search()] == [None, None]
+    assert not told.is_set()
+    may_end.set()
+    assert told.wait(30)
+    assert search() == 7
+
+
 def test_an_error_is_everybodys_who_waits() -> None:
     kept = Kept[int]()
     for _ in range(2):
@@ -111,6 +122,21 @@ def test_checks_that_take_longer_are_shown_later(
     found = shown(page)
     assert (found["doctor"], found["disk"], found["disk_trouble"]) == (None, None, LATER)
     assert "<h3 data-later>" in page.get("/health").text
+
+
+def test_a_page_waits_for_no_check_and_is_told(
+    page: TestClient, private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, look = Event(), health_view._look
+    monkeypatch.setattr(health_view, "_look", lambda known: may_end.wait(30) and look(known))
+    monkeypatch.setattr(health_view, "_looks", Kept())
+    html = page.get("/health").text
+    assert "<h3 data-later>" in html
+    assert LATER in html
+    assert "No alert." in html
+    may_end.set()
+    assert shown(page)["doctor"]
+    assert "data-later" not in page.get("/health").text
 
 
 def test_invalid_limits_of_retention_are_named(page: TestClient, private_home: Home) -> None:

@@ -132,7 +132,7 @@ def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
     (of_session,) = client.get("/agents.json").json()["sessions"]
     (agent,) = of_session["agents"]
     home = agent.pop("home")
-    assert agent.pop("cost_usd") is None
+    assert (agent.pop("cost_usd"), agent.pop("depth")) == (None, 0)
     assert [agent] == said("agents")["agents"]
 
     costs = said("costs")
@@ -172,7 +172,7 @@ def test_health_of_what_has_a_problem(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, stack: dict[str, Any], shown: int
 ) -> None:
     fine = {"alerts": [], "is_fine": True, "doctor": {"healthy": True}}
-    monkeypatch.setattr("hivepipe.web.health_view._health", lambda _known: {**fine, **stack})
+    monkeypatch.setattr("hivepipe.web.health_view._health", lambda *_: {**fine, **stack})
     assert len(client.get("/health.json").json()["stacks"]) == 1
     answer = client.get("/health.json?only=problems").json()
     assert (len(answer["stacks"]), answer["left_out"]) == (shown, 1 - shown)
@@ -273,6 +273,9 @@ def test_followers_are_told_and_nobody_watches_without_them(
         await asyncio.sleep(0.05)
         with closing(Database(path)) as db:
             insert(db, "prompts", prompt="next", created_at=AT, session_id=SESSION)
+        assert await asyncio.wait_for(waiting, 20) == "data: changed\n\n"
+        waiting = asyncio.ensure_future(anext(follower))
+        changes.tell()
         assert await asyncio.wait_for(waiting, 20) == "data: changed\n\n"
         await follower.aclose()  # type: ignore[attr-defined]
         assert changes._watcher is not None
