@@ -26,6 +26,7 @@ from pathlib import Path
 
 from hivepipe.errors import SettingsError
 from hivepipe.files.regular_file import read_bytes
+from hivepipe.files.typed_file import read_or
 from hivepipe.home import short_hash, state_folder
 from hivepipe.stack.lock import make_private
 
@@ -172,10 +173,7 @@ def manifest_of(path: str) -> Manifest | None:
 
 
 def _manifest(folder: Path) -> Manifest | None:
-    try:
-        return Manifest(**json.loads(read_bytes(folder / "manifest.json")))
-    except (OSError, ValueError, TypeError):
-        return None  # invalid, or of a later version
+    return read_or(folder / "manifest.json", Manifest, None)
 
 
 def missing_folders(path: str) -> list[str]:

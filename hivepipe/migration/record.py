@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hivepipe.errors import LockHeldError, MigrationError
 from hivepipe.files.folders import Folder
-from hivepipe.files.regular_file import read_bytes
+from hivepipe.files.typed_file import read_typed
 from hivepipe.home import short_hash, state_folder
 from hivepipe.install.edits import remove_if_empty
 from hivepipe.migration.hooks import Pair
@@ -83,20 +83,10 @@ def read(project: str) -> Record | None:
     """Return the record of a project, or None; MigrationError: the record is damaged."""
     path = _path(project)
     try:
-        fields = json.loads(read_bytes(path))
-        return Record(
-            project=fields["project"],
-            settings=[
-                Settings(**{**each, "hooks": [(event, entry) for event, entry in each["hooks"]]})
-                for each in fields["settings"]
-            ],
-            moves=[Move(**each) for each in fields["moves"]],
-            asides=fields["asides"],
-            is_complete=fields["is_complete"],
-        )
+        return read_typed(path, Record)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise MigrationError(f"{path} cannot be read: {error}") from error
 
 

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from hivepipe.db import tasks
 from hivepipe.errors import HiveError, StoreError
@@ -272,7 +273,7 @@ class Orchestrator:
             return card
         project = projects.project_of(worker.id, projects.read(self.hive.projects_file))
         path = projects.folder_of(self.hive.projects_file, project)
-        return card._replace(project=project, path=path)
+        return replace(card, project=project, path=path)
 
     def _add_task(self, card: Card, text: str) -> None:
         """Add the task to the store: the guard stops the worker if the task is cancelled."""
@@ -282,7 +283,7 @@ class Orchestrator:
 
 def _granted(card: Card) -> Card:
     """Return a card with flags; a worker that hivepipe did not start gets the user's defaults."""
-    return card if card.created_at else card._replace(flags=default_flags())
+    return card if card.created_at else replace(card, flags=default_flags())
 
 
 def _was_made(worker: Worker) -> bool:

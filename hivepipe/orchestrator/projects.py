@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from hivepipe.errors import HiveError
-from hivepipe.files.regular_file import read_text
+from hivepipe.files.typed_file import read_typed
 from hivepipe.home import (
     absolute,
     data_folder,
@@ -22,14 +22,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 def read(path: Path) -> dict[str, str]:
     """Return all projects, {} without a file; HiveError: the file cannot be read."""
     try:
-        found = json.loads(read_text(path, "utf-8"))
+        return read_typed(path, dict[str, str])
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise HiveError(f"{path} cannot be read: {error}") from None
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise HiveError(f"{path} is not an object of names and paths")
-    return found
+        raise HiveError(f"{path} is not an object of names and paths: {error}") from None
 
 
 def folder_of(path: Path, name: str) -> str:

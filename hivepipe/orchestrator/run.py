@@ -7,12 +7,10 @@
 Each step replaces the file atomically, and no two steps run at the same time.
 """
 
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from hivepipe.home import read_small
+from hivepipe.files.typed_file import read_or
 from hivepipe.orchestrator.recorded_process import lives
 
 _LARGEST = 1 << 16
@@ -75,22 +73,4 @@ class Run:
 
 def read_run(path: Path) -> Run | None:
     """Return a run, or None if the file is gone or invalid."""
-    try:
-        found = json.loads(read_small(str(path), _LARGEST))
-    except ValueError:
-        return None
-    if not isinstance(found, dict):
-        return None
-    known = {each.name for each in fields(Run)}
-    values: dict[str, Any] = {name: value for name, value in found.items() if name in known}
-    try:
-        run = Run(**values)
-    except TypeError:
-        return None
-    numbers = (run.number, run.offset, run.pid, run.runner_pid, run.started_ns)
-    return run if all(type(each) is int for each in numbers) else None
-
-
-def as_json(run: Run) -> str:
-    """Return the content of the file of a run."""
-    return json.dumps(asdict(run), indent=2) + "\n"
+    return read_or(path, Run, None, _LARGEST)

@@ -12,22 +12,23 @@ has not chosen are dropped. A recorded process that does not run the worker's se
 ended.
 """
 
-import json
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.events.claude_code import valid_id
 from hivepipe.files.known_hives import belief_folder
+from hivepipe.files.typed_file import read_or, read_typed, write_typed
 from hivepipe.home import make_folders, read_small, write_small
 from hivepipe.orchestrator.plain_file import plain
 from hivepipe.orchestrator.rights import EDITS, default_flags
-from hivepipe.orchestrator.run import as_json, read_run
+from hivepipe.orchestrator.run import read_run
+from hivepipe.orchestrator.worker import Card
 from hivepipe.stack.lock import locked_file, take_lock
 from hivepipe.times import now
 
@@ -36,6 +37,15 @@ _MARK = "hive"
 _LARGEST_BYTES = 1 << 22  # per file: a prompt holds a task of up to a megabyte
 _LARGEST_LIST = 1 << 20
 _LOCK_SECS = 30.0
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A `.hive`: its path, device and inode."""
+
+    path: str
+    device: int
+    number: int
 
 
 def folder_of(root: Path) -> Path:
@@ -58,15 +68,15 @@ def take_over(root: Path) -> list[str]:
                 return []
             _take_moved(root, folder)
             doubts = _take(root, folder)
-            write_small(str(folder / _MARK), json.dumps(_identity(root)) + "\n")
+            write_typed(folder / _MARK, _identity(root))
             return doubts
     except (OSError, LockHeldError) as error:
         raise HiveError(f"{folder} cannot be made: {error}") from None
 
 
-def _identity(root: Path) -> dict[str, Any]:
+def _identity(root: Path) -> Identity:
     status = os.stat(root)
-    return {"path": str(root), "device": status.st_dev, "number": status.st_ino}
+    return Identity(str(root), status.st_dev, status.st_ino)
 
 
 def _take_moved(root: Path, folder: Path) -> None:
@@ -77,9 +87,9 @@ def _take_moved(root: Path, folder: Path) -> None:
     here = _identity(root)
     for mark in sorted(folder.parent.glob(f"*/{_MARK}")):
         with suppress(ValueError):
-            before = json.loads(read_small(str(mark)))
-            same = all(before.get(name) == here[name] for name in ("device", "number"))
-            if same and not os.path.lexists(before.get("path", "/")) and not folder.exists():
+            before = read_typed(mark, Identity)
+            same = (before.device, before.number) == (here.device, here.number)
+            if same and not os.path.lexists(before.path) and not folder.exists():
                 mark.parent.rename(folder)
                 return
 
@@ -139,24 +149,18 @@ def _doubt(state: Path, id: str) -> list[str]:
     Permission flags that the user did not choose are replaced. A run whose process does not have
     the session in its arguments is marked as lost, so that no unrelated process is signalled.
     """
-    card = state / "worker.json"
-    try:
-        found = json.loads(read_small(str(card), _LARGEST_BYTES))
-    except ValueError:
-        return []
-    if not isinstance(found, dict):
+    card = read_or(state / "worker.json", Card, None, _LARGEST_BYTES)
+    if card is None:
         return []
     for path in (state / "runs").glob("*.json"):
         run = read_run(path)
-        if run and run.process_lives() and not _is_on(run.pid, str(found.get("session", ""))):
+        if run and run.process_lives() and not _is_on(run.pid, card.session):
             run.ended_at, run.is_lost = now()[0], True
-            write_small(str(path), as_json(run))
-    flags = found.get("flags")
+            write_typed(path, run)
     may_have = _flags_of_the_user()
-    if flags in (list(may_have), list(EDITS.flags)):
+    if card.flags in (may_have, EDITS.flags):
         return []
-    found["flags"] = list(may_have)
-    write_small(str(card), json.dumps(found, indent=2) + "\n")
+    write_typed(state / "worker.json", replace(card, flags=may_have))
     why = "had other rights than you chose, in a file that it could write"
     return [f"{id} {why}: it keeps those that you chose"]
 

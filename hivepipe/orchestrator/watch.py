@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from watchfiles import watch
 
-from hivepipe.home import read_small, write_small
+from hivepipe.files.typed_file import read_or
+from hivepipe.home import write_small
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.status import Status
 from hivepipe.orchestrator.worker import Worker
@@ -38,11 +39,7 @@ class Watch:
         """Load what earlier watches reported."""
         self._hive = hive
         self._path = hive.root / "reported.json"
-        try:
-            found = json.loads(read_small(str(self._path), _LARGEST))
-        except ValueError:
-            found = {}
-        self._reported: dict[str, str] = found if isinstance(found, dict) else {}
+        self._reported = read_or(self._path, dict[str, str], {}, _LARGEST)
 
     def changes(self) -> Iterator[Change]:
         """Yield each change once, as it happens; never ends."""

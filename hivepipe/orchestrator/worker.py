@@ -20,15 +20,15 @@
 A folder without state, which another program made, is a worker too.
 """
 
-import json
 import os
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from hivepipe.files.typed_file import read_or, write_typed
 from hivepipe.home import make_folders, read_small, write_small
 from hivepipe.orchestrator.rights import ALL, may_commit
-from hivepipe.orchestrator.run import Run, as_json, read_run
+from hivepipe.orchestrator.run import Run, read_run
 from hivepipe.orchestrator.status import UNCOMMITTED, Status, read_status
 
 ARCHIVE = "archive"
@@ -36,10 +36,12 @@ _LARGEST_CARD = 1 << 16
 LARGEST_TASK = 1 << 20
 
 
-class Card(NamedTuple):
+@dataclass(frozen=True)
+class Card:
     """The parameters of a spawn; the same for all runs of the worker."""
 
-    session: str
+    id: str = ""
+    session: str = ""
     project: str = ""
     path: str = ""
     task_id: str = ""
@@ -105,20 +107,10 @@ class Worker:
 
     def card(self) -> Card:
         """Return the parameters of its spawn; only the session if hivepipe did not start it."""
-        try:
-            found = json.loads(read_small(str(self.state / "worker.json"), _LARGEST_CARD))
-        except ValueError:
-            found = {}
-        known: dict[str, Any] = {
-            name: found[name]
-            for name, default in {**Card._field_defaults, "session": ""}.items()
-            if type(found.get(name)) is type(default)
-        }
-        flags = found.get("flags")
-        if isinstance(flags, list) and all(isinstance(flag, str) for flag in flags):
-            known["flags"] = tuple(flags)
-        session = known.pop("session", "") or read_small(str(self.folder / "session-id")).strip()
-        return Card(session, **known)
+        card = read_or(self.state / "worker.json", Card, Card(), _LARGEST_CARD)
+        if card.session:
+            return card
+        return replace(card, session=read_small(str(self.folder / "session-id")).strip())
 
     def is_own(self) -> bool:
         """Tell whether hivepipe started it: its card lies in our own state folder."""
@@ -135,8 +127,7 @@ class Worker:
         make_folders(str(self.state / "runs"))
         write_small(str(self.folder / "session-id"), f"{card.session}\n")
         write_small(str(self.folder / "task.md"), task if task.endswith("\n") else f"{task}\n")
-        text = json.dumps({"id": self.id, **card._asdict()}, indent=2)
-        write_small(str(self.state / "worker.json"), f"{text}\n")
+        write_typed(self.state / "worker.json", replace(card, id=self.id))
 
     def runs(self) -> list[Run]:
         """Return its runs, oldest first."""
@@ -161,9 +152,9 @@ class Worker:
 
     def write_run(self, run: Run) -> None:
         """Replace the file of a run."""
-        write_small(str(self.run_file(run.number)), as_json(run))
+        write_typed(self.run_file(run.number), run)
         with suppress(OSError):  # the copy is for readers only, and the folder is not ours alone
-            write_small(str(self.folder / "process.json"), as_json(run))
+            write_typed(self.folder / "process.json", run)
 
     def run_file(self, number: int) -> Path:
         """Return the file of one run."""

@@ -1,0 +1,42 @@
+"""The product's own small JSON files, read into the type that they are written from.
+
+A field that the type does not have is ignored: a later version may have added it.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from hivepipe.files.regular_file import MOST_BYTES, read_bytes
+from hivepipe.home import write_small
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+def read_typed(path: str | Path, kind: type[T], limit: int = MOST_BYTES) -> T:
+    """Return the content; OSError: the file cannot be read; ValueError: it is of another type."""
+    try:
+        # Not msgspec's own decoder: it refuses the escapes of a path that is no UTF-8.
+        return msgspec.convert(json.loads(read_bytes(path, limit)), kind)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def read_or(path: str | Path, kind: type[T], otherwise: D, limit: int = MOST_BYTES) -> T | D:
+    """Return the content, or something else if the file is missing or damaged."""
+    try:
+        return read_typed(path, kind, limit)
+    except (OSError, ValueError):
+        return otherwise
+
+
+def write_typed(path: str | Path, value: "DataclassInstance") -> None:
+    """Replace the file in one step; OSError."""
+    write_small(str(path), json.dumps(asdict(value), indent=2) + "\n")
