@@ -204,6 +204,7 @@ def uplink_mb(login: Address, folder: Path) -> float:
     try:
         keep(Membership("ann", "desk", login.shown, {"*": "everything"}), login, None)
         home = HomeOfTeam(Path(setting.home, "hive.db"), login)
+        home.work("one", 0)
         write_messages(home.path, 20_000)
         script = ROOT / "workers" / "uplink.py"
         uplink = subprocess.Popen([sys.executable, "-I", str(script)], env=setting.environment)

@@ -56,10 +56,14 @@ _JOB = "coalesce({row}.job_id, '#' || {row}.id)"
 
 
 class Captured(NamedTuple):
-    """A captured table: the parts of its rows' keys as SQL, with `{row}.` before each column."""
+    """A captured table: the parts of its rows' keys as SQL, with `{row}.` before each column.
+
+    `place`: the columns that its rows are stored by.
+    """
 
     table: str
     parts: tuple[str, ...]
+    place: str = "rowid"
 
     @property
     def is_by_month(self) -> bool:
@@ -78,7 +82,9 @@ CAPTURED = (
     Captured("agents", ("{row}.id",)),
     Captured("activity", ("{row}.session_id", "{row}.since_ms")),
     Captured(
-        "cost_states", ("{row}.session_id", "{row}.started_ms", "{row}.duration_ms", "{row}.model")
+        "cost_states",
+        ("{row}.session_id", "{row}.started_ms", "{row}.duration_ms", "{row}.model"),
+        place="session_id, started_ms, duration_ms, model",
     ),
     Captured("summaries", ("{row}.session_id", "{row}.state")),
     Captured("usage", (_MONTH, "{row}.message_id", "{row}.request_id")),
@@ -202,7 +208,7 @@ def _note(table: str, at: str = _MICROSECONDS.format(at=_NOW)) -> str:
 
 def note_all(db: Database) -> None:
     """Give every row a new version, in short transactions: all of them are sent again."""
-    write_shortly(db, (partial(note, db, chunk) for chunk in _every_key(db)))
+    write_shortly(db, (partial(note, db, page) for page in _every_key(db)))
     with db.transaction():
         db.execute("UPDATE team_home SET sweep_at = (SELECT max(version) FROM team_changes)", {})
 
@@ -214,15 +220,34 @@ def note(db: Database, changed: Iterable[tuple[str, str]]) -> None:
 
 
 def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
-    """Yield the keys of all rows by chunks; of deleted rows, too, whose keys are known."""
+    """Yield the keys of all rows by pages; then those of deleted rows, as far as they are known.
+
+    The keys of a page are noted before the next page is read: what is not noted after all tables
+    has no row.
+    """
+    before = _newest(db)
     for each in CAPTURED:
-        sql = f"""
-            SELECT {each.key(each.table)} AS key FROM {each.table}
-            UNION SELECT key FROM team_changes WHERE tbl = '{each.table}'
-        """
-        keys = [row["key"] for row in db.each(sql) if row["key"] is not None]
-        for at in range(0, len(keys), KEYS_AT_ONCE):
-            yield [(each.table, key) for key in keys[at : at + KEYS_AT_ONCE]]
+        yield from _keys_of_rows(db, each)
+    tables = ", ".join(f"'{each.table}'" for each in CAPTURED)
+    sql = f"""
+        SELECT tbl, key FROM team_changes WHERE version <= :before AND tbl IN ({tables})
+        ORDER BY version LIMIT {KEYS_AT_ONCE}
+    """
+    while left := db.rows(sql, {"before": before}):
+        yield [(row["tbl"], row["key"]) for row in left]
+
+
+def _keys_of_rows(db: Database, each: Captured) -> Iterator[list[tuple[str, str]]]:
+    """Yield the keys of a table's rows by pages, in the order of its primary key."""
+    places = each.place.split(", ")
+    head = f"SELECT {each.key(each.table)} AS key, {each.place} FROM {each.table}"
+    tail = f"ORDER BY {each.place} LIMIT {KEYS_AT_ONCE}"
+    page = db.rows(f"{head} {tail}")
+    while page:
+        yield [(each.table, row["key"]) for row in page if row["key"] is not None]
+        last = dict(zip(places, tuple(page[-1])[1:], strict=True))
+        behind = ", ".join(f":{name}" for name in places)
+        page = db.rows(f"{head} WHERE ({each.place}) > ({behind}) {tail}", last)
 
 
 def note_session(db: Database, session: str) -> None:
@@ -301,6 +326,11 @@ def lag_behind(store: Listings, mark: int) -> Lag:
 def is_something_new(store: Listings, mark: int) -> bool:
     """Tell whether a row changed that the server may not have."""
     return newest_version(store) > mark or bool(store.rows("SELECT 1 FROM team_log LIMIT 1", {}))
+
+
+def _newest(db: Database) -> int:
+    row = db.row("SELECT coalesce(max(version), 0) AS newest FROM team_changes", {})
+    return int(row["newest"]) if row else 0
 
 
 def newest_version(store: Listings) -> int:

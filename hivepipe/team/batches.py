@@ -3,6 +3,7 @@
 The rows of a table are found by one query for the whole batch, and sent by columns.
 """
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,8 @@ from hivepipe.team.policy import includes
 from hivepipe.team.shared_rows import SHARED, clean, cleaned, month_of
 
 FORGOTTEN = "forgotten_sessions"
-BATCH_BYTES = 4_000_000
+BATCH_BYTES = 500_000
+KEYS_AT_ONCE, FEW_KEYS = 64, 8  # of a query
 
 _CAPTURED = {each.table: each for each in CAPTURED}
 _HEAD = 2  # columns before those that are sent
@@ -191,17 +193,14 @@ class _Rows:
     """The changed rows of a table: read one after another, so that few are in memory at once."""
 
     def __init__(self, store: Listings, table: str, changes: list[Change]) -> None:
-        self.shared, self._captured = SHARED[table], _CAPTURED[table]
+        self.shared = SHARED[table]
         self._hidden = (None,) * len(self.shared.hidden)
         wanted = [
             (each.version, each.key, *each.key.split(SEPARATOR))
             for each in changes
             if each.table == table
         ]
-        values: list[Any] = [value for each in wanted for value in each]
-        number = 1 << (len(wanted) - 1).bit_length()  # few statements are kept
-        values += [None] * (number * len(wanted[0]) - len(values))
-        self._rows = store.each(self._sql(number), values)
+        self._rows = _found(store, table, wanted)
         self._next = next(self._rows, None)
 
     def of(self, change: Change) -> Any:
@@ -217,13 +216,24 @@ class _Rows:
             found = found[: -len(self._hidden)] + self._hidden
         return found
 
-    def _sql(self, number: int) -> str:
-        """Return the query for a number of keys; CROSS JOIN keeps the order of the changes."""
-        parts = ", ".join(f"p{each}" for each in range(len(self._captured.parts)))
-        places = ", ".join("?" * (len(self._captured.parts) + _HEAD))
-        return f"""
-            WITH wanted (version, key, {parts}) AS (VALUES {", ".join([f"({places})"] * number)})
-            SELECT wanted.version, t.{self.shared.session}, {", ".join(self.shared.selected)}
-            FROM wanted CROSS JOIN {self._captured.table} AS t
-              ON {self.shared.lookup} AND {self._captured.key("t")} = wanted.key
-        """
+
+def _found(store: Listings, table: str, wanted: list[tuple[Any, ...]]) -> Iterator[sqlite3.Row]:
+    """Yield the rows, by queries of few sizes: each statement that is kept takes memory."""
+    for at in range(0, len(wanted), KEYS_AT_ONCE):
+        some = wanted[at : at + KEYS_AT_ONCE]
+        number = FEW_KEYS if len(some) <= FEW_KEYS else KEYS_AT_ONCE
+        values = [value for each in some for value in each]
+        values += [None] * (number * len(some[0]) - len(values))
+        yield from store.each(_sql(table, number), values)
+
+
+def _sql(table: str, number: int) -> str:
+    """Return the query for a number of keys; CROSS JOIN keeps the order of the changes."""
+    shared, captured = SHARED[table], _CAPTURED[table]
+    parts = ", ".join(f"p{each}" for each in range(len(captured.parts)))
+    places = ", ".join("?" * (len(captured.parts) + _HEAD))
+    return f"""
+        WITH wanted (version, key, {parts}) AS (VALUES {", ".join([f"({places})"] * number)})
+        SELECT wanted.version, t.{shared.session}, {", ".join(shared.selected)}
+        FROM wanted CROSS JOIN {table} AS t ON {shared.lookup} AND {captured.key("t")} = wanted.key
+    """

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import psycopg
 
 ROWS_AT_ONCE = 200
+_SMALL_CACHE = "PRAGMA cache_size=-256"  # KiB; the two caches take 4 MB otherwise
 # A batch that is followed does not wait for the server's disk: the last one does, for all.
 _SHIP = """
     SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, %s, %s), set_config('synchronous_commit',
@@ -76,6 +77,8 @@ class Shipment(AbstractContextManager["Shipment"]):
             captured.start_capture(self._db)
             self._opened = listings(path)
             self._store: Listings = self._opened.__enter__()
+            self._db.execute(_SMALL_CACHE, {})
+            self._store.rows(_SMALL_CACHE, {})
             self.greet()
         except BaseException:
             self._connection.close()
