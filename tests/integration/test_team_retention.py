@@ -14,6 +14,7 @@ from hivepipe.team.connection import connected, one
 from hivepipe.team.retention import drop_next
 from tests.integration.test_team_archives import Member, bucket, server  # noqa: F401  fixtures
 from tests.object_store import KEY, ObjectStore
+from tests.postgres import debians_folder, serving
 from tests.team_scene import ADMIN, SECRET, HomeOfTeam, Team
 
 NOW = datetime.now(UTC)
@@ -180,3 +181,13 @@ def test_archives_go_with_their_sessions(
     for table in ("sessions", "archives", "archive_segments", "archive_contents"):
         assert team.count(table) == 0, table
     assert not bucket.objects()
+
+
+@pytest.mark.skipif(debians_folder() is None, reason="needs Debian's postgresql")
+def test_months_go_from_debians_postgresql(tmp_path: Path) -> None:
+    """PostgreSQL 15 does not make who creates a role its member."""
+    with serving(debians_folder()) as older:
+        team = Team.on(older)
+        shared_home(team, tmp_path)
+        assert f"partition usage_{month(4).replace('-', '_')}" in says(team, "1", "--yes")
+        assert kept(team, "prompts") == {"s0", "s1"}
