@@ -202,12 +202,12 @@ def _joined(folder: str, path: str) -> str:
 
 def read_record(path: str) -> dict[str, str]:
     """Return the registration record of a folder, or {}."""
-    return parse_record(record_path(path))
+    return parse_record(read_small(record_path(path)))
 
 
-def parse_record(file: str) -> dict[str, str]:
-    """Return the content of a record's file, or {}."""
-    lines = read_small(file).splitlines()
+def parse_record(text: str) -> dict[str, str]:
+    """Return the fields of a record."""
+    lines = text.splitlines()
     return {key: value for key, found, value in (line.partition("=") for line in lines) if found}
 
 

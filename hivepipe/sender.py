@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Sender:
     """A client, as it described itself when it had read the event."""
 
-    __slots__ = ("environment", "is_gone", "parent", "pid", "stats", "time_ns")
+    __slots__ = ("environment", "is_gone", "parent", "pid", "place", "stats", "time_ns")
 
     def __init__(self, pid: int, parent: int, time_ns: int) -> None:
         """`time_ns`: when it had read the event."""
@@ -24,6 +24,7 @@ class Sender:
         self.time_ns = time_ns
         self.environment: dict[bytes, bytes] = {}
         self.stats: dict[int, str] = {}  # pid -> /proc/<pid>/stat, of it and those above it
+        self.place: tuple[str, str, str] | None = None  # project, home, record, if it found them
         self.is_gone = False  # it wrote the event to the spool, and waits for no answer
 
 
@@ -54,6 +55,11 @@ def stat_of(pid: int) -> str | None:
 def is_gone() -> bool:
     """Tell whether nobody waits for an answer."""
     return _now is not None and _now.is_gone
+
+
+def place() -> tuple[str, str, str] | None:
+    """Return project, home and record that the sender has just found; None: look for them."""
+    return None if is_gone() or _now is None else _now.place
 
 
 def time_ns() -> int:

@@ -64,6 +64,8 @@ static int head_is_full;
 static char own_folder[PATH_BYTES]; /* of this program */
 static char here[PATH_BYTES];       /* the working directory at the start */
 static char home_[PATH_BYTES], runtime[PATH_BYTES];
+static char checkout[PATH_BYTES];     /* the registered folder, or that of the event */
+static char record[RECORD_BYTES + 1]; /* of the home */
 static char redis_socket[PATH_BYTES]; /* of the project's own Redis, or "" */
 static char **arguments;
 static const char *event = "";
@@ -175,7 +177,7 @@ static int real_path(const char *path, char *real) {
 }
 
 /* Copy the value of a field, or "". */
-static void field(const char *record, const char *name, char *value, size_t limit) {
+static void field(const char *name, char *value, size_t limit) {
     size_t size = strlen(name);
     value[0] = 0;
     for (const char *line = record; line && *line;) {
@@ -192,20 +194,20 @@ static void field(const char *record, const char *name, char *value, size_t limi
 
 static char state_folder[PATH_BYTES];
 
-static int read_record(const char *folder, char *record) {
+static int read_record(const char *folder) {
     char path[PATH_BYTES], hash[17];
     blake2b_hex(folder, strlen(folder), hash);
     if (!join(path, state_folder, "/projects/") || strlen(path) + 17 > PATH_BYTES) return 0;
     strcat(path, hash);
-    return read_small(path, record, RECORD_BYTES + 1) > 0 && strchr(record, '=') != NULL;
+    return read_small(path, record, sizeof record) > 0 && strchr(record, '=') != NULL;
 }
 
 /* Read the first record of a folder and those above it, as far as `top`. */
-static int nearest_record(const char *folder, const char *top, char *record) {
+static int nearest_record(const char *folder, const char *top) {
     char path[PATH_BYTES];
     if (!join(path, folder, "")) return 0;
     while (path[0]) {
-        if (read_record(path, record)) return 1;
+        if (read_record(path)) return join(checkout, path, "");
         if (!strcmp(path, top)) return 0;
         *strrchr(path, '/') = 0;
     }
@@ -243,52 +245,53 @@ static int linked_worktree(const char *root, char *top, char *main_checkout) {
     return 0;
 }
 
-static int find_record(const char *root, char *record) {
+static int find_record(const char *root) {
     char top[PATH_BYTES], main_checkout[PATH_BYTES];
-    if (!linked_worktree(root, top, main_checkout)) return nearest_record(root, "", record);
-    return nearest_record(root, top, record) || nearest_record(main_checkout, "", record) ||
-           nearest_record(top, "", record);
+    int is_linked = linked_worktree(root, top, main_checkout);
+    join(checkout, is_linked ? main_checkout : root, "");
+    if (!is_linked) return nearest_record(root, "");
+    return nearest_record(root, top) || nearest_record(main_checkout, "") || nearest_record(top, "");
 }
 
 /* The state of a record: "on" unless it says something else. */
-static int has_state(const char *record, const char *state) {
+static int has_state(const char *state) {
     char value[16];
-    field(record, "state", value, sizeof value);
+    field("state", value, sizeof value);
     return !strcmp(value[0] ? value : "on", state);
 }
 
 /* End where a project is off; the Python hook finds that of a status line by its JSON. */
-static int leave_if_off(const char *record) {
-    if (has_state(record, "off") && !is_status_line) _exit(0);
-    return has_state(record, "off");
+static int leave_if_off(void) {
+    if (has_state("off") && !is_status_line) _exit(0);
+    return has_state("off");
 }
 
 /* Find home and runtime folder; 0: the Python hook has to. */
 static int locate(void) {
-    char record[RECORD_BYTES + 1], path[PATH_BYTES];
+    char path[PATH_BYTES];
     const char *named = variable("HIVEPIPE_HOME");
     if (!real_path(is_status_line ? here : variable("CLAUDE_PROJECT_DIR"), path)) return 0;
-    int is_known = find_record(path, record);
-    if (is_known && leave_if_off(record)) return 0;
+    int is_known = find_record(path);
+    if (is_known && leave_if_off()) return 0;
     if (named[0]) {
-        if (!real_path(named, path) || !read_record(path, record)) return 0;
+        if (!real_path(named, path) || !read_record(path)) return 0;
     } else if (!is_known) {
-        if (!join(path, state_folder, "/default") || !read_record(path, record)) return 0;
+        if (!join(path, state_folder, "/default") || !read_record(path)) return 0;
     } else {
         path[0] = 0;
     }
-    if (leave_if_off(record)) return 0;
-    field(record, "home", home_, PATH_BYTES);
+    if (leave_if_off()) return 0;
+    field("home", home_, PATH_BYTES);
     if (!home_[0]) memcpy(home_, path, PATH_BYTES);
-    field(record, "runtime", runtime, PATH_BYTES);
-    field(record, "socket", redis_socket, PATH_BYTES);
+    field("runtime", runtime, PATH_BYTES);
+    field("socket", redis_socket, PATH_BYTES);
     if (redis_socket[0] != '/') redis_socket[0] = 0;
-    field(record, "python", path, PATH_BYTES);
+    field("python", path, PATH_BYTES);
     struct stat status;
     if (geteuid() == 0 && (stat(home_, &status) || status.st_uid != 0)) return 0;
     size_t size = strlen(home_);
     int is_in_project = size >= 11 && !strcmp(home_ + size - 11, "/.hive-mind");
-    return has_state(record, "on") && path[0] && home_[0] == '/' && runtime[0] == '/' && !is_in_project;
+    return has_state("on") && path[0] && home_[0] == '/' && runtime[0] == '/' && !is_in_project;
 }
 
 /* ---- the event */
@@ -310,14 +313,20 @@ static int is_whole(size_t from) {
     return end > from && input[end - 1] == '}' && !in_string && opened == closed && closed > 0;
 }
 
-/* Read the event, limited in time and size, without waiting for the end of the file. */
+/* Read the event, limited in time and size, without waiting for the end of the file: where that
+   does not come at once, a whole JSON object is enough. */
 static void read_input(void) {
     int64_t end = now_ns(CLOCK_MONOTONIC) + STDIN_MS * 1000000LL;
-    size_t late = 0;
+    size_t late = 0, searched = 0;
     struct pollfd stdin_ = {.fd = 0, .events = POLLIN};
     while (late < LATE_INPUT) {
         int ms = left_ms(end);
-        int ready = poll(&stdin_, 1, ms);
+        int ready = poll(&stdin_, 1, 0);
+        if (ready == 0 && searched < input_size) {
+            if (is_whole(searched)) return;
+            searched = input_size;
+        }
+        if (ready == 0) ready = poll(&stdin_, 1, ms);
         if (ready < 0 && errno == EINTR) continue;
         if (ready == 0 && ms == 0 && was_starved(STDIN_MS)) {
             end = now_ns(CLOCK_MONOTONIC) + STDIN_MS * 1000000LL;
@@ -330,8 +339,10 @@ static void read_input(void) {
         if (size < 0) trouble = "stdin could not be read";
         if (size <= 0) return;
         input_size += (size_t)size;
-        if (input_size > MOST_INPUT) trouble = "event larger than 64 MB";
-        if (input_size > MOST_INPUT || is_whole(input_size - (size_t)size)) return;
+        if (input_size > MOST_INPUT) {
+            trouble = "event larger than 64 MB";
+            return;
+        }
         if (ms == 0) late += (size_t)size;
     }
     trouble = "stdin was not closed in time";
@@ -413,6 +424,9 @@ static void make_head(int64_t began_ns) {
     add_number("parent", getppid());
     add_number("began", began_ns);
     add("cwd", here);
+    add("project", checkout);
+    add("home", home_);
+    add("record", record);
     for (char **argument = arguments + 1; *argument; argument++) add("arg", *argument);
     if (trouble[0]) add("trouble", trouble);
     add_processes();

@@ -1,7 +1,5 @@
 """Events: what each host sends, and the jobs that each event becomes."""
 
-from _blake2 import blake2b
-
 from hivepipe.events.claude_code import KINDS, Event, Fields, parse_object
 
 TYPE_CHECKING = False
@@ -36,7 +34,7 @@ def parse_event(name: str, data: bytes) -> Event | None:
         kind = KINDS_BESIDE.get(name)
     if kind is None:
         return None
-    event = kind(name, fields, blake2b(data, digest_size=16).digest(), problems)
+    event = kind(name, fields, data, problems)
     if host:
         event.host, event.folder_variable = host.name, host.folder_variable
     return event

@@ -99,10 +99,11 @@ class Event:
     """
 
     __slots__ = (
+        "_digest",
         "agent_id",
         "agent_type",
         "cwd",
-        "digest",
+        "data",
         "folder_variable",
         "host",
         "name",
@@ -115,11 +116,12 @@ class Event:
     waits_for = ""  # the question to a person, or ""
     calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # of a batch
 
-    def __init__(self, name: str, fields: Fields, digest: bytes, problems: list[str]) -> None:
-        """Read the common fields; `digest` is a hash of the event's raw bytes."""
+    def __init__(self, name: str, fields: Fields, data: bytes, problems: list[str]) -> None:
+        """Read the common fields; `data`: the event as it came."""
         self.name = name
         self.host, self.folder_variable = "", "CLAUDE_CONFIG_DIR"
-        self.digest = digest
+        self.data = data
+        self._digest = b""
         self.problems = problems
         self.session_id = self._id(fields, "session_id")
         self.prompt_id = self._id(fields, "prompt_id")
@@ -131,6 +133,12 @@ class Event:
 
     def read(self, fields: Fields) -> None:
         """Read the fields of this kind of event."""
+
+    @property
+    def digest(self) -> bytes:
+        """Return a hash of the event's bytes; calls with an id do without it."""
+        self._digest = self._digest or blake2b(self.data, digest_size=16).digest()
+        return self._digest
 
     def about_session(self) -> dict[str, object]:
         """Return the fields that describe the session itself."""

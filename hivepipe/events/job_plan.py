@@ -129,7 +129,7 @@ class Context:
     __slots__ = (
         *("claude_folder", "count", "cwd", "event_time_ns", "instance", "machine", "newcomer"),
         *("own_session", "pid", "pid_started", "profile", "profile_folder", "project", "recalled"),
-        *("session", "snapshot", "swarm", "task", "wants_memories"),
+        *("session", "shown", "snapshot", "swarm", "task", "wants_memories"),
     )
 
     def __init__(
@@ -158,8 +158,8 @@ class Context:
 
         `claude_folder`: the folder of Claude Code's files, if it is not the default. `snapshot`:
         the name of the copy of an identity file that this call changed. `wants_memories`: memories
-        are added to prompts; `recalled`: those added to this one. `machine`: host, boot, pid
-        namespace; set where a session starts.
+        are added to prompts; `recalled`: those added to this one, `shown`: their ids. `machine`:
+        host, boot, pid namespace; set where a session starts.
         """
         self.event_time_ns = event_time_ns
         self.session = session
@@ -180,6 +180,7 @@ class Context:
         self.snapshot = snapshot
         self.wants_memories = wants_memories
         self.recalled: list[dict[str, str]] = []
+        self.shown: list[str] = []
 
 
 class Message:
@@ -508,6 +509,8 @@ _OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 
 def encode(jobs: list[Job], event: Event, context: Context) -> list[Message]:
     """Encode the jobs of one event."""
+    if not jobs:  # as for most calls
+        return []
     created_at = utc(context.event_time_ns)
     return [_message(number, job, event, context, created_at) for number, job in enumerate(jobs)]
 

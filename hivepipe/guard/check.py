@@ -23,7 +23,7 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
     """Judge an event; a call by the script's list of the last calls. None: no verdict."""
     event = watch.event
     if event.calls:
-        return None if guard_mode(watch.home) == "off" else _judged(note_result)
+        return None if mode_of(watch) == "off" else _judged(note_result)
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
         disk = _shared_disk(watch)
         hint = disk.hint(event) if disk else ""
@@ -31,7 +31,7 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
     cancelled = cancellation(watch.home, watch.task)
     if cancelled is not None:
         return Verdict(CANCELLED, 0, isinstance(event, PreToolUse), cancelled)
-    if not isinstance(event, PreToolUse) or guard_mode(watch.home) == "off":
+    if not isinstance(event, PreToolUse) or mode_of(watch) == "off":
         return None
     disk = _shared_disk(watch)
     elsewhere = disk.verdict(event) if disk else None
@@ -40,13 +40,23 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
     return _judged(note_result)
 
 
+def waits_for_calls(watch: Watch) -> bool:
+    """Tell whether the answer to an event depends on the script's list, or is stored with it."""
+    if not watch.event.calls and not isinstance(watch.event, PreToolUse):
+        return False
+    return mode_of(watch) != "off" or check(watch, "") is not None
+
+
 def _judged(note_result: str) -> Verdict | None:
-    return judge(last_calls(note_result.split(" ")), limits())
+    entries, now = note_result.split(" "), limits()
+    if now.ignore_a_first and note_result.count(entries[-1][16:32]) == 1:
+        return None  # as of most calls
+    return judge(last_calls(entries), now)
 
 
 def denies(watch: Watch, verdict: Verdict) -> bool:
     """Tell whether the call is denied; otherwise its verdict is a warning."""
-    mode = guard_mode(watch.home)
+    mode = mode_of(watch)
     enforced = mode == "all" or (mode == "tasks" and bool(watch.task))
     return verdict.deny and (enforced or verdict.rule in (CANCELLED, SHARED_DISK))
 
@@ -84,15 +94,22 @@ def _shared_disk(watch: Watch) -> "SharedDisk | None":
 # ---- settings, mode, cancellations
 
 
+_limits: dict[tuple[str | None, ...], Limits] = {}  # the last ones: the same for most events
+
+
 def limits() -> Limits:
     """Return the limits and tool lists of the settings."""
-    return Limits(
-        loop=settings.variable("HIVEPIPE_GUARD_LOOP"),
-        alternation=settings.variable("HIVEPIPE_GUARD_ALTERNATION"),
-        empty_polls=settings.variable("HIVEPIPE_GUARD_EMPTY_POLLS"),
-        polls=settings.variable("HIVEPIPE_GUARD_POLLS"),
-        waiting=settings.variable("HIVEPIPE_GUARD_WAITING"),
+    values = (
+        settings.variable("HIVEPIPE_GUARD_LOOP"),
+        settings.variable("HIVEPIPE_GUARD_ALTERNATION"),
+        settings.variable("HIVEPIPE_GUARD_EMPTY_POLLS"),
+        settings.variable("HIVEPIPE_GUARD_POLLS"),
+        settings.variable("HIVEPIPE_GUARD_WAITING"),
     )
+    if values not in _limits:
+        _limits.clear()
+        _limits[values] = Limits(*values)
+    return _limits[values]
 
 
 def guard_mode(home: str) -> str:
@@ -101,6 +118,12 @@ def guard_mode(home: str) -> str:
         if mode in MODES:
             return mode
     return settings.DEFAULTS["HIVEPIPE_GUARD"]
+
+
+def mode_of(watch: Watch) -> str:
+    """Return the guard's mode for an event, which is read once."""
+    watch.mode = watch.mode or guard_mode(watch.home)
+    return watch.mode
 
 
 def silence_path(home: str) -> str:

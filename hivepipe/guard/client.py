@@ -77,6 +77,7 @@ class Watch:
         "home",
         "id",
         "kind",
+        "mode",
         "profile",
         "session",
         "task",
@@ -92,6 +93,7 @@ class Watch:
         self.task = task_of(home, self.session)
         self.profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
         self.kind = kind
+        self.mode = ""  # of the guard, once hivepipe.guard.check has read it
         self.id = ""
         if event.calls:
             self.id = event.digest.hex()[: 2 * _HASH_BYTES]

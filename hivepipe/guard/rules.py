@@ -43,6 +43,7 @@ class Limits:
         "alternation_deny",
         "alternation_warn",
         "empty_polls",
+        "ignore_a_first",
         "loop_deny",
         "loop_warn",
         "polls",
@@ -51,7 +52,6 @@ class Limits:
 
     def __init__(
         self,
-        *,
         loop: str | None = None,
         alternation: str | None = None,
         empty_polls: str | None = None,
@@ -67,6 +67,9 @@ class Limits:
             alternation, "HIVEPIPE_GUARD_ALTERNATION"
         )
         (self.empty_polls,) = _counts(empty_polls, "HIVEPIPE_GUARD_EMPTY_POLLS")
+        counts = self.loop_warn, self.loop_deny, self.alternation_warn, self.alternation_deny
+        # The only call of its pattern is one repetition, and alternates with one other.
+        self.ignore_a_first = min(counts) > 2
         self.polls = _patterns(polls or "")
         self.waiting = _patterns(DEFAULTS["HIVEPIPE_GUARD_WAITING"] if waiting is None else waiting)
 

@@ -9,6 +9,9 @@
     time       when the event was read, ns since 1970
     began      start of the hook by the monotonic clock, ns
     pid parent cwd arg trouble
+    project    the registered folder, or that of the event
+    home       its home, and
+    record     the record of that, as the hook found them
     stat       /proc/<pid>/stat of the hook and the processes above it
     env        NAME=value
 
@@ -37,21 +40,31 @@ class Frame:
         end = PREFIX_BYTES + head_bytes
         if len(data) != end + event_bytes:
             raise ValueError("torn")
-        fields = [part.partition(b"=") for part in data[PREFIX_BYTES:end].split(b"\0")]
-        one = {name: value for name, _, value in fields}
+        one: dict[bytes, bytes] = {}
+        words: list[str] = []
+        stats: dict[int, str] = {}
+        environment: dict[bytes, bytes] = {}
+        for part in data[PREFIX_BYTES:end].split(b"\0"):
+            name, _, value = part.partition(b"=")
+            if name == b"env":
+                variable, _, text = value.partition(b"=")
+                environment[variable] = text
+            elif name == b"stat":
+                stats[int(value.partition(b" ")[0])] = _text(value)
+            elif name == b"arg":
+                words.append(_text(value))
+            else:
+                one[name] = value
         self.sender = Sender(int(one[b"pid"]), int(one[b"parent"]), int(one[b"time"]))
+        self.sender.stats, self.sender.environment = stats, environment
+        if b"record" in one:
+            project, home, record = (_text(one[name]) for name in (b"project", b"home", b"record"))
+            self.sender.place = project, home, record
         self.began_ns = int(one[b"began"])
         self.cwd = one.get(b"cwd", b"")
         self.event = Input(data[end:], _text(one.get(b"trouble", b"")))
-        words = [_text(value) for name, _, value in fields if name == b"arg"]
         self.name = words[0].title().replace("_", "") if words else ""
         self.arguments = words[1:]
-        for name, _, value in fields:
-            if name == b"stat":
-                self.sender.stats[int(value.partition(b" ")[0])] = _text(value)
-            elif name == b"env":
-                variable, _, text = value.partition(b"=")
-                self.sender.environment[variable] = text
 
 
 def sizes(data: bytes) -> Parts:

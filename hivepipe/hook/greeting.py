@@ -35,7 +35,8 @@ def greeting(event: Event, place: Place, context: Context, unfinished: str = "")
     profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
     export_names(context, task, profile, event.session_id)
     text = briefing(place, source, context.own_session, context.swarm, task, profile)
-    line = "" if source == "compact" else notice(place.home, unfinished)
+    at = context.event_time_ns
+    line = "" if source == "compact" else notice(place.home, unfinished, at)
     if not text and not line:
         return b""
     from hivepipe.hook import answers  # noqa: PLC0415  most starts have nothing to say

@@ -32,14 +32,23 @@ _INITS = ("systemd", "init", "tini", "docker-init", "dumb-init", "catatonit")
 _STEPS = 4
 
 
+_booted: tuple[str, str] | None = None  # boot, pid namespace: of this process, once known
+
+
 def this_machine() -> tuple[str, str, str]:
     """Return host, boot and pid namespace, which qualify a pid; unknown parts are empty (macOS)."""
+    global _booted
+    if _booted is None:
+        _booted = _boot_and_pid_space()
+    return posix.uname().nodename, *_booted
+
+
+def _boot_and_pid_space() -> tuple[str, str]:
     try:
         pid_space = posix.readlink("/proc/self/ns/pid")
     except OSError:
         pid_space = ""
-    boot = read_small("/proc/sys/kernel/random/boot_id").strip()
-    return posix.uname().nodename, boot, pid_space
+    return read_small("/proc/sys/kernel/random/boot_id").strip(), pid_space
 
 
 class Instance:

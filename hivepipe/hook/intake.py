@@ -64,8 +64,17 @@ def _has_nothing_to_do(name: str) -> bool:
     return has_nothing_to_do(name)
 
 
-def take_in(name: str, received: "Input", began_ns: int) -> Taken:
-    """Process one event; `began_ns`: the start of its hook, by the monotonic clock."""
+def take_in(
+    name: str,
+    received: "Input",
+    began_ns: int,
+    answer_early: "Callable[..., None] | None" = None,
+) -> Taken:
+    """Process one event; `began_ns`: the start of its hook, by the monotonic clock.
+
+    `answer_early` keeps the event and sends its answer. It is called before the event is handed
+    over, unless the answer depends on that; with `is_recorded`: the event is handed over.
+    """
     global keep, place_of_event
     event_time_ns = sender.time_ns()
     data = received.data
@@ -90,7 +99,63 @@ def take_in(name: str, received: "Input", began_ns: int) -> Taken:
         return NOTHING
     context = _context(event, event_time_ns, place, instance)
     event.problems += [received.trouble] if received.trouble else []
-    return _record(event, place, instance, context, keyword_rules, began_ns)
+    return _answer_and_record(
+        event, place, instance, context, keyword_rules, began_ns, answer_early
+    )
+
+
+def _answer_and_record(
+    event: Event,
+    place: home.Place,
+    instance: "instances.Instance",
+    context: job_plan.Context,
+    rules: object,
+    began_ns: int,
+    answer_early: "Callable[..., None] | None",
+) -> Taken:
+    """Hand the event's jobs over and return the answer, which is sent before if it can be."""
+    _keep_identity(event, place, context)
+    recalled = _recalled(event, place, context)
+    watch = _watch(event, context, place)
+
+    def answer(note_result: str = "") -> bytes:
+        return _answer(event, place, context, watch, rules, recalled, note_result, answer_early)
+
+    early = None
+    if answer_early and not _waits_for_calls(watch):
+        early = _or_neutral(answer, event, place)
+        answer_early(early)
+    direct, note_result = _record(event, place, instance, context, watch, began_ns)
+    if sender.is_gone():
+        return NOTHING
+    return answer(note_result) if early is None else early, direct
+
+
+def _recalled(event: Event, place: home.Place, context: job_plan.Context) -> str:
+    """Return the memories for this event as text, or ""."""
+    if not context.wants_memories or event.name not in ("SessionStart", "UserPromptSubmit"):
+        return ""
+    from hivepipe.hook.recall import recalled_text
+
+    return recalled_text(event, place.home, context)
+
+
+def _waits_for_calls(watch: "Watch | None") -> bool:
+    """Tell whether the answer depends on what Redis says of the last calls."""
+    if watch is None:
+        return False
+    from hivepipe.guard.check import waits_for_calls
+
+    return waits_for_calls(watch)
+
+
+def _or_neutral(answer: "Callable[[], bytes]", event: Event, place: home.Place) -> bytes:
+    """Return the answer; without it, as on a full disk, the event is recorded all the same."""
+    try:
+        return answer()
+    except OSError as error:
+        log(place, event.name, kind_of(error))
+        return NEUTRAL
 
 
 def _record(
@@ -98,20 +163,13 @@ def _record(
     place: home.Place,
     instance: "instances.Instance",
     context: job_plan.Context,
-    rules: object,
+    watch: "Watch | None",
     began_ns: int,
-) -> Taken:
-    """Hand the event's jobs over and return the answer."""
+) -> tuple[str, str]:
+    """Hand the event's jobs over; return the spool file to apply now, and the note's result."""
     global keep
-    _keep_identity(event, place, context)
-    recalled = ""
-    if context.wants_memories and event.name in ("SessionStart", "UserPromptSubmit"):
-        from hivepipe.hook.recall import recalled_text
-
-        recalled = recalled_text(event, place.home, context)
     direct = note_result = ""
     planned = job_plan.plan(event, context)
-    watch = _watch(event, context, place)
     _log_problems(place, event.name, event.problems)
     if planned or watch:
         from hivepipe.hook.hand_over import hand_over
@@ -122,10 +180,12 @@ def _record(
         keep = lambda: _spool(place, time_ns, messages, note)  # noqa: E731
         direct, note_result = hand_over(event.name, place, time_ns, messages, note, began_ns)
     keep = None
+    if context.shown:
+        from hivepipe.hook.recall import note_shown
+
+        note_shown(place.home, context)
     _keep_markers(event, place, instance, context)
-    if sender.is_gone():
-        return NOTHING
-    return _answer(event, place, context, watch, rules, recalled, note_result), direct
+    return direct, note_result
 
 
 def _answer(
@@ -136,6 +196,7 @@ def _answer(
     rules: object,
     recalled: str,
     note_result: str,
+    answer_early: "Callable[..., None] | None",
 ) -> bytes:
     if isinstance(event, UserPromptSubmit):
         return _with_prompt(event, watch, rules, recalled)
@@ -144,7 +205,7 @@ def _answer(
 
         return greeting(event, place, context, _unfinished(place))
     if watch and watch.may_be_answered(note_result):
-        return _judged(watch, note_result, place)
+        return _judged(watch, note_result, place, answer_early)
     return NEUTRAL
 
 
@@ -180,6 +241,10 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
 
 def locate(event: Event | None) -> home.Place:
     """Return the place of an event; None: of its project's folder, or the working directory."""
+    told = sender.place()
+    if told:
+        project, folder, record = told
+        return home.Place(project, folder, home.parse_record(record))
     return home.locate_for_hook(
         settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
     )
@@ -245,7 +310,12 @@ def _with_prompt(
     return answers.context(event.name, text)
 
 
-def _judged(watch: "Watch", note_result: str, place: home.Place) -> bytes:
+def _judged(
+    watch: "Watch",
+    note_result: str,
+    place: home.Place,
+    answer_early: "Callable[..., None] | None",
+) -> bytes:
     """Return the guard's answer to calls, or b""."""
     from hivepipe.guard.check import check
 
@@ -254,7 +324,7 @@ def _judged(watch: "Watch", note_result: str, place: home.Place) -> bytes:
         return b""
     from hivepipe.hook.verdict_answer import reply
 
-    return reply(watch, verdict, place)
+    return reply(watch, verdict, place, answer_early)
 
 
 def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":

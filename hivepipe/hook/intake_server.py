@@ -7,15 +7,16 @@
 
 `A` says that the event is in Redis or in the spool. A hook that does not receive it writes the
 event to the spool, so nothing is lost whatever happens here; ids make an event that came both ways
-one (docs/architecture.md, "Late, double, lost"). An event that gets no answer is put into the spool
-(hivepipe.hook.slot) and acknowledged before anything else is done with it, so its hook does not
-wait for Redis. One event is taken in at a time: the events of a session keep their order, and none
-of them takes a millisecond.
+one (docs/architecture.md, "Late, double, lost"). An answer is sent as soon as it is known: the
+event is then put into the spool (hivepipe.hook.slot), and planned and handed over after the answer.
+The answer to a call that the guard judges is known when Redis has counted it. One event is taken in
+at a time: the events of a session keep their order, and none of them takes a millisecond.
 
 Only modules of the hook path are imported here, so that the process stays small.
 """
 
 import fcntl
+import gc
 import posix
 import select
 import sys
@@ -37,8 +38,9 @@ MOST_READ_AT_ONCE = 64
 EVENT_SECS = 0.3  # then the hook no longer waits
 SILENT_SECS = 5
 _POLL_MS = 1000
-_CHUNK_BYTES = 1 << 18
+_CHUNK_BYTES = 1 << 16  # a larger buffer is mapped anew for each event
 _MISSING = (0, 0)
+_GARBAGE = 50_000  # objects; events leave none in cycles
 ACCEPTED = b"A"
 _STATUS_LINE = "Statusline"
 _ANSWERED = (_STATUS_LINE, "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolBatch", "")
@@ -92,6 +94,8 @@ def main() -> None:
     except OSError:
         sys.exit(EX_TEMPFAIL)
     keep_connections()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE)
     Server(f"{place.runtime}/intake.sock", place.home).serve()
 
 
@@ -145,7 +149,7 @@ class Server:
             descriptor, _ = self.listener._accept()  # type: ignore[attr-defined]
         except OSError:  # the hook has given up
             return
-        connection = socket(fileno=descriptor)
+        connection = socket(AF_UNIX, SOCK_STREAM, 0, descriptor)
         connection.setblocking(False)
         self.readers[descriptor] = reader = Reader(connection)
         self.poller.register(descriptor, select.POLLIN)
@@ -156,10 +160,7 @@ class Server:
             if not reader.is_whole():
                 return
             frame = Frame(reader.data)
-            if self._may_be_answered(frame):
-                take_in_and_answer(frame, reader.connection)
-            else:
-                take_in_acknowledged(frame, reader, self.slot)
+            take_in(Exchange(frame, reader, self.slot), self._may_be_answered(frame))
         except (OSError, ValueError):
             pass
         self._close(reader)
@@ -184,48 +185,76 @@ class Server:
             self._close(reader)
 
 
-def take_in_and_answer(frame: Frame, connection: socket) -> None:
-    """Take in one event and answer; without an answer the hook keeps the event."""
-    taken = _take_in(frame)
+class Exchange:
+    """One event, and its answer, which is sent once: when the event is in the spool or in Redis."""
+
+    __slots__ = ("connection", "data", "frame", "is_answered", "is_kept", "slot")
+
+    def __init__(self, frame: Frame, reader: Reader, slot: Slot) -> None:
+        """`slot` is empty."""
+        self.frame = frame
+        self.connection = reader.connection
+        self.data = reader.data
+        self.slot = slot
+        self.is_kept = False  # in the slot
+        self.is_answered = False
+
+    def answer_early(self, answer: bytes, is_recorded: bool = False) -> None:
+        """Answer before the rest is done; what is not recorded is kept in the slot.
+
+        Without the spool it is answered at the end.
+        """
+        if not is_recorded:
+            self.is_kept = self.slot.keep(self.frame.sender.time_ns, self.data)
+        if not (is_recorded or self.is_kept):
+            return
+        try:
+            self._answer(answer)
+        except OSError:  # the hook was killed
+            pass
+        posix.sched_yield()  # the hook may have been woken on this processor
+
+    def end(self, taken: intake.Taken | None) -> None:
+        """Answer at last, and empty the slot; what was not taken in stays where it is."""
+        if taken is None:
+            self.slot.leave()
+            return
+        if self.is_kept:
+            self.slot.empty()
+        if not self.is_answered:
+            self._answer(taken[0])
+
+    def _answer(self, answer: bytes) -> None:
+        self.is_answered = True
+        self.connection.sendall(ACCEPTED + len(answer).to_bytes(4, "little") + answer)
+
+
+def take_in(exchange: Exchange, may_be_answered: bool) -> None:
+    """Take in one event, and answer its hook; without an answer the hook keeps the event."""
+    if not may_be_answered:
+        exchange.answer_early(intake.NEUTRAL)
+    taken = _take_in(exchange)
+    exchange.end(taken)
     if taken is not None:
-        answer, direct = taken
-        connection.sendall(ACCEPTED + len(answer).to_bytes(4, "little") + answer)
-        _apply(frame, direct)
+        _apply(exchange.frame, taken[1])
 
 
-def take_in_acknowledged(frame: Frame, reader: Reader, slot: Slot) -> None:
-    """Acknowledge an event that gets no answer, and take it in from the spool."""
-    if not slot.keep(frame.sender.time_ns, reader.data):
-        take_in_and_answer(frame, reader.connection)
-        return
-    try:
-        reader.connection.sendall(ACCEPTED + bytes(4))
-    except OSError:  # the hook was killed
-        pass
-    posix.sched_yield()  # the hook may have been woken on this processor
-    taken = _take_in(frame)
-    if taken is None:
-        slot.leave()
-    else:
-        slot.empty()
-        _apply(frame, taken[1])
-
-
-def _take_in(frame: Frame) -> intake.Taken | None:
-    """Take in one event; None: that failed, and the log says why."""
+def _take_in(exchange: Exchange) -> intake.Taken | None:
+    """Hand one event over; None: that failed, and the log says why."""
     try:
         setitimer(ITIMER_REAL, EVENT_SECS)
-        return _take_in_as_sender(frame)
+        return _take_in_as_sender(exchange)
     except Exception as error:  # noqa: BLE001
         setitimer(ITIMER_REAL, 0)
-        _log_failure(frame, error)
+        _log_failure(exchange.frame, error)
         return None
     finally:
         setitimer(ITIMER_REAL, 0)
         posix.chdir("/")
 
 
-def _take_in_as_sender(frame: Frame) -> intake.Taken:
+def _take_in_as_sender(exchange: Exchange) -> intake.Taken:
+    frame = exchange.frame
     sender.use(frame.sender)
     sys.argv = ["hook", *frame.arguments]
     settings.use({})
@@ -236,7 +265,8 @@ def _take_in_as_sender(frame: Frame) -> intake.Taken:
         return line(frame.event.data).encode("utf-8", "replace"), ""
     if not intake.is_wanted(frame.name):
         return intake.NOTHING
-    return intake.take_in(frame.name, frame.event, frame.began_ns)
+    early = None if exchange.is_answered else exchange.answer_early
+    return intake.take_in(frame.name, frame.event, frame.began_ns, early)
 
 
 def _apply(frame: Frame, path: str) -> None:

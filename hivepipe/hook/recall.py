@@ -60,19 +60,17 @@ def recalled_text(event: Event, home: str, context: Context) -> str:
     context.recalled = [
         {"name": memory.path.rpartition("/")[2], "text": memory.text} for memory in found
     ]
+    context.shown = [memory.id for memory in found]
     return in_words(found)
 
 
 def recall(home: str, context: Context, prompt: str) -> list[Memory]:
-    """Return the memories for a prompt, best first, at most five, and record them as shown.
+    """Return the memories for a prompt, best first, at most five, none of which was shown before.
 
     ValueError: the files are invalid.
     """
     recalled = set(read_small(recalled_path(home, context.own_session), RECALLED_BYTES).split())
-    found = fitting(home, context.swarm, context.profile, prompt, recalled)
-    if found and context.own_session:
-        _note_recalled(home, context.own_session, found)
-    return found
+    return fitting(home, context.swarm, context.profile, prompt, recalled)
 
 
 def fitting(
@@ -180,14 +178,16 @@ def wanted_path(home: str) -> str:
     return f"{home}/recall/wanted"
 
 
-def _note_recalled(home: str, session: str, memories: list[Memory]) -> None:
-    """Record memories as shown, so that they are not shown again."""
+def note_shown(home: str, context: Context) -> None:
+    """Record memories as shown, so that they are not shown again: when the event is handed over."""
+    if not context.own_session:
+        return
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
     try:
         make_folders(f"{home}/recall")
-        descriptor = posix.open(recalled_path(home, session), flags, 0o600)
+        descriptor = posix.open(recalled_path(home, context.own_session), flags, 0o600)
         try:
-            posix.write(descriptor, "".join([f"{memory.id}\n" for memory in memories]).encode())
+            posix.write(descriptor, "".join([f"{id}\n" for id in context.shown]).encode())
         finally:
             posix.close(descriptor)
     except OSError:  # a full disk: the memory is shown again

@@ -14,6 +14,10 @@ from hivepipe.hook.hand_over import push
 from hivepipe.queue.client import RefusedError
 from hivepipe.text.visible import printable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _LEAVE_IT = "Do not go on with it."
 
 
@@ -24,20 +28,29 @@ def prompt_notice(watch: Watch, verdict: Verdict) -> str:
     return messages.cancelled(verdict, watch.task) + _LEAVE_IT
 
 
-def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
-    """Return the answer to calls for a verdict, or b"" if a warning was given before."""
+def reply(
+    watch: Watch,
+    verdict: Verdict,
+    place: Place,
+    answer_early: "Callable[..., None] | None" = None,
+) -> bytes:
+    """Return the answer to calls for a verdict, or b"" if a warning was given before.
+
+    A denial, which is given each time, is sent before it is counted.
+    """
     event = watch.event
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
         return context(event.name, printable(verdict.subject))
-    denied = denies(watch, verdict)
-    was_shown = _mark(place, verdict_note(watch, verdict, denied))
-    tool = _tool(watch)
-    if denied:
-        reason = messages.reason(verdict, tool, watch.task)
-        return denial(reason) if isinstance(event, PreToolUse) else stop(reason)
-    if was_shown:
+    if denies(watch, verdict):
+        reason = messages.reason(verdict, _tool(watch), watch.task)
+        answer = denial(reason) if isinstance(event, PreToolUse) else stop(reason)
+        if answer_early:
+            answer_early(answer, is_recorded=True)
+        _mark(place, verdict_note(watch, verdict, True))
+        return answer
+    if _mark(place, verdict_note(watch, verdict, False)):
         return b""
-    return context(event.name, messages.warning(verdict, tool, limits()))
+    return context(event.name, messages.warning(verdict, _tool(watch), limits()))
 
 
 def _tool(watch: Watch) -> str:

@@ -20,10 +20,11 @@ DAY_SECS = 86_400
 _FEW_DAYS_SECS = 6 * DAY_SECS
 
 
-def notice(home: str, unfinished: str = "") -> str:
+def notice(home: str, unfinished: str = "", before_ns: int | None = None) -> str:
     """Return the line, or ""; OSError: the time of the notice cannot be stored, so none is shown.
 
     `unfinished` is the plugin's message, which is shown without waiting for events to get old.
+    `before_ns`: the time of the event that asks, which may be in the spool itself.
     """
     now = time.time()
     looked, shown = _read(f"{home}/notice")
@@ -34,7 +35,8 @@ def notice(home: str, unfinished: str = "") -> str:
         return unfinished
     if 0 <= now - looked < LOOK_SECS or 0 <= now - shown < DAY_SECS:
         return ""
-    waiting = _waiting(f"{home}/spool")
+    end = f"{before_ns:020d}" if before_ns else "~"
+    waiting = [name for name in _waiting(f"{home}/spool") if name < end]
     if not waiting:
         return ""
     since = int(min(waiting)[:20]) / 1e9

@@ -2,12 +2,12 @@
 
 import os
 
-from hivepipe.home import parse_record, state_folder
+from hivepipe.home import parse_record, read_small, state_folder
 
 
 def records() -> list[dict[str, str]]:
     """Return every record of the user, also those of homes; aliases of moved homes are left out."""
-    found = map(parse_record, record_files())
+    found = [parse_record(read_small(file)) for file in record_files()]
     return [record for record in found if record.get("home") and "alias" not in record]
 
 

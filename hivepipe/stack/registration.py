@@ -262,7 +262,7 @@ def left_old_home(home: str) -> None:
 
 def _change(of_home: str, /, **now: str) -> None:
     for file in record_files():
-        record = parse_record(file)
+        record = parse_record(read_small(file))
         changed = _changed(record, now)
         if record.get("home") == of_home and changed != record:
             write_small(file, _text(changed))
@@ -290,7 +290,7 @@ def forget(project: str, home: str) -> None:
     others = [record for record in records() if record.get("home") == home]
     if len(others) <= 1:  # only the home's own record
         for file in record_files():
-            if parse_record(file).get("home") == home:
+            if parse_record(read_small(file)).get("home") == home:
                 _unlink(file)
 
 

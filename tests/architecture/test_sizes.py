@@ -17,7 +17,7 @@ LONGER = {
     "hivepipe/events/job_plan.py": 620,
     "hivepipe/events/claude_code.py": 570,
     "hivepipe/home.py": 420,
-    "hivepipe/hook/run.py": 520,
+    "hivepipe/hook/intake.py": 460,
     "hivepipe/db/migrations.py": 550,
 }
 

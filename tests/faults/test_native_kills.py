@@ -47,6 +47,25 @@ def skill_use(number: int) -> bytes:
     return encoded(changed(called, tool_use_id=f"toolu_{number:06d}", tool_input=skill))
 
 
+def prompt(number: int) -> bytes:
+    return encoded(changed(payloads.EVENTS["UserPromptSubmit"], prompt=f"{ASKS_FOR} {number}"))
+
+
+def call(number: int) -> bytes:
+    named = {"tool_use_id": f"toolu_{number:06d}", "tool_input": {"command": f"ls {number}"}}
+    return encoded(changed(payloads.PRE_BASH, **named))
+
+
+# What is acknowledged before anything else; answered before it is handed over; answered after that.
+KINDS: dict[str, tuple[Callable[[int], bytes], str]] = {
+    "PostToolUse": (skill_use, "SELECT count(*) AS n FROM v_skill_uses"),
+    "UserPromptSubmit": (prompt, "SELECT count(*) AS n FROM v_prompts"),
+    "PreToolUse": (call, "SELECT total(calls) AS n FROM activity"),
+}
+ASKS_FOR = "quetzal"
+RULES = {"v": 1, "values": {}, "context": [{"keywords": [ASKS_FOR], "text": "Whole cents."}]}
+
+
 def send(setting: Setting, number: int) -> None:
     setting.fire(setting.native, "PostToolUse", skill_use(number))
 
@@ -86,21 +105,35 @@ def lives_on(intake: Process) -> bool:
 
 
 @pytest.mark.parametrize("has_redis", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_intake_killed_at_any_step_loses_and_doubles_no_event(
-    setting: Setting, new_writer: Callable[[Home], Writer], has_redis: bool
+    setting: Setting, new_writer: Callable[[Home], Writer], kind: str, has_redis: bool
 ) -> None:
     server = setting.redis() if has_redis else None
-    sent = 0
+    (setting.home.path / "hook-settings.json").write_text(json.dumps(RULES))
+    event, counted = KINDS[kind]
+    sent, answers = 0, []
     for at in range(1, STEPS_AT_MOST, STRIDE):
         intake = launch(setting, at)
-        send(setting, sent := sent + 1)
+        answers.append(setting.fire(setting.native, kind, event(sent := sent + 1)))
         if lives_on(intake):
             break
     else:
         pytest.fail("it is still killed")
     assert sent > 10
+    assert_answered(kind, answers)
     apply_all(setting, server or setting.redis(), new_writer(setting.home))
-    assert uses(setting) == sent
+    until(lambda: setting.home.rows(counted)[0]["n"] >= sent, "an event is lost")
+    assert setting.home.rows(counted)[0]["n"] == sent
+
+
+def assert_answered(kind: str, answers: list[bytes]) -> None:
+    """A prompt is answered as a whole or not at all, and before most of the work is done."""
+    said = {answer for answer in answers if answer}
+    assert len(said) == (kind == "UserPromptSubmit")
+    if said:
+        assert b"Whole cents." in said.pop()
+        assert len([answer for answer in answers if answer]) > 3
 
 
 def test_hooks_killed_at_any_time_double_no_event(

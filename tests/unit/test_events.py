@@ -102,7 +102,7 @@ def everything(event: Event) -> dict[str, object]:
     names = {name for kind in type(event).__mro__ for name in dir(kind) if name[0] != "_"}
     return {
         name: value
-        for name in names - {"digest", "problems", "calls", "waits_for"}
+        for name in names - {"data", "digest", "problems", "calls", "waits_for"}
         if not callable(value := getattr(event, name))
     }
 

@@ -39,6 +39,20 @@ def test_a_loop_is_warned_of_from_8_and_denied_from_15(times: int) -> None:
     assert said("a" * times) == expected
 
 
+@given(st.text("aaabbcEFWP1234- ", max_size=80), st.sampled_from("zEWP"), st.integers(3, 5))
+def test_the_first_call_of_its_kind_gets_no_verdict(before: str, kind: str, least: int) -> None:
+    limits = Limits(loop=f"{least} 9", alternation=f"9 {least}", empty_polls="1")
+    assert limits.ignore_a_first
+    kinds = {"E": EDIT, "W": WAITING, "P": POLL}
+    now = Call("first", kinds.get(kind, OTHER), "")
+    assert judge([*calls(f"a{before}"), now], limits) is None
+
+
+def test_a_low_limit_judges_a_first_call_too() -> None:
+    assert not Limits(alternation="2 9").ignore_a_first
+    assert not Limits(loop="1 9").ignore_a_first
+
+
 def test_only_the_window_counts() -> None:
     varied = [Call(f"x{n}", OTHER, "") for n in range(WINDOW - 1)]
     assert judge([*calls("a" * 14), *varied, *calls("a")], NOTHING) is None

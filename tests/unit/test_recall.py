@@ -118,7 +118,10 @@ def test_what_was_told_is_told_again_only_after_a_compaction(scene: Scene) -> No
     scene.put("cart.md", CART)
     scene.prepare()
     context = Context(event_time_ns=1, own_session="s-1", swarm=SHOP)
-    assert len(recall.recall(scene.home, context, PROMPT)) == 1
+    (found,) = recall.recall(scene.home, context, PROMPT)
+    assert len(recall.recall(scene.home, context, PROMPT)) == 1  # it was not handed over
+    context.shown = [found.id]
+    recall.note_shown(scene.home, context)
     assert recall.recall(scene.home, context, PROMPT) == []
     other = Context(event_time_ns=1, own_session="s-2", swarm=SHOP)
     assert len(recall.recall(scene.home, other, PROMPT)) == 1

@@ -28,10 +28,10 @@ if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
 local last, ahead = tonumber(last_ms or 0), (tonumber(redis.call('TIME')[1]) + AHEAD_SECS) * 1000
 local is_newest = last <= tonumber(at) or last > ahead
 if is_newest then
-  redis.call('HSET', activity, 'last_ms', at, 'task', task, 'profile', profile)
-  redis.call('HSET', activity, 'waits', waits)
-  if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
-  if verb ~= 'stop' then redis.call('HSET', activity, 'work_ms', at) end
+  local now = {'last_ms', at, 'task', task, 'profile', profile, 'waits', waits}
+  if turn ~= '' then now[#now + 1], now[#now + 2] = 'turn', turn end
+  if verb ~= 'stop' then now[#now + 1], now[#now + 2] = 'work_ms', at end
+  redis.call('HSET', activity, unpack(now))
 end
 redis.call('SADD', 'hivepipe:active', session)
 if verb == 'prompt' or (is_newest and last_task and last_task ~= task) then
