@@ -1,16 +1,16 @@
 """The application: a route for each view, its JSON twin, the stream of changes, and the form.
 
 What asks the stacks needs Redis' library, a third of the memory of a page that nobody uses. It is
-imported at its first use, and so are the tools.
+imported at its first use, and so are the tools and the templates.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -28,12 +28,15 @@ from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
 from hivepipe.web.answers import Answer, Answers
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.changes import Changes, signature
+from hivepipe.web.folders import PAGES, STATIC
 from hivepipe.web.memory import give_back
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
-from hivepipe.web.templates import PAGES, STATIC, templates
 from hivepipe.web.twin import json_of
 from hivepipe.web.views import OF_ARCHIVES, OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 EVENT_STREAM = "text/event-stream"
 
@@ -49,7 +52,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
 
     answers = Answers(lambda: signature(databases()))
     changes = Changes(databases)
-    page = _Page(here, templates(PAGES), form_token(token), answers, changes.tell)
+    page = _Page(here, form_token(token), answers, changes.tell)
 
     async def events(request: Request) -> Response:
         if request.method == "HEAD":  # a stream would hold the connection for ever
@@ -88,6 +91,11 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     return Admission(Starlette(routes=[*routes, static]), token, reader_token, is_local=is_local)
 
 
+@cache
+def _templates() -> "Environment":
+    return import_module("hivepipe.web.templates").templates(PAGES)  # type: ignore[no-any-return]
+
+
 def _with_slash(request: Request) -> Response:
     return RedirectResponse(f"{request.url.path}/", 302)
 
@@ -104,7 +112,6 @@ class _Page:
     """
 
     here: Place
-    templates: Environment
     form_token: str
     answers: Answers
     later: Callable[[], None]
@@ -181,7 +188,7 @@ class _Page:
             "of_team": request.query_params.get("team") == "1",
             "with_team": WITH_TEAM,
         }
-        return self.templates.get_template(file).render({**around, **content})
+        return _templates().get_template(file).render({**around, **content})
 
 
 async def _settled(page: _Page, token: str, request: Request) -> Response:

@@ -1,14 +1,15 @@
 """The HTTP server of the page."""
 
+import gc
 import os
 import signal
 import socket
 import threading
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from hivepipe.web.memory import save_memory
+from hivepipe.web.uvicorn_parts import Config, Server
 
 _PARENT_SECS = 2.0
 _NICENESS = 15  # hooks and the writer come first
@@ -20,7 +21,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
 
     A process that `nohup` started outlives that one.
     """
-    config = uvicorn.Config(
+    config = Config(
         app,
         lifespan="off",
         access_log=False,  # its lines would hold the token
@@ -29,16 +30,17 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=_LAST_SECS,
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
     os.nice(_NICENESS)
     save_memory()
+    gc.freeze()  # a full collection need not look at what stays
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True).start()
     with listening:
         server.run(sockets=[listening])
 
 
-def _end_with_parent(server: uvicorn.Server, parent: int) -> None:
+def _end_with_parent(server: Server, parent: int) -> None:
     """End the server once the process that started it is gone."""
     waits = threading.Event()
     while not waits.wait(_PARENT_SECS):

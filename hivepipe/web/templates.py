@@ -9,9 +9,6 @@ from hivepipe.web.asked import address
 from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.unseen import seen
 
-_FOLDER = Path(__file__).parent
-PAGES, TEAM_PAGES, STATIC = _FOLDER / "pages", _FOLDER / "pages" / "team", _FOLDER / "static"
-
 
 def templates(*folders: Path) -> Environment:
     """Return the templates of these folders; a file of an earlier one counts."""

@@ -21,12 +21,13 @@ from hivepipe.reading.homes import homes_named
 from hivepipe.reading.team.audit import reads_noted
 from hivepipe.reading.team.source import opened
 from hivepipe.web.asked import Asked, Content, FilterError
+from hivepipe.web.folders import PAGES, STATIC, TEAM_PAGES
 from hivepipe.web.headers import hardened
 from hivepipe.web.readable import content_of
 from hivepipe.web.team_page.identity import Identity, IdentityError
 from hivepipe.web.team_page.oidc import LOGOUT
 from hivepipe.web.team_views import TEAM_VIEWS
-from hivepipe.web.templates import PAGES, STATIC, TEAM_PAGES, templates
+from hivepipe.web.templates import templates
 from hivepipe.web.twin import json_of
 
 View = Callable[[Asked], Content]
