@@ -125,7 +125,8 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
     for agent in reversed(found):
         session = agent.session_id or ""
         cost = costs.get((session, agent.id))
-        of.setdefault(session, []).append(replace(agent, cost_usd=cost))
+        with_cost = agent if cost is None else replace(agent, cost_usd=cost)
+        of.setdefault(session, []).append(with_cost)
     return [
         AgentsOfSession(
             home=known.key,
@@ -149,7 +150,7 @@ def nested(found: list[Agent]) -> list[Agent]:
     left = [(agent, 0) for agent in of.pop(None, [])]
     while left:
         agent, depth = left.pop()
-        placed.append(replace(agent, depth=depth))
+        placed.append(replace(agent, depth=depth) if depth else agent)
         left += [(each, depth + 1) for each in of.pop(agent.id, [])]
     # Metadata that another program wrote may name each other.
     return placed + [agent for each in of.values() for agent in each]

@@ -7,6 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from hivepipe.text.sizes import size
 from hivepipe.web.asked import address
 from hivepipe.web.clock import local_time, time_left, time_of_day
+from hivepipe.web.rendered_once import RenderedOnce
 from hivepipe.web.unseen import seen
 
 
@@ -21,5 +22,5 @@ def templates(*folders: Path) -> Environment:
         lstrip_blocks=True,
     )
     pages.filters.update(local=local_time, clock=time_of_day, left=time_left, size=size)
-    pages.globals.update(address=address)
+    pages.globals.update(address=address, once=RenderedOnce())
     return pages
