@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hivepipe.archive.sources import UNKNOWN_TYPE
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 
 LONGEST_MARK = 400  # characters of its text
@@ -87,7 +88,7 @@ class _Reader:
             self.ended = max(self.ended, piece.at)
         if piece.kind == AGENT:
             self._agents[piece.depth] = piece.id
-            title = f"{piece.text or 'agent'} {piece.id[:8]}"
+            title = _named(piece)
             parent = self._agents.get(piece.depth - 1, "")
             self.lanes.setdefault(piece.id, Lane(piece.id, title, parent, piece.depth))
             return
@@ -112,3 +113,10 @@ class _Reader:
         if call:
             call.ended = piece.at
             call.failed = piece.kind == FAILURE
+
+
+def _named(agent: Piece) -> str:
+    """Return type and id; Claude Code's own agents have no type, and ids that begin with a word."""
+    kind = agent.text if agent.text not in ("", UNKNOWN_TYPE) else "agent"
+    word, dash, _ = agent.id.partition("-")
+    return f"{kind} {word if dash else agent.id[:8]}"

@@ -15,6 +15,7 @@ from hivepipe.web.session_view import (
     MOST_EVENTS,
     content_of_archive,
     content_of_store,
+    named,
     window_of,
 )
 
@@ -30,7 +31,7 @@ def session(asked: Asked) -> Content:
             of_store = content_of_store(store, found.id, line, _costs(source, found, home))
         of_archive = content_of_archive(_pieces(source, found, home), window)
     owner = {"person": found.person, "machine": found.machine}
-    return {"id": found.id, "error": error, **owner, **of_store, **of_archive}
+    return named({"id": found.id, "error": error, **owner, **of_store, **of_archive})
 
 
 def _costs(source: Source, found: Found, home: str) -> list[AgentCost]:

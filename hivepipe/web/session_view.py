@@ -11,7 +11,7 @@ from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation, state_of_archives
 from hivepipe.reading.costs import AgentCost, costs_by_agent
 from hivepipe.reading.now import state_of
-from hivepipe.reading.pieces import Piece
+from hivepipe.reading.pieces import USER, Piece
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
 from hivepipe.reading.time_line import TimeLine, time_line
@@ -24,6 +24,7 @@ MOST_PIECES = 200  # shown
 LAST_PIECES = 100
 MOST_EVENTS = 500
 MOST_CHANGES = 200
+LONGEST_PROMPT = 200  # of a name
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def session(asked: Asked) -> Content:
         state_of_archives(home, full_id),
         lambda: content_of_archive(_pieces(home, full_id), window),
     )
-    return {"id": full_id, "error": error, **of_store, **of_archive}
+    return named({"id": full_id, "error": error, **of_store, **of_archive})
 
 
 def window_of(asked: Asked) -> tuple[Window, str]:
@@ -80,12 +81,19 @@ def content_of_store(
     return {
         **found._asdict(),
         "state": state_of(str(found.session["condition"])) if found.session else "",
-        "name": name_of(session, store.titles([session]).get(session)),
+        "about": store.titles([session]).get(session) or found.session or {},
         "events": [event._asdict() for event in found.events],
         "cost": found.cost._asdict(),
         "agent_costs": costs,
         "agent_rows": store.agents(session)[:MOST_EVENTS],
     }
+
+
+def named(content: Content) -> Content:
+    """Return the content with a name; the first prompt is of the archive if no row has it."""
+    about, first = content.pop("about"), content.pop("first_prompt")
+    name = name_of(content["id"], {**about, "prompt": about.get("prompt") or first})
+    return {**content, "name": name}
 
 
 def content_of_archive(pieces: Iterator[Piece], window: Window) -> Content:
@@ -96,6 +104,7 @@ def content_of_archive(pieces: Iterator[Piece], window: Window) -> Content:
     shown = reading.within[:MOST_PIECES]
     more = reading.within[MOST_PIECES:]
     return {
+        "first_prompt": reading.first_prompt,
         "drawing": drawing_of(work, window.since, window.until),
         "changes": _newest(work.files),
         "pieces": shown,
@@ -127,6 +136,7 @@ class _Reading:
     window: Window
     within: list[Content] = field(default_factory=list)
     number: int = 0
+    first_prompt: str = ""
     has_more: bool = False
     trouble: str = ""
 
@@ -137,6 +147,8 @@ class _Reading:
                     self.has_more = True
                     return
                 self.number += 1
+                if piece.kind == USER and not (self.first_prompt or piece.depth):
+                    self.first_prompt = piece.text[:LONGEST_PROMPT]
                 if len(self.within) <= MOST_PIECES and self.window.shows(self.number, piece):
                     self.within.append({"number": self.number, **piece._asdict()})
                 yield piece

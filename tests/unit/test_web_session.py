@@ -180,3 +180,4 @@ def test_a_session_that_is_only_in_the_archive_is_shown(told: TestClient, home: 
     answer = told.get(f"/session/{short_hash(str(home))}/{SESSION}")
     assert answer.status_code == 200
     assert '<span class="archived">archived</span>' in answer.text
+    assert "<h1>Mend the cart, please</h1>" in answer.text
