@@ -7,20 +7,22 @@ at once, a large one at most every ten minutes. Readers use both files.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from sys import intern
-from typing import TypedDict, TypeGuard
+from typing import Any, TypedDict, TypeGuard
 
 import orjson
 
 from hivepipe.archive.locks import locked
-from hivepipe.archive.naming import ArchiveName, is_archive_path
+from hivepipe.archive.naming import is_archive_path
 from hivepipe.files.exports import replace_own
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
 
 FILE = "archive-index.json"
 JOURNAL = ".archive-index.new"
+_HEAD, _TAIL = b'{"schema": 1, "archives": {\n', b"\n}}\n"
 SMALL_BYTES = 64 << 10
 LARGE_EVERY_SECS = 600.0
 
@@ -108,8 +110,8 @@ class Index:
             entries = dict(self._in_file)
             for line in (folder.read(JOURNAL) or b"").splitlines():
                 _apply(entries, line)
-            made = self._manifest.made()
-            self._entries = {key: each for key, each in entries.items() if _lines_of(each) in made}
+            made = {path: path for path in self._manifest.made()}
+            self._entries = {key: each for key, each in entries.items() if _is_in(made, each)}
             self._stamps = stamps
         return self._entries
 
@@ -141,9 +143,16 @@ def _lines(changes: Mapping[str, Entry | None]) -> bytes:
     return b"".join(orjson.dumps([key, entry]) + b"\n" for key, entry in changes.items())
 
 
-def _lines_of(entry: Entry) -> str:
-    """Return the path by which the manifest lists an archive: that of its uncompressed lines."""
-    return ArchiveName.of_path(entry["path"]).path
+def _is_in(made: Mapping[str, str], entry: Entry) -> bool:
+    """Tell whether the manifest lists an archive, by the path of its uncompressed lines.
+
+    The entry then has the manifest's text of it, which would be kept twice.
+    """
+    path = entry["path"]
+    listed = made.get(path.removesuffix(".gz"))
+    if listed == path:
+        entry["path"] = listed
+    return listed is not None
 
 
 def _stamp(folder: Folder, name: str) -> tuple[int, ...]:
@@ -154,19 +163,28 @@ def _stamp(folder: Folder, name: str) -> tuple[int, ...]:
 def _text(entries: Entries) -> bytes:
     """Return the content of the file: one entry per line, sorted by key."""
     lines = (orjson.dumps(key) + b": " + orjson.dumps(entries[key]) for key in sorted(entries))
-    return b'{"schema": 1, "archives": {\n' + b",\n".join(lines) + b"\n}}\n"
+    return _HEAD + b",\n".join(lines) + _TAIL
 
 
 def _parsed(data: bytes | None) -> Entries:
     """Return the entries of a file; {} if it cannot be parsed: a rebuild restores them."""
     try:
-        fields = orjson.loads(data or b"{}")
-        found = fields.get("archives", {}).items()
+        return {
+            key: _shared(key, entry) for key, entry in _pairs(data or b"{}") if is_of(entry, key)
+        }
     except (ValueError, AttributeError):
         return {}
-    return {
-        key: _shared(key, entry) for key, entry in found if is_entry(entry) and key == key_of(entry)
-    }
+
+
+def _pairs(data: bytes) -> Iterator[tuple[str, Any]]:
+    """Yield keys and entries, one line after the other: at once they take twice the memory."""
+    if not (data.startswith(_HEAD) and data.endswith(_TAIL)):
+        yield from orjson.loads(data).get("archives", {}).items()
+        return
+    lines = BytesIO(data)
+    lines.seek(len(_HEAD))
+    while lines.tell() < len(data) - len(_TAIL):
+        yield from orjson.loads(b"{%b}" % lines.readline().rstrip(b",\n")).items()
 
 
 def _shared(key: str, entry: Entry) -> Entry:
@@ -188,8 +206,13 @@ def _apply(entries: Entries, line: bytes) -> None:
         return
     if entry is None and isinstance(key, str):
         entries.pop(key, None)
-    elif is_entry(entry) and key == key_of(entry):
+    elif is_of(entry, key):
         entries[key] = entry
+
+
+def is_of(value: object, key: str) -> TypeGuard[Entry]:
+    """Tell whether it is a valid entry of this key."""
+    return is_entry(value) and key == key_of(value)
 
 
 def is_entry(value: object) -> TypeGuard[Entry]:

@@ -111,9 +111,14 @@ class Manifest:
         """Return the paths of all files that hivepipe made; cached until the manifest changes."""
         stamp = self.stamp()
         if self._known is None or self._known[0] != stamp:
-            paths = frozenset(row[0] for row in self._rows("SELECT path FROM files"))
-            self._known = (stamp, paths)
+            self._known = (stamp, self._paths())
         return self._known[1]
+
+    def _paths(self) -> frozenset[str]:
+        if not os.path.exists(self.path):
+            return frozenset()
+        with self._open() as db:
+            return frozenset(path for (path,) in db.execute("SELECT path FROM files"))
 
     def claim(self, path: str) -> None:
         """Record a file before it is made; OSError, StoreError: it cannot be recorded."""
