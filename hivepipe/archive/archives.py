@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hivepipe.archive.append import Chunk, chunks
 from hivepipe.archive.archive_files import Kept, Meta
@@ -23,8 +23,10 @@ from hivepipe.archive.totals import GROWTH_PER_SIZE
 from hivepipe.errors import EditedArchiveError, StoppedError
 from hivepipe.events.claude_code import clean
 from hivepipe.files.folders import Folder, make_root
-from hivepipe.redact.redactor import Redactor
 from hivepipe.transcripts.totals import Totals
+
+if TYPE_CHECKING:
+    from hivepipe.redact.redactor import Redactor
 
 logger = logging.getLogger("hivepipe.archive")
 
@@ -41,7 +43,7 @@ Tell = Callable[[Source, str, Chunk], None]
 class ArchiveCallbacks:
     """What the caller provides for extending an archive."""
 
-    redactor: Redactor
+    redactor: "Redactor"
     describe: Describe
     tell: Tell = lambda _source, _path, _chunk: None
     # Called with the key of an archive and the number of its earlier lines that were redacted
@@ -278,7 +280,7 @@ class Archives(Catalog):
         self.remember(kept, kept.meta_stamp(), meta)
 
 
-def _rules_of(before: Offsets, redactor: Redactor) -> int:
+def _rules_of(before: Offsets, redactor: "Redactor") -> int:
     """Return the rules by which all lines are redacted once this redactor added some; 0: others."""
     is_of_one = before.rules == redactor.checksum or not before.length
     return redactor.checksum if is_of_one else 0

@@ -8,12 +8,15 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import orjson
 
 from hivepipe.archive.archive_files import Kept
 from hivepipe.archive.offsets import Offsets
-from hivepipe.redact.redactor import Redactor
+
+if TYPE_CHECKING:
+    from hivepipe.redact.redactor import Redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def is_cleared_of(kept: Kept, known: Sequence[str]) -> bool:
     return not known or Learning.of(kept).cleared == checksum_of(known)
 
 
-def clear(kept: Kept, redactor: Redactor) -> int:
+def clear(kept: Kept, redactor: "Redactor") -> int:
     """Redact an archive's lines; return how many changed.
 
     The caller holds the lock and has checked the lines. A line without a secret keeps every byte,
@@ -80,7 +83,7 @@ def clear(kept: Kept, redactor: Redactor) -> int:
 
 
 def _cleared(
-    kept: Kept, offsets: Offsets | None, redactor: Redactor
+    kept: Kept, offsets: Offsets | None, redactor: "Redactor"
 ) -> Generator[tuple[bytes, bytes], None, None]:
     left = offsets.length if offsets else 0
     with kept.open_to_read() as lines:

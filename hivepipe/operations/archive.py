@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import ExitStack, suppress
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hivepipe.archive import upkeep
 from hivepipe.archive.append import Chunk
@@ -34,12 +34,14 @@ from hivepipe.operations.search import forget_index
 from hivepipe.operations.usage import usage_jobs
 from hivepipe.operations.workplace import Workplace
 from hivepipe.redact.audit_log import append, record_archive, record_redaction
-from hivepipe.redact.configured import load_redactor
-from hivepipe.redact.redactor import Redactor
+from hivepipe.redact.of_home import load_redactor
 from hivepipe.text.plurals import counted
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.session_facts import SessionFacts
 from hivepipe.transcripts.totals import Totals
+
+if TYPE_CHECKING:
+    from hivepipe.redact.redactor import Redactor
 
 PRICES_FOR_SECS = 300.0
 
@@ -161,7 +163,7 @@ def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) 
 
 
 @lru_cache(maxsize=4)
-def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> Redactor:
+def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> "Redactor":
     """Return the redactor in force; it is rebuilt when a file of rules has changed."""
     return load_redactor(home)
 

@@ -8,6 +8,7 @@ session was found later.
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hivepipe.archive.archive_files import Kept
 from hivepipe.archive.archives import Archives
@@ -20,8 +21,10 @@ from hivepipe.files.change_stamp import stamp
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading.choosing import session_named
 from hivepipe.reading.conversation_reader import Conversation, Line, Reader
-from hivepipe.redact.configured import load_redactor, rules_in_force
-from hivepipe.redact.redactor import Redactor
+from hivepipe.redact.of_home import load_redactor, rules_in_force
+
+if TYPE_CHECKING:
+    from hivepipe.redact.redactor import Redactor
 
 
 def conversation(home: str, start: str, around: int | None = None) -> Conversation:
@@ -78,7 +81,7 @@ class _Kept:
         self._known = archives.known_of(session)
 
     @cached_property
-    def _redactor(self) -> Redactor:
+    def _redactor(self) -> "Redactor":
         return load_redactor(self._home).of_session(self._known)
 
     def entry(self, key: str) -> Entry | None:

@@ -1,21 +1,23 @@
 """Redaction: replace the secrets in a text with placeholders."""
 
 import re
+import sys
 from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-import re2
-
-from hivepipe.redact.redactor import Redactor
+if TYPE_CHECKING:
+    from hivepipe.redact.redactor import Redactor
 
 # Most values in the store: ids, hashes, times; words and file names without digits. No secret of a
 # built-in rule has this form, and this check costs a fifth of the sieve.
 _PLAIN = re.compile(r"(?:instance-|task-agent-)?[0-9a-fTZ:.+_-]*|[a-z/.-]*").fullmatch
 
 
-_in_force: list[Redactor] = []  # the redactor that `use` was given, or empty
+_in_force: "list[Redactor]" = []  # the redactor that `use` was given, or empty
 
 
-def use(redactor: Redactor) -> None:
+def use(redactor: "Redactor") -> None:
     """Redact everything in this process with these rules from now on."""
     _in_force[:] = [redactor]
 
@@ -26,7 +28,7 @@ def redact_text(text: str) -> str:
     return text if redactor.is_built_in and _PLAIN(text) else redactor.redact_text(text)
 
 
-def of_session() -> Redactor:
+def of_session() -> "Redactor":
     """Return a redactor of the rules in force that also finds, in any context, values found
     earlier.
     """
@@ -44,10 +46,11 @@ def let_go() -> None:
     re2 keeps the last patterns, too.
     """
     built_in.cache_clear()
-    re2.purge()
+    if "re2" in sys.modules:
+        sys.modules["re2"].purge()
 
 
 @cache
-def built_in() -> Redactor:
+def built_in() -> "Redactor":
     """Return the redactor of the built-in rules; compiling it takes a few milliseconds."""
-    return Redactor()
+    return import_module("hivepipe.redact.redactor").Redactor()  # type: ignore[no-any-return]

@@ -33,7 +33,7 @@ from hivepipe.web.memory import give_back
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.twin import json_of
-from hivepipe.web.views import OF_ARCHIVES, OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
+from hivepipe.web.views import OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -156,8 +156,7 @@ class _Page:
             except HivepipeError as error:
                 return Answer(refuse(error), _status_of(error))
             finally:
-                if name in OF_ARCHIVES:
-                    give_back()
+                give_back()
             status = 400 if content.get("error") else 200
             return Answer(text, status, counts=not content.get("not_indexed_bytes"))
 

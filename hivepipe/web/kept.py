@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Generic, TypeVar
 
+from hivepipe.web.memory import give_back
+
 KEPT_SECS = 20.0
 _SHARE = 20  # what takes a second is kept 20 more seconds: it costs 5 % of a processor at most
 PATIENCE_SECS = 10.0
@@ -65,6 +67,7 @@ class Kept(Generic[Found]):
         except Exception as error:  # noqa: BLE001 - for those who wait
             slot.errors = [error]
         ended = time.monotonic()
+        give_back()
         with self._lock:
             slot.until = ended + KEPT_SECS + _SHARE * (ended - began)
             slot.runs = False

@@ -10,7 +10,6 @@ View = Callable[[Asked], Content]
 VIEWS = ("now", "agents", "search", "costs", "skills", "queues", "health")  # of the navigation
 SESSION = "session"
 OF_STACKS = ("queues", "health")  # they change without the databases
-OF_ARCHIVES = ("search", SESSION)  # they take memory for a moment
 WITH_TEAM = ("now", "agents", "costs", "search", SESSION)
 
 
