@@ -11,7 +11,7 @@ _STEERING = re.compile(
 
 def seen(value: object) -> object:
     r"""Return a text with its steering characters as escapes, such as `\x1b`; others unchanged."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):
-        return value
+    if not isinstance(value, str) or value.isprintable() or hasattr(value, "__html__"):
+        return value  # what steers is not printable
     text = value.replace("\r\n", "\n")
     return _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

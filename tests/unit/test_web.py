@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -282,3 +284,31 @@ def test_followers_are_told_and_nobody_watches_without_them(
         await asyncio.wait_for(changes._watcher, 20)
 
     asyncio.run(play())
+
+
+ALL_VIEWS = """
+from importlib import import_module
+from hivepipe.web.views import VIEWS
+for name in (*VIEWS, "session"):
+    import_module(f"hivepipe.web.{name}_view")
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        (
+            "import hivepipe.web.process",
+            ("click", "jinja2", "watchfiles", "redis", "re2", "sqlite3", "hivepipe.db.database"),
+        ),
+        (
+            ALL_VIEWS,
+            ("re2", "hivepipe.redact.redactor", "flask", "hivepipe.cli.main"),
+        ),
+    ],
+    ids=["idle", "in use"],
+)
+def test_a_page_imports_only_what_it_shows(code: str, unwanted: tuple[str, ...]) -> None:
+    asked = f"{code}\nimport sys\nprint(*{{*{unwanted!r}}} & {{*sys.modules}})"
+    words = [sys.executable, "-I", "-c", asked]
+    assert subprocess.check_output(words, text=True, timeout=60).split() == []
