@@ -15,7 +15,6 @@ MOST_CHARS = 40_000  # of one piece; longer texts are cut
 MOST_DIFF_LINES = 200
 LARGEST_DIFFED_CHARS = 200_000  # comparing longer texts takes too long
 LONGEST_LABEL = 120
-_INDENTED = orjson.OPT_INDENT_2
 # Texts of Claude Code in place of a prompt
 _OF_LOCAL_COMMANDS = (
     "<local-command-",
@@ -119,8 +118,24 @@ def _spelled_out(arguments: Fields, title: str) -> str:
 def _as_text(value: object) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, list) and value and _is_todo(value[0]):
+        return "".join(f"\n{_todo(each)}" for each in value)
+    return _dumped(value, orjson.OPT_INDENT_2)
+
+
+def _is_todo(value: object) -> bool:
+    named = value if isinstance(value, dict) else {}
+    return all(isinstance(named.get(name), str) for name in ("content", "status"))
+
+
+def _todo(value: Any) -> str:
+    """Return one entry of a list of things to do on one line."""
+    return f"[{value['status']}] {value['content']}" if _is_todo(value) else _dumped(value)
+
+
+def _dumped(value: object, option: int = 0) -> str:
     try:
-        return orjson.dumps(value, option=_INDENTED).decode()
+        return orjson.dumps(value, option=option).decode()
     except TypeError:  # lone surrogates, large numbers, or nested too deeply
         return "…"
 

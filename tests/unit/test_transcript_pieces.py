@@ -174,6 +174,10 @@ def test_a_command_is_what_a_person_typed(text: str, wanted: tuple[str, Any]) ->
         ({"command": "ls", "description": "List", "run": True}, "description: List\nrun: true"),
         ({"command": "x" * 300}, f"command: {'x' * 300}"),
         ({"todos": [{"content": "mend"}]}, 'todos: [\n  {\n    "content": "mend"\n  }\n]'),
+        (
+            {"todos": [{"content": "mend", "status": "pending", "id": "1"}, "broken", [1]]},
+            'todos: \n[pending] mend\n"broken"\n[1]',
+        ),
         ({"size": 1 << 80}, "size: …"),
         ({"file_path": "a.py", "old_string": "1", "new_string": "2"}, ""),  # the diff has them
     ],
