@@ -29,7 +29,7 @@ def names() -> list[str]:
 def apply(connection: "psycopg.Connection[dict[str, Any]]") -> list[str]:
     """Apply the missing steps; return their names. TeamError: a newer hivepipe made the schema."""
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('hivepipe.schema'))")
+        _take_turn(connection)
         done = applied(connection)
         if unknown := done - {*names()}:
             raise TeamError(
@@ -46,6 +46,16 @@ def apply(connection: "psycopg.Connection[dict[str, Any]]") -> list[str]:
         connection.execute("SET LOCAL ROLE hivepipe_owner")
         connection.execute(_WRITTEN)
     return missing
+
+
+def _take_turn(connection: "psycopg.Connection[dict[str, Any]]") -> None:
+    """Wait for another `team init`; any login may take an advisory lock: it is for the first."""
+    if one(connection, "SELECT to_regclass('hivepipe.schema_steps')") is None:
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('hivepipe.schema'))")
+    else:
+        connection.execute("SET LOCAL ROLE hivepipe_owner")
+        connection.execute("LOCK TABLE hivepipe.schema_steps IN EXCLUSIVE MODE")
+        connection.execute("RESET ROLE")
 
 
 def applied(connection: "psycopg.Connection[dict[str, Any]]") -> set[str]:

@@ -78,6 +78,7 @@ def test_from_an_empty_database_to_a_row_and_back(
         (config / name).stat().st_mode & 0o777 for name in ("team.json", "credentials.env")
     } == {0o600}
     assert "joined already" in run("team", "join", word, "--yes", code=1).stderr
+    assert "uplink    not started yet" in run("team", "status").stdout
 
     tell(private_home, "UserPromptSubmit", prompt="to the team")
     report = json.loads(run("drain", "--uplink", "--json").stdout)

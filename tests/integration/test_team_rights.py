@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hivepipe.errors import TeamError, TeamRefusedError
-from hivepipe.team import invites
+from hivepipe.team import invites, schema_steps
 from hivepipe.team.address import Address
 from hivepipe.team.connection import connected, one, translated
 from hivepipe.team.invites import Joined
@@ -186,6 +186,22 @@ def test_a_key_that_is_sql_is_a_key(shared: tuple[Team, dict[str, Joined]], tmp_
     home.ship()
     sql = "SELECT count(*) FROM hivepipe.sessions WHERE id LIKE '%DROP TABLE%'"
     assert team.rows(sql) == [["1"]]
+
+
+def test_locks_that_any_login_may_take_hold_up_nobody(team: Team, tmp_path: Path) -> None:
+    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    ann.work("one", 1)
+    ann.sql("UPDATE usage SET created_at = '2026-03-31T10:00:00.000Z'")
+    with connected(team.joined("eve").writes) as hostile:
+        for name in ("ensure_month", "drop_old", "schema"):
+            hostile.execute(f"SELECT pg_advisory_lock(hashtext('hivepipe.{name}'))")
+        ann.ship()
+        assert team.count("usage_2026_03") == 1
+        team.asks("SELECT hivepipe.set_retention(1)")
+        assert team.asks("SELECT hivepipe.drop_old()")["places"]["partition usage_2026_03"] == 1
+        with connected(team.admin) as connection:
+            assert schema_steps.apply(connection) == []
 
 
 def test_a_revoked_machine_is_refused_at_once_and_its_rows_stay(

@@ -9,9 +9,11 @@ from hivepipe.text.plurals import counted
 def show_uplink(report: dict[str, Any]) -> None:
     """Print the lines of a report."""
     say(f"team      {report['member']} on {report['machine']}, {report['server']}")
-    since = f" for {report['since_secs']} s" if report["since_secs"] is not None else ""
     error = f": {report['error']}" if report["error"] else ""
-    say(f"uplink    {report['state']}{since}{error}")
+    if report["since_secs"] is not None:
+        say(f"uplink    {report['state']} for {report['since_secs']} s{error}")
+    else:
+        say(f"uplink    {report['state'] + error if error else 'not started yet'}")
     if report["lag_rows"] is None:
         say("lag       unknown: no uplink has run here yet")
     elif not report["lag_rows"]:
