@@ -16,7 +16,10 @@ from time import monotonic_ns
 from hivepipe import home, sender, settings
 from hivepipe.events.job_plan import Message
 from hivepipe.home import lua_text
-from hivepipe.queue import client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.queue.client import RefusedError
 
 COUNT_SCRIPT = lua_text("queue/lua/count_hook.lua")
 DIRECT_SECS = 3.0  # the start of Python with its imports, and a second for the database
@@ -39,23 +42,41 @@ def hand_over(
     if sender.is_gone():
         _keep(place, event_time_ns, messages, note)
         return "", ""
-    direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
-    if not direct:
-        waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)
-        try:
-            time = _time_of(name, began_ns) if began_ns else ""
-            note_result = push(place, messages, None if waits else note, time)
-        except client.RefusedError as refused:
-            _keep(place, event_time_ns, messages, note)
-            _after_refusal(name, place, refused, len(messages))
-            return "", ""
-        if waits:
-            _keep(place, event_time_ns, [], note)
-        # A Redis that is not ours runs independently of our stack.
-        if messages and not place.socket.startswith("/"):
-            _call_stack(name, place)
-        return "", note_result
-    return _keep(place, event_time_ns, messages) if messages else "", ""
+    if settings.switched_off("HIVEPIPE_USE_QUEUE"):
+        return _keep(place, event_time_ns, messages) if messages else "", ""
+    if _may_connect(place):
+        return "", _push_or_keep(name, place, event_time_ns, messages, note, began_ns)
+    _keep(place, event_time_ns, messages, note)
+    if messages:
+        _call_stack(name, place)
+    return "", ""
+
+
+def _push_or_keep(
+    name: str,
+    place: home.Place,
+    event_time_ns: int,
+    messages: list[Message],
+    note: tuple[str, list[str]] | None,
+    began_ns: int,
+) -> str:
+    """Push the messages; keep what Redis refuses. Return the result of the note's script, or ""."""
+    from hivepipe.queue.client import RefusedError
+
+    waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)
+    try:
+        time = _time_of(name, began_ns) if began_ns else ""
+        note_result = _push(place, messages, None if waits else note, time)
+    except RefusedError as refused:
+        _keep(place, event_time_ns, messages, note)
+        _after_refusal(name, place, refused, len(messages))
+        return ""
+    if waits:
+        _keep(place, event_time_ns, [], note)
+    # A Redis that is not ours runs independently of our stack.
+    if messages and not place.socket.startswith("/"):
+        _call_stack(name, place)
+    return note_result
 
 
 def _time_of(name: str, began_ns: int) -> str:
@@ -64,18 +85,27 @@ def _time_of(name: str, began_ns: int) -> str:
     return f"{name} {(us**4).bit_length()}"
 
 
-def push(
+def push_note(place: home.Place, note: tuple[str, list[str]]) -> str:
+    """Push a note; return the result of its script. RefusedError: Redis did not accept it."""
+    from hivepipe.queue.client import AbsentError
+
+    if not _may_connect(place):
+        raise AbsentError
+    return _push(place, [], note, "")
+
+
+def _push(
     place: home.Place,
     messages: list[Message],
-    note: tuple[str, list[str]] | None = None,
-    time: str = "",
+    note: tuple[str, list[str]] | None,
+    time: str,
 ) -> str:
     """Push messages, note and the hook's time to Redis; return the result of the note's script.
 
     RefusedError: Redis did not accept them.
     """
-    if not _may_connect(place):
-        raise client.AbsentError
+    from hivepipe.queue import client
+
     if note:
         script, arguments = note
         return client.push_with(place.socket, messages, script + COUNT_SCRIPT, [*arguments, time])
@@ -96,10 +126,14 @@ def _notes_wait(place: home.Place) -> bool:
 
 
 def _may_connect(place: home.Place) -> bool:
-    """Tell whether a hook may connect to the Redis of this home."""
+    """Tell whether a hook may connect to the Redis of this home, and has something to connect to.
+
+    The module for that costs a hook 2 % of its time.
+    """
     if place.socket.startswith("/"):
         # Without a private folder no stack was started here, or the folder is another user's.
-        return home.is_private_folder(place.socket.rpartition("/")[0])
+        folder = place.socket.rpartition("/")[0]
+        return posix.access(place.socket, posix.F_OK) and home.is_private_folder(folder)
     from hivepipe.queue.endpoint import is_local
 
     return place.state != "down" and is_local(place.socket)
@@ -116,7 +150,7 @@ def _keep(
     return keep_event(place, event_time_ns, messages, note)
 
 
-def _after_refusal(name: str, place: home.Place, refused: client.RefusedError, jobs: int) -> None:
+def _after_refusal(name: str, place: home.Place, refused: "RefusedError", jobs: int) -> None:
     """The event is in the spool: start the stack if Redis is absent, else log the refusal."""
     if not refused.is_absent:
         from hivepipe.files.hook_log import log_line

@@ -7,7 +7,7 @@ or when the bytes read are one whole JSON object. On the hook path.
 import posix
 
 LIMIT_BYTES = 64 * 1024 * 1024
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 16  # what a pipe holds; a larger buffer is mapped
 _LATE_BYTES = 1 << 20  # after the deadline: the content of a pipe, not a whole file
 
 

@@ -10,7 +10,7 @@ from hivepipe.guard.client import Note, Watch
 from hivepipe.guard.rules import Verdict
 from hivepipe.home import Place
 from hivepipe.hook.answers import context, denial, stop
-from hivepipe.hook.hand_over import push
+from hivepipe.hook.hand_over import push_note
 from hivepipe.queue.client import RefusedError
 from hivepipe.text.visible import printable
 
@@ -64,7 +64,7 @@ def _tool(watch: Watch) -> str:
 def _mark(place: Place, note: Note) -> bool:
     """Store the verdict in Redis; True if the same one was stored before."""
     try:
-        return push(place, [], note) == "0"
+        return push_note(place, note) == "0"
     except RefusedError:
         from hivepipe.queue.spool import keep_event  # noqa: PLC0415  most are taken
 

@@ -41,7 +41,7 @@ import time
 from hivepipe.hook import hand_over
 from hivepipe.hook import run as hook
 from hivepipe.queue import client, spool
-push, write = hand_over.push, spool._write
+push, write = hand_over._push, spool._write
 def push_and_wait(*arguments):
     if sys.argv[2] == "writing":
         raise client.RefusedError
@@ -53,7 +53,7 @@ def write_and_wait(*arguments):
     spool._write = write
     if sys.argv[2] == "writing":
         time.sleep(60)
-hand_over.push, spool._write = push_and_wait, write_and_wait
+hand_over._push, spool._write = push_and_wait, write_and_wait
 hook.run("Stop")
 """
 
