@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import threading
 
 from starlette.types import ASGIApp
@@ -13,6 +14,7 @@ from hivepipe.web.uvicorn_parts import Config, Server
 
 _PARENT_SECS = 2.0
 _NICENESS = 15  # hooks and the writer come first
+_SWITCH_SECS = 0.0005  # a view that waited for a row goes on before the checks of Health
 _LAST_SECS = 1  # open pages hold their streams until then
 
 
@@ -33,6 +35,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
     server = Server(config)
     os.nice(_NICENESS)
     save_memory()
+    sys.setswitchinterval(_SWITCH_SECS)
     gc.freeze()  # a full collection need not look at what stays
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True).start()
