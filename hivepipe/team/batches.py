@@ -118,9 +118,12 @@ def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
 
 
 def _array(values: Sequence[Any]) -> str:
-    """Return PostgreSQL's literal of an array: JSON's list, where no text needs an escape."""
+    """Return PostgreSQL's literal of an array: JSON's list, where no text needs an escape.
+
+    Keys have separators, which PostgreSQL takes as they are.
+    """
     try:
-        text = orjson.dumps(values).decode()
+        text = orjson.dumps(values).decode().replace("\\u001f", SEPARATOR)
     except TypeError:
         text = "\\"
     inner = ",".join(map(_element, values)) if "\\" in text else text[1:-1]

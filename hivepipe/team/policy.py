@@ -11,6 +11,7 @@ the level of all others.
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Literal, get_args
 
 from hivepipe.errors import TeamError
@@ -43,6 +44,7 @@ def shared_level(project: str, users: Policies, teams: Policies) -> Level:
     return min(level_of(project, users), level_of(project, teams), key=LEVELS.index)
 
 
+@cache
 def includes(level: str, needed: Level) -> bool:
     """Tell whether a level shares what needs another one."""
     return LEVELS.index(level_named(level)) >= LEVELS.index(needed)
