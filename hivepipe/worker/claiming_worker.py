@@ -46,7 +46,8 @@ RECOVER_EVERY_SECS = 30.0
 REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
 # redis-py removes the error code at the start of a reply, but not in an error from a script.
 FULL = "used memory > 'maxmemory'"
-TAKES_NOTHING = ("MISCONF", FULL, "read only replica")  # disk or memory full; a replica
+# Disk or memory full; a replica; one that has just become a replica; a primary without replicas.
+TAKES_NOTHING = ("MISCONF", FULL, "read only replica", "UNBLOCKED", "NOREPLICAS")
 ANOTHER_HOLDS_IT = 75
 
 logger = logging.getLogger("hivepipe.worker")

@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 
-from tests.conftest import QUEUES
+from tests.conftest import QUEUES, until
 from tests.faults import oracle
 from tests.faults.harness import Bench, random_of
 from tests.rounds import rounds
@@ -96,4 +96,22 @@ def test_sigterm_while_redis_is_away(bench: Bench) -> None:
     bench.server.end(signal.SIGKILL)
     time.sleep(0.3)
     assert writer.end() == 0, writer.text[-2000:]
+    assert "Traceback" not in writer.text
+
+
+def test_a_writer_that_waits_for_jobs_survives_a_failover(bench: Bench) -> None:
+    """Redis unblocks it by an error of its own; at first every other write is refused, too."""
+    writer = bench.plain_writer()
+    until(bench.home.database.exists, "no database")
+    bench.settle(writer)
+    for number in range(3):
+        until(lambda: bench.redis.info("clients")["blocked_clients"], "it does not wait")
+        bench.redis.replicaof("127.0.0.1", "1")
+        time.sleep(0.5)
+        bench.redis.replicaof("no", "one")
+        events = oracle.timed([oracle.start(number, "inst-a")])
+        bench.push(events)
+        bench.settle(writer)
+    assert writer.is_running, writer.text
+    assert "UNBLOCKED" in writer.text
     assert "Traceback" not in writer.text
