@@ -65,7 +65,7 @@ def test_the_page_starts_as_its_command_says(tmp_path: Path) -> None:
     try:
         probe = page["healthcheck"]["test"][-1].replace(":9183", f":{port}")
         assert _succeeds([sys.executable, "-c", probe]), running.stderr
-        answer = httpx2.get(f"http://127.0.0.1:{port}/now", headers={"Host": "hive"})
+        answer = httpx2.get(f"http://127.0.0.1:{port}/now", headers={"Host": "hive"}, timeout=60)
         assert answer.status_code == 401
     finally:
         running.terminate()

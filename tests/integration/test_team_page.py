@@ -150,7 +150,9 @@ def serves(who: Person, step: str) -> None:
     try:
         assert running.stdout
         assert running.stdout.readline()
-        answer = httpx2.get(f"http://127.0.0.1:{port}/now", headers={"Host": "hive.example"})
+        answer = httpx2.get(
+            f"http://127.0.0.1:{port}/now", headers={"Host": "hive.example"}, timeout=60
+        )
         assert answer.status_code == (401 if "--oidc" in step else 403)
     finally:
         running.terminate()

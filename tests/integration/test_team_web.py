@@ -224,7 +224,9 @@ def signing_in(provider: Provider, claim: str = "preferred_username") -> Iterato
 
     with served(app_at) as url:
         headers = {"Accept": "text/html"}
-        with httpx2.Client(base_url=url, headers=headers, follow_redirects=True) as browser:
+        with httpx2.Client(
+            base_url=url, headers=headers, follow_redirects=True, timeout=60
+        ) as browser:
             yield browser
 
 
@@ -238,7 +240,7 @@ def test_a_person_signs_in_and_out(provider: Provider) -> None:
         cookie = dict(browser.cookies)
         answer = browser.post("/logout", headers={"Origin": str(browser.base_url).rstrip("/")})
         assert answer.text == "signed out\n"
-        again = httpx2.get(f"{str(browser.base_url).rstrip('/')}/now", cookies=cookie)
+        again = httpx2.get(f"{str(browser.base_url).rstrip('/')}/now", cookies=cookie, timeout=60)
         assert again.status_code == 401
         assert browser.get("/now.json", headers={"Accept": "*/*"}).status_code == 401
         assert not provider.refused
@@ -247,7 +249,7 @@ def test_a_person_signs_in_and_out(provider: Provider) -> None:
 def begun(browser: httpx2.Client) -> httpx2.URL:
     """Begin a sign-in; return the address that the provider leads back to."""
     to_provider = browser.get("/login", follow_redirects=False).headers["Location"]
-    back = httpx2.get(to_provider).headers["Location"]
+    back = httpx2.get(to_provider, timeout=60).headers["Location"]
     return httpx2.URL(back)
 
 
@@ -255,26 +257,29 @@ def begun(browser: httpx2.Client) -> httpx2.URL:
 def test_a_state_counts_once_and_for_its_browser_alone(provider: Provider) -> None:
     with signing_in(provider) as browser:
         back = begun(browser)
-        stranger = httpx2.get(back)
+        stranger = httpx2.get(back, timeout=60)
         assert stranger.status_code == 400
         cookies = dict(browser.cookies)
         assert browser.get(back).status_code == 200
         assert "ann" in browser.get("/now?all=1").text
-        replayed = httpx2.get(back, cookies=cookies)
+        replayed = httpx2.get(back, cookies=cookies, timeout=60)
         assert replayed.status_code == 400
-        with httpx2.Client(base_url=browser.base_url) as other:
+        with httpx2.Client(base_url=browser.base_url, timeout=60) as other:
             begun(other)
             assert other.get(back).status_code == 403  # the state of another sign-in
             assert other.get("/now").status_code == 401
         forged = back.copy_set_param("state", "x" * 30)
-        with httpx2.Client(base_url=browser.base_url) as other:
+        with httpx2.Client(base_url=browser.base_url, timeout=60) as other:
             begun(other)
             assert other.get(forged).status_code == 403
 
 
 @pytest.mark.usefixtures("page")
 def test_a_code_of_another_sign_in_is_refused_by_its_verifier(provider: Provider) -> None:
-    with signing_in(provider) as browser, httpx2.Client(base_url=browser.base_url) as victim:
+    with (
+        signing_in(provider) as browser,
+        httpx2.Client(base_url=browser.base_url, timeout=60) as victim,
+    ):
         stolen = begun(browser)
         own = begun(victim)
         assert parse_qs(urlsplit(str(own)).query)["code"] != stolen.params["code"]

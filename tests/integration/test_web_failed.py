@@ -121,7 +121,7 @@ def test_the_second_address_only_reads(private_home: Home, redis_server: Server)
             for address, may_change in ((mine, True), (others.removeprefix("only reads: "), False)):
                 base, _, token = address.strip().partition("/?token=")
                 known = {"Authorization": f"Bearer {token}"}
-                shown = httpx2.get(f"{base}/queues", headers=known).text
+                shown = httpx2.get(f"{base}/queues", headers=known, timeout=60).text
                 assert ("Retry ticked" in shown) == may_change
                 assert ("This address only reads." in shown) != may_change
         finally:
