@@ -70,7 +70,7 @@ def test_a_lock_does_not_use_up_the_attempts_that_wait_for_a_parent(bench: Bench
     with shell(bench) as other:
         other.execute("BEGIN IMMEDIATE")
         bench.send(stop)
-        until(lambda: max(origins(bench, "pause_session"))[0] > 3, "not locked", 20)
+        until(lambda: max(origins(bench, "pause_session"))[0] > 3, "not locked")
     bench.settle(writer)
     assert bench.dead()
     for id in bench.dead():

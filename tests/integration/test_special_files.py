@@ -14,7 +14,7 @@ from tests.conftest import CLI, Home
 from tests.hive_scene import Scene
 
 MEMORY_BYTES = 3 << 30
-LIMIT_SECS = 40
+LIMIT_SECS = 90
 
 
 def device(path: Path) -> None:
