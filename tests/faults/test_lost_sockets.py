@@ -24,6 +24,7 @@ def is_whole(sandbox: Sandbox) -> bool:  # noqa: F811
     accounts = dict(report["accounts"] or {})  # type: ignore[call-overload]
     return bool(
         report["healthy"]
+        and accounts  # while Redis is being replaced there are none
         and sandbox.counts() == ONE_OF_EACH
         and accounts["accepted"] == accounts["done"]
         and report["spool"] == 0
