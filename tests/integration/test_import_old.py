@@ -552,7 +552,7 @@ def test_an_agent_that_came_without_times_gets_those_of_its_next_sign() -> None:
     names = (
         "name type model tool_use_id created_at last_active completed_at began_at metadata error"
     )
-    known = {**dict.fromkeys(names.split()), "status": "spawned", "session_id": "old-1"}
+    known = dict.fromkeys(names.split()) | {"id": "a-1", "status": "spawned", "session_id": "old-1"}
     row = merge(known, job, AgentSignal(agent_id="a-1", status="completed"))
     assert row["created_at"] == row["last_active"] == row["completed_at"] == job.time
     assert row["metadata"]

@@ -44,7 +44,7 @@ client.socket = MarkedSocket  # type: ignore[misc]
 spool.posix = SimpleNamespace(**{**vars(posix), "write": write_in_two})  # type: ignore[attr-defined]
 marked_after(run.stdin, "read_event", "event read")
 marked_after(throttle, "count_operation", "counted")
-marked_after(hand_over, "push", "Redis has it")
+marked_after(hand_over, "_push", "Redis has it")
 marked_after(spool, "_write", "file written")
 marked_after(spool, "write_spool", "file in the spool")
 marked_after(intake, "_keep_markers", "marker written")
