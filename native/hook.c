@@ -247,6 +247,7 @@ static int linked_worktree(const char *root, char *top, char *main_checkout) {
 
 static int find_record(const char *root) {
     char top[PATH_BYTES], main_checkout[PATH_BYTES];
+    if (read_record(root)) return join(checkout, root, ""); /* of a linked worktree, too */
     int is_linked = linked_worktree(root, top, main_checkout);
     join(checkout, is_linked ? main_checkout : root, "");
     if (!is_linked) return nearest_record(root, "");
@@ -401,20 +402,30 @@ static int is_shell(const char *stat, const char *end) {
     return (end - stat > 3 && !memcmp(end - 2, "sh", 2)) || strstr(stat, "(env)") || strstr(stat, "(busybox)");
 }
 
-/* Add /proc/<pid>/stat of this process and those above it: they may have ended when it is read. */
-static void add_processes(void) {
+/* Tell whether a process adopts those whose parent has ended. */
+static int is_init(int pid, const char *stat) {
+    return pid == 1 || strstr(stat, "init)") || strstr(stat, "systemd)") || strstr(stat, "tini)") ||
+           strstr(stat, "catatonit)");
+}
+
+/* Add /proc/<pid>/stat of a process, which may have ended when it is read; return its parent, or 0
+   where no more are wanted. */
+static int add_process(int pid, int is_nearest) {
     char path[40], text[512];
-    int pid = getpid();
-    int goes_on = 1; /* a shell between Claude Code and its hook */
-    for (int i = 0; i <= ANCESTORS && pid > 0 && goes_on; i++) {
-        snprintf(path, sizeof path, "/proc/%d/stat", pid);
-        if (read_small(path, text, sizeof text) <= 0) return;
-        add("stat", text);
-        char *end = strrchr(text, ')');
-        if (!end || strlen(end) < 5) return;
-        goes_on = i == 0 || i > 1 || is_shell(text, end);
-        pid = atoi(end + 4);
-    }
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (read_small(path, text, sizeof text) <= 0) return 0;
+    add("stat", text);
+    char *end = strrchr(text, ')');
+    if (!end || strlen(end) < 5) return 0;
+    /* Adopted, this process stands for the one that started it. */
+    if (is_nearest && is_init(pid, text)) add_process(getpid(), 0);
+    return !is_nearest || is_shell(text, end) ? atoi(end + 4) : 0;
+}
+
+/* Add Claude Code's process: the one above this one, or above a shell. */
+static void add_processes(void) {
+    int pid = add_process(getppid(), 1);
+    for (int i = 1; i < ANCESTORS && pid > 0; i++) pid = add_process(pid, 0);
 }
 
 static void make_head(int64_t began_ns) {
@@ -464,10 +475,15 @@ static int reach(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) return -1;
     memcpy(address.sun_path, path, strlen(path) + 1);
+#ifdef __linux__
+    int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connection < 0) return -1;
+#else
     int connection = socket(AF_UNIX, SOCK_STREAM, 0);
     if (connection < 0) return -1;
     fcntl(connection, F_SETFD, FD_CLOEXEC);
     fcntl(connection, F_SETFL, O_NONBLOCK);
+#endif
     if (connect(connection, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_ours(connection))
         return connection;
     close(connection);
