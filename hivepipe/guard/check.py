@@ -14,6 +14,7 @@ from hivepipe.home import make_folders, read_small, short_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from hivepipe.guard.listed_calls import ListedCalls
     from hivepipe.guard.shared_disk import SharedDisk
 
 MODES = ("off", "tasks", "all")
@@ -40,11 +41,23 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
     return _judged(note_result)
 
 
-def waits_for_calls(watch: Watch) -> bool:
-    """Tell whether the answer to an event depends on the script's list, or is stored with it."""
-    if not watch.event.calls and not isinstance(watch.event, PreToolUse):
-        return False
-    return mode_of(watch) != "off" or check(watch, "") is not None
+def foresee(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
+    """Tell whether the answer is known before Redis counts this event, and the verdict of a call.
+
+    A warning is not: Redis knows whether it was given before. Nor is a denial that is stored first.
+    """
+    event = watch.event
+    if event.calls:
+        return mode_of(watch) == "off" or listed.has_results_of_all(watch), None
+    if not isinstance(event, PreToolUse):
+        return True, None
+    if check(watch, ""):
+        return False, None
+    if mode_of(watch) == "off":
+        return True, None
+    calls = listed.up_to(watch)
+    verdict = _judged(calls) if calls else None
+    return bool(calls) and (verdict is None or denies(watch, verdict)), verdict
 
 
 def _judged(note_result: str) -> Verdict | None:

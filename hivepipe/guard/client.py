@@ -14,6 +14,7 @@ A duplicate event changes nothing: its id is known. Ids, arguments and results a
 On the hook path; the rules are imported before a call only.
 """
 
+import posix
 from _blake2 import blake2b
 
 from hivepipe import settings
@@ -52,6 +53,7 @@ _DESCRIBED = ("Bash", *AGENT_TOOLS)
 # The kind of a call, and the result of a denied one.
 EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
 DENIED = "-"
+LISTED = "calls-listed"
 WAITING_SUBJECT = "waiting"  # subject of all warnings about waiting: one per session
 
 # Arguments of the scripts, in their order; the header of each script says what they hold.
@@ -78,10 +80,12 @@ class Watch:
         "id",
         "kind",
         "mode",
+        "pattern",
         "profile",
         "session",
         "task",
         "time_ms",
+        "verdict_note",
     )
 
     def __init__(self, event: Event, context: Context, home: str, kind: str = OTHER) -> None:
@@ -94,10 +98,12 @@ class Watch:
         self.profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
         self.kind = kind
         self.mode = ""  # of the guard, once hivepipe.guard.check has read it
-        self.id = ""
+        self.verdict_note: Note | None = None  # of a call that is denied
+        self.id = self.pattern = ""
         if event.calls:
             self.id = event.digest.hex()[: 2 * _HASH_BYTES]
         elif isinstance(event, ToolEvent):
+            self.pattern = _pattern(event.tool, event.tool_input, event)
             self.id = _hash(event.tool_use_id) if event.tool_use_id else ""
             is_edit = event.tool in claude_code.EDIT_TOOLS
             if isinstance(event, PreToolUse):
@@ -118,21 +124,28 @@ class Watch:
         return bool(self.task) and self.event.name == "UserPromptSubmit"
 
     @property
+    def calls_key(self) -> str:
+        """Return the key of the conversation's calls."""
+        return f"hivepipe:calls:{self.session}:{self.event.agent_id}".rstrip(":")
+
+    @property
     def keys(self) -> list[str]:
-        conversation = f"{self.session}:{self.event.agent_id}".rstrip(":")
-        return [f"hivepipe:calls:{conversation}", f"hivepipe:activity:{self.session}", self.session]
+        return [self.calls_key, f"hivepipe:activity:{self.session}", self.session]
+
+    def batch_ids(self) -> "list[tuple[str, bool]]":
+        """Return the calls of a batch: their ids in the list, and whether they were not run."""
+        return [(_hash(call.id), call.was_not_run) for call in self.event.calls if call.id]
 
     def note(self) -> Note:
         """Return the script and its arguments for this event."""
         event = self.event
-        pattern = result = failed = waits = batch = ""
+        result = failed = waits = batch = ""
         if event.waits_for:
             verb, waits = "wait", event.waits_for
         elif event.name == "PostToolBatch":
             verb = "batch"
             batch = " ".join([_outcome(call, event) for call in event.calls if call.id])
         elif isinstance(event, ToolEvent):
-            pattern = _pattern(event.tool, event.tool_input, event)
             if isinstance(event, PreToolUse):
                 verb = "call"
             else:
@@ -146,8 +159,16 @@ class Watch:
         # Activity of a subagent says nothing about the turn that started it.
         is_silent = event.agent_id or event.name == "Notification"
         turn = "0" if verb == "stop" else "" if is_silent else "1"
-        call = [self.id, pattern, self.kind, result, failed, str(self.time_ms), turn]
+        call = [self.id, self.pattern, self.kind, result, failed, str(self.time_ms), turn]
         return SCRIPT, [*self.keys, verb, *call, self.task, self.profile, waits, batch]
+
+
+def record_elsewhere(runtime: str) -> None:
+    """Tell the intake that another process has sent a note (hivepipe.guard.listed_calls)."""
+    try:
+        posix.unlink(f"{runtime}/{LISTED}")
+    except OSError:  # most often there is none
+        return
 
 
 def _pattern(tool: str, arguments: Fields, event: Event) -> str:

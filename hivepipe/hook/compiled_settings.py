@@ -7,11 +7,31 @@
 where the user's own settings have no value. On the hook path, loaded if settings exist.
 """
 
+import posix
+
 from hivepipe.events.claude_code import parse_object
+from hivepipe.home import read_small
+
+LIMIT_BYTES = 1 << 20
 
 Found = tuple[dict[str, str], list[object]]
 
-_last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project: the same for most events
+# The same for most events that a process takes in.
+_file: tuple[tuple[int, int, int], str] = ((0, 0, 0), "")  # identity of the file, its text
+_last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project
+
+
+def text_of(path: str) -> str:
+    """Return the text of the file, which is read again when it was replaced; "": there is none."""
+    global _file
+    try:
+        status = posix.stat(path)
+    except OSError:
+        return ""
+    identity = status.st_ino, status.st_size, status.st_mtime_ns
+    if _file[0] != identity:
+        _file = identity, read_small(path, LIMIT_BYTES)
+    return _file[1]
 
 
 def compiled_settings(text: str, project: str) -> Found:

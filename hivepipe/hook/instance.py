@@ -25,6 +25,10 @@ from hivepipe.events.claude_code import Event, SessionEnd, valid_id
 from hivepipe.home import make_folders, overwrite_small, read_small
 from hivepipe.settings import of_this_process
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.events.job_plan import Context
+
 _SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
 _HOSTS = ("claude", "node", "codex", "copilot")
 # They adopt a process whose parent has ended, as pid 1 does.
@@ -83,6 +87,21 @@ def this_instance(home: str) -> Instance:
         return Instance(key, known["id"], pid, started, known["session"], "ended" in known)
     digest = blake2b(f"{pid} {started}".encode(), digest_size=4).hexdigest()
     return Instance(key, f"instance-{_start_epoch(started)}-{digest}", pid, started, "")
+
+
+def identify(context: "Context", event: Event, home: str) -> Instance:
+    """Find the process of this hook, and add it and its session to the event's circumstances."""
+    instance = this_instance(home)
+    own = context.own_session = context.own_session or instance.session
+    context.session = own or marked_session(home, instance)
+    # A second SessionEnd is a duplicate; any other event after the end of the session reopens it.
+    comes_back = instance.has_ended and event.name != "SessionEnd"
+    context.newcomer = bool(own) and (own != instance.session or comes_back)
+    context.instance = instance.id
+    context.pid, context.pid_started = instance.pid, instance.started
+    if context.newcomer or event.name == "SessionStart":
+        context.machine = this_machine()
+    return instance
 
 
 def had_no_session(event: Event, instance: Instance) -> bool:

@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hivepipe.guard.client import Note, Watch
+    from hivepipe.hook.intake_server import Exchange
     from hivepipe.hook.stdin import Input
 
 LAST_LOCK_SECS = 0.05  # of the throttle, when the time is over
 LAST_BYTES = 1 << 20  # of an event so large that parsing it took all the time
-SETTINGS_BYTES = 1 << 20
-_UNASKED = ("", "", "")
 NEUTRAL = b""  # Claude Code shows what a hook prints
 
 Taken = tuple[bytes, str]  # the answer, and the spool file to apply now, or ""
@@ -65,15 +64,12 @@ def _has_nothing_to_do(name: str) -> bool:
 
 
 def take_in(
-    name: str,
-    received: "Input",
-    began_ns: int,
-    answer_early: "Callable[..., None] | None" = None,
+    name: str, received: "Input", began_ns: int, exchange: "Exchange | None" = None
 ) -> Taken:
     """Process one event; `began_ns`: the start of its hook, by the monotonic clock.
 
-    `answer_early` keeps the event and sends its answer. It is called before the event is handed
-    over, unless the answer depends on that; with `is_recorded`: the event is handed over.
+    `exchange`: of the process `intake`, which sends the answer before the event is handed over,
+    unless it depends on that.
     """
     global keep, place_of_event
     event_time_ns = sender.time_ns()
@@ -94,41 +90,77 @@ def take_in(
         from hivepipe.hook.probe_event import hand_over_probe
 
         return NEUTRAL, hand_over_probe(event, place, event_time_ns)
-    instance = instances.this_instance(place.home)
-    if instances.had_no_session(event, instance):
-        return NOTHING
-    context = _context(event, event_time_ns, place, instance)
     event.problems += [received.trouble] if received.trouble else []
-    return _answer_and_record(
-        event, place, instance, context, keyword_rules, began_ns, answer_early
-    )
+    context = _context(event, event_time_ns, place)
+    return _answer_and_record(event, place, context, keyword_rules, began_ns, exchange)
 
 
 def _answer_and_record(
     event: Event,
     place: home.Place,
-    instance: "instances.Instance",
     context: job_plan.Context,
     rules: object,
     began_ns: int,
-    answer_early: "Callable[..., None] | None",
+    exchange: "Exchange | None",
 ) -> Taken:
     """Hand the event's jobs over and return the answer, which is sent before if it can be."""
-    _keep_identity(event, place, context)
+    is_answered = exchange is not None and exchange.is_answered
+    instance = None
+    if exchange is None or not context.own_session or settings.environment("CLAUDE_ENV_FILE"):
+        instance = _identify(context, event, place)
     recalled = _recalled(event, place, context)
     watch = _watch(event, context, place)
 
     def answer(note_result: str = "") -> bytes:
-        return _answer(event, place, context, watch, rules, recalled, note_result, answer_early)
+        return _answer(event, place, context, watch, rules, recalled, note_result)
 
     early = None
-    if answer_early and not _waits_for_calls(watch):
-        early = _or_neutral(answer, event, place)
-        answer_early(early)
-    direct, note_result = _record(event, place, instance, context, watch, began_ns)
-    if sender.is_gone():
+    if exchange and not is_answered:
+        early = _known_answer(answer, event, place, watch, exchange)
+        if early is not None:
+            exchange.answer_early(early)
+    instance = instance or _identify(context, event, place)
+    if instances.had_no_session(event, instance):
         return NOTHING
-    return answer(note_result) if early is None else early, direct
+    _keep_identity(event, place, context)
+    direct, note_result = _record(event, place, instance, context, watch, began_ns, exchange)
+    if early is None and not is_answered and not sender.is_gone():
+        early = answer(note_result)
+        if exchange and watch and watch.verdict_note:
+            exchange.answer_early(early, is_recorded=True)
+    if watch and watch.verdict_note:
+        from hivepipe.hook.verdict_answer import store_denial
+
+        store_denial(watch, place, exchange.listed if exchange else None)
+    return early or NEUTRAL, direct
+
+
+def _known_answer(
+    answer: "Callable[[], bytes]",
+    event: Event,
+    place: home.Place,
+    watch: "Watch | None",
+    exchange: "Exchange",
+) -> bytes | None:
+    """Return the answer if it is known before the event is handed over, else None."""
+    verdict = None
+    if watch:
+        from hivepipe.guard.check import foresee
+
+        is_known, verdict = foresee(watch, exchange.listed)
+        if not is_known:
+            return None
+    if verdict and watch:
+        from hivepipe.hook.verdict_answer import reply
+
+        return reply(watch, verdict, place)
+    if isinstance(event, PreToolUse) or event.calls:
+        return NEUTRAL
+    try:
+        return answer()
+    except OSError as error:  # a full disk, for example: the event is recorded all the same
+        log(place, event.name, kind_of(error))
+        return NEUTRAL
 
 
 def _recalled(event: Event, place: home.Place, context: job_plan.Context) -> str:
@@ -140,24 +172,6 @@ def _recalled(event: Event, place: home.Place, context: job_plan.Context) -> str
     return recalled_text(event, place.home, context)
 
 
-def _waits_for_calls(watch: "Watch | None") -> bool:
-    """Tell whether the answer depends on what Redis says of the last calls."""
-    if watch is None:
-        return False
-    from hivepipe.guard.check import waits_for_calls
-
-    return waits_for_calls(watch)
-
-
-def _or_neutral(answer: "Callable[[], bytes]", event: Event, place: home.Place) -> bytes:
-    """Return the answer; without it, as on a full disk, the event is recorded all the same."""
-    try:
-        return answer()
-    except OSError as error:
-        log(place, event.name, kind_of(error))
-        return NEUTRAL
-
-
 def _record(
     event: Event,
     place: home.Place,
@@ -165,6 +179,7 @@ def _record(
     context: job_plan.Context,
     watch: "Watch | None",
     began_ns: int,
+    exchange: "Exchange | None",
 ) -> tuple[str, str]:
     """Hand the event's jobs over; return the spool file to apply now, and the note's result."""
     global keep
@@ -178,7 +193,15 @@ def _record(
         note = watch.note() if watch else None
         time_ns = context.event_time_ns
         keep = lambda: _spool(place, time_ns, messages, note)  # noqa: E731
+        if exchange and note:
+            note = exchange.listed.asked_for(note)
         direct, note_result = hand_over(event.name, place, time_ns, messages, note, began_ns)
+        if watch and exchange:
+            note_result = exchange.listed.remember(watch, note_result)
+        elif watch:
+            from hivepipe.guard.client import record_elsewhere
+
+            record_elsewhere(place.runtime)
     keep = None
     if context.shown:
         from hivepipe.hook.recall import note_shown
@@ -196,7 +219,6 @@ def _answer(
     rules: object,
     recalled: str,
     note_result: str,
-    answer_early: "Callable[..., None] | None",
 ) -> bytes:
     if isinstance(event, UserPromptSubmit):
         return _with_prompt(event, watch, rules, recalled)
@@ -205,7 +227,13 @@ def _answer(
 
         return greeting(event, place, context, _unfinished(place))
     if watch and watch.may_be_answered(note_result):
-        return _judged(watch, note_result, place, answer_early)
+        from hivepipe.guard.check import check
+
+        verdict = check(watch, note_result)
+        if verdict:
+            from hivepipe.hook.verdict_answer import reply
+
+            return reply(watch, verdict, place)
     return NEUTRAL
 
 
@@ -258,8 +286,8 @@ def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
 
         throttle.LOCK_SECS = LAST_LOCK_SECS
         settings.use(_settings_of_files(place)[0])
-        instance = instances.this_instance(place.home)
-        context = _context(event, event_time_ns, place, instance)
+        context = _context(event, event_time_ns, place)
+        _identify(context, event, place)
         messages = job_plan.encode(job_plan.plan(event, context), event, context)
         _spool(place, event_time_ns, messages, None)  # no note: hashing takes too long
 
@@ -310,23 +338,6 @@ def _with_prompt(
     return answers.context(event.name, text)
 
 
-def _judged(
-    watch: "Watch",
-    note_result: str,
-    place: home.Place,
-    answer_early: "Callable[..., None] | None",
-) -> bytes:
-    """Return the guard's answer to calls, or b""."""
-    from hivepipe.guard.check import check
-
-    verdict = check(watch, note_result)
-    if verdict is None:
-        return b""
-    from hivepipe.hook.verdict_answer import reply
-
-    return reply(watch, verdict, place, answer_early)
-
-
 def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":
     """Return the guard's view of this event, or None if the guard ignores it."""
     if not context.own_session or not event.shows_life:
@@ -342,37 +353,25 @@ def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch
 
 def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:
     """Return the compiled settings of files, and the keyword rules."""
-    text = home.read_small(f"{place.home}/hook-settings.json", SETTINGS_BYTES)
-    if not text:
+    path = f"{place.home}/hook-settings.json"
+    if not posix.access(path, posix.F_OK):
         return {}, None
-    from hivepipe.hook.compiled_settings import compiled_settings
+    from hivepipe.hook.compiled_settings import compiled_settings, text_of
 
-    return compiled_settings(text, place.project)
+    return compiled_settings(text_of(path), place.project)
 
 
-def _context(
-    event: Event, event_time_ns: int, place: home.Place, instance: instances.Instance
-) -> job_plan.Context:
+def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Context:
+    """Return the circumstances that an answer depends on; `_identify` adds the others."""
     joined = valid_id(settings.of_this_process("HIVEPIPE_SESSION_ID") or "")
     profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
-    own = joined or event.session_id or instance.session
-    session = own or instances.marked_session(place.home, instance)
-    newcomer = bool(own) and (own != instance.session or _comes_back(event, instance))
     return job_plan.Context(
         event_time_ns=event_time_ns,
-        session=session,
-        own_session=own,
-        instance=instance.id,
-        newcomer=newcomer,
+        own_session=joined or event.session_id,
         project=clean(place.project),
         cwd=event.cwd,
         swarm=valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
         or f"swarm-{home.short_hash(place.project)}",
-        task=_task(place),
-        pid=instance.pid,
-        pid_started=instance.started,
-        machine=instances.this_machine() if newcomer or event.name == "SessionStart" else _UNASKED,
-        count=_count(event, session, event_time_ns, place, instance),
         claude_folder=settings.variable(event.folder_variable) or "",
         profile=profile,
         profile_folder=_profile_folder(place, profile),
@@ -380,9 +379,12 @@ def _context(
     )
 
 
-def _comes_back(event: Event, instance: instances.Instance) -> bool:
-    """Tell whether this event follows its session's end; a second SessionEnd is a duplicate."""
-    return instance.has_ended and event.name != "SessionEnd"
+def _identify(context: job_plan.Context, event: Event, place: home.Place) -> "instances.Instance":
+    """Add the process, its session and the count of its operations to the circumstances."""
+    instance = instances.identify(context, event, place.home)
+    context.task = _task(place)
+    context.count = _count(event, context.session, context.event_time_ns, place, instance)
+    return instance
 
 
 def _profile_folder(place: home.Place, profile: str) -> str:

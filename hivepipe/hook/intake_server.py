@@ -26,7 +26,10 @@ from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from hivepipe import home, sender, settings
 from hivepipe.events import claude_code
+from hivepipe.guard.client import LISTED
+from hivepipe.guard.listed_calls import ListedCalls
 from hivepipe.hook import intake
+from hivepipe.hook.compiled_settings import text_of
 from hivepipe.hook.frame import PREFIX_BYTES, Frame, sizes
 from hivepipe.hook.slot import Slot
 from hivepipe.queue.client import keep_connections
@@ -106,6 +109,7 @@ class Server:
         """Listen; a socket that a killed process left is replaced in one step."""
         self.home = folder
         self.slot = Slot(folder)
+        self.listed = ListedCalls(f"{path.rpartition('/')[0]}/{LISTED}")
         self.listener = socket(AF_UNIX, SOCK_STREAM)
         self.listener.setblocking(False)
         temporary = f"{path}.{posix.getpid()}"
@@ -160,7 +164,7 @@ class Server:
             if not reader.is_whole():
                 return
             frame = Frame(reader.data)
-            take_in(Exchange(frame, reader, self.slot), self._may_be_answered(frame))
+            take_in(Exchange(frame, reader, self.slot, self.listed), self._may_be_answered(frame))
         except (OSError, ValueError):
             pass
         self._close(reader)
@@ -171,7 +175,7 @@ class Server:
         return frame.name in _ANSWERED
 
     def _has_shared_disk(self) -> bool:
-        return _DISK in home.read_small(f"{self.home}/hook-settings.json", intake.SETTINGS_BYTES)
+        return _DISK in text_of(f"{self.home}/hook-settings.json")
 
     def _close(self, reader: Reader) -> None:
         descriptor = reader.connection.fileno()
@@ -188,14 +192,15 @@ class Server:
 class Exchange:
     """One event, and its answer, which is sent once: when the event is in the spool or in Redis."""
 
-    __slots__ = ("connection", "data", "frame", "is_answered", "is_kept", "slot")
+    __slots__ = ("connection", "data", "frame", "is_answered", "is_kept", "listed", "slot")
 
-    def __init__(self, frame: Frame, reader: Reader, slot: Slot) -> None:
-        """`slot` is empty."""
+    def __init__(self, frame: Frame, reader: Reader, slot: Slot, listed: ListedCalls) -> None:
+        """`slot` is empty; `listed`: the calls that are known."""
         self.frame = frame
         self.connection = reader.connection
         self.data = reader.data
         self.slot = slot
+        self.listed = listed
         self.is_kept = False  # in the slot
         self.is_answered = False
 
@@ -265,8 +270,7 @@ def _take_in_as_sender(exchange: Exchange) -> intake.Taken:
         return line(frame.event.data).encode("utf-8", "replace"), ""
     if not intake.is_wanted(frame.name):
         return intake.NOTHING
-    early = None if exchange.is_answered else exchange.answer_early
-    return intake.take_in(frame.name, frame.event, frame.began_ns, early)
+    return intake.take_in(frame.name, frame.event, frame.began_ns, exchange)
 
 
 def _apply(frame: Frame, path: str) -> None:

@@ -6,7 +6,7 @@ On the hook path, loaded when there is an answer.
 from hivepipe.events.claude_code import PreToolUse, ToolEvent
 from hivepipe.guard import messages
 from hivepipe.guard.check import denies, is_news, limits, verdict_note
-from hivepipe.guard.client import Note, Watch
+from hivepipe.guard.client import Note, Watch, record_elsewhere
 from hivepipe.guard.rules import Verdict
 from hivepipe.home import Place
 from hivepipe.hook.answers import context, denial, stop
@@ -16,7 +16,7 @@ from hivepipe.text.visible import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from hivepipe.guard.listed_calls import ListedCalls
 
 _LEAVE_IT = "Do not go on with it."
 
@@ -28,29 +28,31 @@ def prompt_notice(watch: Watch, verdict: Verdict) -> str:
     return messages.cancelled(verdict, watch.task) + _LEAVE_IT
 
 
-def reply(
-    watch: Watch,
-    verdict: Verdict,
-    place: Place,
-    answer_early: "Callable[..., None] | None" = None,
-) -> bytes:
+def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
     """Return the answer to calls for a verdict, or b"" if a warning was given before.
 
-    A denial, which is given each time, is sent before it is counted.
+    A denial, which is given each time, is stored by `store_denial`.
     """
     event = watch.event
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
         return context(event.name, printable(verdict.subject))
     if denies(watch, verdict):
         reason = messages.reason(verdict, _tool(watch), watch.task)
-        answer = denial(reason) if isinstance(event, PreToolUse) else stop(reason)
-        if answer_early:
-            answer_early(answer, is_recorded=True)
-        _mark(place, verdict_note(watch, verdict, True))
-        return answer
-    if _mark(place, verdict_note(watch, verdict, False)):
+        watch.verdict_note = verdict_note(watch, verdict, True)
+        return denial(reason) if isinstance(event, PreToolUse) else stop(reason)
+    if _push(place, verdict_note(watch, verdict, False)) == "0":
         return b""
     return context(event.name, messages.warning(verdict, _tool(watch), limits()))
+
+
+def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> None:
+    """Store the verdict of a call that is denied, if it is."""
+    note = watch.verdict_note
+    if note and listed:
+        listed.remember(watch, _push(place, listed.asked_for(note)))
+    elif note:
+        _push(place, note)
+        record_elsewhere(place.runtime)
 
 
 def _tool(watch: Watch) -> str:
@@ -61,12 +63,12 @@ def _tool(watch: Watch) -> str:
     return event.tool if isinstance(event, ToolEvent) else ""
 
 
-def _mark(place: Place, note: Note) -> bool:
-    """Store the verdict in Redis; True if the same one was stored before."""
+def _push(place: Place, note: Note) -> str:
+    """Store a verdict in Redis; return the script's result, or "" if it is stored later."""
     try:
-        return push_note(place, note) == "0"
+        return push_note(place, note)
     except RefusedError:
         from hivepipe.queue.spool import keep_event  # noqa: PLC0415  most are taken
 
         keep_event(place, 0, [], note)
-        return False
+        return ""

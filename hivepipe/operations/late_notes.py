@@ -17,7 +17,14 @@ import orjson
 from redis import Redis
 
 from hivepipe.files.regular_file import regular
-from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_FIELDS, VERDICT_SCRIPT
+from hivepipe.guard.client import (
+    NOTE_FIELDS,
+    SCRIPT,
+    VERDICT_FIELDS,
+    VERDICT_SCRIPT,
+    record_elsewhere,
+)
+from hivepipe.home import Place, read_record
 from hivepipe.queue.spool import NOTES, all_folders
 
 AT_A_TIME = 200
@@ -34,6 +41,7 @@ def take_in_notes(connection: Redis, home: str) -> None:
         _take(folder)
         for path in sorted(folder.glob(f"{NOTES}.*")):
             _run_file(connection, path)
+            record_elsewhere(Place(home, home, read_record(home)).runtime)
 
 
 def _take(folder: Path) -> None:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from hivepipe.cli.main import main
 from hivepipe.operations.late_notes import take_in_notes
 from hivepipe.queue.activity import take_activity
-from tests import honest_sessions, payloads
+from tests import honest_sessions, native_fire, payloads
 from tests.conftest import NEUTRAL, ROOT, Home, Server, answered, undisturbed
 from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
@@ -152,12 +152,16 @@ def test_without_redis_every_call_is_allowed(private_home: Home) -> None:
     assert len(private_home.spool) == 1  # the session's own upsert
 
 
-def test_a_stopped_redis_allows_every_call(private_home: Home, redis_server: Server) -> None:
+def test_a_stopped_redis_allows_every_call_that_it_has_to_judge(
+    private_home: Home, redis_server: Server
+) -> None:
     env = private_home.with_env(GUARD="all")
     ask_all(same(15), env, at_once=1)
     redis_server.signal(signal.SIGSTOP)
     try:
-        assert ask(changed(payloads.PRE_BASH, tool_use_id="hung"), env) == {}
+        # The intake knows the calls before, once.
+        hung = [ask(changed(payloads.PRE_BASH, tool_use_id=f"hung-{n}"), env) for n in range(2)]
+        assert denials(hung) == native_fire.IS_NATIVE
     finally:
         redis_server.signal(signal.SIGCONT)
     assert denials([ask(changed(payloads.PRE_BASH, tool_use_id="awake"), env)]) == 1

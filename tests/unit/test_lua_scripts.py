@@ -8,6 +8,7 @@ import pytest
 
 import hivepipe
 from hivepipe.guard import client as guard
+from hivepipe.guard.listed_calls import LIST_SCRIPT
 from hivepipe.home import lua_text
 from hivepipe.hook import hand_over
 from hivepipe.queue import client
@@ -21,6 +22,7 @@ SENT_BY_HOOKS = {
     "count_hook": hand_over.COUNT_SCRIPT,
     "note": guard.SCRIPT,
     "verdict": guard.VERDICT_SCRIPT,
+    "list_calls": guard.SCRIPT + LIST_SCRIPT,  # behind the other, with its constants
 }
 STRING = r"'[^'\n]*'"
 

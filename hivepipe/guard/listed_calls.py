@@ -1,0 +1,87 @@
+"""The last calls of each conversation as Redis last listed them, for the process `intake`.
+
+With them it judges a call before Redis has counted it, and without a round trip. Redis lists them
+with each note that the intake sends, so that they are as of its last note. Who else sends one
+removes a mark; then nothing is known until Redis lists the calls again.
+
+    <runtime folder>/calls-listed    the mark
+"""
+
+import posix
+import time
+
+from hivepipe.guard.client import WINDOW, Note, Watch
+from hivepipe.home import lua_text
+
+MOST_KNOWN = 128  # conversations and their sessions
+KNOWN_SECS = 3600
+SEPARATOR = ";"
+_UNTIL_RESULT = 33  # the length of a call without a result
+LIST_SCRIPT = f"local LISTED_BEHIND = '{SEPARATOR}'\n" + lua_text("guard/lua/list_calls.lua")
+
+
+class ListedCalls:
+    """The lists of some conversations; all are dropped when there are too many."""
+
+    def __init__(self, mark: str) -> None:
+        """`mark`: the path of the mark; nothing is known yet."""
+        self._mark = mark
+        self._known: dict[str, tuple[float, list[str]]] = {}  # key -> time and calls
+        self._tasks: dict[str, str] = {}  # session -> the task of its last note
+
+    def asked_for(self, note: Note) -> Note:
+        """Return a note whose result ends with the list."""
+        script, arguments = note
+        return script + LIST_SCRIPT, arguments
+
+    def remember(self, watch: Watch, result: str) -> str:
+        """Take the list from a note's result, if it was executed, and return the rest."""
+        rest, separator, listed = result.partition(SEPARATOR)
+        is_same_task = self._tasks.setdefault(watch.session, watch.task) == watch.task
+        if not is_same_task or len(self._tasks) + len(self._known) > MOST_KNOWN:
+            self._known.clear()
+            self._tasks = {watch.session: watch.task}
+        if separator:
+            self._known[watch.calls_key] = time.monotonic(), listed.split()
+        else:
+            self._known.pop(watch.calls_key, None)
+        return rest
+
+    def up_to(self, watch: Watch) -> str:
+        """Return the calls up to this new one as the note's script does; "": they are unknown."""
+        known = self._of(watch)
+        if known is None or any(call.startswith(watch.id) for call in known):
+            return ""
+        return " ".join([*known[-WINDOW:], f"{watch.id}{watch.pattern}{watch.kind}"])
+
+    def has_results_of_all(self, watch: Watch) -> bool:
+        """Tell whether each call of this batch was listed with its result, so none was refused."""
+        known = self._of(watch)
+        if known is None:
+            return False
+        lengths = {call[:16]: len(call) for call in known}
+        return all(
+            lengths.get(id, 0 if was_not_run else _UNTIL_RESULT + 1) > _UNTIL_RESULT
+            for id, was_not_run in watch.batch_ids()
+        )
+
+    def _of(self, watch: Watch) -> list[str] | None:
+        if not self._is_current():
+            self._known.clear()
+        since, calls = self._known.get(watch.calls_key, (0.0, None))
+        is_known = self._has_task_of(watch) and time.monotonic() - since < KNOWN_SECS
+        return calls if is_known else None
+
+    def _has_task_of(self, watch: Watch) -> bool:
+        """Tell whether the last note of the session had this task: another one resets its calls."""
+        return self._tasks.get(watch.session) == watch.task
+
+    def _is_current(self) -> bool:
+        if posix.access(self._mark, posix.F_OK):
+            return True
+        try:
+            flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+            posix.close(posix.open(self._mark, flags, 0o600))
+        except OSError:  # a full disk: nothing is known
+            return False
+        return False
