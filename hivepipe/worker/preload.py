@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, NoReturn
 
+from hivepipe import redact
 from hivepipe.home import read_small
 from hivepipe.stack.installed import installed
 from hivepipe.stack.processes import PROCESSES, script_path
@@ -47,6 +48,7 @@ def _imported() -> bool:
         slow = importlib.import_module("hivepipe.operations.slow")
         slow.load_writes()
         slow.load_slow("slow")
+        redact.built_in()  # every worker logs: compiled later, the rules would take 4 MB in each
     except Exception:  # noqa: BLE001  whatever a damaged installation raises
         return False
     return True
