@@ -91,6 +91,7 @@ def _no_home_of_another_test() -> Iterator[None]:
     yield
     if "hivepipe.redact" in sys.modules:
         sys.modules["hivepipe.redact"]._in_force.clear()
+        sys.modules["hivepipe.redact"]._to_load.clear()
     native_fire.end_all()
 
 

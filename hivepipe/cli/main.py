@@ -14,7 +14,7 @@ from hivepipe.cli.terminal import drop_what_waits, flush, guard_streams, say
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
 from hivepipe.errors import HivepipeError
 from hivepipe.files.file_size import raise_limit
-from hivepipe.redact.configured import use_rules
+from hivepipe.redact.files_of_rules import use_rules_when_needed
 from hivepipe.stack.root import refuse_root
 from hivepipe.text.visible import printable
 
@@ -108,7 +108,8 @@ def main() -> None:
         refuse_root(found.home)
     if click.get_current_context().invoked_subcommand not in REPORTING_SETTINGS:
         # Both report an unreadable file, in the same words.
-        for problem in filter(None, dict.fromkeys((*found.problems, use_rules(found.home)))):
+        of_rules = use_rules_when_needed(found.home)
+        for problem in filter(None, dict.fromkeys((*found.problems, of_rules))):
             say(f"hivepipe: {problem}; ignored", err=True)
     try:
         compile_for_hooks(found)

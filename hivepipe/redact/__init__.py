@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -15,16 +16,31 @@ _PLAIN = re.compile(r"(?:instance-|task-agent-)?[0-9a-fTZ:.+_-]*|[a-z/.-]*").ful
 
 
 _in_force: "list[Redactor]" = []  # the redactor that `use` was given, or empty
+_to_load: list[Callable[[], object]] = []  # what `use_later` was given, until it is called
 
 
 def use(redactor: "Redactor") -> None:
     """Redact everything in this process with these rules from now on."""
     _in_force[:] = [redactor]
+    _to_load.clear()
+
+
+def use_later(load: Callable[[], object]) -> None:
+    """Call this, which is to call `use`, before the first text is redacted."""
+    _in_force.clear()
+    _to_load[:] = [load]
+
+
+def _rules() -> "Redactor":
+    """Return the redactor in force."""
+    for load in _to_load[:]:
+        load()
+    return _in_force[0] if _in_force else built_in()
 
 
 def redact_text(text: str) -> str:
     """Return the text with every secret replaced that the rules in force find."""
-    redactor = _in_force[0] if _in_force else built_in()
+    redactor = _rules()
     return text if redactor.is_built_in and _PLAIN(text) else redactor.redact_text(text)
 
 
@@ -32,12 +48,12 @@ def of_session() -> "Redactor":
     """Return a redactor of the rules in force that also finds, in any context, values found
     earlier.
     """
-    return (_in_force[0] if _in_force else built_in()).of_session()
+    return _rules().of_session()
 
 
 def redact_line(line: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Redact one line of a transcript; return it with the name of a rule for each secret."""
-    return (_in_force[0] if _in_force else built_in()).redact_line(line)
+    return _rules().redact_line(line)
 
 
 def let_go() -> None:

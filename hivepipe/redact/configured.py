@@ -6,8 +6,8 @@ from pathlib import Path
 from hivepipe import redact
 from hivepipe.errors import RedactionRuleError
 from hivepipe.redact.edition import checksum_of
+from hivepipe.redact.files_of_rules import files_of_rules
 from hivepipe.redact.home_key import key_of
-from hivepipe.redact.of_home import files_of_rules
 from hivepipe.redact.redactor import Redactor
 from hivepipe.redact.rule_file import Section
 from hivepipe.redact.user_rules import parse, redactor

@@ -1,0 +1,47 @@
+"""The files in which a user may have rules; without any, nothing of the rules is loaded yet."""
+
+import tomllib
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from hivepipe import redact
+from hivepipe.config import setting_table
+from hivepipe.errors import RedactionRuleError
+from hivepipe.files.regular_file import read_text
+
+
+def files_of_rules(home: str) -> dict[Path, str]:
+    """Return the files that may have rules, with their contents; RedactionRuleError."""
+    found = {}
+    for path in map(Path, setting_table.files(home)):
+        try:
+            found[path] = read_text(path)
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise RedactionRuleError(f"{path}: cannot be read: {error}") from error
+    return found
+
+
+def use_rules_when_needed(home: str) -> str:
+    """Do what `configured.use_rules` does, but load built-in rules with the first text.
+
+    They take a command 50 ms, and most commands redact nothing.
+    """
+    if _has_rules(home):
+        return _use_rules(home)
+    redact.use_later(partial(_use_rules, home))
+    return ""
+
+
+def _has_rules(home: str) -> bool:
+    """Tell whether there are rules of the user, or a file that cannot be read."""
+    try:
+        return any("redaction" in tomllib.loads(text) for text in files_of_rules(home).values())
+    except (RedactionRuleError, tomllib.TOMLDecodeError, RecursionError):
+        return True
+
+
+def _use_rules(home: str) -> str:
+    return str(import_module("hivepipe.redact.configured").use_rules(home))
