@@ -83,9 +83,28 @@ EXTENSIONS = ("_blake2", "_json", "_socket")
 INDEX_BYTES = 16384
 _PLAIN_MARSHAL = 2  # a version that every Python can read
 
-# Executed in the globals of the hook's script, which defines `root`, `file`, `magic` and `bundle`;
-# it may import only modules that a bare interpreter has loaded.
-BOOT = '''
+# Executed in the globals of the hook's script, which defines `words`, `here`, `python`
+# and `posix`.
+START = """
+import sys
+event = words[0].title().replace("_", "") if words else ""
+sys.argv = [sys.argv[0], *words[1:]]
+sys.executable = python  # whatever PYTHONEXECUTABLE says
+state = here.rpartition("/hivepipe/hooks/")[0]
+if state:  # the records are beside this file, whatever HOME says in a session
+    posix.environ[b"XDG_STATE_HOME"] = state.encode("utf-8", "surrogateescape")
+if event == "Statusline":
+    from hivepipe.hook.status_line import run
+elif event == "StartStack":
+    from hivepipe.hook.autostart import run
+else:
+    from hivepipe.hook.run import run
+"""
+
+# The same, with modules from the bundle. The script defines `root`, `file`, `magic` and `bundle`,
+# too. It may import only modules that a bare interpreter has loaded.
+BOOT = (
+    '''
 import gc, marshal, posix, sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
@@ -130,6 +149,8 @@ if library and library not in sys.path:
     modules = {name: found for name, found in modules.items() if found[2]}
 sys.meta_path.insert(0, Bundle(file, modules, bundle[0] == magic))
 '''
+    + START
+)
 
 
 def bundle() -> bytes:

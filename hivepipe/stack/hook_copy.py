@@ -45,29 +45,20 @@ import posix
 import sys
 from _frozen_importlib_external import MAGIC_NUMBER as magic
 
-root = {root!r}
-event = sys.argv.pop(1).title().replace("_", "") if sys.argv[1:] else ""
-sys.executable = {python!r}  # whatever PYTHONEXECUTABLE says
+root, python, words = {root!r}, {python!r}, sys.argv[1:]
+here = __file__.rpartition("/")[0]
 try:
-    here = __file__.rpartition("/")[0]
-    state = here.rpartition("/hivepipe/hooks/")[0]
-    if state:  # the records are beside this file, whatever HOME says in a session
-        posix.environ[b"XDG_STATE_HOME"] = state.encode("utf-8", "surrogateescape")
     sys.path.append(root)
-    try:
-        file = posix.open(f"{{here}}/hook_path", posix.O_RDONLY | posix.O_CLOEXEC)
+    try:  # compiled: to compile it takes each hook 0.2 ms
+        file = posix.open(here + "/hook_path", posix.O_RDONLY | posix.O_CLOEXEC)
         bundle = marshal.loads(posix.read(file, {index_bytes}))
         exec(marshal.loads(bundle[1]) if bundle[0] == magic else bundle[2])
-    except Exception:
-        pass  # the package itself may be there
-    if event == "Statusline":
-        from hivepipe.hook.status_line import run
-    elif event == "StartStack":
-        from hivepipe.hook.autostart import run
-    else:
-        from hivepipe.hook.run import run
+        run
+    except Exception:  # the package itself may be there
+        from hivepipe.stack.hook_bundle import START
+        exec(START)
 except BaseException as error:
-    if event not in ("SessionStart", "Stop"):  # once a turn is enough, and some deny a call by 1
+    if words[:1] not in (["session_start"], ["stop"]):  # once a turn; some deny a call by 1
         sys.exit()
     sys.exit(f"hivepipe records nothing ({{error}}): run `hivepipe init`")
 run(event)
