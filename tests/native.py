@@ -38,6 +38,7 @@ class Setting:
         self._new_server = new_server
         self.native = self._copy()
         self.python = Path(f"{self.native}.py")
+        self.emulator: list[str] = []  # in front of the native hook
         self.intakes: list[Process] = []
 
     def register(self, **fields: str) -> None:
@@ -86,7 +87,8 @@ class Setting:
         self, program: Path, event: str, *words: str, shell: str = "", **env: str
     ) -> subprocess.Popen[bytes]:
         """Start a hook whose event comes on a pipe."""
-        command = [str(program), *([snake(event)] if event else []), *words]
+        emulator = self.emulator if program == self.native else []
+        command = [*emulator, str(program), *([snake(event)] if event else []), *words]
         return subprocess.Popen(
             ["sh", "-c", shell, "sh", *command] if shell else command,
             stdin=subprocess.PIPE,

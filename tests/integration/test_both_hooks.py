@@ -5,13 +5,16 @@ Each event goes through both, from the same state; what they left is compared wi
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests import payloads
-from tests.conftest import Home, Server
+from tests.conftest import PATIENCE_SECS, ROOT, Home, Server
 from tests.native import BUILT, Setting
 from tests.payloads import changed, encoded
 
@@ -176,6 +179,20 @@ def test_events_in_an_environment_are_the_same(both: Both, name: str) -> None:
     both.prepare = prepared(both.setting)
     for event in SAMPLES:
         both.compare([(event, encoded(payloads.EVENTS[event]))], **ENVIRONMENTS[name])
+
+
+ARM64 = shutil.which("qemu-aarch64-static") or ""
+BUILD = [sys.executable, str(ROOT / "native" / "build.py"), "aarch64-linux-musl"]
+
+
+@pytest.mark.skipif(not (ARM64 and find_spec("ziglang")), reason="nothing runs a hook for arm64")
+def test_events_are_the_same_on_arm64(both: Both) -> None:
+    subprocess.run([*BUILD, both.setting.native], check=True, timeout=PATIENCE_SECS)
+    assert (both.setting.native.read_bytes()[18:20]) == b"\xb7\0"
+    both.setting.emulator = [ARM64]
+    both.prepare = prepared(both.setting)
+    for event in SAMPLES:
+        both.compare([(event, encoded(payloads.EVENTS[event]))])
 
 
 @pytest.mark.parametrize("words", [("plugin",), ("plugin", "copy")])
