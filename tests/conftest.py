@@ -26,6 +26,7 @@ import pytest
 import redis
 
 from tests import native_fire
+from tests.forked import Forker
 from tests.rounds import ASKED_ROUNDS
 
 # Before any test file imports them.
@@ -37,6 +38,7 @@ QUEUES = ("high", "medium", "low")
 ALL_QUEUES = (*QUEUES, "slow", "llm")
 PATIENCE_SECS = 60.0
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+COMMANDS = Forker(CLI[:1], CLI)  # runs CLI without a start of Python
 
 _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
 _FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")
@@ -284,16 +286,7 @@ class Home:
 
     def command(self, *words: str, data: str = "", expect: int | None = 0, **env: str) -> str:
         """Run the command line in the project; return what it said. `expect`: None for any."""
-        done = subprocess.run(
-            [*CLI, *words],
-            input=data,
-            env=self.env | env,
-            cwd=self.project,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECS,
-            check=False,
-        )
+        done = COMMANDS.run(words, data, self.env | env, self.project, PATIENCE_SECS)
         assert expect in (None, done.returncode), done.stdout + done.stderr
         return done.stdout + done.stderr
 

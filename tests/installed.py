@@ -20,13 +20,15 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.conftest import NEUTRAL, ROOT, find_server, hashed, home_name
+from tests.conftest import NEUTRAL, ROOT, find_server, hashed, home_name, until
+from tests.forked import Forker
 
 UID = 65534 if os.geteuid() == 0 else os.geteuid()
 AS_USER = (
     ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"] if os.geteuid() == 0 else []
 )
 SECS = 90
+LAUNCHER = (ROOT / "hivepipe/cli/launch.sh").read_bytes()
 
 
 class Installation:
@@ -51,8 +53,20 @@ class Installation:
         if not can_read(theirs):
             theirs = copied(theirs, folder / "packages")
         self.packages = theirs
+        self.path = f"{self.bin}:/usr/local/bin:/usr/bin:/bin"
+        self._commands = Forker([*AS_USER, str(self.bin / "python")], [*AS_USER, "hivepipe"])
         (packages / "hivepipe.pth").write_text(f"{self.folder}\n{theirs}\n")
         self.install(code)
+
+    def run(
+        self, words: list[str], data: str, env: Mapping[str, str], cwd: Path
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `hivepipe` as the user."""
+        return self._commands.run(words, data, env, cwd, SECS)
+
+    def end(self) -> None:
+        """End the process that commands are forked of."""
+        self._commands.end()
 
     def install(self, code: Path) -> None:
         """Put the code of a release in the place of what is there, as `git pull` does."""
@@ -128,7 +142,7 @@ class User:
         self.project = self.home / project
         self.run_folder = folder / "run"
         self.env = {
-            "PATH": f"{installation.bin}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": installation.path,
             "HOME": str(self.home),
             "XDG_RUNTIME_DIR": str(self.run_folder),
             "PYTHONWARNINGS": "ignore",
@@ -165,6 +179,9 @@ class User:
         self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as this user."""
+        if words[0] == "hivepipe" and self.is_installed and "PATH" not in env:
+            said = [str(word) for word in words[1:]]
+            return self.installation.run(said, data, self.env | env, cwd or self.project)
         return subprocess.run(
             [*AS_USER, *map(str, words)],
             input=data,
@@ -176,15 +193,33 @@ class User:
             check=False,
         )
 
+    @property
+    def is_installed(self) -> bool:
+        """Is `hivepipe` that of the installation, as it was installed?"""
+        path, launcher = self.env["PATH"], self.installation.bin / "hivepipe"
+        return path == self.installation.path and launcher.read_bytes() == LAUNCHER
+
     def hivepipe(self, *words: str, expect: int = 0, cwd: Path | None = None, **env: str) -> str:
         """Run `hivepipe` as this user and return what it says; probes are to be asked for."""
         if words[0] in ("init", "migrate") and self.installation.probes:
             asked = {"--probe", "--help"}.intersection(words)
             words = tuple(word for word in words if word != "--probe")
             words = words if asked else (*words, "--no-probe")
+        if "--purge" in words:
+            self.await_start()
         done = self.do("hivepipe", *words, cwd=cwd, **env)
         assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
+
+    def await_start(self) -> None:
+        """Wait until no hook is starting the stack: a start makes folders anew after a purge."""
+        start = ("hivepipe.stack.starter", str(self.run_folder))
+
+        def is_over() -> bool:
+            lines = map(_command_of, psutil.process_iter())
+            return not any(all(word in line for word in start) for line in lines)
+
+        until(is_over, "a hook's start of the stack is not over")
 
     def git(self, *words: str, cwd: Path | None = None) -> str:
         """Run git as this user."""

@@ -20,7 +20,9 @@ def installation() -> Iterator[Installation]:
     require_user()
     folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
     folder.chmod(0o755)
-    yield Installation(folder, Path(os.environ.get("TEST_CODE", ROOT)))
+    made = Installation(folder, Path(os.environ.get("TEST_CODE", ROOT)))
+    yield made
+    made.end()
     shutil.rmtree(folder)
 
 

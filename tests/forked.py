@@ -1,0 +1,160 @@
+"""`hivepipe` in forks of a process that has imported all commands once.
+
+A start of Python with what a command imports takes 0.1 to 0.4 s of processor time, and the tests
+start thousands. A fork begins with the words, environment, folder, umask and descriptors that an
+executed process would have, as the same user, and ends as the interpreter ends.
+
+What is about the start itself is executed: a locale or a Python variable in the environment, a
+large input, a program found by another PATH. Code that changed on disk is imported anew, too.
+TEST_EXECUTE=1 executes everything.
+"""
+
+import atexit
+import json
+import os
+import posix
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+EXECUTES = b"TEST_EXECUTE" in posix.environ
+PIPE_BYTES = 1 << 16  # what a pipe takes before anybody reads it
+OF_THE_START = ("LC_", "LANG", "PYTHON")  # what Python reads before it runs anything
+IGNORED = "PYTHONWARNINGS"  # by Python because of -I; for programs that a command starts
+PROGRAM = Path(__file__).with_name("forked_server.py")
+
+
+class Forker:
+    """Runs `hivepipe` as a command would that executes it; starts with the first one."""
+
+    def __init__(self, python: Sequence[str], command: Sequence[str]) -> None:
+        """`python` starts Python as the user whose commands are to run, `command` executes."""
+        self._python, self._command = python, command
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        atexit.register(self.end)
+
+    def run(
+        self, words: Sequence[str], data: str, env: Mapping[str, str], cwd: Path, secs: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Do what `subprocess.run` does with text and pipes."""
+        done = None if _is_of_the_start(data, env) else self._forked(words, data, env, cwd, secs)
+        if done:
+            return done
+        return subprocess.run(
+            [*self._command, *words],
+            input=data,
+            env=dict(env),
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=secs,
+            check=False,
+        )
+
+    def end(self) -> None:
+        """End the process; the next command starts another one."""
+        if self._control and self._process:
+            self._control.close()
+            self._process.communicate(timeout=60)
+        self._control = self._process = None
+
+    def _forked(
+        self, words: Sequence[str], data: str, env: Mapping[str, str], cwd: Path, secs: float
+    ) -> subprocess.CompletedProcess[str] | None:
+        """Return what a fork did; None: the code has changed, or cannot be imported."""
+        mask = os.umask(0)
+        os.umask(mask)
+        asked = {"words": [*words], "env": dict(env), "cwd": str(cwd), "umask": mask}
+        with ExitStack() as stack:
+            stdin, *theirs = _pipe(stack)[::-1]
+            (stdout, out), (stderr, error) = _pipe(stack), _pipe(stack)
+            ours, reply = map(stack.enter_context, socket.socketpair())
+            theirs += [out, error, reply]
+            pid = self._pid_of(asked, ours, theirs)
+            if not pid:
+                self.end()
+                return None
+            with suppress(BrokenPipeError), stdin:  # it may have ended
+                stdin.write(data.encode())
+            said = _read((stdout, stderr), pid, secs, words)
+            status = int(ours.makefile("rb").readline())
+        return subprocess.CompletedProcess([*words], os.waitstatus_to_exitcode(status), *said)
+
+    def _pid_of(self, asked: object, ours: socket.socket, theirs: list[Any]) -> int:
+        """Hand a request over with the descriptors; return the pid of the fork, or 0."""
+        try:
+            self._send([each.fileno() for each in theirs])
+            for each in theirs:
+                each.close()
+            ours.sendall(json.dumps(asked).encode() + b"\n")
+            return int(ours.recv(100) or 0)
+        except ConnectionError:
+            return 0
+
+    def _send(self, descriptors: list[int]) -> None:
+        with self._lock:
+            if self._control is None:
+                self._start()
+            assert self._control
+            socket.send_fds(self._control, [b"x"], descriptors)
+
+    def _start(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            number = theirs.fileno()
+            self._process = subprocess.Popen(
+                [*self._python, "-I", "-c", PROGRAM.read_text(), str(number)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={},
+                cwd="/",
+                pass_fds=[number],
+            )
+
+
+def _is_of_the_start(data: str, env: Mapping[str, str]) -> bool:
+    """Tell whether a fork would differ from what is executed."""
+    is_large = len(data) > PIPE_BYTES // 4  # a character takes four bytes at most
+    names = [name for name in env if name.startswith(OF_THE_START) and name != IGNORED]
+    return EXECUTES or is_large or bool(names)
+
+
+def _pipe(stack: ExitStack) -> list[Any]:
+    """Return both ends of a pipe, the one to read first, which are closed with the stack."""
+    reading, writing = os.pipe()
+    return [
+        stack.enter_context(open(reading, "rb", 0)),
+        stack.enter_context(open(writing, "wb", 0)),
+    ]
+
+
+def _read(files: Sequence[Any], pid: int, secs: float, words: Sequence[str]) -> tuple[str, ...]:
+    """Return what comes out of pipes until nobody holds them, with newlines as text has them."""
+    said = {each.fileno(): bytearray() for each in files}
+    poll = select.poll()
+    for each in said:
+        poll.register(each, select.POLLIN)
+    end, left = time.monotonic() + secs, set(said)
+    while left:
+        ready = poll.poll(max(end - time.monotonic(), 0) * 1000)
+        if not ready:
+            os.kill(pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired([*words], secs)
+        for each, _ in ready:
+            part = os.read(each, PIPE_BYTES)
+            said[each] += part
+            if not part:
+                poll.unregister(each)
+                left.discard(each)
+    texts = (found.decode() for found in said.values())
+    return tuple(text.replace("\r\n", "\n").replace("\r", "\n") for text in texts)

@@ -1,0 +1,141 @@
+"""What tests/forked.py starts: imports all commands, and forks one for each request.
+
+Run as `python -I -c <this text> <number of the control socket>`, with pipes as its stdin, stdout
+and stderr, so that their objects serve a fork, whose descriptors are pipes, too. A request is four
+descriptors, and a line of JSON on the fourth, on which pid and wait status are answered.
+"""
+
+import gc
+import importlib
+import json
+import os
+import posix
+import runpy
+import select
+import socket
+import sys
+import sysconfig
+import time
+
+
+def preload():
+    """Import every command; `hivepipe.cli.main` itself is run, not imported."""
+    table = importlib.import_module("hivepipe.cli.command_table")
+    for name in sorted({entry.module for entry in table.COMMANDS.values()}):
+        importlib.import_module(f"hivepipe.cli.{name}")
+    sys.modules.pop("hivepipe.cli.main", None)
+    assert len(os.listdir("/proc/self/task")) == 1
+
+
+def loaded():
+    """Return what tells the code on disk from another one."""
+    names = [module.__file__ for name, module in sys.modules.items() if is_ours(name, module)]
+    return {name: print_of(name) for name in (*names, sysconfig.get_path("purelib"))}
+
+
+def is_ours(name, module):
+    return name.partition(".")[0] == "hivepipe" and getattr(module, "__file__", None)
+
+
+def print_of(name):
+    try:
+        status = os.stat(name)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mode, status.st_uid, status.st_size, status.st_mtime_ns
+
+
+def read_line(descriptor):
+    data = b""
+    while not data.endswith(b"\n"):
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            sys.exit(0)
+        data += part
+    return json.loads(data)
+
+
+def serve(control):
+    """Fork for each request; return in the fork, with what it is to do.
+
+    Ends after the last fork when the control is closed.
+    """
+    poll, running = select.poll(), {control.fileno(): None}
+    poll.register(control, select.POLLIN)
+    while running:
+        for ready, _ in poll.poll():
+            if ready != control.fileno():
+                poll.unregister(ready)
+                report(ready, *running.pop(ready))
+                continue
+            data, descriptors, _, _ = socket.recv_fds(control, 1, 4)
+            if not data:
+                poll.unregister(control)
+                del running[control.fileno()]
+                continue
+            *theirs, reply = descriptors
+            asked = read_line(reply)
+            pid = os.fork() if is_same() else None
+            if pid == 0:
+                become(control, theirs)
+                return asked
+            answer(reply, pid or 0)
+            for each in theirs:
+                os.close(each)
+            if pid:
+                watched = os.pidfd_open(pid)
+                running[watched] = pid, reply
+                poll.register(watched, select.POLLIN)
+            else:
+                os.close(reply)
+    os._exit(0)
+
+
+def is_same():
+    """Is the code on disk what was imported?"""
+    return all(print_of(name) == found for name, found in LOADED.items())
+
+
+def report(watched, pid, reply):
+    """Say how a fork has ended."""
+    answer(reply, os.waitpid(pid, 0)[1])
+    os.close(watched)
+    os.close(reply)
+
+
+def answer(reply, number):
+    try:
+        os.write(reply, b"%d\n" % number)
+    except OSError:  # nobody waits any longer
+        pass
+
+
+def become(control, theirs):
+    """Have the descriptors of an executed process."""
+    for number, each in enumerate(theirs):
+        os.dup2(each, number)
+    control.detach()
+    os.closerange(3, 1 << 12)
+
+
+def prepare(asked):
+    """Have the folder, umask, environment and words of an executed process."""
+    os.chdir(asked["cwd"])
+    os.umask(asked["umask"])
+    wanted = {**asked["env"], **COERCED}
+    os.environ.clear()
+    os.environ.update(wanted)
+    posix.environ.clear()  # it may be what os.environ holds, or a copy
+    posix.environ.update({os.fsencode(name): os.fsencode(text) for name, text in wanted.items()})
+    time.tzset()
+    sys.argv = ["-m", *asked["words"]]
+    sys.orig_argv = [sys.executable, "-I", "-m", "hivepipe.cli.main", *asked["words"]]
+
+
+COERCED = dict(os.environ)  # started with an empty one: what Python itself sets
+preload()
+LOADED = loaded()
+gc.collect()
+gc.freeze()
+prepare(serve(socket.socket(fileno=int(sys.argv[1]))))
+runpy._run_module_as_main("hivepipe.cli.main")

@@ -1,0 +1,167 @@
+"""A command that tests fork is what an executed one would be."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import forked
+from tests.conftest import CLI
+from tests.forked import Forker
+
+# The package of a test: one command that tells what it sees, or does what it is told.
+COMMAND = """
+import json, os, posix, signal, sys, time
+from hivepipe.cli.command_table import NUMBER
+def main():
+    sys.stdin.reconfigure(errors="surrogateescape")
+    word = sys.argv[1]
+    if word == "see":
+        mask = os.umask(0)
+        print(json.dumps({
+            "argv": sys.argv[1:], "environ": dict(os.environ),
+            "posix": sorted(map(str, posix.environ)),
+            "cwd": os.getcwd(), "umask": mask, "stdin": sys.stdin.read(), "session": os.getsid(0),
+            "group": os.getpgrp(), "user": [os.getuid(), os.geteuid(), os.getgid()],
+            "signals": [str(signal.getsignal(n)) for n in sorted(signal.valid_signals())],
+            "descriptors": len(os.listdir("/proc/self/fd")) - 1, "zone": time.tzname,
+            "flags": str(sys.flags), "path": sys.path, "executable": sys.executable,
+            "name": __name__,
+            "encodings": [sys.stdin.encoding, sys.stdout.errors, sys.stderr.errors],
+            "buffers": [sys.stdout.line_buffering, sys.stderr.line_buffering, sys.stdin.isatty()],
+            "words": sys.orig_argv[1:],
+        }))
+        print("said", file=sys.stderr)
+    elif word == "exit":
+        sys.exit(int(sys.argv[2]))
+    elif word == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif word == "raise":
+        raise ValueError("of the command")
+    elif word == "sleep":
+        time.sleep(60)
+    elif word == "number":
+        print(NUMBER)
+main()
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> list[str]:
+    """Return words that start Python with a package `hivepipe` of that command."""
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    (site / "hivepipe" / "cli").mkdir(parents=True)
+    for name, text in {
+        "__init__": "",
+        "cli/__init__": "",
+        "cli/command_table": "COMMANDS = {}\nNUMBER = 1\n",
+        "cli/main": COMMAND,
+    }.items():
+        (site / "hivepipe" / f"{name}.py").write_text(text)
+    return [str(folder / "bin" / "python")]
+
+
+@pytest.fixture
+def forker(package: list[str]) -> Iterator[Forker]:
+    made = Forker(package, [*package, *CLI[1:]])
+    yield made
+    made.end()
+
+
+def executed(
+    package: list[str], words: list[str], data: str, cwd: Path, **env: str
+) -> tuple[int, str, str]:
+    command = [*package, *CLI[1:], *words]
+    done = subprocess.run(
+        command, input=data, env=env, cwd=cwd, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def of_fork(
+    forker: Forker, words: list[str], data: str, cwd: Path, **env: str
+) -> tuple[int, str, str]:
+    done = forker.run(words, data, env, cwd, 30)
+    return done.returncode, done.stdout, done.stderr
+
+
+SEEN = [
+    (["see", "a b", ""], "", {}),
+    (["see"], "a\r\nb ü", {"A": "1", "TZ": "Asia/Tokyo", "PYTHONWARNINGS": "ignore"}),
+]
+
+
+@pytest.mark.parametrize(("words", "data", "env"), SEEN)
+def test_it_sees_what_an_executed_one_sees(
+    package: list[str],
+    forker: Forker,
+    tmp_path: Path,
+    words: list[str],
+    data: str,
+    env: dict[str, str],
+) -> None:
+    before = os.umask(0o027)
+    try:
+        expected = executed(package, words, data, tmp_path, **env)
+        assert '"argv"' in expected[1]
+        assert of_fork(forker, words, data, tmp_path, **env) == expected
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("words", [["exit", "0"], ["exit", "7"], ["die"], ["raise"]])
+def test_it_ends_as_an_executed_one_ends(
+    package: list[str], forker: Forker, tmp_path: Path, words: list[str]
+) -> None:
+    code, out, error = executed(package, words, "", tmp_path)
+    found = of_fork(forker, words, "", tmp_path)
+    assert found[:2] == (code, out)
+    assert found[2].splitlines()[-1:] == error.splitlines()[-1:]
+    assert code or words == ["exit", "0"]
+
+
+def test_one_that_takes_too_long_is_killed(forker: Forker, tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        forker.run(["sleep"], "", {}, tmp_path, 0.5)
+    assert of_fork(forker, ["exit", "3"], "", tmp_path) == (3, "", "")
+
+
+def test_several_run_at_once(forker: Forker, tmp_path: Path) -> None:
+    found: list[tuple[int, str, str]] = []
+    words = ["see", "x"]
+    threads = [
+        threading.Thread(target=lambda: found.append(of_fork(forker, words, "", tmp_path)))
+        for _ in range(8)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+    assert found[0][0] == 0
+
+
+def test_code_that_changed_is_not_that_of_before(
+    package: list[str], forker: Forker, tmp_path: Path
+) -> None:
+    assert of_fork(forker, ["number"], "", tmp_path) == (0, "1\n", "")
+    (table,) = Path(package[0]).parents[1].rglob("hivepipe/cli/command_table.py")
+    table.write_text("COMMANDS = {}\nNUMBER = 22\n")
+    assert of_fork(forker, ["number"], "", tmp_path) == (0, "22\n", "")
+    table.write_text("raise ValueError('of the table')")  # as an executed one says
+    code, out, error = of_fork(forker, ["number"], "", tmp_path)
+    assert (code, out, error.splitlines()[-1]) == (1, "", "ValueError: of the table")
+
+
+def test_what_is_about_the_start_is_executed(tmp_path: Path) -> None:
+    assert not forked._is_of_the_start("", {"A": "", "PYTHONWARNINGS": "ignore"})
+    for name in ("LC_ALL", "LANG", "PYTHONPATH", "PYTHONEXECUTABLE"):
+        assert forked._is_of_the_start("", {name: ""})
+    assert forked._is_of_the_start("x" * forked.PIPE_BYTES, {})
