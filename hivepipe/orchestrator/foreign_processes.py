@@ -6,8 +6,7 @@ worker's transcript, or one of its hooks reported the session to this home. The 
 
 import os
 from collections.abc import Iterator
-
-import psutil
+from importlib import import_module
 
 from hivepipe.hook import alive, instance
 from hivepipe.orchestrator.worker import Worker
@@ -45,6 +44,7 @@ class Strangers:
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
     """Yield every process except this one, with its arguments where they can be read."""
+    psutil = import_module("psutil")  # 1.4 MB, which a worker without hives does not need
     for process in psutil.process_iter(["cmdline"]):
         if process.pid != os.getpid() and process.info["cmdline"]:
             yield process.pid, process.info["cmdline"]

@@ -16,9 +16,8 @@ import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-
-import psutil
 
 from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.events.claude_code import valid_id
@@ -173,6 +172,7 @@ def _flags_of_the_user() -> tuple[str, ...]:
 
 
 def _is_on(pid: int, session: str) -> bool:
+    psutil = import_module("psutil")  # for a migration; every worker imports this module
     try:
         return bool(session) and session in psutil.Process(pid).cmdline()
     except psutil.Error:

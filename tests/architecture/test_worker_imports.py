@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-OF_OTHERS = {"click", "pydantic", "pydantic_ai", "rich", "supervisor", "watchfiles", "xmlrpc"}
+OF_OTHERS = {
+    *("click", "psutil", "pydantic", "pydantic_ai", "rich", "supervisor", "watchfiles", "xmlrpc")
+}
 WORKERS = {
     "writer": "import hivepipe.worker.writer; from hivepipe.operations.slow import load_writes; "
     "load_writes()",

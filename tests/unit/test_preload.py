@@ -101,3 +101,13 @@ def test_the_rules_that_every_log_needs_are_compiled_before_the_fork() -> None:
     )
     said = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
     assert said == "True 1\n"
+
+
+def test_what_redis_would_import_to_measure_itself_is_left_to_who_needs_it() -> None:
+    pytest.importorskip("opentelemetry.metrics")
+    code = (
+        "import sys; from hivepipe.worker import preload; print(preload._imported(),"
+        "'redis' in sys.modules, 'opentelemetry' in sys.modules); import opentelemetry.metrics"
+    )
+    said = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
+    assert said == "True True False\n"
