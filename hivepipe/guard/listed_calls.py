@@ -17,7 +17,7 @@ MOST_KNOWN = 128  # conversations and their sessions
 KNOWN_SECS = 3600
 SEPARATOR = ";"
 _UNTIL_RESULT = 33  # the length of a call without a result
-LIST_SCRIPT = f"local LISTED_BEHIND = '{SEPARATOR}'\n" + lua_text("guard/lua/list_calls.lua")
+LIST_SCRIPT = f"local SEPARATOR = '{SEPARATOR}'\n" + lua_text("guard/lua/list_calls.lua")
 
 
 class ListedCalls:
@@ -27,7 +27,7 @@ class ListedCalls:
         """`mark`: the path of the mark; nothing is known yet."""
         self._mark = mark
         self._known: dict[str, tuple[float, list[str]]] = {}  # key -> time and calls
-        self._tasks: dict[str, str] = {}  # session -> the task of its last note
+        self._tasks: dict[str, str] = {}  # session -> its task in Redis
 
     def asked_for(self, note: Note) -> Note:
         """Return a note whose result ends with the list."""
@@ -35,17 +35,22 @@ class ListedCalls:
         return script + LIST_SCRIPT, arguments
 
     def remember(self, watch: Watch, result: str) -> str:
-        """Take the list from a note's result, if it was executed, and return the rest."""
-        rest, separator, listed = result.partition(SEPARATOR)
-        is_same_task = self._tasks.setdefault(watch.session, watch.task) == watch.task
+        """Take task and list from a note's result, if it was executed, and return the rest."""
+        rest, is_executed, listed = result.partition(SEPARATOR)
+        if not is_executed:
+            self._known.pop(watch.calls_key, None)
+            return rest
+        task, _, calls = listed.partition(SEPARATOR)
+        is_same_task = self._tasks.setdefault(watch.session, task) == task
         if not is_same_task or len(self._tasks) + len(self._known) > MOST_KNOWN:
             self._known.clear()
-            self._tasks = {watch.session: watch.task}
-        if separator:
-            self._known[watch.calls_key] = time.monotonic(), listed.split()
-        else:
-            self._known.pop(watch.calls_key, None)
+            self._tasks = {watch.session: task}
+        self._known[watch.calls_key] = time.monotonic(), calls.split()
         return rest
+
+    def forget(self) -> None:
+        """Drop all lists: it is not known which notes were executed."""
+        self._known.clear()
 
     def up_to(self, watch: Watch) -> str:
         """Return the calls up to this new one as the note's script does; "": they are unknown."""
@@ -67,13 +72,13 @@ class ListedCalls:
 
     def _of(self, watch: Watch) -> list[str] | None:
         if not self._is_current():
-            self._known.clear()
+            self.forget()
         since, calls = self._known.get(watch.calls_key, (0.0, None))
         is_known = self._has_task_of(watch) and time.monotonic() - since < KNOWN_SECS
         return calls if is_known else None
 
     def _has_task_of(self, watch: Watch) -> bool:
-        """Tell whether the last note of the session had this task: another one resets its calls."""
+        """Tell whether the session has this task in Redis: another one resets its calls."""
         return self._tasks.get(watch.session) == watch.task
 
     def _is_current(self) -> bool:

@@ -251,6 +251,7 @@ def _take_in(exchange: Exchange) -> intake.Taken | None:
         return _take_in_as_sender(exchange)
     except Exception as error:  # noqa: BLE001
         setitimer(ITIMER_REAL, 0)
+        exchange.listed.forget()
         _log_failure(exchange.frame, error)
         return None
     finally:

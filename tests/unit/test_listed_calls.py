@@ -26,6 +26,7 @@ STEPS = st.lists(
         st.sampled_from(["", "", "", "a12"]),  # the conversation of a subagent
         st.sampled_from(["", "", "", "task-1"]),
         st.sampled_from([True, True, True, False]),  # the intake records it
+        st.sampled_from([0, 0, 0, 3]),  # s by which it is late
     ),
     max_size=150,
 )
@@ -63,11 +64,11 @@ def watch_of(payload: payloads.Payload, number: int, task: str, home: str) -> Wa
 )
 @given(STEPS)
 def test_the_calls_that_are_expected_are_those_that_redis_then_lists(
-    tmp_path: Path, steps: list[tuple[str, int, str, str, str, bool]]
+    tmp_path: Path, steps: list[tuple[str, int, str, str, str, bool, int]]
 ) -> None:
     redis, listed = fakeredis.FakeRedis(), ListedCalls(str(tmp_path / LISTED))
-    for at, (kind, number, command, agent, task, is_ours) in enumerate(steps):
-        watch = watch_of(payload_of(kind, number, command, agent), at, task, str(tmp_path))
+    for at, (kind, number, command, agent, task, is_ours, late) in enumerate(steps, 3):
+        watch = watch_of(payload_of(kind, number, command, agent), at - late, task, str(tmp_path))
         if not is_ours:
             run(redis, watch.note())
             record_elsewhere(str(tmp_path))

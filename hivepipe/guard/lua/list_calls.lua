@@ -1,8 +1,11 @@
--- List the last calls of the conversation after the result of `note` or `verdict`, whose local
--- `calls` is the key: hivepipe.guard.listed_calls. It runs behind one of them, in the same step.
+-- List the calls of the conversation after the result of `note` or `verdict`, whose locals `calls`
+-- and `activity` are the keys: hivepipe.guard.listed_calls. It runs behind one of them, in the same
+-- step.
 -- KEYS       none
 -- ARGV       none of its own
--- Returns    nothing; `said` is what it was, the separator and the calls, separated by blanks
--- Constants  LISTED_BEHIND, WINDOW
+-- Returns    nothing; `said` is what it was, the session's task and the calls, separated by blanks,
+--            with a separator between the three
+-- Constants  SEPARATOR
 
-said = said .. LISTED_BEHIND .. table.concat(redis.call('LRANGE', calls, -WINDOW, -1), ' ')
+said = said .. SEPARATOR .. (redis.call('HGET', activity, 'task') or '')
+  .. SEPARATOR .. table.concat(redis.call('LRANGE', calls, 0, -1), ' ')
