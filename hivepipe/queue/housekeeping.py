@@ -168,7 +168,7 @@ class Housekeeper:
     def cleanse_at_end(self) -> None:
         """Rewrite the append-only file, so that it holds no text of finished jobs."""
         try:
-            if self._is_our_server and self.nothing_waits():
+            if self._is_our_server:
                 self._wait_for_rewrite()  # a running one has the jobs that waited when it began
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
