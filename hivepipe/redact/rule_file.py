@@ -15,6 +15,7 @@ r"""Redaction rules as data: the section `[redaction]` of a TOML file (config.to
     keywords = ["HR-", "IT-"]           # every match has one of them; else all texts are tried
     sieve = 'HR-|IT-'                   # the same as a pattern
     unless = '0{6}|1{6}'                # a whole match of this is no secret
+    not_in = 'HR-form'                  # a match that starts inside one of this (64 bytes) is none
     entropy = 2.0                       # minimum, in bits per character
     random = true                       # it must change between letters and digits as no word does
     token = true                        # needs no name beside it: it starts where a word starts ...
@@ -53,6 +54,7 @@ _RULE: Mapping[str, str] = {
     "keywords": _TEXTS,
     "sieve": _ALTERNATIVES,
     "unless": _ALTERNATIVES,
+    "not_in": _ALTERNATIVES,
     "entropy": "a number",
     "random": "true or false",
     "token": "true or false",
@@ -173,6 +175,7 @@ def _rule(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> Rule:
         may_be_glued=is_token and entry.get("glued", True),
         replacement=replacement,
         unless=_bytewise(_expanded(entry.get("unless", ""), words, what), what),
+        not_in=_bytewise(_expanded(entry.get("not_in", ""), words, what), what),
         least_entropy=entry.get("entropy", 0.0),
         must_look_random=entry.get("random", False),
         examples=tuple(entry.get("examples", [])),
@@ -213,6 +216,8 @@ def _try_examples(rule: Rule) -> None:
     if rule.is_token and compiled(rule.pattern, rule.name).groups:
         raise RedactionRuleError(f"{what}: the pattern of a token may have no groups: use (?:...)")
     compiled(rule.unless, rule.name)
+    if rule.not_in and compiled(rule.not_in, rule.name).search(b"") is not None:
+        raise RedactionRuleError(f"{what}: not_in matches the empty text")
     scanner = Scanner([rule])
 
     def found(example: str) -> list[bytes]:

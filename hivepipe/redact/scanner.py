@@ -24,6 +24,8 @@ _GLUED = 2  # the group of a token's pattern that matches such a token
 _BLOB_BYTES = 24
 # A short value that is no secret is searched again: in `apiKey: process.env.KEY || "..."`, a name.
 _REREAD_BYTES = 256
+_MOST_REMEMBERED = 1024  # values of a rule that are no secrets
+_NOT_IN_BYTES = 64  # the longest match of `not_in`
 AROUND_BYTES = 1 << 9  # bytes on both sides of a disguise that are read together with it
 _COUNTS = re.compile(r"\]\{[0-9]{2}")  # a sieve with counted repetitions
 MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
@@ -132,6 +134,9 @@ class Scanner:
         while at <= len(text) and (match := exact.pattern.search(text, at)):
             if time.thread_time() > deadline:
                 raise OutOfTimeError
+            if behind := exact.end_of_no_start(text, at, match.start()):
+                at = behind
+                continue
             at = max(match.end(), at + 1)
             for group in exact.groups:
                 start, end = match.span(group)
@@ -186,10 +191,30 @@ class _Exact:
         # The secret is the first group that took part in the match.
         self.groups = range(1, self.pattern.groups + 1) if self.pattern.groups else (0,)
         self._unless = compiled(rule.unless, rule.name) if rule.unless else None
+        self._not_in = compiled(rule.not_in, rule.name) if rule.not_in else None
         self._least_entropy = rule.least_entropy
         self._must_look_random = rule.must_look_random
+        self._rejected: set[bytes] = set()
+
+    def end_of_no_start(self, text: bytes, at: int, start: int) -> int:
+        """Return the end of a match of `not_in` that a match starts in; 0: there is none."""
+        at = max(at, start - _NOT_IN_BYTES)
+        while self._not_in and (found := self._not_in.search(text, at, start + _NOT_IN_BYTES)):
+            at = max(found.end(), at + 1)
+            if at > start:
+                return at if found.start() <= start else 0
+        return 0
 
     def is_secret(self, text: bytes) -> bool:
+        """Tell whether a value is a secret; those that are none are remembered, as they recur."""
+        if text in self._rejected:
+            return False
+        is_secret = self._is_secret(text)
+        if not is_secret and len(text) <= _REREAD_BYTES and len(self._rejected) < _MOST_REMEMBERED:
+            self._rejected.add(text)
+        return is_secret
+
+    def _is_secret(self, text: bytes) -> bool:
         """Tell whether it is not one of the rule's exceptions, and is random enough."""
         if self._unless is not None and self._unless.fullmatch(text):
             return False

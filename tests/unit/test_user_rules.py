@@ -91,8 +91,9 @@ kind = "employee"
 pattern = ['staff ({{NUMBER}})', 'id{{GAP}}=({{NUMBER}})']
 sieve = 'staff |id|ñ'
 unless = '.*0{6}'
+not_in = 'former staff|grid'
 examples = ["id\n  =«HR-123456»", "staff «IT-000001»"]
-counterexamples = ["id=HR-000000", "id=XX-123456"]
+counterexamples = ["id=HR-000000", "id=XX-123456", "former staff HR-123456", "grid=HR-123456"]
 
 [[redaction.rules]]
 name = "badge"
@@ -118,6 +119,8 @@ def test_a_rule_of_ones_own_can_say_what_a_built_in_one_can(config: Path) -> Non
     own = redactor(config, FULL)
     assert untagged(own.redact_text("id =IT-123456")) == "id =***REDACTED***"
     assert own.redact_text("id =IT-000000") == "id =IT-000000"
+    former = "former staff HR-000001, "
+    assert untagged(own.redact_text(f"{former}staff HR-000001")) == f"{former}staff ***REDACTED***"
     assert ":employee:" in own.redact_text("staff HR-000001")
     assert own.kind("employee") == "employee"
     assert untagged(own.redact_text("3bdg_a1B2c3D4e5F6")) == "3***REDACTED***"
@@ -166,6 +169,8 @@ RULE = "[[redaction.rules]]\nname = 'mine'\npattern = 'x+'\n"
         (RULE + "entropy = true", "rule 'mine': entropy must be a number"),
         (RULE + "sieve = '('", "rule 'mine': missing )"),
         (RULE + "unless = ')'", "rule 'mine': unexpected )"),
+        (RULE + "not_in = ')'", "rule 'mine': unexpected )"),
+        (RULE + "not_in = 'y*'", "rule 'mine': not_in matches the empty text"),
         (RULE + "sieve = 'z'\nexamples = ['x']", "rule 'mine' does not find its own example"),
         (RULE + "examples = ['x«x»']", "rule 'mine' does not find its own example"),
         (RULE.replace("x+", "{{XS}}"), "rule 'mine': no word is called 'XS'"),
