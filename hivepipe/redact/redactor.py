@@ -156,16 +156,7 @@ class Redactor:
     def _edits_of_json(self, line: bytes, quoted: bytes, suspects: Sequence[int]) -> list[Edit]:
         edits: list[Edit] = []
         spent_secs = 0.0
-        for leaf in leaves(line, quoted):
-            size = leaf.end - leaf.start
-            if size < _SHORTEST_BYTES:
-                continue
-            # One leaf is often most of a line: then the suspects of the line are used for the leaf.
-            known = suspects
-            if size < len(line) // 2:
-                known = self._scanner.suspects(line[leaf.start : leaf.end], suspects)
-            if not self._may_hold(line[leaf.start : leaf.end], known):
-                continue
+        for leaf, known in self._suspect_leaves(line, quoted, suspects):
             begun = time.thread_time()
             edits += self._edits_of_leaf(line, leaf, known)
             spent_secs += time.thread_time() - begun
@@ -173,6 +164,23 @@ class Redactor:
                 whole = _whole(line, 0, len(line.rstrip(b"\r\n")))
                 return [whole._replace(replacement=b'"%s"' % whole.replacement)]
         return edits
+
+    def _suspect_leaves(
+        self, line: bytes, quoted: bytes, suspects: Sequence[int]
+    ) -> Iterator[tuple[Leaf, Sequence[int]]]:
+        """Yield each leaf that may hold a secret, with its suspects."""
+        found = [leaf for leaf in leaves(line, quoted) if leaf.end - leaf.start >= _SHORTEST_BYTES]
+        # One leaf is often most of a line: it has the suspects of the line, the others often none.
+        most = next((leaf for leaf in found if leaf.end - leaf.start >= len(line) // 2), None)
+        if most:
+            rest = line[: most.start] + line[most.end :]
+            if not self._may_hold(rest, self._scanner.suspects(rest, suspects)):
+                found = [most]
+        for leaf in found:
+            text = line[leaf.start : leaf.end]
+            known = suspects if leaf is most else self._scanner.suspects(text, suspects)
+            if self._may_hold(text, known):
+                yield leaf, known
 
     def _edits_of_text(self, text: bytes, suspects: Sequence[int]) -> list[Edit]:
         try:
