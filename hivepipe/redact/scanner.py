@@ -5,7 +5,6 @@ make it hang.
 """
 
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,6 @@ _REREAD_BYTES = 256
 _MOST_REMEMBERED = 1024  # values of a rule that are no secrets
 _NOT_IN_BYTES = 64  # the longest match of `not_in`
 AROUND_BYTES = 1 << 9  # bytes on both sides of a disguise that are read together with it
-_COUNTS = re.compile(r"\]\{[0-9]{2}")  # a sieve with counted repetitions
 MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
 
 
@@ -79,19 +77,17 @@ class Scanner:
         return sorted(set(found)) if may_be_disguised else sorted(found)
 
     def _apart(self, sieves: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], ...]:
-        """Return the sieves of tokens, of tokens with counts, and of names, for one automaton each.
+        """Return the sieves of tokens and of names, for one automaton each.
 
         The states of a single automaton would be combinations of theirs, and building them takes
-        longer than three passes over a text.
+        longer than two passes over a text.
         """
         tokens: list[tuple[str, int]] = []
-        counted: list[tuple[str, int]] = []
         names: list[tuple[str, int]] = []
         for sieve, number in sieves:
             is_token = number == len(self.rules) or self.rules[number].is_token
-            group = counted if _COUNTS.search(sieve) else tokens
-            (group if is_token else names).append((sieve, number))
-        return tokens, counted, names
+            (tokens if is_token else names).append((sieve, number))
+        return tokens, names
 
     def disguised(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Yield the ranges of a text around each disguise."""
