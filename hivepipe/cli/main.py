@@ -1,6 +1,7 @@
 """The command `hivepipe`: its list of commands and its error handling."""
 
 import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -10,7 +11,13 @@ import click
 from hivepipe.cli.command_table import COMMANDS, GROUPS, OLD_NAMES
 from hivepipe.cli.default_home import naming_home
 from hivepipe.cli.examples import with_examples
-from hivepipe.cli.terminal import drop_what_waits, flush, guard_streams, say
+from hivepipe.cli.terminal import (
+    drop_what_waits,
+    flush,
+    guard_streams,
+    open_missing_streams,
+    say,
+)
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
 from hivepipe.errors import HivepipeError
 from hivepipe.files.file_size import raise_limit
@@ -80,8 +87,33 @@ class _Commands(click.Group):
 
     def main(self, *words: Any, **options: Any) -> Any:
         """Run a command line with stdout and stderr guarded against control characters."""
+        open_missing_streams()
         guard_streams()
-        return super().main(*words, **options)
+        try:
+            return super().main(*words, **options)
+        finally:
+            _write_what_waits()
+
+
+def _refuse_deleted_folder() -> None:
+    """Refuse to act on the project of a current folder that was deleted, even if it is back."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise HivepipeError(
+            "the current folder was deleted: go to the project with `cd`, even to the same path"
+        ) from None
+
+
+def _write_what_waits() -> None:
+    """Flush stdout at the end; a fault is one line and exit code 1, and silent if nobody reads."""
+    try:
+        flush()
+    except OSError as error:
+        drop_what_waits()
+        if not isinstance(error, BrokenPipeError):
+            say(f"hivepipe: {error}", err=True)
+        sys.exit(1)
 
 
 def _drop_what_cannot_be_written() -> None:
@@ -103,6 +135,8 @@ def main() -> None:
     os.umask(
         os.umask(0o077) & 0o077
     )  # the owner's bits are never masked: hivepipe reads its own files
+    if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
+        _refuse_deleted_folder()
     _, found = load_and_use()
     if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
         refuse_root(found.home)

@@ -2,16 +2,17 @@
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import click
 
-from hivepipe.cli.terminal import drop_what_waits, flush, say, say_bytes
+from hivepipe.cli.terminal import drop_what_waits, flush, say, say_bytes, stdin_was_closed
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
 from hivepipe.redact.configured import load_redactor
-from hivepipe.redact.redactor import UNREDACTABLE
+from hivepipe.redact.redactor import UNREDACTABLE, Redacted
 from hivepipe.text.plurals import counted
 
 LINES_SHOWN = 20
@@ -58,15 +59,13 @@ def redact(file: str, with_report: bool) -> None:
     report = Report()
     with _opened(file) as source:
         try:
-            for line, rules in redactor.redact_stream(source):
+            for line, rules in _read(redactor.redact_stream(source), file):
                 say_bytes(line)
                 report.add(rules)
             flush()
         except BrokenPipeError:  # `| head` has seen enough
             drop_what_waits()
             return
-        except OSError as error:
-            raise HivepipeError(f"{file}: {error.strerror}") from error
     if with_report:
         report.show()
     elif report.secrets[UNREDACTABLE]:
@@ -76,9 +75,17 @@ def redact(file: str, with_report: bool) -> None:
         )
 
 
+def _read(lines: Iterable[Redacted], file: str) -> Iterator[Redacted]:
+    """Yield the lines; HivepipeError: the file cannot be read (stdout has faults of its own)."""
+    try:
+        yield from lines
+    except OSError as error:
+        raise HivepipeError(f"{file}: {error.strerror}") from error
+
+
 def _opened(file: str) -> BinaryIO:
     if file == "-":
-        if sys.stdin is None:
+        if stdin_was_closed():
             raise HivepipeError("stdin is closed")
         return sys.stdin.buffer
     try:

@@ -139,6 +139,25 @@ def guarded(stream: TextIO) -> TextIO:
     return cast(TextIO, _Guarded(stream))
 
 
+def open_missing_streams() -> None:
+    """Open /dev/null for standard streams that are closed, as by `>&-`.
+
+    Else the next file would take the number of stdout, and what children print with it.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the lowest number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8", opener=os.open))  # noqa: SIM115
+
+
+def stdin_was_closed() -> bool:
+    """Return True if /dev/null stands in for a closed stdin."""
+    return sys.stdin.name == os.devnull
+
+
 def guard_streams() -> None:
     """Guard stdout and stderr: click, warnings, tracebacks and RQ print there directly."""
     for name in ("stdout", "stderr"):

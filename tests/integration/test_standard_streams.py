@@ -1,0 +1,63 @@
+"""Commands with closed or full standard streams, and in a folder that was deleted."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import Home
+
+HIVEPIPE = f"{sys.executable} -I -m hivepipe.cli.main"
+
+
+def run(home: Home, script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        env=home.env,
+        cwd=home.project,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- <&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("command", ["stacks", "--version", "redact /etc/hosts"])
+def test_a_closed_stream_is_no_fault(private_home: Home, command: str, closed: str) -> None:
+    done = run(private_home, f"{HIVEPIPE} {command} {closed}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "command", ["uninstall --purge", "statusline", "mcp", "credentials set OPENAI_API_KEY"]
+)
+def test_a_closed_stdin_is_an_empty_one(private_home: Home, command: str) -> None:
+    run(private_home, f"{HIVEPIPE} init --no-probe")
+    closed = run(private_home, f"{HIVEPIPE} {command} <&-")
+    empty = run(private_home, f"{HIVEPIPE} {command} </dev/null")
+    assert "Traceback" not in closed.stderr
+    assert (closed.returncode, closed.stderr) == (empty.returncode, empty.stderr)
+
+
+@pytest.mark.parametrize("command", ["stacks", "--version", "init --help", "redact /etc/hosts"])
+def test_a_full_stdout_is_one_line_of_error(private_home: Home, command: str) -> None:
+    done = run(private_home, f"{HIVEPIPE} {command} >/dev/full")
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (1, [])
+    assert "No space left on device" in done.stderr
+
+
+def test_no_file_takes_the_number_of_a_closed_stream(private_home: Home) -> None:
+    streams = "import hivepipe.cli.terminal as t, os, sys; t.open_missing_streams()"
+    told = "; os.write(2, b'%d' % os.open('/dev/zero', 0)); sys.stdout.write('into nothing')"
+    done = run(private_home, f'{sys.executable} -c "{streams}{told}" <&- >&-')
+    assert (done.returncode, int(done.stderr) > 2) == (0, True)
+
+
+@pytest.mark.parametrize("command", ["up -d", "off", "init", "sessions"])
+def test_a_deleted_folder_is_no_project(private_home: Home, command: str) -> None:
+    gone = "mkdir gone; cd gone; rmdir ../gone"
+    done = run(private_home, f"{gone}; {HIVEPIPE} {command}; echo $?; {HIVEPIPE} stacks --json")
+    assert "the current folder was deleted" in done.stderr
+    assert done.stdout.startswith("1\n")
+    assert "/." not in run(private_home, f"{HIVEPIPE} stacks").stdout.split()
