@@ -267,9 +267,10 @@ def runtime_folder(home: str) -> str:
 
 
 def spare_runtime_folder(home: str) -> str:
-    """Return the folder to use without XDG_RUNTIME_DIR: in /tmp if no other user took it."""
+    """Return the folder to use without XDG_RUNTIME_DIR: in /tmp if it can be there."""
     base = f"/tmp/hivepipe-{posix.geteuid()}"
-    if posix.access(base, posix.F_OK, follow_symlinks=False) and not is_private_folder(base):
+    is_taken = posix.access(base, posix.F_OK, follow_symlinks=False)
+    if not (is_private_folder(base) if is_taken else posix.access("/tmp", posix.W_OK)):
         base = f"{state_folder()}/run"
     return f"{base}/{short_hash(home)}"
 

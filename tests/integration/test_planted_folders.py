@@ -22,6 +22,7 @@ class Somebody(User):
     """A user with a number of their own, and no XDG_RUNTIME_DIR."""
 
     account = "somebody"
+    before: tuple[str, ...] = ()  # a command that runs the rest
 
     def do(
         self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str
@@ -29,7 +30,7 @@ class Somebody(User):
         """Run a command as this user."""
         become = ["setpriv", f"--reuid={OURS}", f"--regid={OURS}", "--clear-groups"]
         return subprocess.run(
-            [*become, *map(str, words)],
+            [*self.before, *become, *map(str, words)],
             input=data,
             cwd=cwd or self.project,
             env={**self.env, **env},
@@ -87,3 +88,15 @@ def test_a_folder_of_ours_in_tmp_is_used_as_before(somebody: Somebody) -> None:
     assert somebody.hivepipe("url").startswith(f"unix://{place}/")
     somebody.hivepipe("down")
     assert not place.exists()
+
+
+def test_a_tmp_that_takes_nothing_stops_no_stack(somebody: Somebody, folder: Path) -> None:
+    seen = "mount --bind $0 $0; mount --rbind /tmp /tmp; mount -o remount,ro,bind /tmp"
+    somebody.before = ("unshare", "-m", "sh", "-ec", f'{seen}; exec "$@"', str(folder))
+    assert somebody.do("touch", "/tmp/x").returncode != 0
+    somebody.hivepipe("init")
+    somebody.fire("SessionStart", source="startup")  # starts the stack
+    until(somebody.sessions, "no session was recorded")
+    url = somebody.hivepipe("url").strip()
+    assert url.startswith(f"unix://{somebody.home}/.local/state/hivepipe/run/")
+    somebody.hivepipe("down")
