@@ -30,25 +30,25 @@ class Activity:
     session: str
     since_ms: int
     last_ms: int
-    work_ms: int  # last signal of work other than the end of a turn; 0: none yet
+    work_ms: int  # last signal of work other than the end of a turn, or 0
     calls: int
     failed: int
     denied: int
     warned: int
     open_calls: int
     turn_is_open: bool
-    waits_for: str  # what the session waits for from a person; empty: nothing
+    waits_for: str  # what the session waits for from a person, or ""
     task: str
     profile: str
 
 
 def some_is_noted(connection: Redis) -> bool:
-    """Tell whether any session has activity that is not settled yet."""
+    """Tell whether any session has activity that is not yet committed to the store."""
     return bool(connection.exists(ACTIVE_KEY, TAKEN_KEY))
 
 
 def take_activity(connection: Redis) -> list[Activity]:
-    """Return the activity of all sessions since the last `settle_activity`."""
+    """Return the activity of all sessions that is not yet acknowledged."""
     sessions: Any = connection.eval(_TAKE, 0)
     pipe = connection.pipeline(transaction=False)
     for session in sessions:
@@ -63,12 +63,12 @@ def take_activity(connection: Redis) -> list[Activity]:
 
 
 def settle_activity(connection: Redis) -> None:
-    """Forget the taken sessions, once their activity is committed."""
+    """Clear the taken sessions, after their activity is committed."""
     connection.delete(TAKEN_KEY)
 
 
 def _read(session: str, totals: dict[bytes, bytes], calls: list[bytes]) -> Activity | None:
-    """Return the activity of one session; None if the id is invalid or its totals are gone."""
+    """Return the activity of one session, or None if its id is invalid or its totals are gone."""
     since_ms = _number(totals, "since_ms")
     if valid_id(session) != session or not since_ms:
         return None

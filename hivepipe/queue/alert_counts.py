@@ -1,15 +1,15 @@
-"""Active alerts, and for how many checks in a row each was not seen: one hash in Redis."""
+"""The active alerts in Redis: one hash with the number of successive checks that missed each."""
 
 from typing import Any
 
 from redis import Redis
 
 STANDING_KEY = "hivepipe:alerts"
-_LOOKED = b""  # a field that is always there, to tell "no alert" from "no check yet"
+_LOOKED = b""  # a field that every check sets: without it, no check was made yet
 
 
 def standing(client: Redis) -> dict[str, int] | None:
-    """Return alert name -> checks in a row without it; None: Redis knows of no check yet."""
+    """Return alert name -> successive checks without it, or None before the first check."""
     found: Any = client.hgetall(STANDING_KEY)
     if not found:
         return None
@@ -17,7 +17,7 @@ def standing(client: Redis) -> dict[str, int] | None:
 
 
 def remember(client: Redis, looks: dict[str, int]) -> None:
-    """Replace the state that the next check compares with."""
+    """Store the state that the next check compares with."""
     with client.pipeline() as pipe:  # one transaction
         pipe.delete(STANDING_KEY)
         pipe.hset(STANDING_KEY, _LOOKED, 0)

@@ -1,8 +1,8 @@
-"""Sync the append-only file of Redis once a second, from another process.
+"""Sync the append-only file of Redis once a second, from the writer's process.
 
-With `appendfsync everysec` Redis answers while a write is still in its memory, if an earlier sync
-is under way. A Redis killed at that moment loses jobs that hooks had handed over (seen in 2 of 8
-runs with a kill -9 under load). With `appendfsync no` every write reaches the kernel before the
+With `appendfsync everysec`, Redis may answer while a write is still in its memory, if an earlier
+sync is in progress. A Redis killed at that moment loses jobs that hooks had enqueued (seen in 2 of
+8 runs with a kill -9 under load). With `appendfsync no`, every write reaches the kernel before the
 answer, so a kill loses nothing. This thread limits the loss in a power cut to about a second.
 """
 
@@ -17,10 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 class AofSync(threading.Thread):
-    """A thread that runs as long as the writer."""
+    """The thread; it runs as long as the writer."""
 
     def __init__(self, home: Path) -> None:
-        """Set up the thread. Redis up to 6 keeps one file in the home, later versions a folder."""
+        """Set up the thread. Redis 6 has one file in the home, later versions have a folder."""
         super().__init__(name="aof-sync", daemon=True)
         self._home = home
         self._synced: dict[Path, int] = {}

@@ -1,5 +1,6 @@
-"""The scripts that claim and finish jobs, and the keys that they use. Redis runs each one
-atomically, so that a job is always in a queue or a registry.
+"""The scripts that claim and finish jobs, and the keys that they use.
+
+Redis runs each script atomically, so that a job is always in a queue or a registry.
 
 rq:queue:<q>        list   waiting
 rq:wip:<q>          zset   running; member <job>:<execution>, score = end of the lease
@@ -7,26 +8,26 @@ rq:scheduled:<q>    zset   retrying; score = due time (fractions of a second, un
 rq:finished:<q>, rq:failed:<q>   zset   finished, failed
 hivepipe:bell       list   a hook pushes to it after an enqueue; the writer blocks on it
 hivepipe:bell:<q>   list   the same for the workers of slow and llm; the writer pushes to it
-hivepipe:held_up:<q> zset  retrying because the environment failed: due when it works again
+hivepipe:held_up:<q> zset  retrying because the environment failed; due when it works again
 hivepipe:clock      hash   first queue of a worker -> Redis' time of one of its last claims
 hivepipe:set_aside  list   ids from a queue whose key is not a job hash
 hivepipe:operations hash   jobs done, by operation
-hivepipe:trouble    hash   since when the store does not answer, and why
-hivepipe:newer      int    envelope version of jobs that need a later hivepipe
-hivepipe:accepted, :periodic, :done, :discarded   int   counters: jobs of events and periodic
-                           jobs, counted when they enter; both, when they leave
+hivepipe:trouble    hash   since when the store cannot be written, and the reason
+hivepipe:newer      int    envelope version of jobs that need a newer hivepipe
+hivepipe:accepted, :periodic   int   counters of enqueued jobs: of events, of the schedule
+hivepipe:done, :discarded      int   counters of the jobs of both kinds that left
 """
 
 from hivepipe.queue.scripts import script
 from hivepipe.queue.stock_jobs import EXECUTED_KEY
 
-EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so one is enough
+EXECUTION = "hivepipe"  # RQ's execution id; a constant, because each queue has one claiming worker
 # Newest envelope version seen in a queue that this worker cannot decode
 NEWER_KEY = "hivepipe:newer"
 NEWER_SECS = 60
 OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
 RETRIED_KEY = "hivepipe:retried"  # number of attempts that were scheduled for another try
-# No retry is delayed longer; a later due time means that the clock was set back
+# No retry has a longer delay; a later due time means that the clock was set back
 LONGEST_SECS = 4000
 CLOCK_KEY = "hivepipe:clock"
 CLOCK_EVERY_SECS = 5

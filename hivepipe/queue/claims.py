@@ -1,9 +1,9 @@
-"""Claim, acknowledge, retry and fail jobs. One script changes all keys of a step, so that a job is
-always in a queue or a registry.
+"""Claim, acknowledge, retry and fail jobs.
 
-A stock worker on several queues pops with BLPOP. Between the pop and its first write the job is in
-no list, and a restart at that moment loses it. Here the script that takes a job from its queue also
-adds it to `rq:wip:<queue>` (RQ's registry of started jobs).
+One script changes all keys of a step, so that a job is always in a queue or a registry. A stock
+worker on several queues pops with BLPOP. Between the pop and its first write the job is in no list,
+and a crash at that moment loses it. Here the script that takes a job from its queue also adds it to
+`rq:wip:<queue>` (RQ's registry of started jobs).
 """
 
 import base64
@@ -35,9 +35,10 @@ from hivepipe.redact import redact_text
 
 LEASE_SECS = 60
 DEATHS = 3
-TROUBLE_KEY = "hivepipe:trouble"  # hash: since (seconds of 1970), reason; set while the store fails
+# hash while the store cannot be written: since (seconds since 1970), reason
+TROUBLE_KEY = "hivepipe:trouble"
 
-# A finished job keeps its entry in RQ's registry, and none of the user's text.
+# A finished job stays in RQ's registry for a minute, without the user's text.
 _EMPTIED = job_data(dumps({"v": ENVELOPE_VERSION}))
 
 
@@ -52,8 +53,8 @@ class Claimed:
     queue: str
     data: bytes
     attempts: int
-    is_ours: bool  # it carries our marker; a job without it is failed and never executed
-    failures: int = 0  # the attempts that were not failed by the environment, as limits count them
+    is_ours: bool  # it has our marker; a job without the marker fails and is never executed
+    failures: int = 0  # attempts that did not fail because of the environment; limits count these
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,9 @@ class Claim:
     """The result of one claim."""
 
     jobs: list[Claimed]
-    next_due_secs: float | None  # seconds until the first retry is due; None: there is none
-    newer: bool  # a job of a later hivepipe waits, whose envelope this version cannot read
-    foreign: int  # number of jobs of other programs, which stay where they are
+    next_due_secs: float | None  # seconds until the first retry is due, or None
+    newer: bool  # a job waits whose envelope only a newer hivepipe can read
+    foreign: int  # number of jobs of other programs, which stay in their queues
     set_back_secs: float = 0.0  # seconds by which the clock was set back since an earlier claim
 
 
@@ -80,8 +81,8 @@ class Claims:
     ) -> None:
         """Bind the scripts. Only this worker serves `queues`, most urgent first.
 
-        `worker_key` is the key of RQ's worker hash. `is_shared`: other programs use the server too;
-        jobs without our marker stay where they are.
+        `worker_key` is the key of RQ's worker hash. With `is_shared`, other programs use the server
+        too, and jobs without our marker stay in their queues.
         """
         self._is_shared = is_shared
         self._queues = queues
@@ -98,7 +99,7 @@ class Claims:
         self._recover = connection.register_script(RECOVER)
 
     def serve(self, queues: Sequence[str]) -> None:
-        """Claim from these queues from now on; no other worker serves them."""
+        """Claim from these queues from now on. No other worker may serve them."""
         self._queues = queues
 
     def claim(self, places: int) -> Claim:
@@ -130,8 +131,8 @@ class Claims:
     def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
         """Schedule jobs for another attempt, each in a queue after a delay in seconds.
 
-        `held_up`: the environment failed, not the jobs; `hurry` makes them due before the delay
-        ends.
+        With `held_up`, the environment failed and not the jobs; `hurry` makes them due before the
+        delay ends.
         """
         arguments: list[Argument] = [int(held_up)]
         for job, queue, delay_secs in jobs:
@@ -141,13 +142,11 @@ class Claims:
             self._retry(args=arguments)
 
     def hurry(self) -> int:
-        """Make the jobs that wait for the environment due now; return how many."""
+        """Make the jobs with `held_up` due now; return how many."""
         return int(self._hurry(args=list(self._queues)))
 
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
-        """Move jobs to the failed registry, each with its reason, and the data and description to
-        keep.
-        """
+        """Move jobs to the failed registry; `jobs`: job, reason, data and description to keep."""
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
             arguments += (job.id, job.queue, _packed(reason), data, description)
@@ -171,7 +170,7 @@ class Claims:
         self._renew(args=[job.id, job.queue, LEASE_SECS, _now()])
 
     def recover(self, blamed: str) -> int:
-        """Put back the jobs that a dead worker held; return how many.
+        """Return the jobs of a dead worker to their queues; return how many.
 
         `blamed` is the id of the job that it was executing when it died, or "".
         """
@@ -184,7 +183,7 @@ def _now() -> str:
 
 
 def _packed(reason: str) -> bytes:
-    """Redact the reason of a failure, which is kept as long as its job, and pack it as RQ does."""
+    """Redact the reason of a failure, which is stored with its job, and pack it as RQ does."""
     return base64.b64encode(zlib.compress(redact_text(reason).encode("utf-8", "replace")))
 
 
@@ -194,7 +193,7 @@ _ACCOUNTS = COUNT + script("accounts")
 def accounts(connection: Redis) -> dict[str, int]:
     """Return the number of jobs in each state, periodic jobs included.
 
-    Each number is counted where a job enters or leaves; none is computed from the others.
+    Each number is counted on its own, so that their sum can be checked.
     """
     found: Any = connection.eval(_ACCOUNTS, 0, *ALL_QUEUES)
     accepted, periodic, done, discarded, *counts = found

@@ -1,13 +1,13 @@
-"""Send messages to Redis as RQ jobs: one connection, one write, one reply.
+"""Send messages to Redis as RQ jobs, with one connection, one write and one reply.
 
 Importing redis-py costs 110 ms and rq 140 ms; this module costs 1 ms. It writes the same fields and
 values as `rq.Queue.enqueue` (tests/integration/test_wire_format.py compares them with the oldest
-and the newest supported RQ). It connects to a unix socket or to a loopback port without TLS.
+and the newest supported RQ). It connects to a unix socket, or to a loopback port without TLS.
 
     rq:queues            set    of queue keys
     rq:queue:<name>      list   of job ids
-    rq:job:<id>          hash   RQ's fields, and hp: our marker, the envelope version
-    hivepipe:accepted    int    jobs accepted since the beginning
+    rq:job:<id>          hash   RQ's fields, and `hp`, our marker: the envelope version
+    hivepipe:accepted    int    number of jobs ever accepted
     hivepipe:bell        list   pushed to after an enqueue; the writer blocks on it
 
 On the hook path.
@@ -27,10 +27,10 @@ REPLY_SECS = 0.05
 FUNCTION = "hivepipe.run_job.run_job"
 TIMEOUT_SECS = 60
 RESULT_TTL_SECS = 60
-FAILURE_TTL_SECS = -1  # a failed job is kept until a person retries or discards it
+FAILURE_TTL_SECS = -1  # a failed job stays until a person retries or discards it
 RETRY_SECS = (1, 2, 4)  # retry delays of a stock worker; RQ supports whole seconds only
 
-# Sent by each hook, so constants are part of the text and no arguments.
+# The constants are part of the script, because each hook sends it: no arguments are needed.
 _CONSTANTS = f"""local RETRIES, RETRY_INTERVALS = '{len(RETRY_SECS)}', '{list(RETRY_SECS)}'
 local TIMEOUT_SECS, RESULT_TTL_SECS = '{TIMEOUT_SECS}', '{RESULT_TTL_SECS}'
 local FAILURE_TTL_SECS, ENVELOPE_VERSION = '{FAILURE_TTL_SECS}', '{ENVELOPE_VERSION}'
@@ -41,7 +41,7 @@ SCRIPT = _CONSTANTS + lua_text("queue/lua/push.lua")
 class RefusedError(Exception):
     """Redis cannot be reached, does not answer in time, or refuses; the message gives the reason.
 
-    `is_absent`: nothing listens at the address, for instance because no stack runs.
+    `is_absent` is True if nothing listens at the address, for instance because no stack runs.
     """
 
     is_absent = False
@@ -62,14 +62,13 @@ def push(
 ) -> int:
     """Enqueue the messages of one event; return how many were new.
 
-    `address` is a socket path or a local URL (hivepipe.queue.endpoint). `counter` is the key of
-    another counter than `hivepipe:accepted`; `before` a script that is run first, with its
-    arguments. Raises RefusedError. The messages may have arrived all
-    the same (a stopped Redis runs the script when it continues); their ids make a second push
-    harmless.
+    `address` is a socket path or a local URL (hivepipe.queue.endpoint). `counter` is the key of the
+    counter to increment instead of `hivepipe:accepted`. `before` is a script that runs first, with
+    its arguments. Raise RefusedError on failure. The messages may have arrived nevertheless (a
+    stopped Redis runs the script when it continues); their ids make a second push harmless.
     """
     reply = _push(address, eval_command(messages, *before, counter=counter), reply_secs, b":")
-    # Compared, not converted: int() accepts digits of other scripts and refuses very long texts.
+    # The text is compared, because int() accepts digits of other alphabets and refuses long texts.
     for new in range(len(messages) + 1):
         if reply == str(new):
             return new
@@ -80,7 +79,7 @@ def push_with(address: str, messages: list[Message], script: str, arguments: lis
     """Run a script and enqueue the messages of one event, in one step; return the script's result.
 
     The script reads its arguments from ARGV[2] on and assigns its result, one line, to `said`.
-    Raises RefusedError, as `push` does.
+    Raise RefusedError on failure, as `push` does.
     """
     return _push(address, eval_command(messages, script, arguments), REPLY_SECS, b"+")
 
@@ -88,7 +87,7 @@ def push_with(address: str, messages: list[Message], script: str, arguments: lis
 def _push(address: str, command: list[bytes], reply_secs: float, expected: bytes) -> str:
     reply = _exchange(address, _command(command), reply_secs)
     if not reply.startswith(expected):
-        # Redis 6.2 puts the script's position before the reason, later versions behind it.
+        # Redis 6.2 puts the script's position before the reason, later versions after it.
         raise RefusedError(reply[1:300].decode("utf-8", "replace").strip() or "not a Redis reply")
     return reply[1:].decode("utf-8", "replace")
 
@@ -117,8 +116,7 @@ def eval_command(
 
 
 def job_data(envelope: str) -> bytes:
-    """Return the same bytes as `pickle.dumps((FUNCTION, None, (envelope,), {}), 5)`, without
-    pickle.
+    """Return the bytes of `pickle.dumps((FUNCTION, None, (envelope,), {}), 5)` without pickle.
 
     RQ itself compresses the data, but also reads uncompressed data.
     """
@@ -143,7 +141,7 @@ def _command(arguments: list[bytes]) -> bytes:
 
 
 def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
-    """Send one command and return its reply line; the first byte is the type of the reply."""
+    """Send one command; return its reply line, whose first byte is the type of the reply."""
     try:
         if address.startswith("/") and _kept is not None:
             return _talk_again(address, request, reply_secs)
@@ -164,17 +162,18 @@ def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
         raise refused from None
 
 
-_kept: "dict[str, socket] | None" = None  # connections to servers of our own, by path
+# Open connections by socket path; None if each command opens its own.
+_kept: "dict[str, socket] | None" = None
 
 
 def keep_connections() -> None:
-    """Keep a connection open after a command: for a process that sends many."""
+    """Keep connections open after a command, for a process that sends many commands."""
     global _kept
     _kept = {}
 
 
 def _talk_again(path: str, request: bytes, reply_secs: float) -> bytes:
-    """Send a command over the kept connection; over a new one if that is not usable any more."""
+    """Send a command over the kept connection, or over a new one if that one is closed."""
     assert _kept is not None
     connection = _kept.pop(path, None)
     if connection:
@@ -185,7 +184,7 @@ def _talk_again(path: str, request: bytes, reply_secs: float) -> bytes:
         except TimeoutError:
             connection.close()
             raise
-        except OSError:  # the server was restarted; a command that it executed changes nothing more
+        except OSError:  # the server was restarted; executing the command twice is harmless
             connection.close()
     connection = socket(AF_UNIX, SOCK_STREAM)
     try:

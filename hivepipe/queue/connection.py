@@ -1,4 +1,4 @@
-"""Connections of workers and commands to Redis; only this module opens a redis-py client."""
+"""Connections of workers and commands to Redis. Only this module creates a redis-py client."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ REPLY_SECS = 10
 ACCEPTED_KEY = "hivepipe:accepted"
 PERIODIC_KEY = "hivepipe:periodic"
 
-# redis-py looks up its own version for each connection, in 6 ms, to tell it to Redis.
+# For each connection redis-py looks up its own version, which takes 6 ms, and sends it to Redis.
 _PLAIN: dict[str, Any] = {"driver_info": None} if hasattr(redis, "DriverInfo") else {}
 
 
 def connect(address: str) -> redis.Redis:
-    """Return a client for a socket path or a URL; it connects at its first command.
+    """Return a client for a socket path or a URL, which connects at its first command.
 
     The client never retries: a claim whose reply was lost would be executed twice.
     """
     never = Retry(NoBackoff(), 0)
     if address.startswith("/"):
         return redis.Redis(unix_socket_path=address, retry=never, **_PLAIN)
-    # A remote server can disappear without closing the connection; every command is shorter.
+    # A remote server can vanish without closing the connection. No command takes as long.
     return redis.Redis.from_url(
         address,
         retry=never,
@@ -50,8 +50,8 @@ def send(
 ) -> int:
     """Enqueue messages; return how many were new.
 
-    A local address is served over a raw socket, as hooks do it. RefusedError: Redis cannot be
-    reached, or refuses.
+    A local address is reached over a raw socket, as hooks do it. Raise RefusedError if Redis cannot
+    be reached, or refuses.
     """
     if endpoint.is_local(address):
         return client.push(address, messages, secs, counter)

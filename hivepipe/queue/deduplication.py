@@ -1,4 +1,4 @@
-"""The age of the oldest job: records older than it are no longer needed for deduplication."""
+"""The age of the oldest job. Older records in `applied` are not needed for deduplication."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ _AT_A_TIME = 1000
 
 
 def oldest_job_time(connection: Redis, spool: Path) -> str | None:
-    """Return when the oldest job in Redis or the spool was made, in RQ's format; None: no job."""
+    """Return the creation time of the oldest job in Redis or the spool, or None if there is no job.
+
+    The time is in RQ's format.
+    """
     found: list[str] = [_of_spooled(path) for path in waiting_files(spool)[:1]]
     keys: Any = connection.scan_iter(_JOBS + b"*", count=_AT_A_TIME)
     jobs = [key for key in keys if not key.startswith(_JOBS + TICK_PREFIX)]
@@ -22,13 +25,13 @@ def oldest_job_time(connection: Redis, spool: Path) -> str | None:
         pipe = connection.pipeline(transaction=False)
         for key in jobs[at : at + _AT_A_TIME]:
             pipe.hget(key, "created_at")
-        # A key of another type gives an error, and is ignored
+        # A key of another type gives an error, which is ignored.
         times = pipe.execute(raise_on_error=False)
         found += [time.decode("utf-8", "replace") for time in times if isinstance(time, bytes)]
     return min(found, default=None)
 
 
 def _of_spooled(path: Path) -> str:
-    """Return the time in a name `<event_time_ns>_<pid>.*`; 1970 for a name without a time."""
+    """Return the time in a name `<event_time_ns>_<pid>.*`, or 1970 if it has none."""
     digits = path.name.partition("_")[0]
     return utc(int(digits) if digits.isdigit() else 0)

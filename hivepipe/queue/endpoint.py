@@ -1,16 +1,16 @@
-"""Parse the URL of a Redis that is not the home's own, and notify the forwarder.
+"""Parse the URL of a Redis that hivepipe does not run itself, and notify the forwarder.
 
-    redis://[user:password@]host[:port][/database]      on a loopback address: hooks connect to it
-    unix://[user:password@]/path[?db=database]          the same
+    redis://[user:password@]host[:port][/database]      hooks connect to a loopback address
+    unix://[user:password@]/path[?db=database]          hooks connect to it
     any other                                           hooks spool, and notify the forwarder
 
-On the hook path, where the record names a URL.
+On the hook path, if the record names a URL.
 """
 
 from _socket import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, socket
 
 PORT = 6379
-# Datagram socket in the runtime folder; the process that moves the spool binds it
+# Datagram socket in the runtime folder, bound by the process that drains the spool
 BELL = "bell.sock"
 
 
@@ -20,7 +20,7 @@ class Endpoint:
     __slots__ = ("database", "family", "login", "place")
 
     def __init__(self, family: int, place: "str | tuple[str, int]", database: str) -> None:
-        """Set the address; `place` is a path, or host and port."""
+        """Set the address; `place` is a path, or a host and a port."""
         self.family = family
         self.place = place
         self.database = database
@@ -28,7 +28,7 @@ class Endpoint:
 
 
 def parse(url: str) -> Endpoint:
-    """Return the endpoint of a redis:// or unix:// URL; ValueError: the URL is not valid."""
+    """Return the endpoint of a redis:// or unix:// URL. Raise ValueError if it is not valid."""
     scheme, found, rest = url.partition("://")
     before, at, after = rest.rpartition("@")
     if not found or scheme not in ("redis", "unix"):
@@ -60,13 +60,13 @@ def is_local(url: str) -> bool:
     place = url.removeprefix("redis://").rpartition("@")[2].partition("/")[0]
     if place == "[::1]" or place.startswith("[::1]:"):
         return True
-    # Digits alone: `127.0.0.1.example.org` is a name, and may be any machine.
+    # Digits only: `127.0.0.1.example.org` is a host name and may be any machine.
     host = place.partition(":")[0]
     return host.startswith("127.") and host.replace(".", "").isdigit()
 
 
 def ring(runtime: str) -> bool:
-    """Notify the process that moves the spool; return False if no process listens."""
+    """Notify the process that drains the spool; return False if no process listens."""
     wake_up = socket(AF_UNIX, SOCK_DGRAM)
     try:
         wake_up.setblocking(False)

@@ -1,4 +1,4 @@
-"""Enqueue jobs that follow from others, and those of the schedule."""
+"""Enqueue follow-up jobs and periodic jobs."""
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -12,7 +12,7 @@ PUSH_SECS = 2.0
 
 _SETTLE = script("settle_work")
 
-Work = tuple[Message, float]  # a job, and the seconds that it has to wait first
+Work = tuple[Message, float]  # a job and its delay in seconds
 
 
 def enqueue(
@@ -20,18 +20,19 @@ def enqueue(
 ) -> None:
     """Enqueue jobs for the writer, or for stock workers.
 
-    RefusedError: the jobs may not have arrived.
+    Raise RefusedError if the jobs may not have arrived.
     """
     send(connection, address, jobs, PUSH_SECS, _counter(is_periodic))
 
 
 def enqueue_work(connection: Redis, jobs: list[Work], *, is_periodic: bool = False) -> None:
-    """Enqueue jobs for workers with queues of their own; RefusedError as above."""
+    """Enqueue jobs for the workers of their queues. Raise RefusedError as `enqueue` does."""
     messages = [message for message, _ in jobs]
     _, push, _, *arguments = eval_command(messages, counter=_counter(is_periodic))
     places = [value for message, secs in jobs for value in (message.id, message.queue, secs)]
     try:
-        with connection.pipeline() as both:  # one transaction: no worker sees a job between them
+        # One transaction, so that no worker sees a job before its delay is set.
+        with connection.pipeline() as both:
             both.eval(push.decode(), 1, *arguments)
             both.eval(_SETTLE, 0, *places)
             replies = both.execute(raise_on_error=False)

@@ -1,4 +1,4 @@
-"""Retry or discard failed jobs as a person asked, and record who did it."""
+"""Retry or discard failed jobs for a person, and record who did it."""
 
 from collections import Counter
 from typing import Literal
@@ -13,9 +13,10 @@ IDS_RECORDED = 100
 
 
 def settle(store: FailedJobs, home: str, verb: Verb, jobs: list[FailedJob], by: str) -> Action:
-    """Retry or discard jobs; return what was recorded. `by`: `command`, or the page and its client.
+    """Retry or discard jobs; return what was recorded.
 
-    HivepipeError: it is done, but cannot be recorded.
+    `by` is `command`, or the page and its client. Raise HivepipeError if the action is done but
+    cannot be recorded.
     """
     done = store.retry(jobs) if verb == "retry" else store.discard(jobs)
     try:

@@ -1,7 +1,7 @@
 """List, retry and discard the jobs in RQ's failed registries.
 
 RQ's `Job.fetch` unpickles the job's data; this module never does. A job that cannot be read is
-listed too, with the operation `?`, so that a person can discard it.
+listed too, with the operation `?`, so that it can be discarded.
 """
 
 import base64
@@ -55,25 +55,25 @@ class FailedJob:
     attempts: int
     failed_at: str
     event_time: str
-    payload: dict[str, Any] | None  # None: the envelope cannot be read
+    payload: dict[str, Any] | None  # None if the envelope cannot be read
 
     @property
     def headline(self) -> str:
-        """Return the last line of the reason; in a traceback it names the error."""
+        """Return the last line of the reason, which names the error in a traceback."""
         return self.reason.rstrip().rpartition("\n")[2]
 
     @property
     def missing_parent(self) -> tuple[str, str] | None:
-        """Return the kind and the id of the missing parent row; None if the reason is another."""
+        """Return kind and id of the missing parent row, or None if the job failed otherwise."""
         found = _MISSING.search(self.headline)
         return (found[1], found[2]) if found else None
 
 
 @contextmanager
 def failed_jobs(address: str) -> Iterator["FailedJobs"]:
-    """Give access to the failed jobs of a Redis; StackError: it cannot be reached."""
+    """Yield the failed jobs of a Redis. Raise StackError if it cannot be reached."""
     with connect(address) as connection:
-        connection.set_retry(Retry(NoBackoff(), 0))  # a person waits for the answer
+        connection.set_retry(Retry(NoBackoff(), 0))  # no retries: a person waits for the answer
         try:
             yield FailedJobs(connection)
         except RedisError as error:
@@ -97,9 +97,7 @@ class FailedJobs:
         return found
 
     def job(self, prefix: str) -> FailedJob:
-        """Return the job whose id starts with `prefix`; HivepipeError: no job matches, or several
-        do.
-        """
+        """Return the job whose id starts with `prefix`. Raise HivepipeError unless one matches."""
         ids = [(id, queue) for id, queue in self._ids() if _text(id).startswith(prefix)]
         ids = [entry for entry in ids if _text(entry[0]) == prefix] or ids
         if not ids:
@@ -119,7 +117,7 @@ class FailedJobs:
         return retried
 
     def discard(self, jobs: list[FailedJob]) -> int:
-        """Remove jobs for good; return how many still existed."""
+        """Delete jobs; return how many still existed."""
         remove, discarded = self._connection.register_script(_DISCARD), 0
         for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = []
@@ -140,7 +138,7 @@ class FailedJobs:
         for id, _ in ids:
             pipe.hmget(b"rq:job:" + id, _FIELDS)
             pipe.xrevrange(b"rq:results:" + id, count=1)
-        # A key of another type is an error reply: that job is listed as unreadable.
+        # A key of another type gives an error reply; that job is listed as unreadable.
         answers = pipe.execute(raise_on_error=False)
         return [
             _job(id, queue, answers[2 * number], answers[2 * number + 1])
@@ -178,12 +176,12 @@ def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None,
         return envelope, orjson.loads(redacted(text))["payload"], ""
     except BadEnvelopeError as error:
         return None, None, str(error)
-    except RecursionError:  # nested deeper than any payload of ours: a hostile value
+    except RecursionError:  # a hostile value: our payloads are not nested so deeply
         return None, None, "the envelope is nested too deeply"
 
 
 def _reason(results: Any) -> str:
-    """Return the text of the newest result, unpacked as RQ packs it; empty if there is none."""
+    """Return the text of the newest result, unpacked from RQ's format, or ""."""
     try:
         packed = base64.b64decode(results[0][1][b"exc_string"])
         return zlib.decompressobj().decompress(packed, REASON_BYTES).decode("utf-8", "replace")

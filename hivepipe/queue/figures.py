@@ -1,4 +1,4 @@
-"""Read the figures of the queues and workers from Redis; nothing is changed."""
+"""Read the figures of the queues and workers from Redis, without changing anything."""
 
 import json
 import time
@@ -25,13 +25,13 @@ class Figures:
     """The figures of one moment."""
 
     queues: dict[str, int]
-    retried: int  # attempts that were scheduled for another try, since the beginning
+    retried: int  # attempts that were ever scheduled for a retry
     periodic: int
     accounts: dict[str, int]
     oldest_waiting_secs: float | None
     store_trouble: dict[str, Any] | None
     newer_version: int | None
-    operations: dict[str, int]  # jobs done since the beginning, by operation
+    operations: dict[str, int]  # jobs ever done, by operation
     workers: list[RqWorker]
     scheduler: bool  # True if a scheduler runs
     latencies: Latencies
@@ -103,12 +103,12 @@ def _number(client: Redis, key: str) -> int:
 
 
 def _newer(version: Any) -> int | None:
-    """Return the envelope version that waiting jobs need; None if this hivepipe can read it."""
+    """Return the envelope version that waiting jobs need, or None if it can be read."""
     return int(version) if version and int(version) > ENVELOPE_VERSION else None
 
 
 def _oldest_secs(client: Redis) -> float | None:
-    """Return the age in seconds of the oldest queued job; ids without a job hash are ignored."""
+    """Return the age in seconds of the oldest queued job. Ids without a job hash are ignored."""
     heads: list[Any] = [client.lindex(f"rq:queue:{name}", 0) for name in ALL_QUEUES]
     pipe = client.pipeline(transaction=False)
     for id in filter(None, heads):
@@ -118,7 +118,7 @@ def _oldest_secs(client: Redis) -> float | None:
 
 
 def _trouble(found: Any) -> dict[str, Any] | None:
-    """Return how long (secs) and why the writer cannot write; None if it can."""
+    """Return since how many seconds the store cannot be written and why, or None if it can."""
     if not found:
         return None
     secs = time.time() - float(found[b"since"])

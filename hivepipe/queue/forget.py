@@ -56,9 +56,9 @@ def is_wanted(data: bytes, wanted: Wanted) -> bool:
 
 
 def discard_jobs(connection: Redis, wanted: Wanted, *, has_workers: bool) -> int:
-    """Remove these jobs, and wait for those that run; return how many were removed.
+    """Remove these jobs, and wait for running ones; return how many were removed.
 
-    StackError: a job is still running after RUNNING_SECS.
+    Raise StackError if a job is still running after RUNNING_SECS.
     """
     deadline = time.monotonic() + RUNNING_SECS
     removed = 0
@@ -116,9 +116,7 @@ def remove_activity(connection: Redis, session: str) -> None:
 
 
 def rewrite_file(connection: Redis) -> None:
-    """Rewrite the append-only file without the removed data; StackError: it did not succeed in
-    time.
-    """
+    """Rewrite the append-only file without the removed data. Raise StackError after a timeout."""
     deadline = time.monotonic() + REWRITE_SECS
     is_asked = False
     while time.monotonic() < deadline:
@@ -158,7 +156,7 @@ def _batches(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def sessions_spooled(folder: Path, wanted: Wanted | None = None) -> set[str]:
-    """Return the sessions of spooled events; with `wanted`, of files that hold its text."""
+    """Return the sessions of spooled events; with `wanted`, only of files with its text."""
     found = set()
     for path in _spool_files(folder):
         if wanted is None or wanted.holds_text(_bytes(path)):
@@ -180,8 +178,8 @@ def last_spooled(folder: Path) -> dict[str, str]:
 def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> int:
     """Remove events from the spool and from `bad/`; return how many files are affected.
 
-    A file that cannot be parsed is removed if it names a session or holds the text. Other jobs in
-    a file stay. With `dry_run` the files are only counted.
+    A file that cannot be parsed is removed if it names a session or holds the text. The other jobs
+    in a file stay. With `dry_run`, the files are only counted.
     """
     removed = 0
     for path in _spool_files(folder):
@@ -192,7 +190,7 @@ def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> in
                 continue
             entries = _entries(path)
             others = [entry for entry in entries if not _is_entry_wanted(entry, wanted)]
-            if entries and len(others) == len(entries):  # named in the jobs of other sessions only
+            if entries and len(others) == len(entries):  # only jobs of other sessions name it
                 continue
             removed += 1
             if dry_run:
@@ -202,13 +200,13 @@ def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> in
             else:
                 path.unlink()
                 Path(f"{path}.reason").unlink(missing_ok=True)
-        except FileNotFoundError:  # renamed by its writer, or drained, meanwhile
+        except FileNotFoundError:  # renamed or drained meanwhile
             continue
     return removed
 
 
 def _is_of_another_session(path: Path, wanted: Wanted) -> bool:
-    """Tell whether a raw event, which has one session, stays."""
+    """Tell whether a file is a raw event of another session without the text, so that it stays."""
     data = _bytes(path) if RAW in path.suffixes else b""
     session = session_of(data)
     return bool(session) and session not in wanted.sessions and not wanted.holds_text(data)

@@ -1,8 +1,8 @@
-"""How long hooks took, by event: from the start of their process until they hand their event over.
+"""How long hooks took, by event: from the start of their process until they send their event.
 
-A hook counts itself in the command that hands over (hivepipe.hook.hand_over), by a step of time:
-nothing else is written. Once a minute the counts are put aside, so that old ones go. Not counted
-are hooks with nothing to hand over, and those that found no Redis.
+A hook counts itself by a step of its duration, in the command that sends the event
+(hivepipe.hook.hand_over), without another write. Once a minute the counts become a sample, and the
+oldest sample is dropped. Hooks that send nothing and hooks that cannot reach Redis are not counted.
 """
 
 import json
@@ -14,14 +14,14 @@ from redis import Redis
 
 from hivepipe.queue.latencies import MOST_LOOKS, Counts, percentile
 
-HOOK_TIMES_KEY = "hivepipe:hook_times"  # hash: "<event> <step>" -> hooks since the last look
-LOOKS_KEY = "hivepipe:hook_times:looks"  # list, newest first: such hashes
-_US = 1e-3  # the unit of the steps, in ms
+HOOK_TIMES_KEY = "hivepipe:hook_times"  # hash: "<event> <step>" -> hooks since the last sample
+LOOKS_KEY = "hivepipe:hook_times:looks"  # list of such hashes, newest first
+_US = 1e-3  # unit of the steps, in ms
 
 
 @dataclass(frozen=True)
 class HookTime:
-    """The hooks of an event, and the times that 50 and 99 % of them took."""
+    """The number of hooks of an event, and the percentiles of their durations."""
 
     hooks: int
     p50_ms: float
@@ -29,7 +29,7 @@ class HookTime:
 
 
 def look(client: Redis) -> None:
-    """Put the counts since the last look aside."""
+    """Turn the counts since the last sample into a sample."""
     with client.pipeline() as both:
         both.hgetall(HOOK_TIMES_KEY)
         both.delete(HOOK_TIMES_KEY)
@@ -40,7 +40,7 @@ def look(client: Redis) -> None:
 
 
 def hook_times(client: Redis) -> dict[str, HookTime]:
-    """Return the times by event: those put aside, and those since."""
+    """Return the times by event, from the samples and the counts since the last one."""
     listed: Any = client.lrange(LOOKS_KEY, 0, -1)
     found: dict[str, Counts] = {}
     for numbers in [_numbers(client.hgetall(HOOK_TIMES_KEY)), *map(json.loads, listed)]:

@@ -1,4 +1,4 @@
-"""The writer's work between jobs: drain the spool, reconcile lost jobs, rotate files."""
+"""The writer's work between jobs: drain the spool, requeue lost jobs, rotate files."""
 
 import logging
 import os
@@ -25,15 +25,15 @@ from hivepipe.queue.stock_jobs import count_executed
 from hivepipe.queue.ticks import drop_superseded
 
 FILES_PER_TURN = 500
-TURN_SECS = 1.0  # longest drain of one turn: jobs wait meanwhile
+TURN_SECS = 1.0  # longest drain in one turn, because jobs wait meanwhile
 ASIDES_SECS = 0.2
 QUIET_SECS = 2.0
 REWRITE_EVERY_SECS = 10.0
 RECONCILE_EVERY_SECS = 30.0
 HOOK_LOG_BYTES = 1_000_000
-MOST_PERIODIC = 100  # in one list; larger than the number of periodic rows
+MOST_PERIODIC = 100  # entries to read of a list; more than there are periodic rows
 STUCK_SECS = 10.0
-PUSH_SECS = 2.0  # the drain can wait longer than a hook; a slow Redis must not stop it
+PUSH_SECS = 2.0  # longer than a hook waits, so that a slow Redis does not stop the drain
 
 logger = logging.getLogger(__name__)
 
@@ -42,20 +42,18 @@ class Housekeeper:
     """Housekeeping steps that the writer calls between its turns; each one is short."""
 
     def __init__(self, connection: Redis, home: Path, address: str) -> None:
-        """Set up for a home. Spooled events are sent as hooks send them: over a socket if it is
-        local.
-        """
+        """Set up for a home; `address` is that of its Redis."""
         self._connection = connection
         self._address = address
-        # Files of another server are not ours to look after
+        # hivepipe does not maintain the files of another server
         self._is_our_server = address.startswith("/")
         self._spools = [Path(folder) for folder in spool_folders(str(home))]
         self._home = str(home)
         self._manifest = Manifest(str(home))
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
-        self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
-        self._bad: dict[Path, str] = {}  # spool file to set aside -> reason
-        # path that cannot be read or moved -> time of the next try
+        self._too_new: dict[str, int] = {}  # spool file -> its version, which is too new
+        self._bad: dict[Path, str] = {}  # unreadable spool file, to be moved to `bad/` -> reason
+        # path that cannot be read or moved -> time of the next attempt
         self._stuck: dict[Path, float] = {}
         self._cleansed = -1  # number of accepted jobs at the last rewrite
         self._rewritten_at = 0.0
@@ -65,9 +63,9 @@ class Housekeeper:
     def drain(self) -> int:
         """Move spooled events into Redis, oldest first; return how many files were moved.
 
-        Files that cannot be read are set aside afterwards, a few in each turn, so that they delay
-        no event. RefusedError: Redis went away; the files that were not moved are still there. The
-        ids are those that the hook assigned, so an event that had already arrived enters once.
+        Unreadable files are moved to `bad/` afterwards, a few in each turn, so that they delay no
+        event. Raise RefusedError if Redis is lost; the remaining files stay. The job ids are those
+        that the hook assigned, so an event that arrived before is not enqueued again.
         """
         convert_raw_events(self._home)
         moved = 0
@@ -88,20 +86,20 @@ class Housekeeper:
         return moved
 
     def _move(self, path: Path) -> bool:
-        """Move one file into Redis; return False if it stays or is gone."""
+        """Move one file into Redis; return False if it was not moved."""
         try:
             messages = [job.message for job in read_spool_file(path)]
             send(self._connection, self._address, messages, PUSH_SECS)
             path.unlink(missing_ok=True)
         except FileNotFoundError:  # `hivepipe drain` was faster
             return False
-        except NewerEnvelopeError as error:  # kept for the next release
+        except NewerEnvelopeError as error:  # it stays until hivepipe is upgraded
             if not self._too_new:
                 logger.warning("the spool has events of a newer hivepipe: upgrade this one")
             self._too_new[path.name] = error.version
             return False
         except BadEnvelopeError as error:
-            self._bad[path] = str(error)  # setting aside is slow: readable files go first
+            self._bad[path] = str(error)  # moving it is slow, so readable files come first
             return False
         except OSError as error:
             self._pass_over(path, "cannot be read", error)
@@ -110,11 +108,11 @@ class Housekeeper:
 
     @property
     def has_bad_ones(self) -> bool:
-        """Tell whether unreadable files are left for the next turn to set aside."""
+        """Tell whether unreadable files remain, which the next turn moves to `bad/`."""
         return bool(self._bad)
 
     def _waiting(self, now: float) -> list[Path]:
-        """Return the files that can be moved as far as is known, oldest first."""
+        """Return the files that are not known to be unreadable, oldest first."""
         self._stuck = {path: until for path, until in self._stuck.items() if until > now}
         found = [path for spool in self._spools for path in self._in(spool)]
         known = {*self._stuck, *self._bad}
@@ -146,7 +144,7 @@ class Housekeeper:
             logger.error("spool file %s set aside: %s", path.name, reason)
 
     def tidy(self) -> None:
-        """Do the housekeeping that is due while no job waits."""
+        """Do the work that is due while no job waits."""
         now = time.monotonic()
         self._cleanse_when_quiet(now)
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
@@ -154,7 +152,7 @@ class Housekeeper:
             self.look_after()
 
     def look_after(self) -> None:
-        """Bring back lost jobs, and clean up after hooks that were killed."""
+        """Requeue lost jobs, and clean up after killed hooks."""
         drop_superseded(self._connection)
         redact_failed_jobs(self._connection, not self._is_our_server)
         count_executed(self._connection)
@@ -166,17 +164,17 @@ class Housekeeper:
         self._rotate_hook_log()
 
     def cleanse_at_end(self) -> None:
-        """Rewrite the append-only file, so that it holds no text of finished jobs."""
+        """Rewrite the append-only file, so that it has no text of finished jobs."""
         try:
             if self._is_our_server:
-                self._wait_for_rewrite()  # a running one has the jobs that waited when it began
+                self._wait_for_rewrite()  # a running one holds the jobs that waited at its start
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
         except RedisError as error:
             logger.warning("append-only file not rewritten: %s", error)
 
     def _cleanse_when_quiet(self, now: float) -> None:
-        """Rewrite the append-only file when the queues are empty: it keeps the text of all jobs."""
+        """Rewrite the append-only file when no job waits, to remove the text of finished jobs."""
         if not self._is_our_server:
             return
         accepted = self.accepted()
@@ -193,7 +191,7 @@ class Housekeeper:
         self._cleansed, self._rewritten_at = accepted, now
 
     def accepted(self) -> int:
-        """Return how many jobs were ever accepted, without periodic jobs."""
+        """Return the number of jobs ever accepted, without periodic jobs."""
         return int(self._connection.get(ACCEPTED_KEY) or 0)
 
     def nothing_waits(self) -> bool:
@@ -221,9 +219,7 @@ class Housekeeper:
                 self._set_aside(path, "half-written: its hook died")
 
     def _remove_spare_folder(self) -> None:
-        """Remove the spare folder in memory when it is empty; it is made when the home is not
-        writable.
-        """
+        """Remove the spare folder in memory if it is empty. Hooks create it when needed."""
         spool = self._spools[-1]
         with suppress(OSError):
             for folder in (spool, spool.parent, spool.parent.parent):

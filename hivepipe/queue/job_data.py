@@ -1,7 +1,7 @@
 """Decode the data of an RQ job safely: no global is resolved and no code is run.
 
-A pickle is a program, and its author is not known: a hook, RQ's own tools, or an attacker. The
-pickle of a hivepipe job holds a tuple of plain values.
+A pickle is a program, and its author may be a hook, one of RQ's tools or an attacker. The pickle of
+a hivepipe job holds a tuple of plain values.
 """
 
 import io
@@ -27,7 +27,7 @@ _PLAIN = frozenset(
 
 
 class _NoGlobals(pickle.Unpickler):
-    """An unpickler for plain values."""
+    """An unpickler that accepts plain values only."""
 
     def find_class(self, module: str, name: str) -> object:
         """Refuse every global."""
@@ -39,14 +39,14 @@ class _NoGlobals(pickle.Unpickler):
 
 
 def read_claimed(job: Claimed) -> Envelope:
-    """Return the envelope of a claimed job; BadEnvelopeError: the job is not ours."""
+    """Return the envelope of a claimed job. Raise BadEnvelopeError if the job is not ours."""
     if not job.is_ours:
         raise BadEnvelopeError("the job does not carry hivepipe's marker")
     return read_envelope(envelope_text(job.data))
 
 
 def envelope_text(data: bytes) -> str:
-    """Return the envelope text, the one argument of FUNCTION; BadEnvelopeError: other data."""
+    """Return the envelope, the only argument of FUNCTION. Raise BadEnvelopeError for other data."""
     if len(data) > LIMIT_BYTES:
         raise BadEnvelopeError(f"{len(data)} bytes of data, more than any job of ours has")
     ours = as_written(data)
@@ -70,7 +70,7 @@ def envelope_text(data: bytes) -> str:
 
 
 def as_written(data: bytes) -> str | None:
-    """Return the envelope of data that is byte for byte what a hook writes; None for other data."""
+    """Return the envelope of data in exactly the format of a hook, or None for other data."""
     body = data[_FRAME_BYTES:]
     if not body.startswith(HEAD) or not body.endswith(TAIL):
         return None
@@ -84,7 +84,7 @@ def as_written(data: bytes) -> str | None:
 
 
 def _check_opcodes(pickled: bytes) -> None:
-    """Allow only opcodes of plain values; a four-byte memo index alone can cost gigabytes."""
+    """Allow only opcodes of plain values: a single four-byte memo index can take gigabytes."""
     for opcode, _, _ in pickletools.genops(pickled):
         if opcode.name.endswith("GLOBAL"):
             raise BadEnvelopeError("the pickle names something to be run")
@@ -93,7 +93,7 @@ def _check_opcodes(pickled: bytes) -> None:
 
 
 def inflated(data: bytes) -> bytes:
-    """Return the uncompressed data, within LIMIT_BYTES. RQ compresses, hooks do not."""
+    """Return the uncompressed data, up to LIMIT_BYTES. RQ compresses data, hooks do not."""
     if data[:1] != b"\x78":
         return data
     inflater = zlib.decompressobj()

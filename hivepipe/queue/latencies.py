@@ -1,8 +1,8 @@
 """How long jobs took from the event to the commit of their rows, by operation.
 
-Redis keeps a finished job for a minute, with both times. Once a minute the jobs that finished since
-the last look are counted by steps of time; nothing else is measured, in no hook and no commit. Only
-the writer's queues count: jobs of the others take minutes, or wait on purpose.
+Redis keeps a finished job for a minute, with both times. Once a minute a sample counts the jobs
+that finished since the last one, by steps of duration. So hooks and commits measure nothing. Only
+the writer's queues are counted, because jobs of the other queues take minutes or have a delay.
 """
 
 import json
@@ -21,17 +21,17 @@ from hivepipe.jobs.schedule_table import runs_by_the_clock
 from hivepipe.queue.names import QUEUES
 from hivepipe.times import now
 
-LATENCIES_KEY = "hivepipe:latencies"  # list, newest first: until when, jobs by operation and step
-MOST_LOOKS = 180  # those of three hours without a minute of rest
-MOST_JOBS = 2000  # the newest ones of a queue, at each look: 20 ms
-_STEPS = 4  # for each doubling: a percentile is at most 19 % too high
+LATENCIES_KEY = "hivepipe:latencies"  # list of samples, newest first
+MOST_LOOKS = 180  # three hours with jobs in every minute
+MOST_JOBS = 2000  # the newest jobs of a queue for each sample: 20 ms
+_STEPS = 4  # per doubling of the duration: a percentile is at most 19 % too high
 
 Counts = Counter[int]  # step -> jobs
 
 
 @dataclass(frozen=True)
 class Latency:
-    """The jobs of an operation or of a minute, and the times that 50 and 99 % of them took."""
+    """The number of jobs of an operation or a sample, and the percentiles of their durations."""
 
     jobs: int
     p50_ms: float
@@ -40,14 +40,14 @@ class Latency:
 
 @dataclass(frozen=True)
 class Latencies:
-    """The latencies by operation, and of all operations by the time of the look, oldest first."""
+    """The latencies by operation, and of all operations by the time of the sample, oldest first."""
 
     operations: dict[str, Latency]
     course: dict[str, Latency]
 
 
 def look(client: Redis) -> None:
-    """Count the jobs that finished since the last look, but for those of the schedule."""
+    """Add a sample of the jobs that finished since the last one, without periodic jobs."""
     before: Any = client.lindex(LATENCIES_KEY, 0)
     since = json.loads(before)["at"] if before else ""
     at = utc(now()[1])
@@ -63,7 +63,7 @@ def look(client: Redis) -> None:
 
 
 def latencies(client: Redis) -> Latencies:
-    """Return what the looks have counted."""
+    """Return the latencies of all samples."""
     listed: Any = client.lrange(LATENCIES_KEY, 0, -1)
     by_operation: dict[str, Counts] = {}
     course = {}
@@ -79,7 +79,7 @@ def latencies(client: Redis) -> Latencies:
 
 
 def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
-    """Yield operation, end and step of the finished jobs; others than ours are left out."""
+    """Yield operation, end and step of our finished jobs."""
     for queue in QUEUES:
         ids: Any = client.zrevrange(f"rq:finished:{queue}", 0, MOST_JOBS - 1)
         pipe = client.pipeline(transaction=False)
@@ -94,7 +94,7 @@ def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
 
 
 def _step(began: str, ended: str) -> int:
-    """Return the step of a duration: its logarithm; 0: below a millisecond."""
+    """Return the step of a duration, on a logarithmic scale; 0 is at most a millisecond."""
     duration = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
     ms = max(duration.total_seconds() * 1000, 1)  # the clock may have been set back
     return math.ceil(_STEPS * math.log2(ms))
@@ -105,7 +105,7 @@ def _latency(counts: Counts) -> Latency:
 
 
 def percentile(counts: Counts, share: float, unit_ms: float = 1) -> float:
-    """Return the end of the step in milliseconds that this share of the counts did not exceed."""
+    """Return the end, in milliseconds, of the step that contains this percentile."""
     left = math.ceil(counts.total() * share)
     for step, number in sorted(counts.items()):
         left -= number
@@ -115,7 +115,7 @@ def percentile(counts: Counts, share: float, unit_ms: float = 1) -> float:
 
 
 def entries(found: Latencies) -> dict[str, Any]:
-    """Return them as commands print them in JSON."""
+    """Return the latencies in the form of the JSON output."""
     return {
         "operations": {name: vars(each) for name, each in found.operations.items()},
         "course": [{"at": at, **vars(each)} for at, each in found.course.items()],

@@ -1,4 +1,4 @@
-"""Events that could not be kept anywhere: hooks count them, `status` and `doctor` report them."""
+"""Lost events, which no folder could take: hooks count them, `status` and `doctor` report them."""
 
 import time
 from pathlib import Path
@@ -9,11 +9,11 @@ from hivepipe.queue.spool import LOST, all_folders
 
 SHOWN_SECS = 7 * 86_400
 _LONGEST = 25  # digits of a time, with room for later years
-_HEADER = "# events that could not be kept: when, in nanoseconds of 1970\n"
+_HEADER = "# times of lost events, in nanoseconds since 1970\n"
 
 
 class Lost(NamedTuple):
-    """The number of events lost lately, and the first and last time (seconds of 1970)."""
+    """The number of lost events, and the first and last time (seconds since 1970)."""
 
     number: int
     first: float
@@ -21,7 +21,7 @@ class Lost(NamedTuple):
 
 
 def lost_events(home: str) -> Lost | None:
-    """Return the events lost in the last week; None if there were none."""
+    """Return the events lost in the last week, or None if there were none."""
     since = time.time() - SHOWN_SECS
     times = sorted(at for path in lost_files(home) for at in _times(path) if at >= since)
     return Lost(len(times), times[0], times[-1]) if times else None
@@ -34,7 +34,7 @@ def lost_files(home: str) -> list[Path]:
 
 
 def prepare(home: str) -> None:
-    """Make the home's file with a disk block of its own, so that a full disk still takes a line."""
+    """Create the home's file with a disk block of its own, so that a full disk can take a line."""
     path = Path(home, LOST)
     if not path.exists():
         path.write_text(_HEADER, encoding="ascii")

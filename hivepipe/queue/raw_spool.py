@@ -1,10 +1,10 @@
-"""Events that the native hook wrote to the spool without an intake: their raw bytes.
+"""Raw events: the native hook wrote them to the spool because it reached no intake.
 
     <folder>/spool/<event time>_<pid>.raw    a frame (hivepipe.hook.frame)
 
-Whoever drains a spool first turns them into spool files of jobs, as the Python hook writes them.
-That is done by a process of its own (hivepipe.hook.convert_spool), because the intake runs with the
-environment of the event's hook.
+A process that drains a spool first converts them into spool files of jobs, as the Python hook
+writes them. A separate process converts them (hivepipe.hook.convert_spool), because the intake runs
+with the environment of the event's hook.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from hivepipe.queue.spooled import RAW
 _MODULE = "hivepipe.hook.convert_spool"
 _AT_ONCE = 500
 _PREFIX_BYTES = 12  # before the head, whose size is in bytes 4 to 8
-_SECS = 60  # it does what it can in that time, and the rest the next time
+_SECS = 60  # limit of one conversion; the next one continues
 
 
 def raw_files(folder: str | Path) -> list[Path]:
@@ -33,12 +33,12 @@ def raw_files(folder: str | Path) -> list[Path]:
 
 
 def raw_events(home: str) -> list[Path]:
-    """Return the raw events of a home, those of each spool oldest first."""
+    """Return the raw events of a home, spool by spool, oldest first."""
     return [path for folder in spool_folders(home) for path in raw_files(folder)]
 
 
 def session_of(data: bytes) -> str:
-    """Return the session of a raw event, or "" if it names none or cannot be read."""
+    """Return the session of a raw event, or "" if it has none or cannot be read."""
     try:
         fields = orjson.loads(data[_PREFIX_BYTES + int.from_bytes(data[4:8], "little") :])
         session = fields.get("session_id") or fields.get("parent_session_id")
@@ -48,7 +48,7 @@ def session_of(data: bytes) -> str:
 
 
 def convert_all(home: str) -> None:
-    """Turn all raw events of a home into spool files, until no more can be."""
+    """Convert the raw events of a home into spool files, until none is left or all fail."""
     before = len(raw_events(home))
     while before:
         convert_raw_events(home)
@@ -59,7 +59,7 @@ def convert_all(home: str) -> None:
 
 
 def convert_raw_events(home: str) -> None:
-    """Turn the oldest raw events of a home into spool files; what fails stays."""
+    """Convert the oldest raw events of a home into spool files. Events that fail stay."""
     waiting = [path for path in raw_events(home) if not _is_held(path)]
     if waiting:
         command = [sys.executable, "-I", "-m", _MODULE, *map(str, waiting[:_AT_ONCE])]
@@ -70,7 +70,7 @@ def convert_raw_events(home: str) -> None:
 
 
 def _is_held(path: Path) -> bool:
-    """Tell whether the intake or a converter is at this event, or has just finished it."""
+    """Tell whether the intake or a converter holds this event, or has just removed it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

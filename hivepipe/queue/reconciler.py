@@ -1,8 +1,8 @@
-"""Bring back jobs that a stock worker or a crash left in no queue.
+"""Requeue jobs that a killed stock worker left outside its queue.
 
 A stock `rq worker` on several queues pops with BLPOP. If it is killed there, the job's hash says
 `queued` but no list has the id. If it is killed later, the job stays in `rq:wip` after its lease
-has ended. Nothing here takes a job from a live worker.
+has ended. No job is taken from a live worker.
 """
 
 from datetime import UTC, datetime
@@ -29,9 +29,9 @@ _REDACT = script("redact_failed")
 
 
 def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
-    """Redact failed jobs that a stock worker or a writer's third death left, as they are kept long.
+    """Redact failed jobs that a stock worker or the third death of a writer left unredacted.
 
-    `is_shared`: other programs use the server too; jobs without our marker are left alone.
+    With `is_shared`, other programs use the server too, and jobs without our marker stay unchanged.
     """
     redact = connection.register_script(_REDACT)
     for queue in ALL_QUEUES:
@@ -44,12 +44,12 @@ def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
                 text = envelope_text(found[0])
                 operation = read_envelope(text).operation
                 redact(args=[queue, job_id, job_data(redacted(text)), operation])
-            except BadEnvelopeError:  # not ours: left unchanged
+            except BadEnvelopeError:  # not our job: its data stays unchanged
                 redact(args=[queue, job_id, found[0], "unreadable"])
 
 
 def _unredacted(connection: Redis, ids: list[bytes]) -> list[bytes]:
-    """Return the ids that are not redacted yet, in one round trip: there may be thousands."""
+    """Return the ids of jobs that are not redacted yet, in one round trip."""
     pipe = connection.pipeline(transaction=False)
     for job_id in ids:
         pipe.hexists(b"rq:job:" + job_id, "hp_redacted")
@@ -58,7 +58,7 @@ def _unredacted(connection: Redis, ids: list[bytes]) -> list[bytes]:
 
 
 def _fields(connection: Redis, job_id: bytes, *names: str) -> list[bytes | None]:
-    """Return fields of a job; [] if the key is not a hash."""
+    """Return fields of a job, or [] if the key is not a hash."""
     try:
         found: Any = connection.hmget(b"rq:job:" + job_id, *names)
     except ResponseError:
@@ -67,7 +67,7 @@ def _fields(connection: Redis, job_id: bytes, *names: str) -> list[bytes | None]
 
 
 def reconcile(connection: Redis, is_shared: bool) -> int:
-    """Put lost jobs back into their queues; return how many. `is_shared` as above."""
+    """Requeue lost jobs; return how many. `is_shared` is that of `redact_failed_jobs`."""
     return _reclaim_abandoned(connection, is_shared) + _repush_orphans(connection)
 
 
@@ -79,7 +79,7 @@ def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
         held: Any = connection.zrange(f"rq:wip:{queue}", 0, -1, withscores=True)
         for member, ends in held:
             job_id, _, execution = member.partition(b":")
-            # Claims of hivepipe's own workers are recovered when those workers start.
+            # A worker of hivepipe recovers its claims when it starts.
             is_ours = not is_shared or any(_fields(connection, job_id, "hp"))
             if execution != b"hivepipe" and is_ours:
                 found += int(reclaim(args=[queue, member, job_id, int(ends <= now)]))

@@ -1,4 +1,4 @@
-"""Texts on work that is delayed or not done because a process of the stack does not run."""
+"""Which work is delayed or missing because a process of the stack does not run, as texts."""
 
 from typing import NamedTuple
 
@@ -28,16 +28,17 @@ _LLM = (
 
 
 class Reduction(NamedTuple):
-    """One reduced function, and the reason."""
+    """One reduced function: its name, and the effect and its reason as text."""
 
     name: str
     text: str
 
 
 def reductions(is_stock: bool, roles: set[str], clock_runs: bool) -> list[Reduction]:
-    """Return the reduced functions; `is_stock`: stock RQ workers serve the queues, and no writer.
+    """Return the reduced functions.
 
-    `roles`: the roles of hivepipe's living workers.
+    With `is_stock`, stock RQ workers serve the queues and there is no writer. `roles` are those of
+    hivepipe's live workers.
     """
     judged = (
         (is_stock and clock_runs, Reduction("stock_workers", _LATE)),

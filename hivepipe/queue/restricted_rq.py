@@ -1,7 +1,7 @@
-"""RQ's own command line, restricted so that it runs nothing that a job names.
+"""RQ's command line, restricted so that it runs no code that a job names.
 
-`rq info` and `rq requeue` unpickle `meta` with any serializer, and cleaning a registry calls the
-failure callback that a job names. RQ shows a job without its data if the data cannot be loaded.
+`rq info` and `rq requeue` unpickle `meta` with any serializer, and the cleanup of a registry calls
+the failure callback that a job names. If data cannot be loaded, RQ shows the job without it.
 """
 
 import io
@@ -21,7 +21,7 @@ from hivepipe.queue.connection import url
 
 
 class _NoGlobals(pickle.Unpickler):
-    """An unpickler for plain values."""
+    """An unpickler that accepts plain values only."""
 
     def find_class(self, module: str, name: str) -> object:
         """Refuse every global."""
@@ -35,7 +35,7 @@ class _NoGlobals(pickle.Unpickler):
 def run(address: str, arguments: Sequence[str]) -> int:
     """Restrict this process and run RQ's command line in it; return the exit code."""
     restrict()
-    # Right after the command: click lets a later -u of the user take precedence.
+    # Directly after the command, because click uses the last -u, which may be the user's.
     given = list(arguments)
     if given and not given[0].startswith("-"):
         given[1:1] = ["-u", url(address)]
@@ -47,11 +47,11 @@ def run(address: str, arguments: Sequence[str]) -> int:
 
 
 def restrict() -> None:
-    """Replace what RQ loads and calls with harmless functions, in this process and permanently."""
-    # RQ reads the attribute of this one class at each use; the name "pickle" leads to it too.
+    """Replace RQ's functions that load or call named code, for the lifetime of this process."""
+    # RQ looks up the attribute at each use, and the serializer named "pickle" is this class too.
     DefaultSerializer.loads = staticmethod(_loads)
     rq.job.import_attribute = _our_function  # type: ignore[attr-defined]
-    # An exception would end `rq info` at the first such job; a webhook would send data out.
+    # An exception would end `rq info` at the first such job. A webhook would send data.
     for method in ("execute_failure_callback", "send_webhooks"):
         setattr(rq.job.Job, method, _nothing)
 

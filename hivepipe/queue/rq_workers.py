@@ -13,8 +13,8 @@ from hivepipe.queue.reductions import Reduction, reductions
 from hivepipe.queue.scripts import script
 
 SILENT_SECS = 30.0  # ours send a heartbeat every five seconds
-STOCK_SILENT_SECS = 480.0  # stock workers: their registration has expired by then
-SETTLED_SECS = 60.0  # start-up grace, from the first worker's birth
+STOCK_SILENT_SECS = 480.0  # the registration of a stock worker has expired by then
+SETTLED_SECS = 60.0  # start-up grace, from the start of the first worker
 
 WRITER = "writer"
 ROLE_FIELD = "hp_role"  # field in the hash of hivepipe's own workers; stock workers have none
@@ -24,7 +24,7 @@ _DROP = script("drop_worker")
 
 
 class RqWorker(NamedTuple):
-    """The registration of one worker; `heartbeat_secs` None: only its name is left."""
+    """The registration of one worker; `heartbeat_secs` is None if only its name is left."""
 
     name: str
     queues: tuple[str, ...]
@@ -35,7 +35,7 @@ class RqWorker(NamedTuple):
     age_secs: float
     executed: int
     failed: int
-    role: str = ""  # "writer", "slow", "llm"; empty: a stock `rq worker`
+    role: str = ""  # "writer", "slow", "llm", or "" for a stock `rq worker`
 
     @property
     def is_alive(self) -> bool:
@@ -98,7 +98,7 @@ def _age_secs(at: str) -> float | None:
 
 
 def unserved(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the queues without a live worker; () during the start-up grace."""
+    """Return the queues without a live worker, or () during the start-up grace."""
     return missing_queues(workers, waiting) if have_settled(workers) else ()
 
 
@@ -113,8 +113,8 @@ def missing_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple
 def needed_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
     """Return the queues that need a worker.
 
-    Stock workers move no job to `slow` and `llm`. Without a writer, these two need a worker only
-    while jobs that a writer moved there are waiting.
+    Stock workers move no job to `slow` and `llm`. Without a writer, these two queues need a worker
+    only while they hold jobs that a writer moved there.
     """
     if only_stock(workers):
         return (*QUEUES, *(queue for queue in (SLOW, LLM) if waiting.get(queue)))
@@ -130,7 +130,7 @@ def only_stock(workers: list[RqWorker]) -> bool:
 
 
 def reductions_of(workers: list[RqWorker], clock_runs: bool) -> list[Reduction]:
-    """Return the reductions in force with these workers; [] if no worker is alive."""
+    """Return the reduced functions with these workers, or [] if no worker is alive."""
     if not any(worker.is_alive for worker in workers):
         return []
     return reductions(only_stock(workers), living_roles(workers), clock_runs)
@@ -142,19 +142,19 @@ def living_roles(workers: list[RqWorker]) -> set[str]:
 
 
 def have_settled(workers: list[RqWorker]) -> bool:
-    """True once the 60 s start-up grace is over."""
+    """Tell whether the start-up grace is over."""
     return any(worker.age_secs > SETTLED_SECS for worker in workers)
 
 
 def drop_dead(connection: Redis) -> list[tuple[str, str]]:
     """Remove the registrations of dead workers; return their names and the reasons.
 
-    Their jobs come back when the lease ends, or when a successor starts.
+    Their jobs are requeued when the lease ends, or when a successor starts.
     """
     dead = []
     for worker in rq_workers(connection):
         if worker.heartbeat_secs is None:
-            reason = "no heartbeat for long"
+            reason = "its registration expired"
         elif worker.is_gone:
             reason = f"process {worker.pid} has ended"
         else:

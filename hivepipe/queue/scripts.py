@@ -1,7 +1,7 @@
 """The Lua scripts of the queue, read from `hivepipe/queue/lua/` when a module that needs one loads.
 
-The header of each file says what it does, what KEYS and ARGV hold, and what it returns. Constants
-that Python has too are locals in front of the script.
+The header of each file says what the script does, its KEYS and ARGV, and what it returns. Constants
+that Python uses too become locals before the script.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Constant = str | int | Sequence[str]
 
 
 def script(name: str, **constants: Constant) -> str:
-    """Return the text of a script, its constants in front; FileNotFoundError: there is no such."""
+    """Return a script with its constants before it. Raise FileNotFoundError if it is missing."""
     text = lua_text(f"queue/lua/{name}.lua")
     if not text:
         raise FileNotFoundError(f"hivepipe/queue/lua/{name}.lua")
@@ -20,7 +20,7 @@ def script(name: str, **constants: Constant) -> str:
 
 
 def _lua(value: Constant) -> str:
-    """Return a literal of Lua; none of the constants has a quote or a backslash in it."""
+    """Return a Lua literal. The constants contain no quote and no backslash."""
     if isinstance(value, int):
         return str(value)
     if isinstance(value, str):

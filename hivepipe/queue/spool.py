@@ -1,12 +1,12 @@
 """Events on disk while Redis cannot be reached: one file per event, written atomically.
 
     <folder>/spool/<event_time_ns>_<pid>.json   the jobs of one event; names sort by age
-    <folder>/call-notes                         notes of the guard, one line each: JSON arguments
-    <folder>/lost-events                        events that could not be kept, one per line: ns
+    <folder>/call-notes                         notes of the guard: JSON arguments, one per line
+    <folder>/lost-events                        times of lost events in ns, one per line
 
-The folder is the home, else the runtime folder, else one in memory; the last two have a limit. A
-spool file is first written under a `.tmp` name. Nothing is synced: a killed process loses nothing,
-a power cut may lose the last second.
+The folder is the home, else the runtime folder, else one in memory. The last two have a limit. A
+spool file is first written under a `.tmp` name. Files are not synced: a killed process loses
+nothing, but a power cut may lose the last second.
 
     {"v":1,"jobs":[{"twins":"","queue":"high","description":"...","envelope":{...}}]}
 
@@ -33,7 +33,7 @@ LOST = "lost-events"
 # A limit, because the stack that reads these files may never be started.
 MOST_NOTES_BYTES = 1 << 26
 MOST_LOST_BYTES = 1 << 20
-# Limits of a spare folder: its memory is shared with other programs.
+# Limits of a spare folder, because other programs need the memory too.
 MOST_SPARE_FILES = 4000
 MOST_SPARE_BYTES = 1 << 24
 
@@ -50,7 +50,7 @@ def spare_folders(home: str, runtime: str) -> tuple[str, ...]:
 
 
 def spool_folders(home: str) -> list[str]:
-    """Return every spool of a home, the home's own first."""
+    """Return every spool of a home, the one in the home first."""
     return [f"{folder}/spool" for folder in all_folders(home)]
 
 
@@ -68,9 +68,9 @@ def keep_event(
     messages: list[Message],
     note: "tuple[str, list[str]] | None" = None,
 ) -> str:
-    """Keep an event that Redis did not take; return its spool file.
+    """Keep an event that Redis did not take; return its spool file, or "" if it has no messages.
 
-    The file is "" for an event without messages. OSError: no folder took it.
+    Raise OSError if no folder can take it.
     """
     try:
         return _keep(place.home, event_time_ns, messages, note)
@@ -107,7 +107,7 @@ def _keep(
 
 
 def make_private_folder(path: str) -> None:
-    """Make a private folder, following no link. OSError: it cannot be made."""
+    """Make a private folder without following links. Raise OSError if it cannot be made."""
     for each in (path.rpartition("/")[0], path):
         make_folders(each)
         if not is_private_folder(each):
@@ -115,7 +115,7 @@ def make_private_folder(path: str) -> None:
 
 
 def _prepare(folder: str) -> None:
-    """Make a spare folder. OSError: it cannot be made, is not private, or is full."""
+    """Make a spare folder. Raise OSError if it cannot be made, is not private, or is full."""
     make_private_folder(folder)
     try:
         found = posix.listdir(f"{folder}/spool")
@@ -127,10 +127,10 @@ def _prepare(folder: str) -> None:
 
 
 def count_lost(place: Place, event_time_ns: int) -> None:
-    """Record that an event could not be kept; errors are ignored.
+    """Record a lost event. Errors are ignored.
 
-    The home's file has a disk block already (hivepipe.queue.lost_events), so that a full disk and
-    a folder that takes no new file still take the line.
+    The home's file already has a disk block (hivepipe.queue.lost_events), so that the line can be
+    written on a full disk, and in a folder that takes no new file.
     """
     for folder in (place.home, *spare_folders(place.home, place.runtime)):
         try:
@@ -143,9 +143,9 @@ def count_lost(place: Place, event_time_ns: int) -> None:
 
 
 def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
-    """Append a line; repeat it if the file was renamed meanwhile, as it may have been read."""
+    """Append a line. Repeat it if the file was renamed meanwhile and may have been read."""
     path = f"{folder}/{name}"
-    # The previous line may be torn.
+    # The line starts with a newline, because the previous one may be torn.
     data = f"\n{line}\n".encode("ascii")
     for _ in range(3):
         descriptor = _open(folder, path)
@@ -172,7 +172,7 @@ def _open(folder: str, path: str) -> int:
 
 
 def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str:
-    """Write the messages of one event; return the file's path. OSError: nothing was written."""
+    """Write the messages of one event; return the path. Raise OSError if nothing was written."""
     path = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
     jobs = ",".join(_entry(message) for message in messages)
     data = f'{{"v":1,"jobs":[{jobs}]}}\n'.encode("ascii")
@@ -181,7 +181,7 @@ def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str
     except FileNotFoundError:
         make_folders(folder)
         _write(f"{path}.tmp", data)
-    # An intake that was killed had kept this event: a session's first event has more jobs.
+    # A killed intake kept this event before. Its file stays: a session's first event has more jobs.
     if sender.is_gone() and posix.access(path, posix.F_OK):
         posix.unlink(f"{path}.tmp")
     else:

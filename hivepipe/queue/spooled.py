@@ -1,4 +1,4 @@
-"""Read the spool, oldest file first; files that are torn or not ours are set aside."""
+"""Read the spool, oldest file first, and move unusable files to `bad/`."""
 
 import json
 import os
@@ -20,20 +20,20 @@ from hivepipe.queue.spool import NOTES, all_folders, spool_folders
 LIMIT_BYTES = 1 << 20
 SPOOL_VERSION = 1  # version of the file format around the envelopes
 _TORN_AFTER_SECS = 60.0
-JOBS, RAW = ".json", ".raw"  # an event as its jobs; as the native hook wrote it
+JOBS, RAW = ".json", ".raw"  # the jobs of an event; an event as the native hook wrote it
 _NAME = re.compile(r"\d+_\d+\.(json|raw)(\.tmp)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class SpooledJob:
-    """One job of a spool file: as a message to send, and as the envelope to execute."""
+    """One job of a spool file, as a message to send and as an envelope to execute."""
 
     message: Message
     envelope: Envelope
 
 
 def is_spool_file(name: str) -> bool:
-    """Tell whether the name is one that a hook gives to a spool file."""
+    """Tell whether a hook gives such a name to a spool file."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -43,12 +43,12 @@ def spool_files(folder: Path) -> list[Path]:
 
 
 def waiting_files(folder: Path) -> list[Path]:
-    """Return the complete files of a folder, raw events too, oldest first."""
+    """Return the complete files of a folder, including raw events, oldest first."""
     return _files(folder, JOBS, RAW)
 
 
 def waiting_events(home: str) -> list[Path]:
-    """Return the files of all events of a home that wait on disk, oldest first."""
+    """Return the files of all spooled events of a home, oldest first."""
     found = [path for folder in spool_folders(home) for path in waiting_files(Path(folder))]
     return sorted(found, key=lambda path: path.name)
 
@@ -62,7 +62,7 @@ def _files(folder: Path, *suffixes: str) -> list[Path]:
 
 
 def some_wait_on_disk(home: str) -> bool:
-    """Tell whether an event or a call note waits on disk, in the folders that can be read."""
+    """Tell whether an event or a call note is on disk, in the folders that can be read."""
     return any(_holds(folder, NOTES, ("",)) for folder in all_folders(home)) or any(
         _holds(folder, "", (JOBS, RAW)) for folder in spool_folders(home)
     )
@@ -78,9 +78,10 @@ def _holds(folder: str, beginning: str, ends: tuple[str, ...]) -> bool:
 
 
 def read_spool_file(path: Path) -> list[SpooledJob]:
-    """Return one event's jobs; BadEnvelopeError: the file is not valid.
+    """Return one event's jobs.
 
-    NewerEnvelopeError: a later hivepipe wrote the file.
+    Raise BadEnvelopeError if the file is not valid, or NewerEnvelopeError if a newer hivepipe wrote
+    it.
     """
     found = path.lstat()
     if not S_ISREG(found.st_mode):
@@ -112,20 +113,20 @@ def _spooled_job(entry: object) -> SpooledJob:
         queue=entry["queue"],
         description=str(entry.get("description") or envelope.operation),
         created_at=utc(envelope.event_time_ns),
-        envelope=json.dumps(entry["envelope"], separators=(",", ":")),  # ASCII, as RQ gets it
+        envelope=json.dumps(entry["envelope"], separators=(",", ":")),  # ASCII, as hooks send it
     )
     return SpooledJob(message, envelope)
 
 
 def set_aside(path: Path, reason: str) -> None:
-    """Move an unusable file to `bad/`, with the reason in a file beside it."""
+    """Move an unusable file to `bad/`, and write the reason to a file beside it."""
     with Folder(f"{path.parent}/bad", make=True) as bad:
         bad.replace(f"{path.name}.reason", f"{reason}\n".encode())
         path.rename(f"{bad.path}/{path.name}")
 
 
 def abandoned(folder: Path, now: float) -> Iterator[Path]:
-    """Yield partial files whose hook is dead: they are older than a hook can live."""
+    """Yield partial files that are older than a hook can live."""
     for path in folder.glob("*.tmp"):
         try:
             if now - path.stat().st_mtime > _TORN_AFTER_SECS:

@@ -1,8 +1,8 @@
-"""Jobs of stock `rq worker`s: count the finished ones and promote retries that are due.
+"""Jobs of stock `rq worker`s: count finished jobs and promote retries that are due.
 
 RQ marks a job finished by itself and lets it expire after a minute. So the job's id is noted when
-its effect is committed. The job is counted once RQ has finished or expired it: exactly once,
-however often it is executed and whichever worker acknowledges it.
+its effect is committed. The job is counted exactly once, after RQ has finished or expired it, even
+if it is executed several times or another worker acknowledges it.
 
     hivepipe:executed   set   ids that a stock worker has executed and that are not counted yet
 """
@@ -21,7 +21,7 @@ _NOTE = script("note_executed", EXECUTED_KEY=EXECUTED_KEY)
 COUNT = script("count_executed", EXECUTED_KEY=EXECUTED_KEY)
 
 
-# No retry in these queues is delayed longer, unless the clock was set back.
+# No retry in these queues has a longer delay, unless the clock was set back.
 LONGEST_SECS = 60
 _PROMOTE = script("promote_due", LONGEST_SECS=LONGEST_SECS)
 
@@ -33,22 +33,22 @@ def promote_due(connection: Redis) -> int:
 
 
 def some_are_due(connection: Redis, now: float) -> bool:
-    """Tell whether a retry is due, or is scheduled later than any retry of ours can be."""
+    """Tell whether a retry is due, or has a due time that only a clock set back explains."""
     spans = (("-inf", now), (now + LONGEST_SECS, "+inf"))
     keys = [f"rq:scheduled:{queue}" for queue in QUEUES]
     return any(connection.zcount(key, *span) for key in keys for span in spans)
 
 
 def note_executed(connection: Redis, job_id: str) -> None:
-    """Note that the effect of a job, which RQ is still executing, is committed."""
+    """Note that the effect of a job is committed, while RQ still executes it."""
     connection.eval(_NOTE, 0, job_id)
 
 
 def count_tick(connection: Redis) -> None:
-    """Count a run of a tick at once: its id is reused, perhaps before RQ has finished it."""
+    """Count a run of a tick at once, because its id may be reused before RQ has finished it."""
     connection.incr("hivepipe:done")
 
 
 def count_executed(connection: Redis) -> None:
-    """Count the noted jobs that RQ has finished meanwhile."""
+    """Count the noted jobs that RQ has finished or expired."""
     connection.eval(COUNT, 0)

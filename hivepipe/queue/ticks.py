@@ -1,12 +1,12 @@
-"""Ticks in Redis: the schedule that rq-scheduler keeps, changed by one script per step.
+"""Ticks in Redis: the schedule of rq-scheduler, changed by one script per step.
 
-rq-scheduler by itself pushes the same id again and again while no writer runs. It also loses a
-schedule when it dies between removing an entry from its set and adding it again.
+By itself, rq-scheduler pushes the same id repeatedly while no writer runs. It also loses an entry
+if it dies between removing it from its set and adding it again.
 
     rq:scheduler:scheduled_jobs   zset   ticks; score = next due time
     rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_interval
     hivepipe:triggered            hash   rows to run now: name -> cause
-    hivepipe:periodic             int    periodic jobs ever enqueued; all others are in accepted
+    hivepipe:periodic             int    number of periodic jobs ever enqueued
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ _SUPERSEDE = script("supersede_failed", EXECUTED_KEY=EXECUTED_KEY)
 
 
 def due_times(connection: Redis) -> dict[str, float]:
-    """Return tick id -> due time; entries of other programs are left out."""
+    """Return tick id -> due time, without entries of other programs."""
     found: Any = connection.zrange(SCHEDULED_KEY, 0, -1, withscores=True)
     return {id.decode(): at for id, at in found if id.startswith(TICK_PREFIX)}
 
@@ -64,7 +64,7 @@ def clock_runs(connection: Redis) -> bool:
 
 
 def known_interval(connection: Redis, row: Periodic) -> int | None:
-    """Return the interval in seconds that a row's tick was made for; None: there is no tick."""
+    """Return the interval in seconds of a row's tick, or None if there is no tick."""
     found: Any = connection.hget(f"rq:job:{tick_id(row.name)}", "hp_interval")
     return int(found) if found else None
 
@@ -75,9 +75,9 @@ def set_due(connection: Redis, row: Periodic, at: float) -> None:
 
 
 def trigger(connection: Redis, name: str, cause: str) -> None:
-    """Request an extra run of a row. Many requests are one run, with the last cause.
+    """Request an extra run of a row, besides its regular runs.
 
-    The row's regular runs are not changed.
+    Several requests give one run, with the last cause.
     """
     connection.hset(TRIGGERED_KEY, name, cause)
 
@@ -132,7 +132,7 @@ def forget(connection: Redis, row: Periodic) -> None:
 def drop_superseded(connection: Redis) -> int:
     """Discard the failed periodic jobs except the newest of each row; return how many.
 
-    The next slot tries again, so one failed job per row is enough to act on.
+    Each slot is a new attempt, so one failed job per row is enough for a person.
     """
     found: dict[str, list[tuple[int, str, str]]] = {}
     for queue in ALL_QUEUES:

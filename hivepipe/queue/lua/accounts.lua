@@ -1,9 +1,9 @@
--- Count the jobs in each state. It runs behind `count_executed`, in the same step. No transaction
--- does it: a Redis whose memory is full refuses all of one, even the reads.
+-- Count the jobs in each state. It runs after `count_executed`, in the same EVAL. It is not a
+-- transaction, because a Redis whose memory is full refuses a whole transaction, even its reads.
 -- KEYS       none
 -- ARGV[1..]  the queues
--- Returns    accepted, periodic, done, discarded; then of each queue: waiting, running, scheduled,
---            failed
+-- Returns    accepted, periodic, done, discarded, and then for each queue: waiting, running,
+--            scheduled, failed
 
 local found = {}
 for _, name in ipairs({'accepted', 'periodic', 'done', 'discarded'}) do

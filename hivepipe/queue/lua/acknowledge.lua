@@ -1,5 +1,5 @@
 -- Mark jobs as finished: they leave the registry of running jobs, and their data is emptied. A job
--- that is not in the registry is left alone: its lease ran out, and it will come again.
+-- that is not in the registry is left unchanged: its lease ended, and it will be executed again.
 -- KEYS       none
 -- ARGV[1]    key of RQ's hash of the worker
 -- ARGV[2]    now in RQ's format
@@ -14,7 +14,7 @@ local now = tonumber(redis.call('TIME')[1])
 local done, executed, queues = 0, redis.call('EXISTS', EXECUTED_KEY) == 1, {}
 for i = 5, #ARGV, 3 do
   local id, q, operation = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  -- Not there: the lease ran out and somebody put the job back; it will come again, and do nothing.
+  -- If it is missing, its lease ended and the job was requeued. Its next execution has no effect.
   if redis.call('ZREM', 'rq:wip:' .. q, id .. ':' .. EXECUTION) == 1 then
     local job = 'rq:job:' .. id
     redis.call('HSET', job, 'status', 'finished', 'ended_at', at, 'data', emptied,
@@ -22,12 +22,12 @@ for i = 5, #ARGV, 3 do
     redis.call('EXPIRE', job, keep)
     redis.call('ZADD', 'rq:finished:' .. q, now + keep, id)
     queues[q] = true
-    if executed then redis.call('SREM', EXECUTED_KEY, id) end  -- a stock worker died of it
+    if executed then redis.call('SREM', EXECUTED_KEY, id) end  -- noted by a stock worker
     redis.call('HINCRBY', OPERATIONS_KEY, operation, 1)
     done = done + 1
   end
 end
--- RQ forgets what has expired when somebody asks for the list, which nobody may ever do.
+-- RQ removes expired entries only when a client lists the registry, which may never happen.
 for q in pairs(queues) do redis.call('ZREMRANGEBYSCORE', 'rq:finished:' .. q, '-inf', now) end
 if done > 0 then
   redis.call('INCRBY', 'hivepipe:done', done)

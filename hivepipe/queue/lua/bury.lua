@@ -1,9 +1,10 @@
--- Move jobs from the registry of running jobs to that of failed jobs: they wait for a person.
+-- Move jobs from the registry of running jobs to that of failed jobs, where a person retries or
+-- discards them.
 -- KEYS       none
 -- ARGV[1]    key of RQ's hash of the worker
 -- ARGV[2]    now in RQ's format
--- ARGV[3..]  id, queue, reason (packed as RQ packs it), data to keep and description to keep of
---            each job, one after the other
+-- ARGV[3..]  for each job: id, queue, reason (packed as RQ packs it), data to keep, description to
+--            keep
 -- Returns    nothing
 -- Constants  EXECUTION
 

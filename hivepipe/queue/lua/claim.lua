@@ -1,8 +1,8 @@
 -- Take the next jobs from the queues of one worker, and put each into its registry of running jobs.
--- Retries that are due return to their queues first. What is due moves back with a clock that was
--- set back. A job that killed its worker is taken alone. Jobs of a newer version stay in their
--- queues, and so do other programs' jobs on a shared server.
--- KEYS       none: the queues, and so the keys, come as arguments
+-- Retries that are due return to their queues first. If the clock was set back, due times and
+-- leases are moved back by the same amount. A job that killed its worker is taken alone. Jobs of a
+-- newer version stay in their queues, and so do other programs' jobs on a shared server.
+-- KEYS       none: the keys follow from the queues, which are arguments
 -- ARGV[1]    number of jobs to take at most
 -- ARGV[2]    seconds until the lease ends
 -- ARGV[3]    name of the worker
@@ -10,10 +10,10 @@
 -- ARGV[5]    newest envelope version that the worker can decode
 -- ARGV[6]    1 if other programs use the server too, else 0
 -- ARGV[7..]  the queues, most urgent first
--- Returns    {jobs, seconds until the first retry is due (-1: none), newest version that was left
---            or 0, number of other programs' jobs, seconds by which the clock was set back}; of
---            each job: id, queue, data, attempts, 1 if it carries our marker,
---            attempts that were not failed by the environment
+-- Returns    {jobs, seconds until the first retry is due or -1 if there is none, newest version
+--            that was left or 0, number of other programs' jobs, seconds by which the clock was
+--            set back}; each job is {id, queue, data, attempts, 1 if it has our marker else 0,
+--            attempts that did not fail because of the environment}
 -- Constants  CLOCK_EVERY_SECS, CLOCK_KEY, EXECUTION, NEWER_KEY, NEWER_SECS
 
 local places, lease, worker, at, version =
@@ -22,9 +22,9 @@ local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
 local shared, queues = ARGV[6] == '1', {unpack(ARGV, 7)}
 local found, due, newer, foreign, alone = {}, -1, 0, 0, false
-local seen = {}  -- of others' jobs: a queue that is looked at twice has each of them once
+local seen = {}  -- other programs' jobs: a queue may be read twice, but each job counts once
 
--- What is due moves back with a clock that is set back. A full Redis takes none of these writes.
+-- `pcall`, because a Redis whose memory is full refuses these writes, and the claim must go on.
 local last = tonumber(redis.call('HGET', CLOCK_KEY, queues[1]) or '') or 0
 local back = last - now
 if back > 1 then
@@ -54,7 +54,7 @@ for _, q in ipairs(queues) do
   if first and (due < 0 or first - now < due) then due = math.max(first - now, 0) end
 end
 
--- A field may hold anything.
+-- Return the count in a field, which may hold any value, as a number from 0 to 1000.
 local function count(field)
   return math.max(0, math.min(math.floor(tonumber(field or '') or 0), 1000))
 end
@@ -90,7 +90,7 @@ local function take(q, most)
         redis.call('HSET', job, 'status', 'started', 'started_at', at, 'last_heartbeat', at,
           'worker_name', worker)
         redis.call('PERSIST', job)
-        -- Not handed over by a hook: it comes into the accounts here, however often it is claimed.
+        -- No hook enqueued it, so it is counted as accepted at its first claim.
         if not ours and redis.call('HSETNX', job, 'hp_accepted', 1) == 1 then
           redis.call('INCR', 'hivepipe:accepted')
         end
@@ -98,14 +98,15 @@ local function take(q, most)
         most = most - 1
         alone = suspect
       elseif redis.call('EXISTS', job) == 1 then
-        redis.call('RPUSH', 'hivepipe:set_aside', id)  -- no job of anybody's: kept, not touched
+        redis.call('RPUSH', 'hivepipe:set_aside', id)  -- not a job hash: it is kept unchanged
       end
     end
   end
   for k = #left, 1, -1 do redis.call('LPUSH', key, left[k]) end
 end
 
--- Strict order, but a tenth of a large claim, at least one place, goes to lower queues that wait.
+-- The order of the queues is strict, except that a tenth of a large claim, at least one place, goes
+-- to the lower queues with waiting jobs.
 local waiting = {}
 for _, q in ipairs(queues) do
   if redis.call('LLEN', 'rq:queue:' .. q) > 0 then waiting[#waiting + 1] = q end

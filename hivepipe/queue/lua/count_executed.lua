@@ -1,5 +1,5 @@
 -- Count the noted jobs of stock workers that RQ has finished or expired, each exactly once. It runs
--- by itself, or in front of `accounts`.
+-- alone, or before `accounts`.
 -- KEYS       none
 -- ARGV       none
 -- Returns    nothing

@@ -1,8 +1,8 @@
--- Count one hook by event and time: hivepipe.queue.hook_times. A hook sends it in front of `push`,
--- behind a script of the guard's if there is one.
+-- Count one hook by event and duration, for hivepipe.queue.hook_times. A hook sends it before
+-- `push`, after the guard's script if there is one.
 -- KEYS       none
--- ARGV[1]    number of the arguments of the scripts in front of `push`
--- ARGV[n]    the last of them: event and step of time; '' counts nothing
+-- ARGV[1]    number of the arguments of the scripts before `push`
+-- ARGV[n]    the last of these arguments: event and step of its duration, or '' to count nothing
 -- Returns    nothing
 
 local hook = ARGV[ARGV[1] + 1]

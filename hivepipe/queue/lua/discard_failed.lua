@@ -1,6 +1,6 @@
--- Remove failed jobs for good, and count them as discarded.
+-- Delete failed jobs, and count them as discarded.
 -- KEYS       none
--- ARGV[1..]  id and queue of the registry of each job, one after the other
+-- ARGV[1..]  for each job: id, queue of its failed registry
 -- Returns    number of jobs that still existed
 -- Constants  EXECUTED_KEY
 

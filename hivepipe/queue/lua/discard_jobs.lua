@@ -1,5 +1,5 @@
--- Remove jobs in any state, with their results. Waiting, scheduled and failed ones count as
--- discarded; finished ones are counted already. No worker executes these jobs: a claim that is left
+-- Delete jobs in any state, with their results. Waiting, scheduled and failed jobs are counted as
+-- discarded; finished jobs were counted before. No worker executes these jobs, so a remaining claim
 -- belongs to a dead worker.
 -- KEYS       none
 -- ARGV[1..]  ids

@@ -1,7 +1,7 @@
--- Mark periodic jobs as finished. Each stays for its next run: neither emptied nor expired.
+-- Mark ticks as finished. Each keeps its data and does not expire, because its next run reuses it.
 -- KEYS       none
 -- ARGV[1]    now in RQ's format
--- ARGV[2..]  id and queue of each tick, one after the other
+-- ARGV[2..]  for each tick: id, queue
 -- Returns    nothing
 
 for i = 2, #ARGV, 2 do

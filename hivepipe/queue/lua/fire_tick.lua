@@ -1,6 +1,6 @@
--- Push a periodic job that is due, and set its next due time. A tick that is still waiting is not
--- pushed twice; it gets the data of the newer slot. The version is written with the data: an older
--- scheduler may have made the hash, and an older writer must leave what it cannot read.
+-- Push a tick that is due, and set its next due time. A tick that is still waiting is not pushed
+-- again, but gets the data of the newer slot. The version is written with the data, because an
+-- older scheduler may have made the hash, and an older writer must leave what it cannot read.
 -- KEYS       none
 -- ARGV[1]    id
 -- ARGV[2]    queue
@@ -8,7 +8,7 @@
 -- ARGV[4]    next due time, in seconds
 -- ARGV[5]    data
 -- ARGV[6]    now in RQ's format
--- Returns    1 if it was fired, else 0
+-- Returns    1 if the tick was fired, else 0
 -- Constants  ENVELOPE_VERSION, PERIODIC_KEY, RETRIES, RETRY_INTERVALS, SCHEDULED_KEY
 
 local id, q, now, due, data, at = unpack(ARGV)
@@ -16,14 +16,14 @@ local job, scheduled = 'rq:job:' .. id, SCHEDULED_KEY
 local score = redis.call('ZSCORE', scheduled, id)
 if not score or tonumber(score) > tonumber(now) then return 0 end
 if redis.call('EXISTS', job) == 0 then
-  redis.call('ZREM', scheduled, id)  -- half of it is lost: it is made anew
+  redis.call('ZREM', scheduled, id)  -- its hash is lost: the scheduler creates both again
   return 0
 end
 if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
 redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
   'hp', ENVELOPE_VERSION, 'retries_left', RETRIES,
-  'retry_intervals', RETRY_INTERVALS)  -- rq-scheduler gives it none
--- The last turn, if it died with a stock worker: this one makes good for it.
+  'retry_intervals', RETRY_INTERVALS)  -- rq-scheduler sets none
+-- If the last run failed in a stock worker, this run replaces it.
 redis.call('INCRBY', 'hivepipe:discarded', redis.call('ZREM', 'rq:failed:' .. q, id))
 redis.call('DEL', 'rq:results:' .. id)
 redis.call('ZADD', scheduled, due, id)

@@ -1,8 +1,8 @@
--- Remove a periodic job. One that is being executed is removed the next time.
+-- Delete a tick. A tick that is being executed is deleted by the next call.
 -- KEYS       none
 -- ARGV[1]    id
 -- ARGV[2]    queue
--- Returns    1 if it is gone now, 0 if it runs or was not there
+-- Returns    1 if it was deleted, 0 if it is being executed or did not exist
 -- Constants  SCHEDULED_KEY
 
 local id, q = ARGV[1], ARGV[2]

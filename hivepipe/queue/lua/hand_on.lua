@@ -1,7 +1,7 @@
--- Move running jobs to another queue, at once or after a delay, under the same id. One script does
--- it, so that a job is always in exactly one list.
+-- Move running jobs to another queue, at once or after a delay, under the same id. It is one
+-- script, so that a job is always in exactly one list.
 -- KEYS       none
--- ARGV[1..]  id, queue, target queue and delay in seconds of each job, one after the other
+-- ARGV[1..]  for each job: id, queue, target queue, delay in seconds
 -- Returns    nothing
 -- Constants  EXECUTION
 

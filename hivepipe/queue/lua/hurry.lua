@@ -1,4 +1,4 @@
--- Make the jobs that wait for the environment due now, in their order.
+-- Make the jobs due now whose retry waits until the environment works again, in their order.
 -- KEYS       none
 -- ARGV[1..]  the queues
 -- Returns    number of jobs

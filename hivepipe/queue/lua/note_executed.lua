@@ -1,4 +1,4 @@
--- Note that a stock worker has executed a job. A job without our marker is in no counter.
+-- Note that a stock worker has executed a job. A job without our marker is not counted.
 -- KEYS       none
 -- ARGV[1]    id
 -- Returns    nothing

@@ -1,5 +1,5 @@
--- Put the retries that are due into their queues, as RQ's scheduler does if a worker runs it. A
--- retry of ours that is due too late, because the clock was set back, becomes due now.
+-- Put the retries that are due into their queues, as RQ's scheduler does if a worker runs it. Our
+-- retries that are due later than any delay allows become due now: the clock was set back.
 -- KEYS       none
 -- ARGV[1..]  the queues
 -- Returns    number of jobs

@@ -1,13 +1,11 @@
--- Enqueue the jobs of one event, all or none. A hook sends it, perhaps behind a script of the
--- guard's. Redis runs a script atomically, and a full memory or disk refuses its first write. A job
--- is a duplicate if its id exists, or one of its twin ids (deduplication ids of the neighbouring
--- time window). Then the same event fired twice, or a hook that timed out had already handed it
--- over.
--- KEYS[1]    another counter than hivepipe:accepted, if given
--- ARGV[1]    number of arguments of the script in front: they follow it
--- ARGV[n..]  id, twin ids, queue, data, description and now in RQ's format of each job, one after
---            the other
--- Returns    `said` of the script in front as a status reply, else the number of new jobs
+-- Enqueue the jobs of one event, all or none: Redis runs a script atomically, and with a full
+-- memory or disk it refuses the first write. A hook sends it, after the guard's script if there is
+-- one. A job is a duplicate if its id or one of its twin ids exists (the ids of the neighbouring
+-- time windows). Then the same event fired twice, or a hook enqueued it before it timed out.
+-- KEYS[1]    the counter to increment instead of hivepipe:accepted (optional)
+-- ARGV[1]    number of arguments of the scripts before this one; they come next
+-- ARGV[n..]  for each job: id, twin ids, queue, data, description, now in RQ's format
+-- Returns    `said` of a script before this one as a status reply, else the number of new jobs
 -- Constants  ENVELOPE_VERSION, FAILURE_TTL_SECS, RESULT_TTL_SECS, RETRIES, RETRY_INTERVALS,
 --            TIMEOUT_SECS
 

@@ -1,4 +1,4 @@
--- Return a running job to the head of its queue, as if it had not been claimed.
+-- Return a running job to the head of its queue, without counting an attempt.
 -- KEYS       none
 -- ARGV[1]    id
 -- ARGV[2]    queue

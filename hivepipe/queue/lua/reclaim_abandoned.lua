@@ -1,5 +1,5 @@
--- Return a running job to its queue if its stock worker is gone. A job that names no worker is just
--- being claimed, so it waits for the end of its lease.
+-- Return a running job to its queue if its stock worker is gone. A job without a worker's name is
+-- being claimed at this moment, so it is returned only after its lease.
 -- KEYS     none
 -- ARGV[1]  queue
 -- ARGV[2]  member of the registry of running jobs

@@ -1,12 +1,12 @@
--- Return the jobs of a dead worker to the head of their queues, the oldest first. The job that
--- killed the worker too often fails. Retries that a clock set back has delayed become due.
+-- Return the jobs of a dead worker to the head of their queues, the oldest first. A job that has
+-- killed its worker too often fails. Retries that a clock set back has delayed become due.
 -- KEYS       none
 -- ARGV[1]    id of the job that was being executed, or ''
--- ARGV[2]    number of deaths that fails a job
--- ARGV[3]    reason (packed as RQ packs it)
+-- ARGV[2]    number of worker deaths after which a job fails
+-- ARGV[3]    reason of that failure (packed as RQ packs it)
 -- ARGV[4]    now in RQ's format
 -- ARGV[5..]  the queues
--- Returns    number of jobs
+-- Returns    number of jobs that were returned or failed
 -- Constants  EXECUTION, LONGEST_SECS
 
 local blamed, most, reason, at = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -24,7 +24,8 @@ for _, q in ipairs({unpack(ARGV, 5)}) do
       held[#held + 1] = {since, id, member}
     end
   end
-  table.sort(held, function(a, b) return a[1] > b[1] end)  -- the oldest is pushed last: first again
+  -- The oldest job is pushed last, so that it is the first of its queue.
+  table.sort(held, function(a, b) return a[1] > b[1] end)
   for _, job_held in ipairs(held) do
     local id, member = job_held[2], job_held[3]
     redis.call('ZREM', 'rq:wip:' .. q, member)

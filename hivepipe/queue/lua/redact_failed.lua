@@ -1,4 +1,4 @@
--- Replace data and description of a failed job by the redacted ones.
+-- Replace the data and the description of a failed job by redacted ones.
 -- KEYS     none
 -- ARGV[1]  queue
 -- ARGV[2]  id

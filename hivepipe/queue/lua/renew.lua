@@ -1,4 +1,4 @@
--- Renew the lease of a job that runs for long.
+-- Renew the lease of a long-running job.
 -- KEYS       none
 -- ARGV[1]    id
 -- ARGV[2]    queue

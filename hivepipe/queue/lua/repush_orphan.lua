@@ -1,7 +1,7 @@
--- Put a job back into its queue that says `queued` and is in no list.
+-- Requeue a job whose status is `queued` but that is in no list.
 -- KEYS     none
 -- ARGV[1]  id
--- Returns  1 if it was put back, else 0
+-- Returns  1 if it was requeued, else 0
 
 local id = ARGV[1]
 local job = 'rq:job:' .. id

@@ -1,8 +1,9 @@
--- Schedule jobs for another attempt: from the registry of running jobs to that of scheduled ones.
+-- Schedule jobs for another attempt: move them from the registry of running jobs to that of
+-- scheduled jobs.
 -- KEYS       none
--- ARGV[1]    1 if the environment failed, not the jobs: `hurry` makes them due early; else 0
--- ARGV[2..]  id, queue, target queue, delay in seconds, attempts, and attempts that were not failed
---            by the environment of each job, one after the other
+-- ARGV[1]    1 if the environment failed and not the jobs (`hurry` makes them due early), else 0
+-- ARGV[2..]  for each job: id, queue, target queue, delay in seconds, attempts, attempts that did
+--            not fail because of the environment
 -- Returns    nothing
 -- Constants  EXECUTION, RETRIED_KEY
 
@@ -13,7 +14,7 @@ for i = 2, #ARGV, 6 do
   if redis.call('ZREM', 'rq:wip:' .. q, id .. ':' .. EXECUTION) == 1 then
     redis.call('HSET', 'rq:job:' .. id, 'status', 'scheduled', 'origin', target,
       'hp_attempts', attempts, 'hp_failures', failures)
-    -- A microsecond apart: what failed together comes back in its order.
+    -- The due times differ by a microsecond, so that jobs that failed together keep their order.
     local due = string.format('%.6f', now + delay + i / 6000000)
     redis.call('ZADD', 'rq:scheduled:' .. target, due, id)
     if ARGV[1] == '1' then redis.call('ZADD', 'hivepipe:held_up:' .. target, due, id) end

@@ -1,7 +1,7 @@
--- Return failed jobs to the queues of their original priority, with all their attempts.
+-- Return failed jobs to the queues of their original priority, with all attempts available again.
 -- KEYS       none
 -- ARGV[1]    now in RQ's format
--- ARGV[2..]  id, queue of the registry and target queue of each job, one after the other
+-- ARGV[2..]  for each job: id, queue of its failed registry, target queue
 -- Returns    number of jobs that were moved
 -- Constants  RETRIES
 
@@ -14,7 +14,7 @@ for i = 2, #ARGV, 3 do
     redis.call('HSET', job, 'status', 'queued', 'origin', target, 'enqueued_at', ARGV[1],
       'started_at', '', 'ended_at', '', 'worker_name', '', 'retries_left', RETRIES)
     redis.call('PERSIST', job)
-    redis.call('DEL', 'rq:results:' .. id)  -- else the reason outlives the job
+    redis.call('DEL', 'rq:results:' .. id)  -- the reason of a failure does not expire
     redis.call('SADD', 'rq:queues', 'rq:queue:' .. target)
     redis.call('RPUSH', 'rq:queue:' .. target, id)
     retried = retried + 1

@@ -1,6 +1,7 @@
--- Delay jobs that were just enqueued and have to wait first, and wake the workers of their queues.
+-- Schedule the jobs among those just enqueued that have a delay, and wake the workers of their
+-- queues.
 -- KEYS       none
--- ARGV[1..]  id, queue and delay in seconds of each job, one after the other
+-- ARGV[1..]  for each job: id, queue, delay in seconds
 -- Returns    nothing
 -- Constants  none
 

@@ -1,8 +1,8 @@
--- Discard a failed periodic job that a later run of the same row has made good.
+-- Discard a failed periodic job, because a later run of the same row has replaced it.
 -- KEYS       none
 -- ARGV[1]    queue
 -- ARGV[2]    id
--- Returns    0 if it had not failed
+-- Returns    0 if the job is not in the failed registry, else a positive number
 -- Constants  EXECUTED_KEY
 
 if redis.call('ZREM', 'rq:failed:' .. ARGV[1], ARGV[2]) == 0 then return 0 end

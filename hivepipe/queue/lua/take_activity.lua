@@ -1,4 +1,4 @@
--- Take the sessions with new activity; those that a killed process left are taken again.
+-- Take the sessions with new activity, and again those that a killed process had taken.
 -- KEYS       none
 -- ARGV       none
 -- Returns    the ids of the sessions
