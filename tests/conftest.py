@@ -26,7 +26,7 @@ import pytest
 import redis
 
 from tests import native_fire
-from tests.forked import Forker
+from tests.forked import Forked, Forker
 from tests.rounds import ASKED_ROUNDS
 
 # Before any test file imports them.
@@ -39,6 +39,8 @@ ALL_QUEUES = (*QUEUES, "slow", "llm")
 PATIENCE_SECS = 60.0
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 COMMANDS = Forker(CLI[:1], CLI)  # runs CLI without a start of Python
+FORKED = (ROOT / "workers", ROOT / "tests/faults")  # whose scripts WORKERS starts
+WORKERS = Forker(CLI[:1], (), "workers")  # starts a script of ours, in the same way
 
 _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
 _FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")
@@ -364,7 +366,7 @@ class Process:
         self.log = log
         self._env = dict(env)
         self._cwd = cwd
-        self._running: subprocess.Popen[bytes] | None = None
+        self._running: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def pid(self) -> int:
@@ -378,7 +380,10 @@ class Process:
         return self._running is not None and self._running.poll() is None
 
     def start(self) -> None:
-        """Start it, its output going to its log."""
+        """Start it, its output going to its log; a worker, or what launches one, is forked."""
+        self._running = self._forked()
+        if self._running:
+            return
         with self.log.open("ab") as log:
             self._running = subprocess.Popen(
                 self.command,
@@ -388,6 +393,12 @@ class Process:
                 env=self._env,
                 cwd=self._cwd,
             )
+
+    def _forked(self) -> Forked | None:
+        python, script = self.command[:2], Path(*self.command[2:3])
+        if python == CLI[:2] and any(folder in script.parents for folder in FORKED):
+            return WORKERS.start(self.command[2:], self._env, self._cwd, self.log)
+        return None
 
     def end(self, with_signal: int = signal.SIGTERM) -> int:
         """Send the signal (and let a stopped process see it) and return the exit code."""

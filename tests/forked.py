@@ -1,4 +1,4 @@
-"""`hivepipe` in forks of a process that has imported all commands once.
+"""`hivepipe` and its workers in forks of a process that has imported all commands, or them, once.
 
 A start of Python with what a command imports takes 0.1 to 0.4 s of processor time, and the tests
 start thousands. A fork begins with the words, environment, folder, umask and descriptors that an
@@ -31,12 +31,64 @@ IGNORED = "PYTHONWARNINGS"  # by Python because of -I; for programs that a comma
 PROGRAM = Path(__file__).with_name("forked_server.py")
 
 
+class Forked:
+    """A process that was forked, with what `Process` of the tests uses of `subprocess.Popen`."""
+
+    def __init__(self, pid: int, reply: socket.socket) -> None:
+        """The exit status comes on `reply`."""
+        self.pid, self._reply = pid, reply
+        self.returncode: int | None = None
+        try:
+            self._ended = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._take_status()
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+        return self._code_within(0)
+
+    def wait(self, timeout: float) -> int:
+        """Wait for the exit code."""
+        if self._code_within(timeout) is None:
+            raise subprocess.TimeoutExpired([str(self.pid)], timeout)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._ended, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+    def _code_within(self, secs: float) -> int | None:
+        if self.returncode is None:
+            poll = select.poll()
+            poll.register(self._ended, select.POLLIN)
+            if poll.poll(secs * 1000):
+                os.close(self._ended)
+                self._take_status()
+        return self.returncode
+
+    def _take_status(self) -> None:
+        with self._reply, self._reply.makefile("rb") as file:
+            self.returncode = os.waitstatus_to_exitcode(int(file.readline()))
+
+
 class Forker:
     """Runs `hivepipe` as a command would that executes it; starts with the first one."""
 
-    def __init__(self, python: Sequence[str], command: Sequence[str]) -> None:
-        """`python` starts Python as the user whose commands are to run, `command` executes."""
-        self._python, self._command = python, command
+    def __init__(
+        self, python: Sequence[str], command: Sequence[str], kind: str = "commands"
+    ) -> None:
+        """`python` starts Python as the user whose commands are to run, `command` executes.
+
+        `kind`: or it starts `workers`.
+        """
+        self._python, self._command, self._kind = python, command, kind
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -60,6 +112,22 @@ class Forker:
             check=False,
         )
 
+    def start(
+        self, words: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path
+    ) -> Forked | None:
+        """Start a script with its arguments; None: this one is to be executed."""
+        if _is_of_the_start("", env):
+            return None
+        ours, reply = socket.socketpair()
+        with reply, open(os.devnull, "rb") as stdin, log.open("ab") as out, log.open("ab") as error:
+            theirs = [stdin, out, error, reply]
+            pid = self._pid_of(_request(words, env, cwd), ours, theirs)
+        if pid:
+            return Forked(pid, ours)
+        ours.close()
+        self.end()
+        return None
+
     def end(self) -> None:
         """End the process; the next command starts another one."""
         if self._control and self._process:
@@ -71,15 +139,12 @@ class Forker:
         self, words: Sequence[str], data: str, env: Mapping[str, str], cwd: Path, secs: float
     ) -> subprocess.CompletedProcess[str] | None:
         """Return what a fork did; None: the code has changed, or cannot be imported."""
-        mask = os.umask(0)
-        os.umask(mask)
-        asked = {"words": [*words], "env": dict(env), "cwd": str(cwd), "umask": mask}
         with ExitStack() as stack:
             stdin, *theirs = _pipe(stack)[::-1]
             (stdout, out), (stderr, error) = _pipe(stack), _pipe(stack)
             ours, reply = map(stack.enter_context, socket.socketpair())
             theirs += [out, error, reply]
-            pid = self._pid_of(asked, ours, theirs)
+            pid = self._pid_of(_request(words, env, cwd), ours, theirs)
             if not pid:
                 self.end()
                 return None
@@ -112,14 +177,21 @@ class Forker:
         with theirs:
             number = theirs.fileno()
             self._process = subprocess.Popen(
-                [*self._python, "-I", "-c", PROGRAM.read_text(), str(number)],
+                [*self._python, "-I", "-c", PROGRAM.read_text(), str(number), self._kind],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={},
+                env={"ROOM": "." * PIPE_BYTES},
                 cwd="/",
                 pass_fds=[number],
             )
+
+
+def _request(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> object:
+    """Return what a fork is to do."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return {"words": [*words], "env": dict(env), "cwd": str(cwd), "umask": mask}
 
 
 def _is_of_the_start(data: str, env: Mapping[str, str]) -> bool:

@@ -1,10 +1,12 @@
-"""What tests/forked.py starts: imports all commands, and forks one for each request.
+"""What tests/forked.py starts: imports all commands or the workers, and forks for each request.
 
-Run as `python -I -c <this text> <number of the control socket>`, with pipes as its stdin, stdout
-and stderr, so that their objects serve a fork, whose descriptors are pipes, too. A request is four
-descriptors, and a line of JSON on the fourth, on which pid and wait status are answered.
+Run as `python -I -c <this text> <number of the control socket> <commands or workers>`, with pipes
+as its stdin, stdout and stderr, so that their objects serve a fork, whose descriptors are pipes or
+files. A request is four descriptors, and a line of JSON on the fourth, on which pid and wait status
+are answered. ROOM in its environment is where the environment of a fork is shown.
 """
 
+import ctypes
 import gc
 import importlib
 import json
@@ -18,13 +20,23 @@ import sysconfig
 import time
 
 
-def preload():
+def preload(kind):
+    """Import what forks need: of the same modules, an executed one imports those it uses."""
+    {"commands": preload_commands, "workers": preload_workers}[kind]()
+    assert len(os.listdir("/proc/self/task")) == 1
+
+
+def preload_commands():
     """Import every command; `hivepipe.cli.main` itself is run, not imported."""
     table = importlib.import_module("hivepipe.cli.command_table")
     for name in sorted({entry.module for entry in table.COMMANDS.values()}):
         importlib.import_module(f"hivepipe.cli.{name}")
     sys.modules.pop("hivepipe.cli.main", None)
-    assert len(os.listdir("/proc/self/task")) == 1
+
+
+def preload_workers():
+    """Import what a stack's own supervisor has imported when it forks its workers."""
+    assert importlib.import_module("hivepipe.worker.preload")._imported()
 
 
 def loaded():
@@ -123,19 +135,39 @@ def prepare(asked):
     os.chdir(asked["cwd"])
     os.umask(asked["umask"])
     wanted = {**asked["env"], **COERCED}
+    words = asked["words"]
     os.environ.clear()
     os.environ.update(wanted)
     posix.environ.clear()  # it may be what os.environ holds, or a copy
     posix.environ.update({os.fsencode(name): os.fsencode(text) for name, text in wanted.items()})
     time.tzset()
-    sys.argv = ["-m", *asked["words"]]
-    sys.orig_argv = [sys.executable, "-I", "-m", "hivepipe.cli.main", *asked["words"]]
+    sys.orig_argv = [sys.executable, *(["-I"] if KIND == "workers" else COMMAND), *words]
+    sys.argv = words if KIND == "workers" else ["-m", *words]
+    if KIND == "workers":  # as the kernel shows them to whoever looks for the workers of a home
+        show(45, sys.orig_argv)
+        show(47, [f"{name}={text}" for name, text in asked["env"].items()])
 
 
-COERCED = dict(os.environ)  # started with an empty one: what Python itself sets
-preload()
+def show(field, texts):
+    """Overwrite the command line, or the environment, whose place is in /proc/self/stat."""
+    with open("/proc/self/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    begin, end = map(int, fields[field : field + 2])
+    data = "\0".join(texts).encode("utf-8", "surrogateescape")
+    assert len(data) < end - begin
+    ctypes.memmove(begin, data.ljust(end - begin, b"\0"), end - begin)
+
+
+COMMAND = ["-I", "-m", "hivepipe.cli.main"]
+KIND = sys.argv[2]
+del os.environ["ROOM"]
+COERCED = dict(os.environ)  # it was alone: what Python itself sets
+preload(KIND)
 LOADED = loaded()
 gc.collect()
 gc.freeze()
 prepare(serve(socket.socket(fileno=int(sys.argv[1]))))
-runpy._run_module_as_main("hivepipe.cli.main")
+if KIND == "workers":
+    runpy.run_path(sys.argv[0], run_name="__main__")
+else:
+    runpy._run_module_as_main("hivepipe.cli.main")

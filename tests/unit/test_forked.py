@@ -1,6 +1,8 @@
-"""A command that tests fork is what an executed one would be."""
+"""A command or a worker that tests fork is what an executed one would be."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.conftest import CLI
-from tests.forked import Forker
+from tests.conftest import CLI, ROOT, WORKERS, Home, Process, until
+from tests.forked import Forked, Forker
 
 # The package of a test: one command that tells what it sees, or does what it is told.
 COMMAND = """
@@ -165,3 +167,109 @@ def test_what_is_about_the_start_is_executed(tmp_path: Path) -> None:
     for name in ("LC_ALL", "LANG", "PYTHONPATH", "PYTHONEXECUTABLE"):
         assert forked._is_of_the_start("", {name: ""})
     assert forked._is_of_the_start("x" * forked.PIPE_BYTES, {})
+
+
+# ---- workers
+
+# A script that tells what it sees, and then does what it is told.
+SCRIPT = """
+import json, os, posix, signal, sys, time
+mask = os.umask(0)
+print(json.dumps({
+    "argv": sys.argv, "environ": dict(os.environ), "posix": sorted(map(str, posix.environ)),
+    "cwd": os.getcwd(), "umask": mask, "stdin": sys.stdin.read(), "session": os.getsid(0),
+    "group": os.getpgrp(), "signals": [str(signal.getsignal(n)) for n in signal.valid_signals()],
+    "descriptors": len(os.listdir("/proc/self/fd")) - 1, "flags": str(sys.flags),
+    "path": sys.path, "name": __name__, "file": __file__, "words": sys.orig_argv,
+    "shown": [
+        [text for text in open(f"/proc/self/{name}").read().split("\\0") if text]
+        for name in ("cmdline", "environ")
+    ],
+    "buffers": [sys.stdout.line_buffering, sys.stderr.line_buffering, sys.stdout.encoding],
+}), flush=True)
+word = sys.argv[1]
+if word == "exit":
+    sys.exit(int(sys.argv[2]))
+elif word == "raise":
+    raise ValueError("of the worker")
+elif word == "sleep":
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    made = tmp_path / "a script.py"
+    made.write_text(SCRIPT)
+    return made
+
+
+def forked_worker(words: list[str], log: Path, **env: str) -> Forked:
+    made = WORKERS.start(words, env, log.parent, log)
+    assert made
+    return made
+
+
+def executed_worker(words: list[str], log: Path, **env: str) -> "subprocess.Popen[bytes]":
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [*CLI[:2], *words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
+            cwd=log.parent,
+        )  # fmt: skip
+
+
+@pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
+@pytest.mark.parametrize("words", [["exit", "0"], ["exit", "75", "a b", "\xfc"], ["raise"]])
+def test_a_worker_sees_what_an_executed_one_sees(script: Path, words: list[str]) -> None:
+    env = {"HIVEPIPE_HOME": "/a home", "A": "\xfc"}
+    before = os.umask(0o027)
+    try:
+        said = []
+        for start in (executed_worker, forked_worker):
+            log = script.parent / "said.log"
+            process = start([str(script), *words], log, **env)
+            code = process.wait(timeout=30)
+            first, *rest = log.read_text().splitlines()
+            seen = json.loads(first)
+            said.append((code, seen, rest[-1:]))
+            log.unlink()
+    finally:
+        os.umask(before)
+    assert said[0] == said[1]
+    assert said[0][0] == {"exit": int(words[-1] if words[-1] == "0" else 75), "raise": 1}[words[0]]
+
+
+@pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
+def test_a_worker_is_waited_for_and_ended_as_an_executed_one(script: Path) -> None:
+    log = script.parent / "said.log"
+    made = forked_worker([str(script), "sleep"], log)
+    until(lambda: log.read_text(), "it said nothing")
+    assert made.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        made.wait(0.05)
+    os.kill(made.pid, signal.SIGSTOP)
+    made.send_signal(signal.SIGTERM)
+    assert made.poll() is None
+    made.send_signal(signal.SIGCONT)
+    assert made.wait(30) == made.poll() == -signal.SIGTERM
+    made.kill()  # nobody, not whoever has its pid now
+    killed = forked_worker([str(script), "sleep"], log)
+    killed.kill()
+    assert killed.wait(30) == -signal.SIGKILL
+
+
+def test_only_workers_and_what_launches_them_are_forked(private_home: Home) -> None:
+    started = []
+    for words in (
+        ["-I", str(ROOT / "workers" / "no_such_worker.py")],
+        ["-I", str(ROOT / "tests" / "faults" / "injections" / "no_such_launcher.py")],
+        ["-I", "-S", str(ROOT / "workers" / "no_such_worker.py")],
+        ["-I", "-c", "import sys; sys.exit(2)"],
+    ):
+        log = private_home.root / "said.log"
+        made = Process([sys.executable, *words], log, private_home.env, private_home.root)
+        made.start()
+        started.append(isinstance(made._running, Forked))
+        assert made._running
+        assert made._running.wait(timeout=30) > 0
+    assert started == [not forked.EXECUTES, not forked.EXECUTES, False, False]
