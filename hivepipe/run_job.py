@@ -85,7 +85,7 @@ def _delay_secs(error: Exception, job: Envelope, attempts: int) -> float | None:
         return retry.store_delay_secs(attempts) if is_stores else None
     if is_stores or isinstance(error, OSError):
         errno = getattr(error, "errno", None)
-        return retry.file_delay_secs(attempts, is_stores or errno in retry.DISKS_FAULT)
+        return retry.file_delay_secs(attempts, is_stores or errno in retry.DISK_ERRORS)
     return None
 
 

@@ -48,8 +48,8 @@ def _deleted(home: str, db: Database) -> list[tuple[str, Verdict]]:
 
 
 def _show(judged: list[tuple[str, Verdict]], dry_run: bool, as_json: bool) -> None:
-    gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.goes]
-    kept = Counter(verdict.reason for _, verdict in judged if not verdict.goes)
+    gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.is_outdated]
+    kept = Counter(verdict.reason for _, verdict in judged if not verdict.is_outdated)
     if as_json:
         found = [{"id": agent, "reason": reason} for agent, reason in gone]
         show_json(dry_run=dry_run, deleted=found, kept=dict(kept))

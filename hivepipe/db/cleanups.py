@@ -25,7 +25,7 @@ def delete_agents(
 
     Status, outcome and error stay. An agent without an outcome gets the outcome `lost`.
     """
-    gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.goes]
+    gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.is_outdated]
     sql = """
         UPDATE agents SET deleted_at = :time, deleted_reason = :reason, deleted_by = :job,
           outcome = COALESCE(outcome, 'lost')
@@ -52,7 +52,7 @@ def _record(
         "expired": counts["expired"],
         "completed": counts["completed"],
         "orphaned": counts["orphaned"],
-        "kept": sum(not verdict.goes for _, verdict in judged),
+        "kept": sum(not verdict.is_outdated for _, verdict in judged),
     }
     db.execute(sql, parameters)
 

@@ -1,4 +1,4 @@
-"""Events: what each host sends, and the jobs that each event becomes."""
+"""Events: the input of each host, and the jobs of each event."""
 
 from hivepipe.events.claude_code import KINDS, Event, Fields, parse_object
 
@@ -10,10 +10,10 @@ _OF_OTHERS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
 
 
 def parse_event(name: str, data: bytes) -> Event | None:
-    """Parse one event; `name` is the hook's, used if the text names no event.
+    """Parse one event; `name` is the name of the hook, used if the text names no event.
 
-    Return None for an unknown event, or a text without an object. Other faults are listed in
-    `problems` of the event.
+    Return None for an unknown event, or a text that is not an object. Other errors are listed in
+    the event's `problems`.
     """
     problems: list[str] = []
     fields = parse_object(data, problems)
@@ -29,7 +29,7 @@ def parse_event(name: str, data: bytes) -> Event | None:
         problems.append("hook_event_name is not a text")
     kind = KINDS.get(name)
     if kind is None:
-        from hivepipe.events.other_events import KINDS_BESIDE  # noqa: PLC0415  most calls have none
+        from hivepipe.events.other_events import KINDS_BESIDE  # noqa: PLC0415  rare
 
         kind = KINDS_BESIDE.get(name)
     if kind is None:
@@ -44,6 +44,6 @@ def _other_host(fields: Fields) -> "Host | None":
     """Return the host of the event, or None for Claude Code."""
     if _OF_OTHERS.isdisjoint(fields) and "/rollout-" not in str(fields.get("transcript_path")):
         return None
-    from hivepipe.events.hosts import host_of  # noqa: PLC0415  seldom wanted
+    from hivepipe.events.hosts import host_of  # noqa: PLC0415  rare
 
     return host_of(fields)

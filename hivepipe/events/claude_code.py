@@ -1,11 +1,11 @@
-"""Parse the events of Claude Code into typed values: the only place that knows its field names.
+"""Parse the events of Claude Code into typed values. Only this module knows its field names.
 
-The protocol changes almost monthly: unknown events and fields are accepted, and a field of the
+The protocol changes almost monthly. So unknown events and fields are accepted, and a field of the
 wrong type counts as missing and is listed in `problems`. A text that is not one JSON object is read
-key by key up to the fault, so that the usable part is kept.
+key by key up to the error, so that the usable part is kept.
 
-On the hook path, hence CPython's JSON scanner without the `json` package (+7 ms). Source of the
-field names: https://code.claude.com/docs/en/hooks.
+On the hook path, so it uses CPython's JSON scanner without the `json` package (+7 ms). Source of
+the field names: https://code.claude.com/docs/en/hooks.
 """
 
 import sys
@@ -33,12 +33,12 @@ CAP_COMMAND = 65536
 
 EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 TASK_TOOLS = ("TaskCreate", "TaskUpdate")
-AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alias
+AGENT_TOOLS = ("Agent", "Task")  # Task was the name before 2.1.63, and is still an alias
 CLAUDE_MD = "CLAUDE.md"
-PROBE = "hivepipe-probe-"  # prefix of the session id of a probe's event
+PROBE = "hivepipe-probe-"  # prefix of a probe's session id
 IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", CLAUDE_MD)
 CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
-USERS_SOURCES = ("", "user", "sdk")  # of prompts; versions before 2.1.330 have no source
+USERS_SOURCES = ("", "user", "sdk")  # of prompts; before 2.1.330 they have no source
 TASK_NOTIFICATION = "<task-notification>"
 FAILED_OUTCOMES = ("failed", "failure", "error", "killed", "interrupted", "cancelled")
 
@@ -49,17 +49,17 @@ class _BadJsonError(ValueError):
 
 
 class _DecoderStandIn:
-    """Takes the place of `json.decoder`, where the C scanner looks for the class of its errors.
+    """Replaces `json.decoder`, from which the C scanner takes the class of its errors.
 
-    Without it an invalid text makes the scanner import `json` and `re` (3.12 and later: +7 ms) or
-    raise SystemError (3.11).
+    Otherwise, with an invalid text, the scanner imports `json` and `re` (3.12 and later: +7 ms) or
+    raises SystemError (3.11).
     """
 
     JSONDecodeError = _BadJsonError
 
 
 def scan_without_json() -> None:
-    """Install the stand-in, in the process of a hook only: it never uses `json` itself."""
+    """Install the stand-in. Call it only in the process of a hook, which never uses `json`."""
     sys.modules.setdefault("json", _DecoderStandIn)  # type: ignore[arg-type]
     sys.modules.setdefault("json.decoder", _DecoderStandIn)  # type: ignore[arg-type]
 
@@ -85,7 +85,7 @@ except (ImportError, AttributeError, TypeError):  # not CPython, or a later one
 
     _scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 
-# The scanner's exceptions for invalid JSON, over all versions.
+# The scanner's exceptions for invalid JSON, in all versions.
 _NOT_JSON = (ValueError, StopIteration, RecursionError, SystemError, OverflowError)
 
 
@@ -95,7 +95,7 @@ Fields = dict[str, object]
 class Event:
     """The fields that all events have; missing texts are "".
 
-    `host` is "" for Claude Code. `folder_variable` names the variable of its settings folder.
+    `host` is "" for Claude Code. `folder_variable` is the variable with its settings folder.
     """
 
     __slots__ = (
@@ -112,12 +112,12 @@ class Event:
         "session_id",
         "transcript_path",
     )
-    shows_life = False  # it begins or ends a call or a turn, or waits in one
-    waits_for = ""  # the question to a person, or ""
-    calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # of a batch
+    shows_life = False  # True if it begins or ends a call or a turn, or waits in one
+    waits_for = ""  # the question that a person must answer, or ""
+    calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # the calls of a batch
 
     def __init__(self, name: str, fields: Fields, data: bytes, problems: list[str]) -> None:
-        """Read the common fields; `data`: the event as it came."""
+        """Read the common fields; `data` is the original text of the event."""
         self.name = name
         self.host, self.folder_variable = "", "CLAUDE_CONFIG_DIR"
         self.data = data
@@ -136,7 +136,7 @@ class Event:
 
     @property
     def digest(self) -> bytes:
-        """Return a hash of the event's bytes; calls with an id do without it."""
+        """Return a hash of the event's bytes, computed at the first use."""
         self._digest = self._digest or blake2b(self.data, digest_size=16).digest()
         return self._digest
 
@@ -203,9 +203,9 @@ class SessionStart(Event):
 
 
 class UserPromptSubmit(Event):
-    """A turn begins; the whole prompt is searched, and only its beginning is kept.
+    """A turn begins. The whole prompt is searched, but only its beginning is stored.
 
-    `is_users`: False for a prompt made by Claude Code, for example when a background task ended.
+    `is_users` is False for a prompt made by Claude Code, for example when a background task ended.
     """
 
     __slots__ = ("is_users", "prompt", "title", "whole_prompt")
@@ -315,12 +315,12 @@ class ToolEvent(Event):
 
     @property
     def skill(self) -> str:
-        """Return the called skill; the name of the field differs by version."""
+        """Return the called skill. The name of its field depends on the version."""
         return self._first_text(("skill", "skill_name", "name"), CAP_NAME)
 
     @property
     def skill_arguments(self) -> str:
-        """Return the arguments of the skill; the predecessor's event calls them context."""
+        """Return the arguments of the skill, which the predecessor's event calls `context`."""
         return self._first_text(("args", "context"), CAP_ARGUMENTS)
 
     def _first_text(self, keys: tuple[str, ...], cap: int) -> str:
@@ -332,7 +332,7 @@ class ToolEvent(Event):
 
     @property
     def reported_success(self) -> bool:
-        """Return the success that the tool reports; True if it reports none."""
+        """Tell whether the tool reports success, or reports neither success nor failure."""
         return self.response.get("success") is not False
 
 
@@ -362,7 +362,7 @@ class PostToolUseFailure(ToolEvent):
 
 
 class SubagentStart(Event):
-    """A subagent was spawned or resumed; internal ones have no type."""
+    """A subagent was spawned or resumed. Internal subagents have no type."""
 
     __slots__ = ()
 
@@ -421,7 +421,7 @@ class Stop(Event):
 
 
 class StopFailure(Stop):
-    """A turn ended by an API error: its kind, which is often unknown, and the API's message."""
+    """A turn ended by an API error. The kind of the error is often "unknown"."""
 
     __slots__ = ()
 
@@ -432,7 +432,7 @@ class StopFailure(Stop):
 
 
 class SessionEnd(Event):
-    """The session ends; after clear and resume the process continues."""
+    """The session ends. After `clear` and `resume` the process continues."""
 
     __slots__ = ("reason",)
 
@@ -461,7 +461,7 @@ KINDS: dict[str, type[Event]] = {
 
 
 def parse_object(data: bytes, problems: list[str]) -> Fields | None:
-    """Decode one JSON object, as far as possible; None: the text is no object."""
+    """Decode one JSON object as far as possible; return None if the text is not an object."""
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode()  # "utf-8-sig" would import a module
     except UnicodeDecodeError:
@@ -506,7 +506,7 @@ def is_machine_made(prompt: str) -> bool:
 
 
 def valid_id(text: str) -> str:
-    """Return the id; "" if it is invalid, its hash if it looks like a token."""
+    """Return the id, or "" if it is invalid, or its hash if it looks like a token."""
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):
         return ""
     for start in _TOKEN_STARTS:

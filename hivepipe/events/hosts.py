@@ -1,11 +1,11 @@
 """The programs that run our hooks, with a table of each one's field names.
 
 hivepipe uses Claude Code's names. An event of another host is translated when it is read, and its
-session stores the host's name. A host is recognised by its events alone, because one can run inside
-another and inherit its environment.
+session stores the host's name. A host is recognised by its events only, because a host can run
+inside another one and inherit its environment.
 
-On the hook path, for events of other hosts. Sources: events of Codex CLI 0.169.0 and of Copilot CLI
-1.0.102, recorded from the real programs; for Cursor https://cursor.com/docs/hooks.
+On the hook path, for events of other hosts. Sources: recorded events of Codex CLI 0.169.0 and of
+Copilot CLI 1.0.102; for Cursor https://cursor.com/docs/hooks.
 """
 
 TYPE_CHECKING = False
@@ -42,10 +42,10 @@ class Host:
         has_transcripts: bool = False,
         folder_variable: str = "CLAUDE_CONFIG_DIR",
     ) -> None:
-        """Each table maps the host's names to ours; `arguments` are those of tools.
+        """Set the tables from the host's names to ours; `arguments` are those of tools.
 
-        `has_transcripts`: hivepipe can read them. `folder_variable`: names the variable of the
-        host's folder.
+        `has_transcripts` is True if hivepipe can read its transcripts. `folder_variable` is the
+        variable with the host's folder.
         """
         self.name = name
         self.is_host_of = is_host_of
@@ -57,7 +57,7 @@ class Host:
         self.folder_variable = folder_variable
 
     def translated(self, payload: Fields) -> Fields:
-        """Return an event with our names; unknown names stay."""
+        """Return an event with Claude Code's names; unknown names stay."""
         fields = {self.fields.get(key, key): value for key, value in payload.items()}
         for key, table in (("hook_event_name", self.events), ("tool_name", self.tools)):
             word = fields.get(key)
@@ -73,14 +73,14 @@ class Host:
 
 
 def _is_codex(fields: Fields) -> bool:
-    """Tell whether an event is from Codex, by a transcript named rollout-* or a turn id."""
+    """Tell whether Codex sent the event: it has a transcript named rollout-*, or a turn id."""
     path = fields.get("transcript_path")
     named = isinstance(path, str) and path.rpartition("/")[2].startswith("rollout-")
     return named or ("turn_id" in fields and "prompt_id" not in fields)
 
 
 def _is_copilot(fields: Fields) -> bool:
-    """Tell whether an event is from Copilot, by camel case, a timestamp and files by session."""
+    """Tell whether Copilot sent the event: camel case, or a timestamp and files by session."""
     if "sessionId" in fields and "session_id" not in fields:
         return True
     path = fields.get("transcript_path", "/session-state/")
@@ -111,7 +111,7 @@ HOSTS = (
             "tool_result": "tool_response",
         },
         events={"permissionRequest": "PermissionRequest"},
-        tools={"bash": "Bash", "edit": "Edit"},  # where it does not use our names itself
+        tools={"bash": "Bash", "edit": "Edit"},  # the tools that have other names
         arguments={"path": "file_path"},
     ),
     Host("cursor", _is_cursor),

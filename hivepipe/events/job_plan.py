@@ -1,8 +1,8 @@
-"""The plan: the jobs that an event becomes, and their encoding. Pure.
+"""Plan the jobs of an event and encode them: pure functions.
 
 A job is an operation, its parameters and a priority (1 is most urgent). `encode` turns the jobs of
-one event into messages: an id that a duplicate event repeats, and the envelope, one JSON string
-carried by RQ (docs/architecture.md lists its keys).
+one event into messages. A message has an id, which is the same for a duplicate event, and the
+envelope, a JSON string that is the argument of the RQ job (docs/architecture.md lists its keys).
 
 On the hook path.
 """
@@ -13,7 +13,7 @@ from _blake2 import blake2b
 from hivepipe.events import claude_code
 from hivepipe.events.claude_code import Event, PostToolUse, PostToolUseFailure
 
-TYPE_CHECKING = False  # importing `typing` and `collections.abc` costs a quarter of a bare start
+TYPE_CHECKING = False  # to import `typing` and `collections.abc` takes a quarter of a bare start
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -57,7 +57,7 @@ except (ImportError, TypeError):  # not CPython, or a later one
 ENVELOPE_VERSION = 1
 TWIN_WINDOW_NS = 2_000_000_000
 
-# Operations that hooks plan -> priority; the others declare theirs in operations/families
+# Operations that hooks plan -> priority; other operations declare theirs in operations/families
 PRIORITIES = {
     "probe": 1,
     "start_session": 1,
@@ -85,7 +85,7 @@ PRIORITIES = {
     "index_memory": 8,
 }
 
-# A transcript is written later than the event that ends a turn: it is read at once, and again.
+# A transcript is read at once and again, because it is written after the event that ends a turn.
 SETTLE_SECS = (0, 5)
 
 Payload = dict[str, object]
@@ -102,7 +102,7 @@ class Job:
     __slots__ = ("operation", "payload", "subject")
 
     def __init__(self, operation: str, payload: Payload, subject: str) -> None:
-        """`subject` is for people: a file name, a type, a skill, a session; never free text."""
+        """`subject` is a file name, type, skill or session for people, and never free text."""
         self.operation = operation
         self.payload = payload
         self.subject = subject
@@ -114,7 +114,7 @@ class Count:
     __slots__ = ("checkpoints", "due", "operations")
 
     def __init__(self, due: bool, operations: int | None, checkpoints: int | None) -> None:
-        """None: unknown; the store keeps its totals."""
+        """Set the values; a total is None if it is unknown, and the store then keeps its own."""
         self.due = due
         self.operations = operations
         self.checkpoints = checkpoints
@@ -154,12 +154,13 @@ class Context:
         snapshot: str = "",
         wants_memories: bool = False,
     ) -> None:
-        """`own_session`: the known session of this instance; "": the store finds it.
+        """Set the values.
 
-        `claude_folder`: the folder of Claude Code's files, if it is not the default. `snapshot`:
-        the name of the copy of an identity file that this call changed. `wants_memories`: memories
-        are added to prompts; `recalled`: those added to this one, `shown`: their ids. `machine`:
-        host, boot, pid namespace; set where a session starts.
+        `own_session` is the known session of this instance, or "" if the store must find it.
+        `claude_folder` is the folder of Claude Code's files, if it is not the default. `snapshot`
+        is the copy of an identity file that this call changed. With `wants_memories`, memories are
+        added to prompts; `recalled` are those added to this prompt, and `shown` their ids.
+        `machine` is host, boot and pid namespace, and is set where a session starts.
         """
         self.event_time_ns = event_time_ns
         self.session = session
@@ -191,7 +192,7 @@ class Message:
     def __init__(
         self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """`twins`: the ids if the event had come 2 s earlier or later; "" if they are the same."""
+        """`twins` are the ids for an event 2 s earlier or later, or "" if they are the same."""
         self.id = id
         self.twins = twins
         self.queue = queue
@@ -212,7 +213,7 @@ def plan(event: Event, context: Context) -> list[Job]:
     """Return the jobs of an event, most urgent first."""
     jobs: list[Job] = []
     if event.name != "SessionStart" and context.newcomer and context.session:
-        # Hooks installed in a running session, or a lost SessionStart.
+        # Hooks were installed in a running session, or the SessionStart was lost.
         jobs += _starts(event, context)
     jobs += _PLANS.get(event.name, _on_notice)(event, context)
     return sorted(jobs, key=lambda job: PRIORITIES[job.operation])
@@ -246,19 +247,19 @@ def _starts(event: Event, context: Context) -> list[Job]:
 
 
 def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
-    """Return the jobs of a start; after a compaction the transcript holds a summary to archive."""
+    """Return the jobs of a start. After a compaction the transcript has a summary to archive."""
     is_compacted = event.source == "compact"
     return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
 
 
 def _on_prompt(event: claude_code.UserPromptSubmit, context: Context) -> list[Job]:
-    """Return the jobs of a prompt; one made by Claude Code opens the turn and is not recorded."""
+    """Return the jobs of a prompt. A prompt made by Claude Code opens a turn, but is not stored."""
     jobs = [Job("activate_session", {"title": event.title}, context.session[:8])]
     if event.is_users:
         prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
         jobs.append(Job("record_prompt", prompt, context.session[:8]))
     else:
-        from hivepipe.events.task_notifications import finished_agent  # noqa: PLC0415  seldom wanted
+        from hivepipe.events.task_notifications import finished_agent  # noqa: PLC0415  rare
 
         agent = finished_agent(event.whole_prompt)
         if agent:
@@ -298,13 +299,13 @@ def _on_tool(event: claude_code.PostToolUse, context: Context) -> list[Job]:
 
 
 def _on_notice(event: Event, _context: Context) -> list[Job]:
-    from hivepipe.events.notices import noticed  # noqa: PLC0415  seldom wanted
+    from hivepipe.events.notices import noticed  # noqa: PLC0415  rare
 
     return [Job("record_notice", notice, str(notice["kind"])) for notice in noticed(event)]
 
 
 def _index_memory(event: claude_code.PostToolUse, context: Context) -> list[Job]:
-    """Index the file if its folder is known for memories: Claude Code's own, or the profile's."""
+    """Return the job that indexes the file if it is in a known memory folder."""
     folders = _memory_folders(event, context)
     known = [folder for folder in folders if event.file_path.startswith(f"{folder}/")]
     name = event.file_path.rsplit("/", 1)[-1]
@@ -312,7 +313,7 @@ def _index_memory(event: claude_code.PostToolUse, context: Context) -> list[Job]
 
 
 def _memory_folders(event: Event, context: Context) -> list[str]:
-    """Return the folders of Claude Code's memory of this project, and of the profile's memory."""
+    """Return the memory folders of this project in Claude Code, and of the profile."""
     claudes = event.transcript_path.rpartition("/")[0]
     return [f"{folder}/memory" for folder in (claudes, context.profile_folder) if folder]
 
@@ -344,7 +345,7 @@ def _on_tool_failure(event: PostToolUseFailure, context: Context) -> list[Job]:
         failure: Payload = {"is_interrupt": event.is_interrupt, "error": event.error}
         payload = _agent_call(event, context) | failure
         return [Job("fail_agent", payload, event.subagent_type)]
-    if event.tool == "Skill" and not event.is_interrupt:  # an interrupt is no failure
+    if event.tool == "Skill" and not event.is_interrupt:  # an interrupt is not a failure
         return _record_skill(event, success=False)
     return []
 
@@ -420,7 +421,7 @@ def _on_subagent_stop(event: claude_code.SubagentStop, context: Context) -> list
 
 
 def _subagent(operation: str, event: Event, more: Payload | None = None) -> list[Job]:
-    if not event.agent_type or not event.agent_id:  # Claude's internal agents have no type
+    if not event.agent_type or not event.agent_id:  # internal agents of Claude Code have no type
         return []
     payload: Payload = {"agent_id": event.agent_id, "type": event.agent_type, **(more or {})}
     return [Job(operation, payload, event.agent_type)]
@@ -455,7 +456,7 @@ def _on_session_end(event: claude_code.SessionEnd, context: Context) -> list[Job
 
 
 def _conclusion(event: Event, context: Context) -> Job:
-    """Return the job that follows a session's end once no instance is in the session."""
+    """Return the job that does the follow-up work after the session's last instance ended."""
     payload: Payload = {"path": event.transcript_path, "claude": context.claude_folder}
     return Job("conclude_session", payload, context.session[:8])
 
@@ -463,7 +464,7 @@ def _conclusion(event: Event, context: Context) -> Job:
 def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
     """Return the jobs that archive a transcript.
 
-    A subagent's event also names the session's transcript, which is not the agent's own.
+    A subagent's event also names the session's transcript, which is another one.
     """
     is_agent = event.name == "SubagentStop"
     path = agent_transcript if is_agent else event.transcript_path
@@ -499,8 +500,8 @@ _PLANS: "dict[str, Callable[..., list[Job]]]" = {
     "PreToolUse": lambda *_: [],
 }
 
-# Checkpoint jobs may only name the instance's own session (SPEC 1.7): with three instances on one
-# project, a guess could hit another instance's session.
+# Checkpoint jobs may only name the session of their instance (SPEC 1.7). With three instances on
+# one project, a guess could choose the session of another instance.
 _OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 
 
@@ -509,7 +510,7 @@ _OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 
 def encode(jobs: list[Job], event: Event, context: Context) -> list[Message]:
     """Encode the jobs of one event."""
-    if not jobs:  # as for most calls
+    if not jobs:  # most calls have none
         return []
     created_at = utc(context.event_time_ns)
     return [_message(number, job, event, context, created_at) for number, job in enumerate(jobs)]
@@ -547,11 +548,11 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
 
 
 def event_keys(event: Event, session: str, instance: str, event_time_ns: int) -> tuple[bytes, ...]:
-    """Return the dedup key of the event, then those for 2 s earlier and later, if they differ.
+    """Return the deduplication key of the event, then the keys of 2 s earlier and later, if any.
 
     An event fired twice (hooks in settings and plugin) has one key. A tool call is identified by
-    Claude's id. Start and stop of a subagent recur when it is resumed, so they are identified by
-    agent and time. Other events are identified by their bytes and time.
+    Claude's id. The start and stop of a subagent recur when it is resumed, so they are identified
+    by agent and time. Other events are identified by their bytes and time.
     """
     name = f"{session}\0{event.name}\0"
     if isinstance(event, claude_code.ToolEvent) and event.tool_use_id:
@@ -560,14 +561,14 @@ def event_keys(event: Event, session: str, instance: str, event_time_ns: int) ->
         stem = f"{name}{event.agent_id}\0".encode()
     else:
         # Both copies of a duplicate event come from one process. Two processes that resume one
-        # session at the same moment send the same bytes, and are two events.
+        # session at the same moment send the same bytes, but these are two events.
         stem = f"{name}{instance}\0".encode() + event.digest
     window = event_time_ns // TWIN_WINDOW_NS
     return tuple(stem + b"%d" % (window + step) for step in (0, -1, 1))
 
 
 def _identity(event: Event, context: Context, job: Job) -> tuple[str, str]:
-    if job.operation == "probe":  # the sender looks for this id
+    if job.operation == "probe":  # the sender searches for this id
         return job.subject, ""
     keys = event_keys(event, context.session, context.instance, context.event_time_ns)
     suffix = b"\0" + job.operation.encode()

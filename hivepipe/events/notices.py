@@ -12,7 +12,7 @@ Payload = dict[str, object]
 
 
 def noticed(event: Event) -> list[Payload]:
-    """Return kind and text of each notice in an event; the text gives the reason."""
+    """Return kind and text of each notice in an event."""
     if isinstance(event, other_events.PermissionRequest):
         return [_notice("permission_asked", _called(event))]
     if isinstance(event, other_events.PermissionDenied):
@@ -38,13 +38,13 @@ def _notice(kind: str, text: str) -> Payload:
 
 
 def _called(event: claude_code.ToolEvent) -> str:
-    """Describe a call by the caller's description; arguments may be long, and secret."""
+    """Describe a call by its description or file, because arguments may be long or secret."""
     what = event.description or event.file_path
     return f"{event.tool} ({what})" if what else event.tool or "a tool"
 
 
 def _task(event: claude_code.PostToolUse) -> list[Payload]:
-    """Return the notices of task tools, which replace the events TaskCreated and TaskCompleted."""
+    """Return the notices of task tools; no TaskCreated and TaskCompleted hooks are installed."""
     if event.tool == claude_code.TASK_TOOLS[0]:
         return [_notice("task_created", str(event.tool_input.get("subject") or ""))]
     if event.tool_input.get("status") == "completed":

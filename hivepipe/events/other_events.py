@@ -1,13 +1,13 @@
-"""Rarer events: batches of calls, questions to a person, a change of the model.
+"""Rarer events: batches of calls, questions to a person, model switches.
 
-On the hook path, loaded for these events only. Field names: as in `events`.
+On the hook path, loaded for these events only. Field names: as in `claude_code`.
 """
 
 from hivepipe.events.claude_code import CAP_ERROR, CAP_NAME, Event, Fields, ToolEvent, clean
 
 MOST_CALLS = 100  # per batch
-NOT_RUN = "<tool_use_error>"  # the start of Claude Code's answer to a call that it does not run
-# Notifications of a wait for a person; after a turn, Stop has reported it.
+NOT_RUN = "<tool_use_error>"  # the start of the result of a call that Claude Code does not run
+# Notifications that a turn waits for a person. The wait after a turn is reported by Stop.
 ASKS_A_PERSON = (
     "permission_prompt",
     "elicitation_dialog",
@@ -17,7 +17,7 @@ ASKS_A_PERSON = (
 
 
 class PermissionRequest(ToolEvent):
-    """A person is about to be asked to permit a call; the event has no id of the call."""
+    """A person is about to be asked to permit a call. The event does not have the call's id."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class PermissionRequest(ToolEvent):
 
 
 class PermissionDenied(ToolEvent):
-    """Claude Code denied a call itself, in auto mode."""
+    """Claude Code itself denied a call, in auto mode."""
 
     __slots__ = ("reason",)
 
@@ -40,7 +40,7 @@ class PermissionDenied(ToolEvent):
 
 
 class BatchCall:
-    """One call of a batch; `answer` is the result that Claude gets."""
+    """One call of a batch; `answer` is its result as Claude receives it."""
 
     __slots__ = ("answer", "id", "tool", "tool_input")
 

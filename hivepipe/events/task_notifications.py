@@ -1,13 +1,13 @@
 """Parse a task notification about a subagent that ran in the background.
 
-No other source gives tokens and duration of such an agent. On the hook path, for such prompts.
+No other source has tokens and duration of such an agent. On the hook path, for such prompts.
 """
 
 from hivepipe.events.claude_code import FAILED_OUTCOMES, valid_id
 
 
 def finished_agent(prompt: str) -> dict[str, object] | None:
-    """Return the agent's data; None: the prompt is no notification of a subagent's end."""
+    """Return the agent's data, or None unless the prompt reports the end of a subagent."""
     head, _, rest = prompt.partition("<result>")  # the agent's own text follows
     usage = (rest or head).rpartition("<usage>")[2]
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")

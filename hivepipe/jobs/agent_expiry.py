@@ -1,10 +1,10 @@
-"""Expiry of agents' rows. Pure; every time is UTC.
+"""Expiry of agents' rows: pure functions. All times are UTC.
 
-    completed   it finished, or failed
-    orphaned    it never finished, and its session is over
-    expired     its time to live has passed, and nothing shows that it is at work
+    completed   the agent finished or failed
+    orphaned    the agent did not finish, and its session has ended
+    expired     the time to live has passed, and nothing shows that the agent works
 
-Never expired: protected, permanent, younger than five minutes, or with unreadable metadata.
+An agent stays if it is protected, permanent, younger than five minutes, or has unreadable metadata.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ _NO = ("", "0", "false", "no", "none", "null")  # any other value protects
 class Verdict(NamedTuple):
     """Whether an agent's row is removed, and why."""
 
-    goes: bool
+    is_outdated: bool
     reason: str
 
 
 def judge(agent: Mapping[str, Any], now: datetime) -> Verdict:
-    """Judge a row of `agents` with `session_status`, which is None without a session."""
+    """Return the verdict on a row of `agents` with `session_status`, None without a session."""
     metadata = _metadata(agent["metadata"])
     if metadata is None:
         return Verdict(False, "unreadable")
@@ -46,7 +46,7 @@ def _of_its_time(agent: Mapping[str, Any], expires_at: datetime | None, now: dat
         return Verdict(True, "completed")
     if agent["session_id"] and agent["session_status"] not in ("active", "paused", "inferred"):
         return Verdict(True, "orphaned")
-    # Claude Code reported its start and not its end: it may work for hours without an event.
+    # Claude Code reported its start but no end: it may work for hours without an event.
     if agent["status"] == "running" or agent["began_at"]:
         return Verdict(False, "at work")
     if expires_at is not None and expires_at <= now:
@@ -65,7 +65,7 @@ def _metadata(text: object) -> dict[str, Any] | None:
 
 
 def moment(text: object) -> datetime | None:
-    """Return a stored time, or None if it is invalid; one without a zone is UTC."""
+    """Return a stored time, or None if it is invalid. A time without a zone is UTC."""
     if not isinstance(text, str):
         return None
     try:

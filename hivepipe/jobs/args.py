@@ -1,10 +1,10 @@
-"""The arguments of operations: one frozen type per operation, which is also its declaration.
+"""The arguments of operations: one frozen class per operation, which also declares it.
 
     class EndSession(Args, operation="end_session", handler="sessions.end_session"):
         reason: str = ""
 
-The fields are those of the payload, by name. `read` checks them: a missing field and null are the
-default, an unknown field is ignored, so that jobs of other releases can be read.
+The fields have the names of the payload. `read` checks them: a missing field or null becomes the
+default, and an unknown field is ignored, so that jobs of other releases can be read.
 """
 
 from collections.abc import Mapping
@@ -18,13 +18,14 @@ from hivepipe.events.job_plan import PRIORITIES, Job
 Id = Annotated[str, valid_id]
 
 
-HERE = ""  # the writer executes it, outside of its transaction
+HERE = ""  # queue of an operation that the writer executes outside its transaction
 
 
 class Every(NamedTuple):
-    """The schedule of a periodic operation; `why` is what is missed if it does not run.
+    """The schedule of a periodic operation; `why` says what happens if it does not run.
 
-    `stands_in_for`: a worker that does this itself; the job runs only while there is none.
+    `stands_in_for` names a worker that does this work itself: the job runs only while it is
+    missing.
     """
 
     interval_secs: int
@@ -35,7 +36,7 @@ class Every(NamedTuple):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Args:
-    """Base of all arguments; a subclass with an `operation` declares it."""
+    """Base class of all arguments. A subclass with an `operation` declares it."""
 
     operation: ClassVar[str] = ""
     handler: ClassVar[str] = ""
@@ -58,10 +59,10 @@ class Args:
     ) -> None:
         """Declare an operation.
 
-        `handler`: module.function below hivepipe.operations, imported at its first use. `priority`:
-        1 is most urgent; of an operation that hooks plan it stands in PRIORITIES. `queue`: None if
-        the writer executes it in its transaction. `of_no_session`: its rows belong to no session,
-        or name it themselves.
+        `handler` is module.function below hivepipe.operations, imported at its first use.
+        `priority` is 1 for the most urgent jobs; operations that hooks plan have theirs in
+        PRIORITIES. `queue` is None if the writer executes the operation in its transaction. With
+        `of_no_session`, its rows belong to no session, or name their session themselves.
         """
         types = {name: _classes(hint) for name, hint in cls.__annotations__.items()}
         cls._types = {**cls._types, **types}
@@ -73,15 +74,15 @@ class Args:
             cls.of_no_session, cls.every = of_no_session, every
             ARGS[operation] = cls
 
-    # Not a dataclass: forty of them would take a short process a tenth of its start.
+    # Not a dataclass: to create forty of them is a tenth of a short process' start-up time.
     def __init__(self, **values: Any) -> None:
-        """Set these fields; the others have their defaults."""
+        """Set these fields; the other fields have their defaults."""
         if wrong := (values.keys() - self._types.keys()) | (self._required - values.keys()):
             raise TypeError(f"{type(self).__name__}: {', '.join(sorted(wrong))}")
         self.__dict__.update(values)
 
     def __setattr__(self, name: str, _value: object) -> None:
-        """Refuse: arguments do not change."""
+        """Refuse, because arguments are immutable."""
         raise AttributeError(f"{name} cannot be set")
 
     def __eq__(self, other: object) -> bool:
@@ -89,17 +90,17 @@ class Args:
         return type(self) is type(other) and self.payload() == other.payload()
 
     def __hash__(self) -> int:
-        """Refuse: a field may be a list."""
+        """Refuse, because a field may be a list."""
         raise TypeError(f"{type(self).__name__} cannot be hashed")
 
     def __repr__(self) -> str:
-        """Return the fields as a call."""
+        """Return the fields in the form of a call."""
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._types)
         return f"{type(self).__name__}({fields})"
 
     @classmethod
     def read(cls, payload: Mapping[str, Any]) -> Self:
-        """Return the arguments in a payload; BadEnvelopeError: a value is missing or wrong."""
+        """Return the arguments of a payload. Raise BadEnvelopeError if a value is not valid."""
         values = {
             name: cls._checked(name, payload[name])
             for name in cls._types
@@ -122,12 +123,12 @@ class Args:
         return id
 
     def payload(self) -> dict[str, object]:
-        """Return the payload; a field that is None is left out."""
+        """Return the payload, without the fields that are None."""
         values = {name: getattr(self, name) for name in self._types}
         return {name: value for name, value in values.items() if value is not None}
 
     def job(self, subject: str = "") -> Job:
-        """Return the job; `subject` is for people."""
+        """Return the job; `subject` describes it for people."""
         return Job(self.operation, self.payload(), subject)
 
     def cleanup_cause(self) -> str:
@@ -135,11 +136,11 @@ class Args:
         return ""
 
 
-ARGS: dict[str, type[Args]] = {}  # operation -> its arguments, as far as they are imported
+ARGS: dict[str, type[Args]] = {}  # operation -> its arguments, if they are imported
 
 
 def priority_of(operation: str) -> int:
-    """Return the priority of an operation; KeyError: it is not known."""
+    """Return the priority of an operation. Raise KeyError if it is unknown."""
     return PRIORITIES.get(operation) or ARGS[operation].priority
 
 

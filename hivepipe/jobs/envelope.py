@@ -24,19 +24,19 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.redact import redact_text
 from hivepipe.times import stored_time
 
-# version -> function that converts an envelope to the next version. When ENVELOPE_VERSION is
-# raised, a line is added, and the previous one may be removed: jobs of the last release may still
-# be in queues.
+# version -> function that converts an envelope to the next version. Add a line when
+# ENVELOPE_VERSION is raised, because jobs of the last release may still be in queues. Older lines
+# may be removed.
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 LONGEST_SETTLE_SECS = 600.0
-DEEPEST = 10  # ours are less than half as deep; one a thousand deep would crash the reader
+DEEPEST = 10  # our envelopes have less than half; a depth of thousands would crash the reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope(Origin):
     """A decoded job with its payload, which the operation's `Args` read.
 
-    `tier`: which session counts if the event named none: "own" or "any".
+    `tier` says which session is used if the event named none: "own" or "any".
     """
 
     priority: int
@@ -45,7 +45,7 @@ class Envelope(Origin):
 
     @property
     def settle_secs(self) -> float:
-        """Return the delay in seconds that the job asks for, because what it reads still grows."""
+        """Return the delay in seconds that the job requests, because its input still grows."""
         wanted = self.payload.get("settle_s")
         if isinstance(wanted, int | float) and math.isfinite(wanted):
             return min(max(float(wanted), 0.0), LONGEST_SETTLE_SECS)
@@ -53,7 +53,7 @@ class Envelope(Origin):
 
 
 def read_envelope(text: str | bytes) -> Envelope:
-    """Decode and check one envelope; BadEnvelopeError: it is invalid."""
+    """Decode and check one envelope. Raise BadEnvelopeError if it is invalid."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -67,7 +67,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_value(value: Any) -> Any:
-    """Return the value with every text in it redacted, the keys left as they are."""
+    """Return the value with every text in it redacted; the keys stay."""
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, dict):
@@ -78,7 +78,7 @@ def redacted_value(value: Any) -> Any:
 
 
 def _depth(value: object, limit: int = DEEPEST + 1) -> int:
-    """Return the nesting depth of lists and objects, up to the limit."""
+    """Return the nesting depth of lists and objects, at most the limit."""
     if limit == 0 or not isinstance(value, dict | list):
         return 0
     inner = value.values() if isinstance(value, dict) else value
@@ -103,7 +103,7 @@ def _upgraded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def envelope_of(value: object) -> Envelope:
-    """Check one decoded envelope; NewerEnvelopeError: it needs a later hivepipe."""
+    """Check one decoded envelope. Raise NewerEnvelopeError if it needs a newer hivepipe."""
     if not isinstance(value, dict):
         raise BadEnvelopeError("not an object")
     if _depth(value) > DEEPEST:
@@ -147,12 +147,12 @@ def envelope_of(value: object) -> Envelope:
 
 
 def _agent(said: object) -> str:
-    """Return the id of an agent; "" for anything else, which refuses no job."""
+    """Return the id of an agent, or "" for any other value, which is no reason to refuse a job."""
     return said if isinstance(said, str) and valid_id(said) == said else ""
 
 
 def _of_all(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that a payload of any operation may have, if they are valid."""
+    """Return the valid fields of a payload that every operation may have."""
     wanted = (("periodic", str), ("tier", str), ("slot", int))
     found = ((name, payload.get(name), kind) for name, kind in wanted)
     return {name: value for name, value, kind in found if type(value) is kind}
@@ -162,7 +162,7 @@ def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:
     """Return the messages of follow-up jobs, each in the queue of its priority.
 
     The id is derived from the parent's id and the job's content. If the parent is executed twice,
-    equal follow-ups get the same id, and changed ones are added.
+    equal follow-up jobs have the same id, and different ones are added.
     """
     return [follow_up(parent, job, number) for number, job in enumerate(jobs)]
 
@@ -185,7 +185,7 @@ def compose(
 ) -> Message:
     """Encode a job that no hook made; its session is the parent's, or none.
 
-    Without `queue` it is for the queue of its priority.
+    Without `queue`, the job is for the queue of its priority.
     """
     priority = priority or priority_of(job.operation)
     envelope = {

@@ -1,4 +1,4 @@
-"""A query for forgetting: session ids, and the spellings of a text in files."""
+"""What to forget: session ids, and the spellings of a text in files."""
 
 import json
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Session ids, and the byte sequences that a text has in files."""
+    """Session ids, and the byte sequences that represent a text in files."""
 
     sessions: frozenset[str]
     spellings: tuple[bytes, ...] = ()
 
     @classmethod
     def text(cls, text: str) -> Self:
-        """Return a query for a text: as it is, in JSON, and in JSON within a JSON string."""
+        """Return a query for a text: plain, in JSON, and in JSON within a JSON string."""
         found = [text]
         for _ in range(2):
             found += [json.dumps(each)[1:-1] for each in found]

@@ -7,10 +7,10 @@ from hivepipe.times import stored_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The values that every row may keep of its job; `session` is "" if there is none.
+    """The values of a job that every row may store; `session` is "" if the job has none.
 
-    `agent`: the subagent that the event came from, "" for Claude. `periodic`: the row of the
-    schedule that asked for the job, with its slot, if it has one.
+    `agent` is the subagent that the event came from, or "" for Claude. `periodic` is the row of the
+    schedule that requested the job, and `slot` its slot, if it has one.
     """
 
     id: str
@@ -25,5 +25,5 @@ class Origin:
 
     @property
     def time(self) -> str:
-        """Return the time of the event in the form of stored times."""
+        """Return the time of the event in the store's format."""
         return stored_time(self.event_time_ns)

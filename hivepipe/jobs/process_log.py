@@ -19,15 +19,15 @@ _about: ContextVar[tuple[str, str, str]] = ContextVar("about", default=("", "", 
 
 
 def about_job(id: str = "", operation: str = "", session: str = "") -> None:
-    """Set the job that the following lines are about; without arguments, none."""
+    """Set the job that the next lines are about; without arguments, there is none."""
     _about.set((id, operation, session))
 
 
 class TextLines(logging.Formatter):
-    """Formats a line of text, with a traceback below it."""
+    """Formats a line of text, followed by its traceback."""
 
     def __init__(self) -> None:
-        """Use the same format for every process: each has a file of its own."""
+        """Use one format for all processes, because each process has its own file."""
         super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -60,7 +60,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(process: str) -> None:
-    """Configure logging by the settings."""
+    """Configure the logging of this process from the settings."""
     handler = logging.StreamHandler()
     is_json = variable("HIVEPIPE_LOG_FORMAT") == "json"
     handler.setFormatter(JsonLines(process) if is_json else TextLines())

@@ -1,16 +1,16 @@
-"""The retry table: the delay of the next attempt, and the priority then.
+"""The retry table: the delay before the next attempt, and its priority.
 
-    the job's parent may be on its way     0.1, 0.2, 0.4 s, then dead
-    the store is at fault                  0.1, 0.2, 0.4 s, then 1, 2, 4 ... 30 s without a limit
-    a file cannot be read or written       1, 5, 30, 120 s, then dead; a full or read-only disk:
-                                           120 s without a limit
-    a language model is away, or busy      about 15, 60, 240 s, or as it asks; then done without
-    an installed operation failed          1, 5, 30, then each 120 s, as often as it declares
-    any other fault of the job             dead at once
+    the job's parent is missing            0.1, 0.2, 0.4 s, then failed
+    the store cannot be written            0.1, 0.2, 0.4 s, then 1, 2, 4 ... 30 s without a limit
+    a file cannot be read or written       1, 5, 30, 120 s, then failed; with a full or read-only
+                                           disk 120 s without a limit
+    a language model is down or busy       about 15, 60, 240 s, or as the provider asks; then a
+                                           plain result
+    an installed operation failed          1, 5, 30, then 120 s each, as often as it declares
+    any other error of the job             failed at once
 
-Each of the first three attempts in the first two rows lowers the priority by one, never past 10.
-A limit counts failures of the job itself: no fault of the store or a full disk brings a job closer
-to it.
+Each of the first three attempts in the first two rows lowers the priority by one, at most to 10. A
+limit counts failures of the job itself. A failure of the store or a full disk does not count.
 """
 
 import errno
@@ -20,7 +20,7 @@ LONGEST_SECS = 30.0
 FILE_SECS = (1.0, 5.0, 30.0, 120.0)
 LLM_SECS = 15.0
 LOWEST_PRIORITY = 10
-DISKS_FAULT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 
 def store_delay_secs(attempts: int) -> float:
@@ -31,15 +31,15 @@ def store_delay_secs(attempts: int) -> float:
 
 
 def parent_delay_secs(attempts: int) -> float | None:
-    """Return the delay in seconds while a parent is missing; None: the job is dead."""
+    """Return the delay in seconds while a parent is missing, or None if the job has failed."""
     return FIRST_SECS[attempts - 1] if attempts <= len(FIRST_SECS) else None
 
 
-def file_delay_secs(attempts: int, is_disks_fault: bool) -> float | None:
-    """Return the delay in seconds after this many failures with a file; None: the job is dead."""
+def file_delay_secs(attempts: int, is_disk_error: bool) -> float | None:
+    """Return the delay in seconds after this many file errors, or None if the job has failed."""
     if attempts <= len(FILE_SECS):
         return FILE_SECS[attempts - 1]
-    return FILE_SECS[-1] if is_disks_fault else None
+    return FILE_SECS[-1] if is_disk_error else None
 
 
 def operation_delay_secs(attempts: int, retries: int) -> float | None:
@@ -50,12 +50,12 @@ def operation_delay_secs(attempts: int, retries: int) -> float | None:
 def llm_delay_secs(failures: int, chance: float, requested_secs: float) -> float:
     """Return the delay in seconds after this many failures of a provider; `chance`: 0 to 1.
 
-    Jitter gives half to one and a half times the base delay, so that jobs do not return together.
-    The delay is never below `requested_secs`, which the provider asked for.
+    With jitter the delay is 0.5 to 1.5 times the base delay, so that jobs do not return together.
+    It is at least `requested_secs`, which the provider asked for.
     """
     return max(requested_secs, LLM_SECS * 4.0 ** (failures - 1) * (0.5 + chance))
 
 
 def demoted(priority: int, attempts: int) -> int:
-    """Return the priority of a job after this many failures, from its original priority."""
+    """Return the priority of a job after this many failures; `priority` is the original one."""
     return min(priority + min(attempts, len(FIRST_SECS)), LOWEST_PRIORITY)

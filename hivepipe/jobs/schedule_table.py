@@ -1,13 +1,13 @@
 """Periodic jobs: the table, its time slots, and the two messages per slot.
 
-rq-scheduler reuses one job id, which exactly-once execution forbids. So it enqueues only a tick.
-Executing the tick enqueues the real job `<name>-<slot>`. That id is new for each slot, and the same
-for every duplicate of the tick.
+rq-scheduler reuses one job id, which does not allow exactly-once execution. So it enqueues only a
+tick. The execution of the tick enqueues the job `<name>-<slot>`. This id is new for each slot, and
+the same for every duplicate of the tick.
 
     tick-<name>     waits in rq-scheduler's set, then briefly in `medium`; never in `applied`
     <name>-<slot>   the job: counted, applied once, recorded in the table `slots`
-    <name>-at-<ns>  an extra run without a slot: it was triggered, or the clock was set back to
-                    slots that were executed
+    <name>-at-<ns>  an extra run without a slot: it was triggered, or the clock was set back into
+                    executed slots
 """
 
 import re
@@ -32,9 +32,10 @@ _ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40}(?:-at)?)-([0-9]{1,19})")
 
 
 class Periodic(NamedTuple):
-    """One row: name, interval and operation; `why` is what is missed if it does not run.
+    """One row: name, interval and operation; `why` says what happens if it does not run.
 
-    `stands_in_for`: a worker that does this itself; the row runs only while there is none.
+    `stands_in_for` names a worker that does this work itself: the row runs only while it is
+    missing.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Periodic(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """What a tick opens: a slot of a row."""
+    """The content of a tick: a slot of a row."""
 
     name: str
     operation: str
@@ -68,13 +69,13 @@ def tick_id(name: str) -> str:
 
 
 def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
-    """Return the tick that opens a slot."""
+    """Return the tick of a slot."""
     payload: dict[str, object] = {"name": row.name, "operation": row.operation, "slot": slot}
     return compose(tick_id(row.name), Job(TICK, payload, row.name), due_ns, TICK_PRIORITY)
 
 
 def read_tick(tick: Envelope) -> Tick:
-    """Return what a tick opens; BadEnvelopeError: it is nothing of the schedule."""
+    """Return the content of a tick. Raise BadEnvelopeError if it is not valid."""
     name, operation, slot = (tick.payload.get(key) for key in Tick._fields)
     is_known = operation in PRIORITIES or operation in ARGS
     if not (isinstance(name, str) and _NAME.fullmatch(name) and is_known):
@@ -85,22 +86,22 @@ def read_tick(tick: Envelope) -> Tick:
 
 
 def job_of(tick: Envelope) -> Message:
-    """Return the job of a tick; BadEnvelopeError: the tick is invalid."""
+    """Return the job of a tick. Raise BadEnvelopeError if the tick is not valid."""
     name, operation, slot = read_tick(tick)
     payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": BY_THE_CLOCK}
     return compose(f"{name}-{slot}", Job(operation, payload, name), tick.event_time_ns)
 
 
 def extra_job(name: str, operation: str, trigger: str, time_ns: int) -> Message:
-    """Return a run of a row without a slot."""
+    """Return the job of an extra run, which has no slot."""
     payload: dict[str, object] = {"periodic": name, "trigger": trigger}
     return compose(f"{name}-at-{time_ns}", Job(operation, payload, name), time_ns)
 
 
 def name_and_slot(job_id: str) -> tuple[str, int] | None:
-    """Return name and slot in the id of a periodic job; None for a tick and any other id.
+    """Return name and slot from the id of a periodic job, or None for a tick and any other id.
 
-    For an extra run: `<name>-at` and its time in ns.
+    For an extra run they are `<name>-at` and its time in ns.
     """
     found = _ID.fullmatch(job_id)
     return (found[1], int(found[2])) if found and found[1] else None

@@ -1,4 +1,4 @@
-"""The arguments of record_status, which the monitor of a hive enqueues if the store is busy."""
+"""The arguments of record_status, which a hive's monitor enqueues if the store is busy."""
 
 from hivepipe.jobs.args import Args, Id
 

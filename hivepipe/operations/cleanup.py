@@ -31,7 +31,7 @@ def cleanup_agents(workplace: Workplace, job: Origin, args: CleanupAgents) -> No
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
     # Not new: this worker was killed after the commit, perhaps before it enqueued the job.
-    if not is_new or any(verdict.goes for _, verdict in judged):
+    if not is_new or any(verdict.is_outdated for _, verdict in judged):
         workplace.follow_up(job, [LogCleanups().job()])
 
 

@@ -59,7 +59,7 @@ class SkillExports:
             return
         except OSError as error:
             self._failures += 1
-            delay = file_delay_secs(self._failures, is_disks_fault=True) or AGE_SECS
+            delay = file_delay_secs(self._failures, is_disk_error=True) or AGE_SECS
             self._warn(f"skills not exported, again in {delay:.0f} s: {error}")
             self._next_look = now + delay
         else:

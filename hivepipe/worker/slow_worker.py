@@ -188,15 +188,15 @@ class SlowWorker(ClaimingWorker):
 
     def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
         """Retry after a fault of a file, a disk, the database or Redis, not of the job."""
-        is_disks_fault = not isinstance(error, OSError) or error.errno in retry.DISKS_FAULT
-        failures = job.attempts if is_disks_fault else job.failures
-        delay = retry.file_delay_secs(failures + 1, is_disks_fault)
+        is_disk_error = not isinstance(error, OSError) or error.errno in retry.DISK_ERRORS
+        failures = job.attempts if is_disk_error else job.failures
+        delay = retry.file_delay_secs(failures + 1, is_disk_error)
         if delay is None:
             self._bury(job, envelope, error)
             return
         logger.warning("%s failed, again in %.0f s: %s", envelope.operation, delay, error)
-        self._claims.retry([(job, job.queue, delay)], held_up=is_disks_fault)
-        self._is_held_up = self._is_held_up or is_disks_fault
+        self._claims.retry([(job, job.queue, delay)], held_up=is_disk_error)
+        self._is_held_up = self._is_held_up or is_disk_error
 
     def _operation_failed(
         self, job: Claimed, envelope: Envelope, error: OperationFailedError
