@@ -26,7 +26,7 @@ class Rule:
     may_be_glued: bool = False  # also found right after other letters of a word
     replacement: str = REDACTED
     unless: str = ""  # text that matches this as a whole is no secret
-    not_in: str = ""  # a match that starts inside a match of this, 64 bytes at most, is none
+    not_in: str = ""  # a match that starts inside a match of this, 256 bytes at most, is none
     least_entropy: float = 0.0  # bits per character
     must_look_random: bool = False  # more random than a name or word
     examples: tuple[str, ...] = ()

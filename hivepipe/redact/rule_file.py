@@ -15,7 +15,7 @@ r"""Redaction rules as data: the section `[redaction]` of a TOML file (config.to
     keywords = ["HR-", "IT-"]           # every match has one of them; else all texts are tried
     sieve = 'HR-|IT-'                   # the same as a pattern
     unless = '0{6}|1{6}'                # a whole match of this is no secret
-    not_in = 'HR-form'                  # a match that starts inside one of this (64 bytes) is none
+    not_in = 'HR-form'                  # a match that starts inside one of this (256 bytes) is none
     entropy = 2.0                       # minimum, in bits per character
     random = true                       # it must change between letters and digits as no word does
     token = true                        # needs no name beside it: it starts where a word starts ...

@@ -24,7 +24,7 @@ _BLOB_BYTES = 24
 # A short value that is no secret is searched again: in `apiKey: process.env.KEY || "..."`, a name.
 _REREAD_BYTES = 256
 _MOST_REMEMBERED = 1024  # values of a rule that are no secrets
-_NOT_IN_BYTES = 64  # the longest match of `not_in`
+_NOT_IN_BYTES = 256  # the longest match of `not_in`
 AROUND_BYTES = 1 << 9  # bytes on both sides of a disguise that are read together with it
 MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
 
@@ -194,11 +194,11 @@ class _Exact:
 
     def end_of_no_start(self, text: bytes, at: int, start: int) -> int:
         """Return the end of a match of `not_in` that a match starts in; 0: there is none."""
-        at = max(at, start - _NOT_IN_BYTES)
-        while self._not_in and (found := self._not_in.search(text, at, start + _NOT_IN_BYTES)):
-            at = max(found.end(), at + 1)
-            if at > start:
-                return at if found.start() <= start else 0
+        at, end = max(at, start - _NOT_IN_BYTES), start + _NOT_IN_BYTES
+        while self._not_in and (found := self._not_in.search(text, at, end)):
+            if found.end() > start:
+                return found.end() if found.start() <= start else 0
+            at = found.start() + 1
         return 0
 
     def is_secret(self, text: bytes) -> bool:
