@@ -1,1 +1,1 @@
-"""The SQLite database. SQL is written in this room only."""
+"""The SQLite database. Only this package contains SQL of the store."""

@@ -1,8 +1,8 @@
 """Tool call totals and the last activity of each session.
 
-A session has one row for each time from which its totals were counted: Redis starts new totals when
-it loses its data. The total of a session is the sum of its rows. Totals only rise, and times only
-move forward.
+A session has one row for each start of its totals in Redis, which starts new totals after a loss of
+its data. The total of a session is the sum of its rows. Totals only rise, and times only move
+forward.
 """
 
 from hivepipe.db.database import Database
@@ -26,8 +26,9 @@ def record_activity(
     profile: str,
     waits_for: str = "",
 ) -> None:
-    """Insert or update a row: a total (calls, failed, denied, warned) keeps its maximum, the other
-    columns take the newer values.
+    """Insert or update a row.
+
+    Totals (calls, failed, denied, warned) keep their maximum, other columns take the newer values.
     """
     newer = (
         "(excluded.last_active_at >= activity.last_active_at OR activity.last_active_at > :ahead)"
@@ -72,9 +73,9 @@ def _rising(column: str) -> str:
 
 
 def activity_of(store: Listings, session: str) -> Entry:
-    """Return the activity of a session with its totals summed, other columns from the newest row.
+    """Return the activity of a session, or {} if it has none.
 
-    {} if there is none.
+    Totals are the sums of its rows; other columns are those of its newest row.
     """
     sql = """
         SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, waits_for,
@@ -93,13 +94,13 @@ def has_worked_since(db: Database, session: str, time_ns: int) -> bool:
         SELECT 1 FROM activity
         WHERE session_id = :id AND last_work_at > :time AND last_work_at <= :now
     """
-    # A time in the future comes from a clock that was set back.
+    # A time in the future is left from before the clock was set back.
     times = {"time": stored_time(time_ns), "now": now()[0]}
     return db.row(sql, {"id": session, **times}) is not None
 
 
 def processes_of(store: Listings, session: str) -> list[Entry]:
-    """Return the processes (host, pid, start time) that are in a session now."""
+    """Return the processes (host, pid, start time) that are in a session."""
     sql = """
         SELECT instances.host, instances.pid, instances.pid_started
         FROM instance_sessions JOIN instances ON instances.id = instance_sessions.instance_id

@@ -1,7 +1,7 @@
 """Agents that sessions spawn, merged from events that arrive in any order or not at all.
 
-The result depends on the set of events, not on their order. The status only moves forward, the
-earliest event gives the spawn time, the latest the last activity.
+The result depends on the set of events, not on their order. The status only moves forward. The
+earliest event gives the spawn time, and the latest event the last activity.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _RANKS = {"spawned": 0, "running": 1, "completed": 2, "failed": 3, "deleted": 4}
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSignal:
-    """What one event says about an agent; None and empty mean: not said."""
+    """The content of one event about an agent; None and "" are unknown."""
 
     agent_id: str
     status: str
     type: str = ""
-    # The type is Claude Code's own value, not the one that the caller asked for
+    # The type is Claude Code's value, not the one that the caller requested
     type_is_claudes: bool = False
     name: str | None = None
     model: str | None = None
@@ -40,7 +40,7 @@ class AgentSignal:
 def record_signal(db: Database, job: Origin, signal: AgentSignal) -> None:
     """Insert the agent, or merge the event into its row.
 
-    MissingParentError names the missing session or swarm.
+    Raise MissingParentError if the session or the swarm is missing.
     """
     row = db.row("SELECT * FROM agents WHERE id = :id", {"id": signal.agent_id})
     known = dict(row) if row else _new_agent(_swarm_of(db, job), job, signal)
@@ -105,7 +105,7 @@ def _new_agent(swarm: str, job: Origin, signal: AgentSignal) -> dict[str, object
 
 
 def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[str, object]:
-    """Return the row merged with one more event; the order of events makes no difference."""
+    """Return the row merged with one more event. The order of the events does not matter."""
     row = dict(known)
     row["name"] = known["name"] or signal.name
     if signal.type:
@@ -121,9 +121,9 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
     if signal.status in ENDS:
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
         row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
-        row["error"] = max(str(known["error"] or ""), signal.error) or None  # of several, one
+        row["error"] = max(str(known["error"] or ""), signal.error) or None  # any one of several
     before = _metadata(known)
-    if before is not None:  # metadata that cannot be parsed stay unchanged
+    if before is not None:  # invalid metadata stay unchanged
         row["metadata"] = orjson.dumps(_render(row, before, job, signal)).decode()
     return row
 
@@ -134,7 +134,7 @@ def _more_specific(known: object, new: str | None) -> object:
 
 
 def _metadata(row: dict[str, object]) -> dict[str, object] | None:
-    """Return the parsed metadata; None if there are some that cannot be parsed."""
+    """Return the parsed metadata, or None if they are invalid."""
     try:
         found = orjson.loads(str(row["metadata"] or "{}"))
     except orjson.JSONDecodeError:
@@ -152,7 +152,7 @@ def _render(
 ) -> dict[str, object]:
     """Rebuild the metadata from the row, in the predecessor's format.
 
-    Keys that other programs wrote are kept, above all the mark that an agent is protected.
+    Keys of other programs are kept, especially the mark that an agent is protected.
     """
     context, usage = _part(before, "spawn_context"), _part(before, "usage")
     expires = datetime.fromisoformat(str(row["last_active"])) + timedelta(seconds=TTL_SECS)

@@ -26,7 +26,7 @@ def end_alert(db: Database, name: str, time: str) -> None:
 
 
 def standing(path: Path) -> dict[str, str]:
-    """Return active alert -> when it was raised; {} if the store cannot be read."""
+    """Return active alert -> time when it was raised, or {} if the store cannot be read."""
     sql = "SELECT name, min(raised_at) AS since FROM alerts WHERE ended_at IS NULL GROUP BY name"
     try:
         with listings(path) as store:

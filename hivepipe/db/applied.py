@@ -1,4 +1,4 @@
-"""The ids of jobs that were applied, and counters of jobs without effect."""
+"""The ids of applied jobs, and counters of jobs without effect."""
 
 from hivepipe.db.database import Database
 from hivepipe.jobs.origin import Origin
@@ -29,5 +29,5 @@ def count(db: Database, name: str, number: int) -> None:
 
 
 def count_effectless(db: Database, what: str, job: Origin) -> None:
-    """Count a job that rightly did nothing; `what`: `no_session`, `zero_rows` or `forgotten`."""
+    """Count a job that correctly had no effect; `what`: no_session, zero_rows or forgotten."""
     count(db, f"{what}:{job.operation}", 1)

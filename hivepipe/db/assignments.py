@@ -1,4 +1,4 @@
-"""The session that each instance is in: that of its newest event, until it ends there or dies."""
+"""The session of each instance: that of its newest event, until the session or process ends."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from hivepipe.jobs.origin import Origin
 
 
 class Process(NamedTuple):
-    """The process of an instance; None and "" are unknown."""
+    """The process of an instance; None and "" mean unknown."""
 
     pid: int | None
     started: str
@@ -47,7 +47,7 @@ def assign_instance(db: Database, job: Origin, process: Process) -> None:
 
 
 def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
-    """Record an event of the instance in a session, and choose the instance's session again."""
+    """Record an event of the instance in a session, and update the session of the instance."""
     sql = """
         INSERT INTO instance_sessions
           (id, session_id, instance_id, pid, started_at, last_seen, status, assigned_time_ns)
@@ -76,7 +76,7 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
 
 
 def detach_instance(db: Database, job: Origin) -> None:
-    """Record that the instance left the session; MissingParentError: it never entered it."""
+    """Record that the instance left the session. Raise MissingParentError if it never entered."""
     sql = """
         UPDATE instance_sessions SET
           detached_time_ns = CASE WHEN detached_time_ns > :time_ns
@@ -96,14 +96,14 @@ def detach_instance(db: Database, job: Origin) -> None:
 
 
 def end_is_stored(db: Database, job: Origin) -> bool:
-    """Tell whether the SessionEnd of this job, or the other firing of the same event, is stored."""
+    """Tell whether the SessionEnd of this job, or a duplicate of the same event, is stored."""
     sql = "SELECT 1 FROM instance_sessions WHERE id = :id AND detached_time_ns > :before_ns"
     id = f"{job.instance}:{job.session}"
     return db.row(sql, {"id": id, "before_ns": job.event_time_ns - 2 * TWIN_WINDOW_NS}) is not None
 
 
 def lose_instance(db: Database, job: Origin) -> None:
-    """Record that the process is gone: it leaves its session, unless a later event was seen."""
+    """Record that the process has ended; it leaves its session unless a later event is stored."""
     sql = """
         UPDATE instances SET
           gone_at = CASE WHEN gone_at > :time THEN gone_at ELSE :time END,
@@ -115,9 +115,7 @@ def lose_instance(db: Database, job: Origin) -> None:
 
 
 def choose_session(db: Database, instance: str) -> None:
-    """Assign the instance to the session of its newest event, unless that ended or the process is
-    gone.
-    """
+    """Assign the instance to the session of its newest event, unless session or process ended."""
     before = session_of_instance(db, instance)
     parameters = {"instance": instance}
     leave = """
@@ -139,9 +137,9 @@ def choose_session(db: Database, instance: str) -> None:
 
 
 def _take_back_visits(db: Database, instance: str) -> None:
-    """Restore ended sessions that received one event of an instance that then moved on.
+    """End sessions again that one event had opened, if its instance then moved to another session.
 
-    Up to some version after 2.1.197 the first event of a fork names the forked session.
+    Until some version after 2.1.197, the first event of a fork named the forked session.
     """
     visited = """
         SELECT visit.session_id FROM instance_sessions AS visit
@@ -160,7 +158,7 @@ def _take_back_visits(db: Database, instance: str) -> None:
 
 
 def session_of_instance(db: Database, instance: str) -> str:
-    """Return the session that an instance is assigned to; "" if none."""
+    """Return the session that an instance is assigned to, or ""."""
     sql = """
         SELECT session_id FROM instance_sessions
         WHERE instance_id = :instance AND status = 'active'

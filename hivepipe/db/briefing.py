@@ -55,7 +55,7 @@ def projects(store: Listings, limit: int) -> list[str]:
 
 
 def memory_folders(store: Listings, project: str) -> list[str]:
-    """Return the folders where Claude Code keeps its own memory of a project."""
+    """Return the folders of Claude Code's own memory of a project."""
     sql = """
         SELECT DISTINCT transcript_path FROM sessions
         WHERE project = :project AND transcript_path <> ''

@@ -1,10 +1,10 @@
 """Change capture: which rows of the shared tables changed, each with the version of its change.
 
-It exists only while a team is joined. Triggers append time and key of each changed row to
-`team_log`, which costs a writer least. The uplink collects them into `team_changes`, where a row
-that changed ten times is once. A version is the time in microseconds, but always above the last
-one: it rises after a restored backup, too, and says how long a row has waited. A key without a row
-is a deleted row.
+It exists only while the home is joined to a team. Triggers append time and key of each changed row
+to `team_log`, which is the cheapest write. The uplink moves them to `team_changes`, where a row has
+one entry however often it changed. A version is the time in microseconds, and always higher than
+the last one. So versions also rise after a backup was restored, and show how long a row has waited.
+A key without a row is a deleted row.
 """
 
 import re
@@ -18,7 +18,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import Listings
 from hivepipe.db.short_writes import write_shortly
 
-SEPARATOR = "\x1f"  # of the parts of a key
+SEPARATOR = "\x1f"  # between the parts of a key
 KEYS_AT_ONCE = 500
 
 LOG_AT_ONCE = 500
@@ -38,8 +38,9 @@ CREATE TABLE IF NOT EXISTS team_sessions (
 """
 
 
-# The version of row n is max(at of row n, version of row n - 1, plus 1), and the first one is above
-# all that there are; without the recursion: n + max(at - n) of the rows up to n.
+# The version of row n is the maximum of its time and the version of row n - 1 plus 1. The first one
+# is higher than all existing versions. Without recursion it is n + max(at - n) over the rows up to
+# n.
 _COLLECT = f"""
     INSERT INTO team_changes (version, tbl, key)
     SELECT n + max(max(at - n) OVER (ORDER BY n), newest), tbl, key FROM (
@@ -58,7 +59,7 @@ _JOB = "coalesce({row}.job_id, '#' || {row}.id)"
 class Captured(NamedTuple):
     """A captured table: the parts of its rows' keys as SQL, with `{row}.` before each column.
 
-    `place`: the columns that its rows are stored by.
+    `place` lists the columns by which its rows are ordered on disk.
     """
 
     table: str
@@ -71,7 +72,7 @@ class Captured(NamedTuple):
         return self.parts[0] == _MONTH
 
     def key(self, row: str) -> str:
-        """Return the key of a row as SQL; `row`: new, old or the table's name."""
+        """Return the key of a row as SQL; `row` is new, old or the table's name."""
         return f" || char({ord(SEPARATOR)}) || ".join(part.format(row=row) for part in self.parts)
 
 
@@ -110,7 +111,7 @@ def is_captured(store: Listings) -> bool:
 def start_capture(db: Database) -> None:
     """Create the tables and triggers; repeated calls change nothing.
 
-    At first every row is to be noted: see `note_all`.
+    The first call requests a pass over all rows: see `note_all`.
     """
     with db.transaction():
         is_new = not db.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {})
@@ -124,7 +125,7 @@ def start_capture(db: Database) -> None:
 
 
 def stop_capture(db: Database) -> None:
-    """Drop the triggers and tables, but for the home's id: it is known if it joins again."""
+    """Drop the triggers and tables. The home's id stays for a later join."""
     with db.transaction():
         for each in CAPTURED:
             for event in ("insert", "update", "delete", "move"):
@@ -134,11 +135,11 @@ def stop_capture(db: Database) -> None:
 
 
 class Home(NamedTuple):
-    """A home as the server knows it, and its pass over all rows, if it makes one.
+    """A home as the server knows it, and its current pass over all rows, if any.
 
-    `terms`: policies and versions that the sent rows follow. `sweep_below`: rows with lower
-    versions are swept away at the server when it has all up to `sweep_at` (None: rows are still to
-    be noted).
+    `terms` are the policies and versions that the sent rows follow. The server deletes its rows
+    with versions lower than `sweep_below` when it has all rows up to `sweep_at`, which is None
+    until all rows have new versions.
     """
 
     id: str
@@ -154,7 +155,7 @@ def home_of(store: Listings) -> Home:
 
 
 def start_pass(db: Database, terms: str) -> None:
-    """Have all rows sent again, by these terms."""
+    """Request that all rows are sent again, by these terms."""
     with db.transaction():
         db.execute("UPDATE team_home SET terms = CAST(:terms AS TEXT)", {"terms": terms.encode()})
         _want_pass(db)
@@ -166,7 +167,7 @@ def _want_pass(db: Database) -> None:
 
 
 def end_pass(db: Database) -> None:
-    """Note that the server has swept."""
+    """Record that the server has deleted the old rows."""
     with db.transaction():
         db.execute("UPDATE team_home SET sweep_below = NULL, sweep_at = NULL", {})
 
@@ -185,7 +186,7 @@ def _triggers() -> Iterator[str]:
 
 
 def collect(db: Database) -> bool:
-    """Move logged changes into `team_changes`; False: there were none."""
+    """Move logged changes to `team_changes`; return False if there were none."""
     if not db.row("SELECT 1 FROM team_log LIMIT 1", {}):
         return False
     with db.transaction():
@@ -198,7 +199,7 @@ def collect(db: Database) -> bool:
 
 
 def _note(table: str, at: str = _MICROSECONDS.format(at=_NOW)) -> str:
-    """Return SQL that gives the key :key the next version, of a time or later."""
+    """Return SQL that gives the key :key the next version, which is at least `at`."""
     return f"""
         INSERT INTO team_changes (version, tbl, key)
         SELECT {_NEXT.format(at=at)}, '{table}', CAST(:key AS TEXT) WHERE true
@@ -207,23 +208,23 @@ def _note(table: str, at: str = _MICROSECONDS.format(at=_NOW)) -> str:
 
 
 def note_all(db: Database) -> None:
-    """Give every row a new version, in short transactions: all of them are sent again."""
+    """Give every row a new version, in short transactions, so that all rows are sent again."""
     write_shortly(db, (partial(note, db, page) for page in _every_key(db)))
     with db.transaction():
         db.execute("UPDATE team_home SET sweep_at = (SELECT max(version) FROM team_changes)", {})
 
 
 def note(db: Database, changed: Iterable[tuple[str, str]]) -> None:
-    """Give these (table, key) the next versions, within the caller's transaction."""
+    """Give these (table, key) pairs the next versions, within the caller's transaction."""
     for table, key in changed:
         db.execute(_note(table), {"key": key.encode()})
 
 
 def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
-    """Yield the keys of all rows by pages; then those of deleted rows, as far as they are known.
+    """Yield pages of the keys of all rows, then of the known deleted rows.
 
-    The keys of a page are noted before the next page is read: what is not noted after all tables
-    has no row.
+    The caller gives the keys of a page new versions before the next page is read. So a key with an
+    old version after all tables has no row.
     """
     before = _newest(db)
     for each in CAPTURED:
@@ -238,7 +239,7 @@ def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
 
 
 def _keys_of_rows(db: Database, each: Captured) -> Iterator[list[tuple[str, str]]]:
-    """Yield the keys of a table's rows by pages, in the order of its primary key."""
+    """Yield pages of the keys of a table's rows, in the order of its primary key."""
     places = each.place.split(", ")
     head = f"SELECT {each.key(each.table)} AS key, {each.place} FROM {each.table}"
     tail = f"ORDER BY {each.place} LIMIT {KEYS_AT_ONCE}"
@@ -260,9 +261,9 @@ def note_session(db: Database, session: str) -> None:
 
 
 class SentProject(NamedTuple):
-    """The name of the project that a session's rows were sent as; None: they were held back.
+    """The project name with which a session's rows were sent, or None if they were held back.
 
-    `has_moved`: they were sent as of another project before.
+    `has_moved` is True if they were sent with another project name before.
     """
 
     name: str | None
@@ -270,14 +271,14 @@ class SentProject(NamedTuple):
 
 
 def sent_project(store: Listings, session: str) -> SentProject | None:
-    """Return what is known of a session; None: nothing."""
+    """Return the stored project name of a session, or None if nothing is stored."""
     sql = "SELECT project, has_moved FROM team_sessions WHERE session_id = :session"
     row = next(iter(store.rows(sql, {"session": session})), None)
     return SentProject(row["project"], bool(row["has_moved"])) if row else None
 
 
 def keep_sent_project(db: Database, session: str, name: str | None) -> None:
-    """Note as which project a session's rows are sent."""
+    """Store the project name with which a session's rows are sent."""
     sql = """
         INSERT INTO team_sessions (session_id, project)
         VALUES (CAST(:session AS TEXT), CAST(:name AS TEXT))
@@ -289,7 +290,7 @@ def keep_sent_project(db: Database, session: str, name: str | None) -> None:
 
 
 def project_of(store: Listings, session: str) -> str | None:
-    """Return the folder of a session's project, "" for none; None: there is no such session."""
+    """Return the project folder of a session, "" if it has none, or None for an unknown session."""
     row = next(
         iter(store.rows("SELECT project FROM sessions WHERE id = :id", {"id": session})), None
     )
@@ -306,14 +307,14 @@ def changes_since(store: Listings, version: int, limit: int) -> list[Change]:
 
 
 class Lag(NamedTuple):
-    """What a server does not have yet: rows, and the age of the oldest change in seconds."""
+    """The rows that a server does not have yet, and the age of the oldest change in seconds."""
 
     rows: int
     secs: float
 
 
 def lag_behind(store: Listings, mark: int) -> Lag:
-    """Return what is newer than the server's mark."""
+    """Return the lag of a server; `mark` is the newest version that it has."""
     sql = "SELECT count(*) AS n, min(version) AS oldest FROM team_changes WHERE version > :mark"
     (row,) = store.rows(sql, {"mark": mark})
     logged = f"SELECT count(*) AS n, {_MICROSECONDS.format(at='min(at)')} AS oldest FROM team_log"
@@ -334,13 +335,13 @@ def _newest(db: Database) -> int:
 
 
 def newest_version(store: Listings) -> int:
-    """Return the last version given; 0: none."""
+    """Return the newest version, or 0."""
     (row,) = store.rows("SELECT max(version) AS newest FROM team_changes", {})
     return row["newest"] or 0
 
 
 def raise_version(db: Database, version: int) -> None:
-    """Give no version up to this one any more: the server has newer rows than a restored backup."""
+    """Make the next versions higher than this one, which the server has from before a restore."""
     sql = """
         INSERT INTO team_changes (version, tbl, key) VALUES (:version, '', '')
         ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version

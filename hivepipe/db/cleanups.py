@@ -21,7 +21,7 @@ def verdicts(db: Database, now: datetime) -> list[tuple[str, Verdict]]:
 def delete_agents(
     db: Database, job_id: str, trigger: str, time: str, judged: list[tuple[str, Verdict]]
 ) -> None:
-    """Soft-delete the agents that are to go, and record the run if there are any.
+    """Soft-delete the outdated agents, and record the run if there are any.
 
     Status, outcome and error stay. An agent without an outcome gets the outcome `lost`.
     """
@@ -58,7 +58,7 @@ def _record(
 
 
 def runs_after(db: Database, run: int, most: int) -> list[tuple[Row, list[Row]]]:
-    """Return up to `most` runs after this one, oldest first, with the agents that each deleted."""
+    """Return up to `most` runs after this one, oldest first, each with the agents it deleted."""
     runs = db.rows(
         "SELECT * FROM cleanups WHERE id > :run ORDER BY id LIMIT :most", {"run": run, "most": most}
     )

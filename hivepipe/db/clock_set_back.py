@@ -1,6 +1,6 @@
-"""Correct the times that order events when the clock was set back.
+"""Correct the times that order events after the clock was set back.
 
-Otherwise a session would ignore new events until the clock has caught up.
+Otherwise a session would ignore new events until the clock reaches the old times.
 """
 
 from hivepipe.db.database import Database

@@ -1,4 +1,4 @@
-"""Copies of the database: made while it is in use, and checked before a copy replaces it."""
+"""Copies of the database: made while it is in use, and checked before one is restored."""
 
 import os
 import sqlite3
@@ -11,7 +11,10 @@ from hivepipe.errors import StoreError
 
 
 def copy_to(path: Path, target: Path) -> bool:
-    """Write a full copy with mode 0600; return False if there is no database. Raises StoreError."""
+    """Write a full copy with mode 0600; return False if there is no database.
+
+    Raise StoreError on failure.
+    """
     if not path.exists():
         return False
     refuse_tracked(path)
@@ -25,7 +28,7 @@ def copy_to(path: Path, target: Path) -> bool:
 
 
 def trouble_of(path: Path) -> str:
-    """Return what is wrong with a copy; "" if nothing, or if there is no file."""
+    """Return the error of a copy, or "" if it is intact or does not exist."""
     if not path.exists():
         return ""
     try:

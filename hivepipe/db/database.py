@@ -1,8 +1,8 @@
 """SQLite connections: open, write and maintain the database.
 
 WAL with `synchronous=FULL`: an acknowledged commit survives a power cut. Several processes may
-write (the writer, the direct path, a stock `rq worker`). BEGIN IMMEDIATE and the table `applied`
-make every effect happen once.
+write (the writer, the direct path, a stock `rq worker`). With BEGIN IMMEDIATE and the table
+`applied`, every effect happens once.
 """
 
 import os
@@ -29,9 +29,7 @@ class Database:
     """An open database. Every text that is written through it is redacted."""
 
     def __init__(self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> None:
-        """Open the database, create and migrate it if needed; StoreError gives the reason of a
-        failure.
-        """
+        """Open the database, and create or migrate it if needed. Raise StoreError on failure."""
         self.path = path
         refuse_tracked(path)
         try:
@@ -56,15 +54,14 @@ class Database:
             raise
 
     def _enter_wal(self, wait_secs: float) -> None:
-        """Switch a new database to WAL. If two processes do this, SQLite fails without waiting."""
+        """Switch a new database to WAL. SQLite fails at once if two processes do this."""
         deadline = time.monotonic() + wait_secs
         while True:
             try:
                 (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
                 if not pages:  # later the pragma takes a lock, and has no effect before a VACUUM
-                    self._connection.execute(
-                        "PRAGMA auto_vacuum=INCREMENTAL"
-                    )  # without it the file never shrinks
+                    # Without it the file never shrinks.
+                    self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 return
             except sqlite3.OperationalError:
@@ -73,7 +70,7 @@ class Database:
                 time.sleep(0.01)
 
     def execute(self, sql: str, parameters: Mapping[str, object]) -> int:
-        """Execute a write with every text redacted; return how many rows were changed."""
+        """Execute a write with every text redacted; return the number of changed rows."""
         clean = {
             name: redact_text(value) if isinstance(value, str) else value
             for name, value in parameters.items()
@@ -81,7 +78,7 @@ class Database:
         return self._connection.execute(sql, clean).rowcount
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Row | None:
-        """Return the first row of a query; None if there is none."""
+        """Return the first row of a query, or None."""
         found: Row | None = self._connection.execute(sql, parameters).fetchone()
         return found
 
@@ -90,7 +87,7 @@ class Database:
         return self._connection.execute(sql, parameters or {}).fetchall()
 
     def each(self, sql: str) -> Iterator[Row]:
-        """Yield the rows of a query too large for memory; the caller must not write meanwhile."""
+        """Yield the rows of a large query. The caller must not write meanwhile."""
         yield from self._connection.execute(sql)
 
     def version(self) -> tuple[int, int]:
@@ -102,22 +99,22 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """Run the block in one transaction; the write lock is taken at its start.
 
-        Also raises sqlite3.OperationalError if the file was removed or replaced meanwhile: the
-        commit went into a file that no other process can open.
+        Also raise sqlite3.OperationalError if the file was removed or replaced meanwhile, because
+        the commit went to a file that no other process can open.
         """
         with transaction(self._connection):
             yield
         if _file_at(self.path) != self._file:
-            raise sqlite3.OperationalError("the database was removed, or another put in its place")
+            raise sqlite3.OperationalError("the database file was removed or replaced")
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Run one job within a transaction: if it fails, only its own changes are rolled back."""
+        """Run one job within a transaction. If it fails, only its own changes are rolled back."""
         self._connection.execute("SAVEPOINT job")
         try:
             yield
         except BaseException:
-            # Otherwise SQLite has rolled back the whole transaction
+            # If not, SQLite has rolled back the whole transaction.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK TO job")
                 self._connection.execute("RELEASE job")
@@ -125,7 +122,7 @@ class Database:
         self._connection.execute("RELEASE job")
 
     def try_to_write(self) -> None:
-        """Commit an unchanged page; sqlite3.Error: the database cannot be written now."""
+        """Commit an unchanged page. Raise sqlite3.Error if the database cannot be written now."""
         (number,) = self._connection.execute("PRAGMA user_version").fetchone()
         with self.transaction():
             self._connection.execute(f"PRAGMA user_version = {number:d}")
@@ -138,9 +135,9 @@ class Database:
     def shrink(self) -> None:
         """Free empty pages of the file and truncate the write-ahead log.
 
-        While another process reads or writes, it raises sqlite3.Error or does nothing.
+        While another process reads or writes, raise sqlite3.Error or do nothing.
         """
-        # `execute` would take only the first of many steps.
+        # `execute` would run only the first of many steps.
         self._connection.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -151,7 +148,7 @@ class Database:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Database]:
-    """Open a database and close it after the block; StoreError: SQLite failed at any step."""
+    """Open a database and close it after the block. Raise StoreError if SQLite fails."""
     try:
         with closing(Database(path, BUSY_TIMEOUT_SECS)) as db:
             yield db
@@ -160,7 +157,7 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of the file with this name; None if there is none."""
+    """Return device and inode of the file with this name, or None."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -169,17 +166,17 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def _make_private(path: Path) -> None:
-    """Create the file with mode 0600: SQLite gives its -wal and -shm files the same mode.
+    """Create the file with mode 0600, which SQLite also gives to its -wal and -shm files.
 
-    An existing file is not opened. By POSIX, closing it again would drop the locks of every
-    connection of this process to it, and another process would delete the -wal in use.
+    An existing file is not opened. POSIX drops the locks of all connections of a process to a file
+    when it closes the file once, and another process could then delete the -wal in use.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _try_to_write_in(folder: Path) -> None:
-    """Raise StoreError with the reason why no file can be created; SQLite reports no reason."""
+    """Raise StoreError with the reason why no file can be created. SQLite reports none."""
     try:
         TemporaryFile(dir=folder).close()
     except OSError as error:

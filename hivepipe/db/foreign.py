@@ -1,4 +1,4 @@
-"""Tell hivepipe's own databases from others, without opening any for writing."""
+"""Distinguish hivepipe's databases from others, without opening any for writing."""
 
 import sqlite3
 from contextlib import closing
@@ -11,15 +11,15 @@ _OWN = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
 
 
 def is_foreign(path: Path) -> bool:
-    """Tell whether another program made this database; False if unknown or there is none.
+    """Tell whether another program made this database; False if it is unknown or missing.
 
-    A file that is empty or not a database is not foreign: it may be a damaged one of ours.
+    A file that is empty or not a database is not foreign: it may be our damaged database.
     """
     return _made_by_hivepipe(path) is False
 
 
 def is_own(path: Path) -> bool:
-    """Tell whether hivepipe made this database; False if unknown or there is none."""
+    """Tell whether hivepipe made this database; False if it is unknown or missing."""
     return _made_by_hivepipe(path) is True
 
 
@@ -36,7 +36,7 @@ def _made_by_hivepipe(path: Path) -> bool | None:
 
 
 def _is_own_at_first_sight(path: Path) -> bool:
-    """Check the file alone: with `immutable` SQLite neither makes nor reads files beside it."""
+    """Check the file only. With `immutable` SQLite creates and reads no -wal and -shm file."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:

@@ -51,18 +51,18 @@ _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 
 def is_forgotten(db: Database, session: str) -> bool:
-    """Tell whether the user wanted this session forgotten."""
+    """Tell whether this session was forgotten."""
     sql = "SELECT 1 FROM forgotten_sessions WHERE id = :id"
     return bool(session) and db.row(sql, {"id": session}) is not None
 
 
 def forgotten_sessions(path: Path) -> set[str]:
-    """Return all forgotten sessions, read-only; empty if there is no database yet."""
+    """Return all forgotten sessions, or an empty set if there is no database yet."""
     if not path.exists():
         return set()
     with listings(path) as store:
         if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'forgotten_sessions'", {}):
-            return set()  # made by an older hivepipe, and not migrated yet
+            return set()  # a database of an older hivepipe, not migrated yet
         return {row["id"] for row in store.rows("SELECT id FROM forgotten_sessions", {})}
 
 
@@ -116,7 +116,7 @@ def last_seen(db: Database) -> dict[str, str]:
 
 
 def sessions_saying(db: Database, wanted: Wanted) -> set[str]:
-    """Return the sessions of the rows that hold the text."""
+    """Return the sessions of the rows that contain the text."""
     found = set()
     for table, column in NAMING.items():
         for row in db.each(f"SELECT * FROM {table}"):
@@ -126,9 +126,9 @@ def sessions_saying(db: Database, wanted: Wanted) -> set[str]:
 
 
 def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
-    """Replace the text with a placeholder in all tables; return the number of rows that hold it.
+    """Replace the text with a placeholder in all tables; return the number of rows with it.
 
-    A row whose primary key holds the text is deleted. A row that foreign keys protect stays.
+    A row whose primary key contains the text is deleted. A row that foreign keys protect stays.
     """
     tables = (
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%WITHOUT ROWID%'"
@@ -141,7 +141,7 @@ def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
         found = [
             (row, columns)
             for row in db.each(f"SELECT rowid AS row_number, * FROM {table}")
-            # The row is removed with its session
+            # Unless the row is deleted with its session
             if not (column and row[column] in wanted.sessions)
             and (columns := _columns_with_text(row, wanted))
         ]
@@ -173,7 +173,7 @@ def _columns_with_text(row: Row, wanted: Wanted) -> list[str]:
 
 
 def transcript_of(db: Database, session: str) -> str:
-    """Return the path of Claude Code's transcript of a session; "" if it is unknown."""
+    """Return the path of Claude Code's transcript of a session, or "" if it is unknown."""
     row = db.row("SELECT transcript_path FROM sessions WHERE id = :id", {"id": session})
     return (row["transcript_path"] or "") if row else ""
 
@@ -209,8 +209,8 @@ def remove_rows(db: Database, sessions: Iterable[str]) -> None:
 
 
 def clean_pages(db: Database) -> None:
-    """Rewrite the file so that no page holds removed data; sqlite3.Error: it is in use."""
-    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # for files made before this setting
+    """Rewrite the file so that no page has deleted data. Raise sqlite3.Error if it is in use."""
+    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # for files that are older than this setting
     db.execute("VACUUM", {})
     row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
     if row is None or row[0]:

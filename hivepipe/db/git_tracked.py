@@ -1,7 +1,7 @@
-"""Refuse a database in a work tree that git tracks: commits of others would replace its content.
+"""Refuse a database that git tracks, because a commit of another person would replace its content.
 
-The same holds for its logs. SQLite applies any `hive.db-wal` or `hive.db-journal` that it finds to
-the database, permanently, and the header still identifies the database as ours.
+The same applies to its logs. SQLite permanently applies any `hive.db-wal` or `hive.db-journal` that
+it finds to the database, whose header still identifies it as ours.
 """
 
 import shlex
@@ -16,7 +16,7 @@ _LOGS = SUFFIXES[1:]
 
 
 def refuse_tracked(path: Path) -> None:
-    """Raise StoreError if git tracks a database in a work tree or its logs, or cannot tell."""
+    """Raise StoreError if git tracks the database or its logs, or if git cannot be asked."""
     tree, found, name = str(path).rpartition(f"{IN_PROJECT}/")
     if not tree or not found or "/" in name:
         return
@@ -30,12 +30,12 @@ def refuse_tracked(path: Path) -> None:
 
 
 def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:
-    """Return the error text for tracked files of ours, and the command that fixes it."""
+    """Return the error text for tracked files, and the command that fixes it."""
     remove = f"git -C {shlex.quote(tree)} rm"
     for name in tracked:
         if name.endswith(_LOGS):
             text = (
-                f"git tracks {name}: what others commit there SQLite would apply to your database"
+                f"git tracks {name}: SQLite would apply what others commit there to your database"
             )
             return f"{text} (your own stays there by `rm --cached`)", f"{remove} -f {name}"
     text = f"git tracks {tracked[0]}: commits of others there would count as your data"

@@ -1,6 +1,6 @@
 """Workers of a hive, their runs and statuses. Rows are kept when the folder is removed.
 
-The rows copy what a worker's folder says. Writing the same again, or an older status after a newer
+The rows are copies of a worker's folder. Writing the same again, or an older status after a newer
 one, changes nothing.
 """
 
@@ -13,7 +13,7 @@ from hivepipe.times import now
 
 
 def record_worker(db: Database, worker: dict[str, Any]) -> None:
-    """Insert a worker; a known worker is left as it is."""
+    """Insert a worker; a known worker stays unchanged."""
     sql = """
         INSERT INTO hive_workers (id, session_id, hive, project, project_path, task_id, profile,
           respawn_of, created_at)
@@ -25,7 +25,7 @@ def record_worker(db: Database, worker: dict[str, Any]) -> None:
 
 
 def record_run(db: Database, run: dict[str, Any]) -> None:
-    """Insert a run, or add its end: known values stay, and costs only rise."""
+    """Insert a run, or add its end. Known values stay, and costs only rise."""
     sql = """
         INSERT INTO hive_runs (worker_id, session_id, number, kind, machine, pid, pid_started,
           started_at, ended_at, exit_code, is_lost, outcome, cost_micro_usd)
@@ -91,9 +91,9 @@ def end_worker(db: Database, worker: str, column: str) -> None:
 
 
 def _task_left_by(db: Database, worker: str) -> str:
-    """Return the open task that no other worker works on; "" if there is none.
+    """Return the open task of an ended worker that no other worker works on, or "".
 
-    Only a task that a spawn created is considered; it has the id of a worker. Other tasks belong to
+    Only a task that a spawn created is returned; it has the id of a worker. Other tasks belong to
     the user and stay open.
     """
     sql = """
@@ -123,7 +123,7 @@ def archived_before(db: Database, hive: str, time: str) -> set[str]:
 
 
 def over(db: Database, session: str) -> str:
-    """Return which worker had a session and is archived or deleted, as text; "" if none."""
+    """Return as text which archived or deleted worker had a session, or ""."""
     sql = """
         SELECT id, deleted_at FROM hive_workers
         WHERE session_id = :session AND (archived_at IS NOT NULL OR deleted_at IS NOT NULL)
@@ -135,7 +135,7 @@ def over(db: Database, session: str) -> str:
 def workers_of(store: Listings, hive: str) -> list[Entry]:
     """Return all workers of a hive with their costs, also workers without a folder.
 
-    `unpriced`: the number of runs that ended without a result, so that their cost is unknown.
+    `unpriced` is the number of runs of unknown cost, because they ended without a result.
     """
     sql = """
         SELECT hive_workers.*, COALESCE(SUM(cost_micro_usd), 0) AS micro_usd,
@@ -148,10 +148,9 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def known(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return marks of what is stored of a worker: its runs, newest status and state; empty if none.
+    """Return marks of a worker's stored runs, newest status and state; empty if it is unknown.
 
-    The query uses the worker's id only, so that its cost does not grow with the number of old
-    workers.
+    The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """
     row = db.row("SELECT status_ns, state FROM hive_workers WHERE id = :id", {"id": worker})
     if row is None:
@@ -164,8 +163,8 @@ def known(db: Database, worker: str) -> set[tuple[object, ...]]:
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
     """Return the cost of asking, parking and respawning since a time, in millionths of a dollar.
 
-    A run of unknown cost (it still runs, or was killed) counts as the dearest run of its worker or
-    of the worker it replaced, else as `unknown_micro_usd`.
+    A run of unknown cost (it still runs, or was killed) counts as the most expensive run of its
+    worker or of the worker that it replaced, else as `unknown_micro_usd`.
     """
     sql = """
         SELECT hive_runs.cost_micro_usd AS cost, hive_runs.outcome AS outcome,

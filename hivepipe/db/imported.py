@@ -1,11 +1,11 @@
-"""A permanent record of imports: importing the same content again changes nothing."""
+"""A permanent record of imports, so that importing the same content again changes nothing."""
 
 from hivepipe.db.applied import is_applied
 from hivepipe.db.database import Database
 
 
 def is_imported(db: Database, id: str) -> bool:
-    """Tell whether it was imported before. 1.0.0 recorded imports in `applied` only."""
+    """Tell whether the content was imported. 1.0.0 recorded imports only in `applied`."""
     found = db.row("SELECT 1 FROM imported WHERE id = :id", {"id": id})
     return found is not None or is_applied(db, id)
 

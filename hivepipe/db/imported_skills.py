@@ -1,4 +1,4 @@
-"""Skill counts of a predecessor: its totals, and the uses that it lists."""
+"""Skill counts of a predecessor: its totals, and its listed uses."""
 
 import json
 from _blake2 import blake2b
@@ -14,8 +14,8 @@ KIND = "imported"
 def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> None:
     """Add one skill from an imported file, within the caller's transaction.
 
-    If one of its uses is stored already, the file is a newer version of one imported before. Its
-    totals include the earlier ones, so they are not added again. Otherwise its totals are added.
+    If one of its uses is stored already, the file is a newer version of an imported one. Its totals
+    include the earlier ones, so the larger totals are kept. Otherwise its totals are added.
     """
     uses = [use for use in uses if not is_forgotten(db, use.session)]
     is_later = any(_is_known(db, use) for use in uses)
@@ -45,7 +45,7 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 
 
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
-    """Tell whether the store has every use of this file, and at least as many: it is our export."""
+    """Tell whether the file is our export: the store has all its uses, and at least as many."""
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses
         WHERE skill = :skill AND kind <> 'imported' AND created_at = :time
@@ -109,7 +109,7 @@ def _add_use(db: Database, use: SkillUse) -> None:
 
 
 def _id(use: SkillUse) -> str:
-    """Return an id made of the use's content; equal uses have the same id."""
+    """Return an id of the use's content; equal uses have the same id."""
     text = json.dumps([use.skill, use.time, use.session, use.arguments, use.success])
     return blake2b(
         text.encode("utf-8", "replace"), digest_size=16, person=b"hivepipe-skill"

@@ -1,4 +1,4 @@
-"""Read the predecessor's database, which is treated as untrusted input."""
+"""Read the predecessor's database as untrusted input."""
 
 import os
 import re
@@ -30,17 +30,15 @@ class LeftOut(NamedTuple):
     """A table, or columns of a table, that cannot be imported."""
 
     name: str
-    rows: int | None  # None: not counted
+    rows: int | None  # None if not counted
     reason: str
 
 
 class LegacyDatabase:
-    """A copy of a database of any schema; columns that hivepipe has too are read."""
+    """A copy of a database of any schema, of which hivepipe's columns are read."""
 
     def __init__(self, path: Path) -> None:
-        """Copy and open the database; StoreError: it is not a database, is locked, or cannot be
-        read.
-        """
+        """Copy and open the database. Raise StoreError if it cannot be read as a database."""
         self._copies = tempfile.TemporaryDirectory(prefix="hivepipe-")
         try:
             self._open(_copied(path, Path(self._copies.name)), path)
@@ -63,7 +61,7 @@ class LegacyDatabase:
         )
 
     def _find_tables(self) -> dict[str, list[str]]:
-        """Return table or view -> columns; [] for those that run code when they are read."""
+        """Return table or view -> columns, or [] if reading it could run code."""
         sql = "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
         found: dict[str, list[str]] = {}
         for name, kind, text in self._db.execute(sql).fetchall():
@@ -75,12 +73,12 @@ class LegacyDatabase:
 
     @property
     def is_of_hivepipe(self) -> bool:
-        """Tell whether hivepipe made it."""
+        """Tell whether hivepipe made the database."""
         return "schema_migrations" in self._tables
 
     @property
     def has_tables(self) -> bool:
-        """Tell whether it has any table or view."""
+        """Tell whether the database has any table or view."""
         return bool(self._tables)
 
     def left_out(self) -> list[LeftOut]:
@@ -119,7 +117,7 @@ class LegacyDatabase:
         return [table for table, columns in self._columns.items() if "id" in columns]
 
     def rows(self, table: str) -> Iterator[dict[str, object]]:
-        """Yield the rows of a table; StoreError: it is damaged."""
+        """Yield the rows of a table. Raise StoreError if it is damaged."""
         columns = self._columns[table]
         sources = ", ".join(f'"{name}"' for name in columns.values())
         try:
@@ -136,9 +134,9 @@ class LegacyDatabase:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """Copy a database with its logs: opening the original would change files beside it.
+    """Copy a database with its logs, because opening the original would change its logs.
 
-    StoreError: it cannot be read, or another process keeps writing it.
+    Raise StoreError if it cannot be read, or if another process keeps writing it.
     """
     if path.is_symlink() or not path.is_file():
         raise StoreError(f"{path} is not a regular file")
@@ -151,7 +149,7 @@ def _copied(path: Path, folder: Path) -> Path:
                 return folder / "hive.db"
     except OSError as error:
         raise StoreError(f"{error.filename or path} cannot be read: {error.strerror}") from error
-    raise StoreError(f"{path} changes all the time: end what writes it")
+    raise StoreError(f"{path} changes all the time: end the program that writes it")
 
 
 def _copy(source: str, target: Path) -> None:

@@ -1,6 +1,6 @@
 """Convert the predecessor's rows into ours: columns, times and status values.
 
-Rows that our hooks wrote take precedence over imported ones; of imported ones the newer.
+Rows of our hooks take precedence over imported rows, and newer imported rows over older ones.
 """
 
 import json
@@ -73,7 +73,7 @@ def utc_time(text: str) -> str:
 
 
 def _time(value: object) -> object:
-    """Return a time in UTC; a number is seconds, ms, us or ns since 1970. Other values stay."""
+    """Return a time in UTC. A number is in seconds, ms, us or ns since 1970. Other values stay."""
     if isinstance(value, str) and not re.fullmatch(r"\s*\d{9,19}(\.\d*)?\s*", value, re.ASCII):
         return utc_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -87,7 +87,7 @@ def _time(value: object) -> object:
 
 
 def is_local(text: object) -> bool:
-    """Tell whether it is a time without a zone."""
+    """Tell whether this is a time without a zone."""
     try:
         return isinstance(text, str) and datetime.fromisoformat(text.strip()).tzinfo is None
     except ValueError:
@@ -109,9 +109,9 @@ def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
 
 
 def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str) -> None:
-    """Import one row; MissingParentError names a missing parent, BadEnvelopeError a bad value."""
+    """Import one row. Raise MissingParentError, or BadEnvelopeError for an invalid value."""
     if table not in TABLES:
-        raise BadEnvelopeError("no row of a table that is imported")
+        raise BadEnvelopeError("rows of this table are not imported")
     known = {name: row.get(name) for name in TABLES[table]}
     if table == "agents":
         known["session_id"] = known["session_id"] or _session_in(known["metadata"])
@@ -121,10 +121,10 @@ def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str)
     if any(isinstance(value, list | dict) for value in known.values()):
         raise BadEnvelopeError("a value is neither text nor a number")
     for name in _IDS[table]:
-        id = str(known[name] or "")  # files are named by it
+        id = str(known[name] or "")  # files have the id in their name
         if valid_id(id) != id or (name == "id" and not id):
-            raise BadEnvelopeError(f"{name} is none: letters, digits, '.', '_', '-', up to 128")
-    _BRING[table](db, job_id, known)
+            raise BadEnvelopeError(f"{name} is no id: letters, digits, '.', '_', '-', up to 128")
+    _IMPORTERS[table](db, job_id, known)
 
 
 def _swarm(db: Database, _job_id: str, row: dict[str, object]) -> None:
@@ -132,7 +132,7 @@ def _swarm(db: Database, _job_id: str, row: dict[str, object]) -> None:
 
 
 def _session(db: Database, _job_id: str, row: dict[str, object]) -> None:
-    """Import a session as ended; it becomes active when it is resumed."""
+    """Import a session as ended. It becomes active when it is resumed."""
     extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
     if _insert(db, "sessions", row | extra):
         return
@@ -185,12 +185,12 @@ def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> Non
 
 
 def _log(db: Database, job_id: str, row: dict[str, object]) -> None:
-    row.pop("id")  # the ids belong to another table
+    row.pop("id")  # our table has its own ids
     _insert(db, "session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job_id})
 
 
 def _task(db: Database, _job_id: str, row: dict[str, object]) -> None:
-    """Import a task. A failed one becomes cancelled: hivepipe knows open, done and cancelled."""
+    """Import a task. A failed task becomes cancelled: the states are open, done and cancelled."""
     status_text = str(row["status"] or "")
     status = _TASK_STATES.get(status_text.lower(), "open")
     reason = row["reason"] or (status_text if status == "cancelled" else None)
@@ -198,7 +198,7 @@ def _task(db: Database, _job_id: str, row: dict[str, object]) -> None:
     _insert(db, "tasks", row | {"status": status, "reason": reason, "updated_at": updated})
 
 
-_BRING = {
+_IMPORTERS = {
     "swarms": _swarm,
     "sessions": _session,
     "agents": _agent,
@@ -209,7 +209,7 @@ _BRING = {
 
 
 def _insert(db: Database, table: str, row: Mapping[str, object]) -> bool:
-    """Insert a row; return False if the row exists."""
+    """Insert a row; return False if it exists."""
     marks = ", ".join(f":{name}" for name in row)
     names = ", ".join(row)
     sql = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"

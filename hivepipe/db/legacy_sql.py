@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from hivepipe.db.legacy_rows import TABLES, utc_time
 from hivepipe.errors import StoreError
 
-STEPS = 2_000_000  # limit of SQLite's virtual machine; an entry takes a few hundred
+STEPS = 2_000_000  # of SQLite's virtual machine, at most; an entry takes a few hundred
 _EVERY = 10_000
 _FIRST_WORDS = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 _FUNCTIONS = ("json_set", "json_object", "datetime", "coalesce")
@@ -34,7 +34,7 @@ class LegacySql:
     """An in-memory copy of the known tables that records which rows statements change."""
 
     def __init__(self, known: Mapping[str, Iterable[Mapping[str, object]]]) -> None:
-        """Copy `known`, by table: the rows of the store that statements may refer to."""
+        """Copy `known`: table -> the rows of the store that statements may refer to."""
         self._db = sqlite3.connect(":memory:", isolation_level=None)
         self._db.row_factory = sqlite3.Row
         self._db.execute(
@@ -65,8 +65,9 @@ class LegacySql:
         self._db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", dict(row))
 
     def run(self, sql: str, created_at: str) -> int:
-        """Run one statement as if at that time; return how many rows it touched. Raises
-        RefusedError.
+        """Run one statement as if at that time; return the number of rows it touched.
+
+        Raise RefusedError if it may not be imported.
         """
         word = sql.split(None, 1)[0].upper() if sql.strip() else ""
         if word.startswith("."):
@@ -128,7 +129,7 @@ class LegacySql:
         """Close the database."""
         self._db.close()
 
-    # ---- what a statement may do
+    # ---- the permissions of a statement
 
     def _authorize(
         self, action: int, first: str | None, second: str | None, _base: str | None, by: str | None
@@ -149,7 +150,7 @@ class LegacySql:
 
     def _datetime(self, *words: object) -> str:
         if words != ("now",) and words != ("now", "localtime"):
-            raise ValueError("datetime is known for 'now' alone")
+            raise ValueError("datetime is supported for 'now' only")
         return self._now
 
 

@@ -1,4 +1,4 @@
-"""Queries of the commands, on a read-only connection; each query ends when its rows are read."""
+"""Queries of the commands, on a read-only connection. A query ends when its rows are read."""
 
 import json
 import sqlite3
@@ -16,12 +16,12 @@ from hivepipe.files.file_size import with_limit
 
 BUSY_TIMEOUT_SECS = 5.0
 _SHOWN = 5
-_ALL = -1  # as SQLite's LIMIT says it
+_ALL = -1  # SQLite's LIMIT for all rows
 
 Entry = dict[str, Any]
 
-# A range, so that an index is used. History and agents are kept when their session is deleted, so
-# its id is still found through them.
+# A range can use an index. History and agents stay when their session is deleted, and its id is
+# still found in them.
 _IDS = {
     "session": """
         SELECT id FROM sessions WHERE id >= :prefix AND id < :behind
@@ -42,7 +42,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 
 def one_of(kind: str, prefix: str, found: list[str]) -> str:
-    """Return the one id that matches, an exact match first; StoreError: none, or several."""
+    """Return an exact match, or the only id that matches. Raise StoreError for none or several."""
     if prefix in found:
         return prefix
     if not prefix or not found:
@@ -60,13 +60,13 @@ def beginning(prefix: str) -> dict[str, str]:
 
 @contextmanager
 def listings(path: Path) -> Iterator["Listings"]:
-    """Open a database read-only; StoreError: there is none yet, or it cannot be read."""
+    """Open a database read-only. Raise StoreError if it is missing or cannot be read."""
     if not path.exists():
         raise NothingRecordedError(path)
     refuse_tracked(path)
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
-        # No isolation level: a query's lock ends with its last row, so no writer waits for it.
+        # No isolation level, so that a query's lock ends with its last row and no writer waits.
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
     except sqlite3.Error as error:
         raise StoreError(f"cannot open {path}: {error}") from error
@@ -81,7 +81,7 @@ def listings(path: Path) -> Iterator["Listings"]:
 
 
 def _version(connection: sqlite3.Connection) -> str:
-    """Return an error text if another hivepipe made the database; "" if not, or if unknown."""
+    """Return an error text if another version made the database; "" if not, or if unknown."""
     with suppress(sqlite3.Error):
         done = Listings(connection).steps()
         return made_by_newer(done) or made_by_older(done)
@@ -92,7 +92,7 @@ _AGENT = """
     id, session_id, swarm_id, name, type, status, model, created_at, began_at, last_active,
     completed_at, deleted_at, deleted_reason, metadata
 """
-# An agent that has not finished when its session has ended is lost.
+# The outcome of an agent is `lost` if it has not finished and its session has ended.
 _OUTCOME = """
     COALESCE(outcome, CASE WHEN deleted_at IS NULL AND EXISTS (SELECT 1 FROM sessions
       WHERE sessions.id = agents.session_id AND sessions.status = 'ended') THEN 'lost' END)
@@ -100,7 +100,7 @@ _OUTCOME = """
 
 
 def with_metadata(agent: Entry) -> Entry:
-    """Add tokens, duration and the agent that started it from its metadata; None if unknown."""
+    """Add tokens, duration and parent agent from the metadata; None if unknown."""
     try:
         said = orjson.loads(agent["metadata"] or "{}")
     except orjson.JSONDecodeError:
@@ -114,23 +114,23 @@ def with_metadata(agent: Entry) -> Entry:
 
 
 def _part(of: Any, name: str) -> Entry:
-    """Return an object of an object; {} if one of them is none."""
+    """Return a field that is an object; {} if it is not, or `of` is not an object."""
     found = of.get(name) if isinstance(of, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-_OF_THE_CLOCK = ("schema_migrations", "applied", "slots", "counters", "alerts")
+_UPKEEP_TABLES = ("schema_migrations", "applied", "slots", "counters", "alerts")
 
 
 class Listings:
     """The queries on one read-only connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Keep the connection; the caller closes it."""
+        """Keep the connection, which the caller closes."""
         self._connection = connection
 
     def full_id(self, kind: str, prefix: str) -> str:
-        """Return the full id of a kind (key of `_IDS`); StoreError: none matches, or several."""
+        """Return the full id of a kind (key of `_IDS`). Raise StoreError unless one matches."""
         return one_of(kind, prefix, self.ids(kind, prefix))
 
     def ids(self, kind: str, prefix: str) -> list[str]:
@@ -148,11 +148,11 @@ class Listings:
             FROM (SELECT * FROM sessions WHERE :with_ended OR status IN ('active', 'paused')
               ORDER BY updated_at DESC, id LIMIT :limit) AS sessions
             ORDER BY updated_at DESC, id
-        """  # sorted before it counts the rows of each
+        """  # sorted and limited before the rows of each session are counted
         return self.rows(sql, {"with_ended": with_ended, "limit": limit})
 
     def titles(self, sessions: Collection[str]) -> dict[str, Entry]:
-        """Return objective, project and the beginning of the first prompt of these, by id."""
+        """Return id -> objective, project and beginning of the first prompt of these sessions."""
         sql = """
             SELECT id, objective, project,
               (SELECT substr(prompt, 1, 200) FROM prompts WHERE session_id = sessions.id
@@ -163,12 +163,12 @@ class Listings:
         return {row["id"]: row for row in self.rows(sql, {"sessions": json.dumps([*sessions])})}
 
     def project_of_sessions(self) -> dict[str, str]:
-        """Return session -> the folder that it worked in."""
+        """Return session -> its project folder."""
         sql = "SELECT id, project FROM sessions WHERE project <> ''"
         return {row["id"]: row["project"] for row in self.rows(sql, {})}
 
     def session(self, session: str) -> Entry | None:
-        """Return one session with the numbers of its related rows; None if there is none."""
+        """Return one session with the numbers of its related rows, or None."""
         sql = """
             SELECT id, status, project, swarm_id, swarm_name, objective, model, effort,
               source, COALESCE(client, 'claude-code') AS client,
@@ -227,7 +227,7 @@ class Listings:
         return [with_metadata(entry) for entry in self.rows(sql, wanted | {"limit": limit})]
 
     def agent(self, agent: str) -> Entry | None:
-        """Return one agent; None if there is none."""
+        """Return one agent, or None."""
         sql = f"""
             SELECT {_AGENT}, {_OUTCOME} AS outcome, error, role, tool_use_id
             FROM agents WHERE id = :id
@@ -235,20 +235,20 @@ class Listings:
         return next((with_metadata(row) for row in self.rows(sql, {"id": agent})), None)
 
     def trouble(self) -> str:
-        """Return the error that SQLite's quick check finds; "" if none."""
+        """Return the error that SQLite's quick check finds, or ""."""
         (row,) = self.rows("PRAGMA quick_check(1)", {})
         return "" if row["quick_check"] == "ok" else str(row["quick_check"])
 
     def made_by_newer(self) -> str:
-        """Return an error text if a newer hivepipe made this database; "" if not."""
+        """Return an error text if a newer hivepipe made this database, else ""."""
         return made_by_newer(self.steps())
 
     def steps(self) -> set[str]:
-        """Return the steps of the schema that were taken."""
+        """Return the applied migrations of the schema."""
         return {row["id"] for row in self.rows("SELECT id FROM schema_migrations", {})}
 
     def counts(self) -> dict[str, int]:
-        """Return how many rows each table has."""
+        """Return table -> number of rows."""
         tables = self.rows("SELECT name FROM sqlite_master WHERE type = 'table'", {})
         return {
             row["name"]: self.rows(f"SELECT COUNT(*) AS n FROM {row['name']}", {})[0]["n"]
@@ -256,8 +256,8 @@ class Listings:
         }
 
     def is_empty(self) -> bool:
-        """Tell whether no event was ever applied here; rows of periodic jobs do not count."""
-        return not any(rows for table, rows in self.counts().items() if table not in _OF_THE_CLOCK)
+        """Tell whether no event was ever applied here. Rows of periodic jobs do not count."""
+        return not any(rows for table, rows in self.counts().items() if table not in _UPKEEP_TABLES)
 
     def effectless(self) -> dict[str, int]:
         """Return `<what>:<operation>` -> number of jobs that succeeded without effect."""
@@ -267,7 +267,7 @@ class Listings:
     def each(
         self, sql: str, parameters: Mapping[str, object] | Sequence[object]
     ) -> Generator[sqlite3.Row, None, None]:
-        """Yield the rows of a long query; it delays checkpoints of the log until it ends."""
+        """Yield the rows of a long query. Until it ends, it delays checkpoints of the log."""
         yield from self._connection.execute(sql, parameters)
 
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:

@@ -1,8 +1,8 @@
 """The path of a home's database: in the home, unless SQLite's WAL would be unsafe there.
 
-On file systems that two machines share (network, virtiofs, 9p, FUSE) the shared memory of WAL is
-not shared, and the database is corrupt within minutes. SQLite reports no error. SQLite also opens
-no file whose path is longer than 512 bytes.
+On file systems that two machines share (network, virtiofs, 9p, FUSE), the machines do not share the
+memory of WAL, and the database is corrupt within minutes without an error of SQLite. SQLite also
+cannot open a file whose path is longer than 512 bytes.
 """
 
 import os
@@ -31,11 +31,11 @@ _SHARED = (
     "virtiofs",
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # \040 is a space
-_MOUNTS = Path("/proc/self/mountinfo")  # Linux only; elsewhere the home is used without a check
+_MOUNTS = Path("/proc/self/mountinfo")  # Linux only; other systems use the home without a check
 
 
 def database_path(home: str) -> Path:
-    """Return HIVEPIPE_DB, else hive.db of the home or its tree, else one in the state folder."""
+    """Return HIVEPIPE_DB, else hive.db in the home, its work tree or the state folder."""
     named = variable("HIVEPIPE_DB")
     return Path(absolute(named)) if named else database_in(home, tree_of(home))
 
@@ -43,7 +43,7 @@ def database_path(home: str) -> Path:
 def database_in(home: str, tree: str) -> Path:
     """Return the database path in a project's work tree, or in the home itself.
 
-    It is in the state folder if that folder's path is too long or its file system is shared.
+    It is in the state folder if the path of that folder is too long or its file system is shared.
     """
     folder = f"{tree}{IN_PROJECT}" if tree else home
     if len(os.fsencode(folder)) > LONGEST_HOME_BYTES or is_on_shared_file_system(folder):
@@ -52,7 +52,7 @@ def database_in(home: str, tree: str) -> Path:
 
 
 def files_of_database(path: Path) -> list[str]:
-    """Return the names of its files relative to its folder: SQLite's, and backups of migrations."""
+    """Return the files of SQLite and the backups of migrations, relative to the folder."""
     copies = sorted(path.parent.glob("backups/hive-before-*.db"))
     return [
         *(f"{path.name}{suffix}" for suffix in SUFFIXES),
@@ -61,17 +61,17 @@ def files_of_database(path: Path) -> list[str]:
 
 
 def is_on_shared_file_system(home: str) -> bool:
-    """Tell whether another machine may have a home's files open; False if mounts are unknown."""
+    """Tell whether another machine may use a home's files; False if mounts are unknown."""
     return is_shared(file_system_of(home, _mounts()))
 
 
 def is_shared(file_system: str) -> bool:
-    """Tell whether another machine may have files of this file system type open."""
+    """Tell whether another machine may use files of this file system type."""
     return file_system.startswith((*_SHARED, "fuse."))
 
 
 def file_system_of(path: str, mounts: str) -> str:
-    """Return the file system type of a path; `mounts` is text in the format of mountinfo."""
+    """Return the file system type of a path; `mounts` is a text in mountinfo's format."""
     found, longest = "", -1
     for line in mounts.splitlines():
         before, separator, after = line.partition(" - ")

@@ -1,13 +1,13 @@
-"""The memories that were recalled into a session, and ratings of their usefulness there."""
+"""Memories that were recalled into sessions, and ratings of their usefulness."""
 
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Listings
 
-LLM = "llm"  # source of a rating
+LLM = "llm"  # the source of a rating
 
 
 def record_retrieval(db: Database, session: str, memory: str, text: str, time: str) -> None:
-    """Record that a memory was recalled; each name once per session, with its newest text."""
+    """Record that a memory was recalled, once per name and session, with its newest text."""
     sql = """
         INSERT INTO retrievals (session_id, memory, text, retrieved_at)
         VALUES (:session, :memory, :text, :time)
@@ -38,7 +38,7 @@ def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> No
 
 
 def rated_by(store: Listings, session: str) -> tuple[str, str]:
-    """Return the rater of a session (its profile, else the session) and its task, or ""."""
+    """Return the rater of a session (its profile, else its id), and its task or ""."""
     sql = """
         SELECT
           (SELECT profile_id FROM profile_sessions WHERE session_id = :session
@@ -51,7 +51,7 @@ def rated_by(store: Listings, session: str) -> tuple[str, str]:
 
 
 def usefulness(store: Listings) -> dict[str, int]:
-    """Return memory -> number of useful ratings minus number of others."""
+    """Return memory -> number of useful ratings minus number of other ratings."""
     sql = """
         SELECT memory, SUM(CASE WHEN useful THEN 1 ELSE -1 END) AS score
         FROM memory_ratings GROUP BY memory

@@ -1,7 +1,7 @@
-"""The schema: an append-only list of steps. Each step commits together with its record.
+"""The schema: an append-only list of migrations, each committed together with its record.
 
-Times are TEXT, UTC with milliseconds. A `*_time_ns` column holds the time of the event that set the
-related columns, so that a late, older event never replaces a newer one.
+Times are TEXT, UTC with milliseconds. A `*_time_ns` column is the time of the event that set the
+related columns, so that an older event that arrives late never replaces a newer one.
 """
 
 import os
@@ -27,8 +27,8 @@ CREATE TABLE sessions (
   state_time_ns INTEGER NOT NULL DEFAULT 0,
   checkpoint_time_ns INTEGER NOT NULL DEFAULT 0);
 
--- A session that somebody deleted stays deleted; the trigger sees the sqlite3 shell too. Without
--- it, "not there yet" and "not there any more" would look the same.
+-- A deleted session stays deleted, even if the sqlite3 shell deleted it. Without this table a
+-- deleted session would look like one that does not exist yet.
 CREATE TABLE deleted_sessions (id TEXT PRIMARY KEY, deleted_at TEXT NOT NULL);
 CREATE TRIGGER remember_deleted_sessions AFTER DELETE ON sessions BEGIN
   INSERT OR REPLACE INTO deleted_sessions
@@ -77,7 +77,7 @@ CREATE INDEX skill_uses_by_skill ON skill_uses (skill, created_at);
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
-# One row per message of Claude's in any number of files, with the highest counts.
+# One row per message of Claude, however many files have it, with the highest counts.
 USAGE = """
 CREATE TABLE usage (
   message_id TEXT NOT NULL, request_id TEXT NOT NULL,
@@ -97,7 +97,7 @@ SKILL_PROMPTS = """
 ALTER TABLE skill_uses ADD COLUMN prompt_id TEXT;
 """
 
-# *_time_ns: time of the newest event for state, progress and session; the newest counts.
+# The *_time_ns columns are the times of the newest events for state, progress and session.
 TASKS = """
 CREATE TABLE tasks (
   id TEXT PRIMARY KEY, text TEXT,
@@ -108,7 +108,7 @@ CREATE TABLE tasks (
   assigned_time_ns INTEGER NOT NULL DEFAULT 0);
 """
 
-# History: no foreign key. One row for each time that a session's totals were started.
+# History, without a foreign key. One row for each start of a session's totals.
 ACTIVITY = """
 CREATE TABLE activity (
   session_id TEXT NOT NULL, since_ms INTEGER NOT NULL, last_active_at TEXT NOT NULL,
@@ -123,14 +123,14 @@ FORGOTTEN = """
 CREATE TABLE forgotten_sessions (id TEXT PRIMARY KEY, forgotten_at TEXT NOT NULL);
 """
 
-# Executed slots of periodic rows; `executions` shows a slot that ran twice.
+# Executed slots of periodic rows; `executions` shows whether a slot ran twice.
 SLOTS = """
 CREATE TABLE slots (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, slot INTEGER NOT NULL, executed_at TEXT NOT NULL,
   executions INTEGER NOT NULL DEFAULT 1, UNIQUE (name, slot));
 """
 
-# Agents are soft-deleted: the row has the time, the reason and the run.
+# Agents are soft-deleted: the row keeps the time, the reason and the run.
 CLEANUPS = """
 ALTER TABLE agents ADD COLUMN began_at TEXT;
 ALTER TABLE agents ADD COLUMN deleted_reason TEXT;
@@ -142,7 +142,7 @@ CREATE TABLE cleanups (
   orphaned INTEGER NOT NULL, kept INTEGER NOT NULL);
 """
 
-# The boot and pid namespace in which a pid is valid, and since when the process is gone.
+# The boot and pid namespace in which a pid is valid, and the end of the process.
 MACHINES = """
 ALTER TABLE instances ADD COLUMN boot TEXT;
 ALTER TABLE instances ADD COLUMN pid_space TEXT;
@@ -156,12 +156,12 @@ CREATE TABLE alerts (
   UNIQUE (name, raised_at));
 """
 
-# Each briefing asks for the last prompt of a session.
+# Each briefing queries the last prompt of a session.
 PROMPTS_BY_SESSION = """
 CREATE INDEX prompts_by_session ON prompts (session_id, created_at);
 """
 
-# History: no foreign key. One row for each summarised state of a session.
+# History, without a foreign key. One row for each summarised state of a session.
 SUMMARIES = """
 CREATE TABLE summaries (
   session_id TEXT NOT NULL, state TEXT NOT NULL, made_at TEXT NOT NULL,
@@ -172,7 +172,7 @@ CREATE TABLE summaries (
   PRIMARY KEY (session_id, state));
 """
 
-# History: no foreign key. Hive workers, their runs and statuses; kept without their folders.
+# History, without a foreign key: hive workers, their runs and statuses, kept after their folders.
 HIVE = """
 CREATE TABLE hive_workers (
   id TEXT PRIMARY KEY, session_id TEXT, hive TEXT NOT NULL, project TEXT, project_path TEXT,
@@ -225,11 +225,11 @@ CREATE TABLE identity_baselines (
   time_ns INTEGER NOT NULL, PRIMARY KEY (profile_id, folder, name));
 """
 
-# For `session show`, which otherwise reads all skill uses to count them.
+# Without it `session show` reads all skill uses to count them.
 SKILL_USES_BY_SESSION = "CREATE INDEX skill_uses_by_session ON skill_uses (session_id);"
 
 # Views for users who open the database. Their names and columns stay when tables change. A column
-# may be added at the end; a step that changes a table recreates its view.
+# may be added at the end; a migration that changes a table recreates its view.
 VIEWS = """
 CREATE VIEW v_sessions AS SELECT
   id AS session_id, status, project, objective AS title, model, source,
@@ -277,17 +277,17 @@ FROM tasks;
 CREATE VIEW v_alerts AS SELECT name, text, raised_at, ended_at FROM alerts;
 """
 
-# The writer reads all live agents when an agent ends; deleted ones stay for a month.
+# The writer reads all live agents when an agent ends. Deleted agents stay for a month.
 LIVE_AGENTS = "CREATE INDEX live_agents ON agents (created_at) WHERE status <> 'deleted';"
 
-# Imports of `import-db`, `import-queue` and `migrate`: rows and entries, by a hash of their
-# content. Unlike `applied` it is never pruned, or a later import would bring rows back.
+# Rows and entries imported by `import-db`, `import-queue` and `migrate`, by a hash of their
+# content. Unlike `applied` it is never pruned, because a later import would restore the rows.
 IMPORTED = """
 CREATE TABLE imported (id TEXT PRIMARY KEY, imported_at TEXT NOT NULL) WITHOUT ROWID;
 """
 
-# A session ends with its last instance. The newest activity and the newest end are separate, and
-# `concluded_ns` says which end the follow-up work (summary, cleanup) was done for.
+# A session ends with its last instance. The newest activity and the newest end have separate
+# columns. `concluded_ns` is the end for which the follow-up work (summary, cleanup) was done.
 SESSION_ENDS = """
 ALTER TABLE sessions ADD COLUMN turn TEXT;
 ALTER TABLE sessions ADD COLUMN last_end_ns INTEGER NOT NULL DEFAULT 0;
@@ -306,8 +306,8 @@ CREATE INDEX unconcluded_sessions ON sessions (last_end_ns)
 # Claude Code's own prompts were stored as the user's before 1.1.
 USERS_PROMPTS = "DELETE FROM prompts WHERE ltrim(prompt) LIKE '<task-notification>%';"
 
-# Totals of a predecessor's skill-usage.json. The uses that it lists are rows of `skill_uses` of
-# kind `imported`, and are included in these totals.
+# Totals of a predecessor's skill-usage.json. Its listed uses are rows of `skill_uses` of the kind
+# `imported`, and are included in these totals.
 IMPORTED_SKILLS = """
 CREATE TABLE imported_skills (
   skill TEXT PRIMARY KEY, uses INTEGER NOT NULL, successes INTEGER NOT NULL,
@@ -316,8 +316,8 @@ CREATE TABLE imported_skill_sessions (
   skill TEXT NOT NULL, session_id TEXT NOT NULL, PRIMARY KEY (skill, session_id));
 """
 
-# The outcome of an agent is kept by the cleanup, which sets deleted_at only. For agents cleaned up
-# as completed before, it is unknown whether they had failed.
+# The cleanup keeps the outcome of an agent and sets only deleted_at. It is unknown whether agents
+# that were cleaned up as completed before had failed.
 OUTCOMES = """
 ALTER TABLE agents ADD COLUMN outcome TEXT;
 ALTER TABLE agents ADD COLUMN error TEXT;
@@ -334,16 +334,16 @@ CREATE VIEW v_agents AS SELECT
 FROM agents;
 """
 
-# session.yaml shows when the last turn ended, also during the next turn.
+# session.yaml shows the end of the last turn, even during the next turn.
 TURN_ENDS = """
 ALTER TABLE sessions ADD COLUMN turn_ended_at TEXT;
 UPDATE sessions SET turn_ended_at = paused_at;
 """
 
-# A heartbeat after the end of a turn makes a session active again, a repeated end does not.
+# A heartbeat after the end of a turn makes a session active again; a repeated end does not.
 WORK = "ALTER TABLE activity ADD COLUMN last_work_at TEXT;"
 
-# The summary of a compaction was stored with Claude Code's words around it before 1.1: from `This
+# Before 1.1 the summary of a compaction was stored with Claude Code's text around it: from `This
 # session is being continued` to `Summary:`, and from `If you need` to the end of the paragraph.
 _FRAME = "'This session is being continued from a previous conversation'"
 _HEADING = "char(10) || 'Summary:' || char(10)"
@@ -361,7 +361,7 @@ UPDATE summaries SET summary =
   WHERE kind = 'plain' AND instr(summary, {_TRANSCRIPT}) > 0;
 """
 
-# NULL is Claude Code; other programs run the hooks of its settings too.
+# NULL means Claude Code. Other programs run the hooks of its settings too.
 CLIENTS = """
 ALTER TABLE sessions ADD COLUMN client TEXT;
 DROP VIEW v_sessions;
@@ -380,7 +380,7 @@ CREATE VIEW v_sessions AS SELECT
 FROM sessions;
 """
 
-# The model of a session or agent is taken from its messages; hooks seldom name it.
+# The model of a session or agent is taken from its messages, because hooks rarely name it.
 MODELS = """
 ALTER TABLE sessions ADD COLUMN effort TEXT;
 UPDATE sessions SET model = COALESCE((SELECT model FROM usage
@@ -403,7 +403,7 @@ CREATE TABLE cost_states (
   PRIMARY KEY (session_id, started_ms, duration_ms, model)) WITHOUT ROWID;
 """
 
-# What a session waits for from a person; NULL: nothing.
+# What a session waits for from a person, or NULL.
 WAITS = "ALTER TABLE activity ADD COLUMN waits_for TEXT;"
 
 # A session's cost looks up other sessions with the same start time.
@@ -458,9 +458,9 @@ _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 
 def migrate(connection: sqlite3.Connection, backups: Path) -> None:
-    """Bring the schema up to date; StoreError if a newer hivepipe made the database.
+    """Bring the schema up to date. Raise StoreError if a newer hivepipe made the database.
 
-    A database with earlier steps is first copied to the `backups` folder.
+    A database with earlier migrations is first copied to the `backups` folder.
     """
     pending = _pending(connection)
     if pending:
@@ -477,7 +477,7 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
 
 
 def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    # Read first: another process may create both at this moment
+    # Read first, because another process may create both at this moment.
     has_tables = _has_tables(connection)
     has_records = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
@@ -503,7 +503,7 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 
 
 def made_by_newer(done: set[str]) -> str:
-    """Return an error text if `done` has steps that this hivepipe does not know; "" if not."""
+    """Return an error text if `done` has migrations unknown to this hivepipe, else ""."""
     unknown = done - {name for name, _ in MIGRATIONS}
     if not unknown:
         return ""
@@ -511,7 +511,7 @@ def made_by_newer(done: set[str]) -> str:
 
 
 def made_by_older(done: set[str]) -> str:
-    """Return an error text if `done` lacks steps of this hivepipe; "" if not."""
+    """Return an error text if `done` lacks migrations of this hivepipe, else ""."""
     if not {name for name, _ in MIGRATIONS} - done:
         return ""
     return "an older hivepipe made the database: `hivepipe up -d` or the next event updates it"
@@ -525,7 +525,7 @@ def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     try:
         connection.execute("VACUUM INTO ?", (str(copy),))
     except BaseException:
-        copy.unlink()  # a partial copy would use disk space that may be missing
+        copy.unlink()  # a partial copy would use scarce disk space
         raise
 
 

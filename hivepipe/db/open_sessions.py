@@ -4,9 +4,9 @@ from hivepipe.db.database import Database, Row
 
 
 def open_sessions(db: Database) -> list[Row]:
-    """Return a row for each open session and instance, the instance seen last comes last.
+    """Return a row for each open session and instance, in the order of their last events.
 
-    A session without any instance has one row with `instance_id` NULL.
+    A session without an instance has one row with `instance_id` NULL.
     """
     sql = """
         SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
@@ -25,12 +25,12 @@ def open_sessions(db: Database) -> list[Row]:
 
 
 def running_instances(db: Database) -> list[Row]:
-    """Return the instances that are not known to be gone."""
+    """Return the instances whose processes are not known to have ended."""
     return db.rows("SELECT * FROM instances WHERE status = 'running' ORDER BY id")
 
 
 def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
-    """Return the sessions that ended before a time and whose follow-up work is not done."""
+    """Return the sessions that ended before a time without their follow-up work."""
     sql = """
         SELECT id, project, transcript_path FROM sessions
         WHERE status = 'ended' AND concluded_ns < last_end_ns AND last_end_ns < :before
@@ -40,7 +40,7 @@ def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
 
 
 def open_turns(db: Database) -> list[Row]:
-    """Return the active sessions with an open turn, one row for each instance inside."""
+    """Return the active sessions with an open turn, one row for each instance in them."""
     sql = """
         SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
           sessions.state_time_ns, activity.last_active_at, activity.waits_for, instances.*

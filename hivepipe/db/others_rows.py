@@ -1,11 +1,11 @@
-"""Rows that another program wrote into our database: their times have no time zone."""
+"""Rows that another program wrote into our database, recognised by times without a zone."""
 
 from datetime import UTC, datetime, timedelta
 
 from hivepipe.db.listings import Listings
 
 _FORM = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
-_SINCE = timedelta(days=2)  # 14 of these hours allow for times of any zone
+_SINCE = timedelta(days=2)  # includes 14 hours, because the zone of the times is unknown
 _SQL = """
     SELECT (SELECT count(*) FROM agents WHERE created_at GLOB :form AND created_at > :since)
       AS agents,

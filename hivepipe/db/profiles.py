@@ -26,7 +26,7 @@ def add_profile(db: Database, profile: str, time: str) -> None:
 def change_profile(
     db: Database, profile: str, role: str | None, write_claude_md: bool | None, time: str
 ) -> None:
-    """Set the given values; None leaves a value as it is."""
+    """Set the given values; None leaves a value unchanged."""
     sql = """
         UPDATE profiles SET role = COALESCE(:role, role),
           write_claude_md = COALESCE(:write, write_claude_md), updated_at = :time
@@ -59,7 +59,7 @@ def enter_profile(
 
 
 def current_version(db: Database, profile: str, name: str) -> Row | None:
-    """Return the newest version of a file; None if there is none."""
+    """Return the newest version of a file, or None."""
     sql = """
         SELECT sha256, text, change_source, time_ns FROM identity_versions
         WHERE profile_id = :profile AND name = :name ORDER BY time_ns DESC, id DESC LIMIT 1
@@ -110,7 +110,7 @@ def add_version(
 
 
 def baseline(db: Database, profile: str, folder: str, name: str) -> str:
-    """Return the hash of a folder's last known content of a file; "": unknown."""
+    """Return the hash of the last known content of a file in a folder, or ""."""
     sql = """
         SELECT sha256 FROM identity_baselines
         WHERE profile_id = :profile AND folder = :folder AND name = :name
@@ -122,7 +122,7 @@ def baseline(db: Database, profile: str, folder: str, name: str) -> str:
 def set_baseline(
     db: Database, profile: str, folder: str, name: str, sha256: str, time_ns: int
 ) -> None:
-    """Store the hash of a folder's content, unless a newer one is known."""
+    """Store the hash of the content of a file in a folder, unless a newer one is known."""
     sql = """
         INSERT INTO identity_baselines (profile_id, folder, name, sha256, time_ns)
         VALUES (:profile, :folder, :name, :sha256, :time_ns)
@@ -141,7 +141,7 @@ def set_baseline(
 
 
 def count_versions(db: Database, profile: str) -> int | None:
-    """Return the number of file versions of a profile; None: there is no such profile."""
+    """Return the number of file versions of a profile, or None for an unknown profile."""
     sql = """
         SELECT (SELECT COUNT(*) FROM identity_versions WHERE profile_id = profiles.id) AS versions
         FROM profiles WHERE id = :id
@@ -167,7 +167,7 @@ def remove_profile(db: Database, profile: str) -> None:
 
 
 def profile_of_session(db: Database, session: str) -> Row | None:
-    """Return profile and folder of a session; None if it has no profile."""
+    """Return profile and folder of a session, or None if it has no profile."""
     sql = """
         SELECT profile_id, folder FROM profile_sessions WHERE session_id = :session
         ORDER BY entered_at DESC, profile_id LIMIT 1
@@ -240,7 +240,7 @@ def versions(store: Listings, profile: str, name: str = "") -> list[Entry]:
 
 
 def version(store: Listings, profile: str, id: int) -> Entry | None:
-    """Return name and text of one version; None if there is none."""
+    """Return name and text of one version, or None."""
     sql = "SELECT name, text FROM identity_versions WHERE profile_id = :profile AND id = :id"
     rows = store.rows(sql, {"profile": profile, "id": id})
     return rows[0] if rows else None

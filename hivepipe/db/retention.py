@@ -1,6 +1,6 @@
-"""Retention: how long each table keeps its rows, and the deletes after that time.
+"""Retention: how long each table keeps its rows, and their deletion after that time.
 
-Keys are looked up beforehand and rows are deleted by key, so that no write waits for a search.
+Keys are looked up first and rows are deleted by key, so that no write includes a search.
 """
 
 from hivepipe.db.database import Database
@@ -8,7 +8,7 @@ from hivepipe.db.database import Database
 # table -> days
 DAYS = {"applied": 90, "agents": 30, "slots": 7, "cleanups": 90, "alerts": 90, "activity": 90}
 
-# Data of hive workers, kept as long as the user's [retention] says.
+# Data of hive workers, kept as long as the user's [retention] requires.
 HIVE = ("hive_statuses", "hive_runs", "hive_workers")
 _IS_GONE = "NOT IN (SELECT id FROM hive_workers)"
 _IS_OVER = "IN (SELECT id FROM hive_workers WHERE archived_at < :before OR deleted_at < :before)"

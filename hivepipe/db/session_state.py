@@ -1,12 +1,12 @@
 """The status of a session, computed from facts that may arrive in any order.
 
-    signal  an event: the session works (active), or its turn is over (paused)
-    work    a heartbeat, which makes no job: `activity`
+    signal  an event: the session works (active), or its turn has ended (paused)
+    work    a heartbeat, which has no job (module `activity`)
     end     a SessionEnd, sent by the client or by the reaper
-    inside  the instances that are in the session: `assignments`
+    inside  the instances that are in the session (module `assignments`)
 
 A session has ended when no instance is inside and its newest end is newer than its newest signal.
-Otherwise its newest signal decides; a later heartbeat makes a paused session active.
+Otherwise its newest signal decides. A later heartbeat makes a paused session active.
 """
 
 from hivepipe.db.activity import has_worked_since
@@ -48,14 +48,14 @@ def note_work(db: Database, session: str) -> None:
 
 
 def _status(db: Database, session: str, turn: str, signal_ns: int) -> str:
-    """Return the status of an open session whose newest signal says `turn`."""
+    """Return the status of an open session whose newest signal is `turn`."""
     if turn == PAUSED and has_worked_since(db, session, signal_ns):
         return ACTIVE
     return turn
 
 
 def note_turn_end(db: Database, job: Origin) -> None:
-    """Record when the last turn ended; the newest end counts."""
+    """Record the end of a turn; the newest end counts."""
     sql = """
         UPDATE sessions SET turn_ended_at = :time
         WHERE id = :id AND (turn_ended_at IS NULL OR turn_ended_at < :time)
@@ -64,7 +64,7 @@ def note_turn_end(db: Database, job: Origin) -> None:
 
 
 def note_end(db: Database, job: Origin, reason: str) -> None:
-    """Record that the session ended for one of its instances; the newest end gives the reason."""
+    """Record the end of the session for one instance; the newest end gives the reason."""
     sql = """
         UPDATE sessions SET last_end_ns = :time_ns, last_end_reason = :reason,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
@@ -82,7 +82,7 @@ def note_end(db: Database, job: Origin, reason: str) -> None:
 
 
 def settle(db: Database, session: str) -> None:
-    """Update the status after an end, or after an instance entered or left."""
+    """Update the status after an end, or after an instance entered or left the session."""
     sql = """
         SELECT status, turn, state_time_ns, last_end_ns, last_end_reason,
           EXISTS (SELECT 1 FROM instance_sessions
@@ -124,13 +124,13 @@ def is_open(store: Listings, session: str) -> bool:
     return bool(store.rows(sql, {"id": session}))
 
 
-# ---- follow-up work of an end, done once
+# ---- the follow-up work of an end, which is done once
 
 
 def claim_end(db: Database, session: str, job_id: str) -> bool:
-    """Claim the follow-up work of a session's end; exactly one job gets it for each end.
+    """Claim the follow-up work of a session's end, which exactly one job gets for each end.
 
-    False: the session is open, or another job has the claim.
+    Return False if the session is open, or another job has the claim.
     """
     claim = """
         UPDATE sessions SET concluded_ns = last_end_ns, concluded_by = :job,
@@ -147,6 +147,6 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 
 
 def process_ended(db: Database, session: str) -> bool:
-    """Tell whether a process ended with the session; False if all continue in another session."""
+    """Tell whether a process ended with the session; False if all continue in other sessions."""
     sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
     return db.row(sql, {"id": session}) is None

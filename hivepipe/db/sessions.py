@@ -1,4 +1,4 @@
-"""Sessions, their swarms and their checkpoints. The status of a session: `session_state`."""
+"""Sessions, their swarms and their checkpoints. The status of a session is in `session_state`."""
 
 from typing import NamedTuple
 
@@ -10,13 +10,13 @@ from hivepipe.db.session_state import note_signal
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.origin import Origin
 
-LATEST_NS = (1 << 63) - 1  # a transcript may contain any time
+LATEST_NS = (1 << 63) - 1  # SQLite's limit; a transcript may contain any time
 
 
 class Start(NamedTuple):
-    """What a start says about its session; "" is not said.
+    """The content of a start of a session; "" is unknown.
 
-    `source`: how the session began; "" if the start was derived from another event.
+    `source` is how the session began, or "" if the start was derived from another event.
     """
 
     swarm: str
@@ -28,10 +28,10 @@ class Start(NamedTuple):
 
 
 def upsert_session(db: Database, job: Origin, start: Start) -> bool:
-    """Insert the session, or merge this start into it; False: it was deleted, and stays deleted.
+    """Insert the session, or merge this start into it; return False if it stays deleted.
 
     A new session creates its swarm. The swarm of an existing session is not created again, so that
-    a deleted one stays deleted.
+    a deleted swarm stays deleted.
     """
     if start.source:
         db.execute("DELETE FROM deleted_sessions WHERE id = :id", {"id": job.session})
@@ -73,10 +73,10 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
 
 
 def _signal_ns(job: Origin, source: str) -> int:
-    """Return the time at which this start shows that the session works; 0: it does not show it.
+    """Return the time at which this start shows that the session works, or 0 if it does not.
 
-    A start that was derived from another event must not outweigh that event. After a compaction the
-    session works or waits as before.
+    A start that was derived from another event must not take precedence over that event. After a
+    compaction the session works or waits as before.
     """
     if source == "compact":
         return 0
@@ -86,9 +86,9 @@ def _signal_ns(job: Origin, source: str) -> int:
 def _merge_start(known: dict[str, object], job: Origin, start: Start) -> dict[str, object]:
     """Return the session's columns merged with one more start; starts may come in any order.
 
-    Per field, the value of the newest SessionStart that had one; the source is that of the oldest
+    A field has the value of the newest SessionStart that had one. The source is that of the oldest
     start, because it says how the session began. A start derived from another event has the time 0,
-    so that any SessionStart outweighs it.
+    so that any SessionStart takes precedence.
     """
     time_ns = job.event_time_ns if start.source else 0
     row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in _STARTS}}
@@ -98,10 +98,9 @@ def _merge_start(known: dict[str, object], job: Origin, start: Start) -> dict[st
 
 
 def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> bool:
-    """Set a column of a session's row unless its value has a higher order; return whether it was
-    set.
+    """Set a column unless its value has a higher order; return True if it was set.
 
-    The metadata keep the order of each column. Of two values with the same order the greater one
+    The metadata keep the order of each column. Of two values with the same order, the greater one
     stays.
     """
     metadata = orjson.loads(str(row.get("metadata") or "{}"))
@@ -118,8 +117,8 @@ def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> 
 def describe_session(db: Database, session: str, column: str, value: str, order: int) -> None:
     """Set a session's model, title or effort from another source than a start.
 
-    `order` is the event's time; a title that Claude generated has a lower order than any time. A
-    session without a row is left alone.
+    `order` is the event's time; a title that Claude generated has a lower order than any time.
+    Nothing is done if the session has no row.
     """
     found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session})
     row = dict(found) if found else {}
@@ -128,7 +127,7 @@ def describe_session(db: Database, session: str, column: str, value: str, order:
         db.execute(sql, {"id": session, "value": value, "metadata": row["metadata"]})
 
 
-CLAUDE_CODE = "claude-code"  # the client of a session that names none
+CLAUDE_CODE = "claude-code"  # the client of a session without a client
 
 # column -> field of Start
 _STARTS = {
@@ -162,7 +161,10 @@ def _touch_swarm(db: Database, job: Origin, swarm: str) -> None:
 
 
 def require_session(db: Database, job: Origin) -> bool:
-    """Tell whether the session exists. False: it was deleted. MissingParentError: not there yet."""
+    """Tell whether the session exists; return False if it was deleted.
+
+    Raise MissingParentError if it does not exist yet.
+    """
     if session_exists(db, job.session):
         return True
     if is_deleted(db, job.session):
@@ -195,7 +197,7 @@ def sessions_like(db: Database, prefix: str) -> list[str]:
 
 
 def newest_open_session(db: Database, project: str) -> str:
-    """Return the newest active or paused session of a project; "" if none."""
+    """Return the newest active or paused session of a project, or ""."""
     sql = """
         SELECT id FROM sessions WHERE project = :project AND status IN ('active', 'paused')
         ORDER BY created_at DESC, id LIMIT 1
@@ -268,7 +270,7 @@ def _operations(db: Database, session: str) -> int:
 def raise_totals(db: Database, job: Origin, operations: int, checkpoints: int) -> None:
     """Raise the instance's totals in this session to those of the job.
 
-    MissingParentError: the instance is not in the session yet.
+    Raise MissingParentError if the instance is not in the session yet.
     """
     sql = """
         UPDATE instance_sessions SET

@@ -1,4 +1,4 @@
-"""Many writes of another process than the writer, in transactions so short that it can go on."""
+"""Many writes in transactions so short that the writer can continue beside them."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -11,9 +11,9 @@ LONGEST_SECS = 0.01
 def write_shortly(db: Database, writes: Iterable[Callable[[], None]]) -> None:
     """Call the writes in order, as many in each transaction as fit into LONGEST_SECS.
 
-    A write is called before the next one is taken. After each transaction the lock stays free for
-    as long as it was held: SQLite does not queue those who wait. On an error the earlier
-    transactions stay.
+    A write is called before the next one is taken from the iterable. After each transaction the
+    lock stays free for as long as it was held, because SQLite has no queue for waiting processes.
+    On an error the earlier transactions stay.
     """
     left = iter(writes)
     write = next(left, None)

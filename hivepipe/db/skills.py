@@ -10,9 +10,9 @@ from hivepipe.skills.statistics import ImportedSkill, SkillStatistics, SkillUse,
 def skill_uses(store: Listings) -> Iterator[SkillUse]:
     """Yield the uses, oldest first.
 
-    A typed command counts as a skill if Claude has called one of that name, or if it belongs to a
-    plugin. A skill that is typed and then called in the same prompt is one use, with the result of
-    the call.
+    A typed command counts as a skill if Claude has called a skill of that name, or if it belongs to
+    a plugin. A skill that is typed and then called in the same prompt is one use, with the result
+    of the call.
     """
     sql = """
         SELECT use.*, use.kind IN ('tool', 'imported') OR use.skill LIKE '%:%' OR EXISTS (
@@ -56,19 +56,19 @@ def imported_skills(store: Listings) -> Iterator[ImportedSkill]:
 def skill_statistics(
     store: Listings, day_of: Callable[[str], str], *, are_skills: bool = True
 ) -> dict[str, SkillStatistics]:
-    """Return statistics of all uses, including imported ones; `are_skills=False`: of commands."""
+    """Return statistics of all uses of skills, or of commands with `are_skills=False`."""
     uses = (use for use in skill_uses(store) if use.is_skill is are_skills)
     return statistics(uses, day_of, imported_skills(store) if are_skills else ())
 
 
 def last_skill_use(store: Listings) -> int:
-    """Return the id of the use that was written last; 0 if there is none."""
+    """Return the id of the last stored use, or 0."""
     (row,) = store.rows("SELECT MAX(id) AS last FROM skill_uses", {})
     return row["last"] or 0
 
 
 def skill_uses_since(store: Listings, number: int) -> tuple[int, str]:
-    """Return how many uses were written after this id, and the time of the oldest of them."""
+    """Return the number of uses stored after this id, and the time of the oldest one."""
     sql = "SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM skill_uses WHERE id > :number"
     (row,) = store.rows(sql, {"number": number})
     return row["n"], row["oldest"] or ""

@@ -1,4 +1,4 @@
-"""Executed slots of periodic jobs, so that missing and repeated runs can be seen."""
+"""Executed slots of periodic jobs, which show missing and repeated runs."""
 
 from hivepipe.db.database import Database
 from hivepipe.times import stored_time
@@ -20,6 +20,6 @@ def is_executed(db: Database, name: str, slot: int) -> bool:
 
 
 def last_slot(db: Database, name: str) -> int:
-    """Return the latest executed slot of a row; -1: none."""
+    """Return the latest executed slot of a row, or -1."""
     row = db.row("SELECT MAX(slot) FROM slots WHERE name = :name", {"name": name})
     return int(row[0]) if row and row[0] is not None else -1

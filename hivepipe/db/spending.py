@@ -2,7 +2,7 @@
 
 A call is reserved at its maximum cost before it is made, and settled at its actual cost. The
 reservation of a killed process counts in full, and its call is not repeated. The file contains no
-text, and only a hash of a session's id.
+texts, and no session ids but hashes of them.
 """
 
 import os
@@ -57,7 +57,7 @@ class Spending:
     """The open ledger."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Keep the connection; the caller closes it."""
+        """Keep the connection, which the caller closes."""
         self._connection = connection
 
     def tries(self, subject: str) -> Tries:
@@ -82,7 +82,7 @@ class Spending:
     ) -> tuple[int, int]:
         """Reserve up to `wanted` requests of at most `each`; return an id and the granted number.
 
-        Number 0: a cap is reached. `since`: when the day began, in seconds since 1970.
+        The number is 0 if a cap is reached. `since` is the start of the day, in seconds since 1970.
         """
         with transaction(self._connection):
             spent = self.spent(since)
@@ -135,7 +135,7 @@ class Spending:
         self._connection.execute(sql, {"subject": subject})
 
     def spent(self, since: float) -> Amount:
-        """Return the amount spent since a time, reservations in full."""
+        """Return the amount spent since a time, including open reservations."""
         sql = """
             SELECT COALESCE(SUM(requests), 0), COALESCE(SUM(tokens), 0),
               COALESCE(SUM(micro_usd), 0)
@@ -151,13 +151,13 @@ def spending_path() -> Path:
 
 @contextmanager
 def spending() -> Iterator[Spending]:
-    """Open the ledger; StoreError: it cannot be used, and then no call may be made."""
+    """Open the ledger. Raise StoreError if it cannot be used; then no call may be made."""
     path = spending_path()
     try:
         make_folders(str(path.parent))
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        # No WAL: the user's folder may be on a network file system.
+        # No WAL, because the user's folder may be on a network file system.
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot open {path}: {error}") from error

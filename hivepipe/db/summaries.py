@@ -1,7 +1,7 @@
-"""Summaries of sessions: one for each state of a session.
+"""Summaries of sessions, one for each state of a session.
 
-For one state, an answer of a model takes precedence over a plain summary, and the newer one over
-the older of a kind. Writing them in any order, or twice, gives the same result.
+For one state, a summary by a model takes precedence over a plain one, and a newer one over an older
+one of the same kind. The order and number of writes do not change the result.
 """
 
 import json
@@ -11,7 +11,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import Entry, Listings
 
 LLM, PLAIN = "llm", "plain"
-COMPACTION = "compaction"  # provider of the summary that Claude Code wrote itself
+COMPACTION = "compaction"  # the provider of a summary by Claude Code itself
 
 _LISTS = ("key_learnings", "files", "open_ends")
 _COLUMNS = """
@@ -21,7 +21,7 @@ _COLUMNS = """
 
 
 class Summary(NamedTuple):
-    """One summary; `reason` says why it is a plain one."""
+    """One summary; `reason` says why it is not by a model."""
 
     state: str
     made_at: str
@@ -90,16 +90,16 @@ def summary_keys(store: Listings) -> list[Entry]:
 
 
 def summary_of_state(store: Listings, session: str, state: str) -> Entry | None:
-    """Return the summary of one state of a session; None if there is none."""
+    """Return the summary of one state of a session, or None."""
     sql = f"SELECT {_COLUMNS} FROM summaries WHERE session_id = :session AND state = :state"
     rows = store.rows(sql, {"session": session, "state": state})
     return _entry(rows[0]) if rows else None
 
 
 def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:
-    """Return id, project and last activity of open sessions idle since a time in the range.
+    """Return id, project and last activity of open sessions whose last activity is in the range.
 
-    Sessions that were summarised since then are left out.
+    Sessions that were summarised since their last activity are not returned.
     """
     sql = f"""
         SELECT id, project, last FROM (

@@ -53,20 +53,18 @@ class Line(NamedTuple):
 
 
 class Tail:
-    """A poller that remembers what it has returned; the caller gives a connection to each poll."""
+    """A poller that remembers the returned rows; the caller passes a connection to each poll."""
 
     def __init__(self, session: str = "", first: int = 0) -> None:
-        """Set up. `session`: follow this one only; `first`: rows of each kind that the first poll
-        reads.
-        """
+        """Follow all sessions or one; `first` is the number of rows per kind in the first poll."""
         self._session = session
-        self._most = max(first, 1)  # one row is needed to know where the next poll begins
+        self._most = max(first, 1)  # one row shows where the next poll begins
         self._after = dict.fromkeys(_ADDED, 0)
         self._since = ""
         self._seen: dict[tuple[str, str], str] = {}
 
     def look(self, store: Listings) -> list[Line]:
-        """Return the new lines, in the order of the events."""
+        """Return the new lines in the order of the events."""
         found = sorted(self._new(store))
         self._most = NO_LIMIT
         return found

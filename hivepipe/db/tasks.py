@@ -1,4 +1,4 @@
-"""Tasks of the user. For state, progress and session the newest event counts."""
+"""The user's tasks. For state, progress and session the newest event counts."""
 
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Entry, Listings, beginning
@@ -9,7 +9,7 @@ _COLUMNS = """
 
 
 def add_task(db: Database, task: str, text: str, time: str) -> bool:
-    """Insert an open task; False: the id exists, and only a missing text was set."""
+    """Insert an open task; if the id exists, set a missing text and return False."""
     sql = """
         INSERT INTO tasks (id, text, status, created_at, updated_at)
         VALUES (:id, :text, 'open', :time, :time) ON CONFLICT (id) DO NOTHING
@@ -90,6 +90,6 @@ def list_tasks(store: Listings, with_finished: bool) -> list[Entry]:
 
 
 def find_task(store: Listings, task: str) -> Entry | None:
-    """Return a task by its full id; None if there is none."""
+    """Return a task by its full id, or None."""
     rows = store.rows(f"SELECT {_COLUMNS} FROM tasks WHERE id = :id", {"id": task})
     return rows[0] if rows else None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run the block in a transaction; the write lock is taken at its start. Errors roll it back."""
+    """Run the block in a transaction that takes the write lock first. Errors roll it back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,8 +1,9 @@
-"""Usage that no transcript message shows: requests for compactions and titles.
+"""Usage that is in no message of a transcript: requests for compactions and titles.
 
-Since some version after 2.1.197 a transcript has `cost-state` lines with the total usage of the
-session since its first run. The usage of its messages is subtracted. A fork continues its parent's
-count and has the parent's start time, so the parent's count up to the fork is subtracted too.
+Since some version after 2.1.197, a transcript has `cost-state` lines with the total usage of the
+session since its first run. The usage of its messages is subtracted from it. A fork continues its
+parent's count and has the parent's start time, so the parent's count up to the fork is subtracted
+too.
 """
 
 import json
@@ -19,7 +20,7 @@ Used = dict[tuple[str, str], Tokens]  # by session and the plain name of the mod
 
 
 class Unseen(NamedTuple):
-    """The usage of one session by one model beyond its messages, as of the last count."""
+    """The usage of one session by one model that is in no message, as of the last count."""
 
     time: str
     session: str
@@ -54,9 +55,9 @@ def record(db: Database, session: str, started_ms: int, duration_ms: int, model:
 def unseen(
     store: Listings, since: str = "", sessions: Collection[str] | None = None
 ) -> Iterator[Unseen]:
-    """Yield the token usage that no message of the transcript shows, of all sessions or of these.
+    """Yield the usage that is in no message, of all sessions or of these.
 
-    Only sessions whose last count is not before `since`, a UTC time in the store's format.
+    Sessions are left out if their last count is before `since`, a UTC time in the store's format.
     """
     chosen = _chosen(store, since, sessions)
     if chosen:
@@ -64,9 +65,9 @@ def unseen(
 
 
 def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterator[Unseen]:
-    """Yield what the counts of these sessions have beyond what was used.
+    """Yield the counts of these sessions minus the usage of their messages.
 
-    `states`: the counts of the sessions and of their forks, in the order of time.
+    `states` are the counts of the sessions and of their forks, in the order of time.
     """
     by_start: dict[int | str, list[State]] = {}
     by_session: dict[str, set[int]] = {}
@@ -88,12 +89,12 @@ def remaining(chosen: list[str], states: Iterable[State], used: Used) -> Iterato
 
 
 def _line_of_forks(session: str, started_ms: int) -> int | str:
-    """Return what a session shares with its forks; without a start it is not known to have any."""
+    """Return the key that a session shares with its forks: the start, or its id without one."""
     return started_ms or session
 
 
 def _chosen(store: Listings, since: str, sessions: Collection[str] | None) -> list[str]:
-    """Return the sessions that have a count since then, sorted."""
+    """Return the sessions that have a count since a time, sorted."""
     which = "WHERE session_id IN (SELECT value FROM json_each(:sessions))"
     sql = f"""
         SELECT session_id FROM cost_states {"" if sessions is None else which}
@@ -134,7 +135,7 @@ def _since_fork(session: str, states: list[State]) -> State:
 
 
 def _is_before(one: State, other: State) -> bool:
-    """Tell whether the other count can be a continuation of this one."""
+    """Tell whether `other` can be a continuation of `one`."""
     return one.duration_ms < other.duration_ms and all(
         not any(_less(tokens, other.models.get(model, Tokens())))
         for model, tokens in one.models.items()

@@ -1,4 +1,4 @@
-"""Usage of Claude's messages: each message once, in however many transcripts it is."""
+"""Usage of Claude's messages. Each message counts once, however many transcripts have it."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -16,7 +16,7 @@ from hivepipe.transcripts.usage import Usage, merged
 def record(db: Database, usage: Usage) -> None:
     """Insert the record of a message, or merge it into the stored one.
 
-    A fork begins after the session whose messages it copied, and may be read before it.
+    The message belongs to the older session: a fork copies messages and may be read first.
     """
     parameters = {"message": usage.message_id, "request": usage.request_id}
     known = db.row(
@@ -56,7 +56,7 @@ def record(db: Database, usage: Usage) -> None:
 
 
 def _began_earlier(db: Database, session: str, other: str) -> bool:
-    """Tell whether a session began before another one; False where that is not known."""
+    """Tell whether a session began before another one; False if this is unknown."""
     if session == other:
         return False
     sql = """
@@ -82,12 +82,12 @@ def _usage_of(row: Row) -> Usage:
 
 
 def tokens_of(row: Row | Entry) -> Tokens:
-    """Return the tokens of a row, or of sums by the same names."""
+    """Return the tokens of a row, or of sums with the same names."""
     return Tokens(*(row[name] for name in Tokens._fields))
 
 
 def rate_of(row: Row | Entry, band: int) -> Rate:
-    """Return what decides the price of a row's message."""
+    """Return the rate of a row's message."""
     return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], band)
 
 
@@ -99,7 +99,7 @@ BAND = f"""
 
 
 class Charge(NamedTuple):
-    """Messages of one rate within a quarter of an hour: when it began, and their sum."""
+    """The sum of messages of one rate within a quarter of an hour, which began at `time`."""
 
     time: str
     session: str
@@ -107,7 +107,7 @@ class Charge(NamedTuple):
     agent_type: str
     rate: Rate
     tokens: Tokens
-    messages: int = 1  # 0: requests that are in no transcript
+    messages: int = 1  # 0 for requests that are in no transcript
 
 
 _QUARTER_NS = 15 * 60 * 10**9
@@ -119,14 +119,15 @@ _KEY = "began, session_id, agent_id, model, speed, region, band"
 def charges(
     store: Listings, since: str = "", sessions: Collection[str] | None = None
 ) -> Iterator[Charge]:
-    """Yield the messages since a UTC time in the store's format, of all sessions or of these.
+    """Yield the usage since a UTC time in the store's format, of all sessions or of these.
 
-    A side question replays messages of its parent, sometimes under other request ids. A message of
-    the parent is not counted for the subagent, and among subagents it counts once. Last comes what
-    Claude Code counted in addition to the messages.
+    A side question repeats messages of its parent, sometimes with other request ids. A message of
+    the parent does not count for the subagent, and counts once among subagents. The last charges
+    are the usage that is in no message.
     """
     of = "" if sessions is None else "AND session_id IN (SELECT value FROM json_each(:sessions))"
-    by_other = of.replace("session_id", "+session_id")  # the other condition finds fewer rows
+    # `+` prevents the index on the session, because the other condition finds fewer rows.
+    by_other = of.replace("session_id", "+session_id")
     sql = f"""
         WITH counted AS (
           SELECT {_KEY}, messages, {", ".join(Tokens._fields)} FROM usage_sums
@@ -162,7 +163,7 @@ def charges(
 
 
 def charge_of(rest: Unseen) -> Charge:
-    """Return what no message shows as a charge without messages."""
+    """Return usage that is in no message as a charge."""
     rate = Rate(rest.model, rest.time[:10])
     return Charge(rest.time, rest.session, "", "", rate, rest.tokens, messages=0)
 

@@ -1,7 +1,8 @@
-"""Sums of the stored usage, which triggers keep: a page need not add up each message.
+"""Sums of the stored usage, kept by triggers so that a page does not add up all messages.
 
-A sum is over the messages of one session, agent and rate within a quarter of an hour: no zone's day
-begins inside of one. Messages with further rows, of other requests, are listed beside it.
+A sum covers the messages of one session, agent and rate within a quarter of an hour, because the
+days of all time zones begin at a quarter. The table `repeated_messages` lists messages that have
+rows of several requests.
 """
 
 _COUNTS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "web_searches")
@@ -22,7 +23,7 @@ def _band(row: str) -> str:
 
 
 def summed(row: str) -> str:
-    """Return the columns of a row of `usage` as those of `usage_sums`, as SQL."""
+    """Return SQL that gives a row of `usage` the columns of `usage_sums`."""
     own = {"began": _quarter(row), "band": _band(row)}
     key = ", ".join(own.get(name, f"{row}.{name}") + f" AS {name}" for name in _KEY)
     return f"{key}, 1 AS messages, {', '.join(f'{row}.{name}' for name in _COUNTS)}"
