@@ -1,5 +1,6 @@
 """The command `hivepipe`: its list of commands and its error handling."""
 
+import errno
 import os
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from hivepipe.cli.terminal import (
 from hivepipe.config.config_file import compile_for_hooks, load_and_use
 from hivepipe.errors import HivepipeError
 from hivepipe.files.file_size import raise_limit
+from hivepipe.home import locate, state_folder
 from hivepipe.redact.files_of_rules import use_rules_when_needed
 from hivepipe.stack.root import refuse_root
 from hivepipe.text.visible import printable
@@ -31,6 +33,8 @@ click.UsageError.exit_code = 64
 REPORTING_SETTINGS = ("config", "redact")  # commands that print problems of config.toml themselves
 
 OF_NO_HOME = ("completion", "demo", "redact")
+
+FULL_BYTES = 1_000_000
 
 
 class _Commands(click.Group):
@@ -80,7 +84,7 @@ class _Commands(click.Group):
         except BrokenPipeError:
             raise  # click knows what to do
         except OSError as error:
-            message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            message = _reason(error)
             _drop_what_cannot_be_written()
         say(f"hivepipe: {message}", err=True)
         return ctx.exit(1)
@@ -93,6 +97,20 @@ class _Commands(click.Group):
             return super().main(*words, **options)
         finally:
             _write_what_waits()
+
+
+def _reason(error: OSError) -> str:
+    """Return what cannot be done, and with which file; a full disk is named by our folder on it."""
+    if error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if error.errno == errno.ENOSPC:  # of a write, which knows no name
+        from hivepipe.monitor.snapshot import free_bytes  # noqa: PLC0415  of a fault only
+
+        for folder in (locate(".").home, state_folder()):
+            free = free_bytes(folder)
+            if free is not None and free < FULL_BYTES:
+                return f"the disk of {folder} is full"
+    return str(error)
 
 
 def _refuse_deleted_folder() -> None:

@@ -15,6 +15,7 @@ from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.files.file_size import with_limit
 
 BUSY_TIMEOUT_SECS = 5.0
+_NO_FILE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 _SHOWN = 5
 _ALL = -1  # SQLite's LIMIT for all rows
 
@@ -65,9 +66,7 @@ def listings(path: Path) -> Iterator["Listings"]:
         raise NothingRecordedError(path)
     refuse_tracked(path)
     try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        # No isolation level, so that a query's lock ends with its last row and no writer waits.
-        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+        connection = _connection(path)
     except sqlite3.Error as error:
         raise StoreError(f"cannot open {path}: {error}") from error
     try:
@@ -78,6 +77,37 @@ def listings(path: Path) -> Iterator["Listings"]:
         raise StoreError(f"cannot read {path}: {reason}") from error
     finally:
         connection.close()
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    """Open a database for reading; alone where SQLite cannot make its files beside it."""
+    connection = _opened(path)
+    if _wants_more_files(connection) and not _has_log(path):
+        connection.close()
+        return _opened(path, "&immutable=1")  # nobody else can write there, either
+    return connection
+
+
+def _opened(path: Path, how: str = "") -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=ro{how}"
+    # No isolation level, so that a query's lock ends with its last row and no writer waits.
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+
+
+def _wants_more_files(connection: sqlite3.Connection) -> bool:
+    """Tell whether nothing can be read for want of a `-shm`: the disk is full or read-only."""
+    try:
+        connection.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_FILE
+    return False
+
+
+def _has_log(path: Path) -> bool:
+    """Tell whether the newest rows are beside the database, or may be."""
+    with suppress(FileNotFoundError):
+        return Path(f"{path.resolve()}-wal").stat().st_size > 0
+    return False
 
 
 def _version(connection: sqlite3.Connection) -> str:

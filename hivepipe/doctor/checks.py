@@ -17,6 +17,7 @@ from hivepipe.doctor import (
     team,
 )
 from hivepipe.doctor.facts import Facts, Finding
+from hivepipe.errors import HivepipeError
 
 
 class Check(NamedTuple):
@@ -101,5 +102,7 @@ def examine(facts: Facts) -> Iterator[tuple[str, Finding]]:
         try:
             for finding in check.look(facts):
                 yield check.name, finding
+        except HivepipeError as error:
+            yield check.name, Finding(str(error))
         except Exception as error:  # noqa: BLE001  the others look all the same
             yield check.name, Finding(f"this check itself failed: {type(error).__name__}: {error}")

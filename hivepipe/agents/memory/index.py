@@ -72,6 +72,10 @@ class Passage:
     text: str
 
 
+def _reason(error: OSError | sqlite3.Error) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
 class MemoryIndex:
     """An open index; several processes may use the same file."""
 
@@ -90,9 +94,10 @@ class MemoryIndex:
                     for statement in _statements(_SCHEMA):
                         self._db.execute(statement)
         except (OSError, sqlite3.Error) as error:
-            raise MemoryIndexError(
-                f"cannot use {path}: {error}; delete it to rebuild it"
-            ) from error
+            # Neither a lock nor a full or read-only disk
+            is_broken = not isinstance(error, OSError | sqlite3.OperationalError)
+            hint = "; delete it to rebuild it" if is_broken else ""
+            raise MemoryIndexError(f"cannot use {path}: {_reason(error)}{hint}") from error
 
     def close(self) -> None:
         self._db.close()

@@ -1,0 +1,111 @@
+"""A home on a full or read-only disk is read all the same, while no stack runs."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from hivepipe.agents.memory.index import MemoryIndex, MemoryIndexError
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.errors import StoreError
+from tests.conftest import Home
+from tests.faults.injections.disks import mounted, run
+
+ROW = "INSERT INTO sessions (id, status) VALUES (?, 'active')"
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    assert run("mount", "-o", "remount,ro", str(folder))
+    with pytest.raises(OSError, match="Read-only"):
+        (folder / "probe").touch()
+    yield
+
+
+@contextmanager
+def full(folder: Path) -> Iterator[None]:
+    with suppress(OSError), (folder / "filler").open("wb") as filler:
+        while True:
+            filler.write(bytes(4096))
+            filler.flush()
+    yield
+
+
+@pytest.fixture
+def store(private_home: Home) -> Iterator[Path]:
+    """The database of a stopped stack, with one session, on a disk of its own."""
+    with mounted(private_home.path, "-t", "tmpfs", "-o", "size=2m", "tmpfs"):
+        path = private_home.path / "hive.db"
+        Database(path).close()
+        add(path, "first")
+        yield path
+
+
+def add(path: Path, session: str) -> None:
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute(ROW, [session])
+    db.close()
+
+
+def hivepipe(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", *words],
+        capture_output=True,
+        text=True,
+        env=home.env,
+        cwd=home.project,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("disk", [read_only, full])
+def test_sessions_are_listed(private_home: Home, store: Path, disk: object) -> None:
+    with disk(store.parent):  # type: ignore[operator]
+        done = hivepipe(private_home, "sessions", "--all", "--json")
+        assert [each["id"] for each in json.loads(done.stdout)["sessions"]] == ["first"], done
+
+
+def test_a_full_disk_is_named(private_home: Home, store: Path) -> None:
+    private_home.env["XDG_STATE_HOME"] = str(store.parent)
+    assert hivepipe(private_home, "init", "--no-probe").returncode == 0
+    with full(store.parent):
+        done = hivepipe(private_home, "off")
+    said = f"hivepipe: the disk of {store.parent} is full\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_rows_beside_the_database_are_not_left_out(store: Path) -> None:
+    """After a kill the newest rows are in the `-wal`: then all is shown, or nothing."""
+    add(store, "second")
+    db = sqlite3.connect(store, isolation_level=None)
+    db.execute(ROW, ["third"])
+    kept = {path: path.read_bytes() for path in (store, Path(f"{store}-wal"))}
+    db.close()
+    for path, data in kept.items():
+        path.write_bytes(data)
+    with read_only(store.parent), suppress(StoreError), listings(store) as rows:
+        assert len(rows.sessions(with_ended=True)) == 3
+
+
+def test_an_index_of_memories_is_called_broken_only_if_it_is(store: Path, tmp_path: Path) -> None:
+    broken, index = tmp_path / "memory.db", store.with_name("memory.db")
+    broken.write_bytes(b"no database" * 100)
+    with pytest.raises(MemoryIndexError, match="delete it to rebuild it"):
+        MemoryIndex(broken)
+    with read_only(store.parent), pytest.raises(MemoryIndexError) as told:
+        MemoryIndex(index)
+    assert str(told.value) == f"cannot use {index}: Read-only file system"
+
+
+def test_a_database_that_another_writes_is_not_read_alone(store: Path) -> None:
+    with listings(store) as rows:
+        assert len(rows.sessions(with_ended=True)) == 1
+        add(store, "second")
+        assert len(rows.sessions(with_ended=True)) == 2
