@@ -12,6 +12,12 @@ PATH=${PATH#:}
 self=$0
 [ -L "$self" ] && self=$(readlink -f "$self")
 python=${self%/*}/python
-[ -x "$python" ] || python=python3  # not in an environment of its own: a system's, a container's
+if ! [ -x "$python" ]; then
+  if [ -e "${self%/*}/../pyvenv.cfg" ]; then # a link to a Python that an upgrade has removed
+    echo "hivepipe: $python is missing or leads to none: make its environment again, and install hivepipe there" >&2
+    exit 1
+  fi
+  python=python3 # not in an environment of its own: a system's, a container's
+fi
 unset PYTHONEXECUTABLE __PYVENV_LAUNCHER__ # they would be heeded in spite of -I
 exec "$python" -I -m hivepipe.cli.main "$@"

@@ -1,0 +1,46 @@
+"""The installed command finds the Python beside it, and takes no other in its place."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hivepipe.cli import main
+
+LAUNCHER = Path(main.__file__).with_name("launch.sh")
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """A virtual environment whose Python an upgrade of the system has removed."""
+    folder = tmp_path / "venv"
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy(LAUNCHER, folder / "bin" / "hivepipe")
+    (folder / "bin" / "python").symlink_to(tmp_path / "gone" / "python3.11")
+    (folder / "pyvenv.cfg").touch()
+    return folder
+
+
+def run(command: Path) -> subprocess.CompletedProcess[str]:
+    """Run it where the only other Python says that it was taken."""
+    system = command.parent.parent.parent / "system"
+    system.mkdir()
+    (system / "python3").write_text("#!/bin/sh\necho taken\n")
+    (system / "python3").chmod(0o755)
+    env = {"PATH": f"{system}:{os.environ['PATH']}"}
+    return subprocess.run([command], capture_output=True, text=True, env=env, check=False)
+
+
+def test_an_environment_without_its_python_says_so(environment: Path) -> None:
+    done = run(environment / "bin" / "hivepipe")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert f"{environment}/bin/python is missing or leads to none" in done.stderr
+
+
+def test_outside_an_environment_the_systems_python_runs(environment: Path) -> None:
+    (environment / "pyvenv.cfg").unlink()
+    done = run(environment / "bin" / "hivepipe")
+    assert (done.returncode, done.stdout) == (0, "taken\n")
