@@ -122,7 +122,8 @@ class _Guarded:
         """Write a text with control characters escaped; TypeError for bytes."""
         if not isinstance(text, str):
             raise TypeError("a text stream")
-        self.stream.write("\n".join(map(printable, text.split("\n"))))
+        lines = text.expandtabs().split("\n")  # click indents by tabs
+        self.stream.write("\n".join(map(printable, lines)))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -71,6 +71,8 @@ def read(path: str) -> str | None:
     """
     target = os.path.realpath(path)
     parent = _existing_parent(target)
+    if not os.path.isdir(parent):
+        raise SettingsError(f"{parent} is not a folder: {path} cannot be made")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise SettingsError(f"{parent} is read-only: {path} cannot be changed")
     try:

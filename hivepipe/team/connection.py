@@ -60,7 +60,8 @@ def translated() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        text = (error.diag.message_primary or str(error)).strip().replace("\n", "; ")
+        lines = (error.diag.message_primary or str(error)).strip().splitlines()
+        text = "; ".join(line.strip() for line in lines)
         state = error.sqlstate or ""
         if any(words in text for words in _NO_LOGIN):
             raise TeamRefusedError("the login is not valid: revoked, used up, or expired") from None

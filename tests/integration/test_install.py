@@ -178,6 +178,12 @@ def test_settings_that_cannot_take_hooks_are_left_as_they_are(
     assert changed(before, user.files()) == {}
 
 
+def test_a_file_in_the_place_of_the_folder_is_named(user: User) -> None:
+    (user.project / ".claude").touch()
+    said = user.hivepipe("init", expect=1)
+    assert f"{user.project}/.claude is not a folder" in said
+
+
 @pytest.mark.parametrize("what", ["file", "folder", "project"])
 def test_read_only_settings_are_refused_and_nothing_is_made(user: User, what: str) -> None:
     user.settings.parent.mkdir()

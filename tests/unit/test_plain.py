@@ -85,6 +85,7 @@ def test_whoever_writes_to_a_standard_stream_is_guarded(
     guard_streams()
     guard_streams()  # once is enough
     print("a\x1b[2J\nb")
+    print("Choose from:\n\tc", file=sys.stderr)  # as click indents
     sys.stderr.writelines(["\u202e"])
     told = capsys.readouterr()
-    assert (told.out, told.err) == ("a\\x1b[2J\nb\n", "\\u202e")
+    assert (told.out, told.err) == ("a\\x1b[2J\nb\n", "Choose from:\n        c\n\\u202e")
