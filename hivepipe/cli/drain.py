@@ -12,7 +12,7 @@ from hivepipe.cli.terminal import say
 from hivepipe.errors import StoreError
 from hivepipe.files.file_size import with_limit
 from hivepipe.home import locate
-from hivepipe.team import last_word
+from hivepipe.team import final_send
 from hivepipe.text.plurals import counted
 
 
@@ -39,7 +39,7 @@ def drain(uplink: bool, within: float, as_json: bool) -> None:
     except sqlite3.Error as error:
         reason = with_limit(str(error))
         raise StoreError(f"the database of {home} cannot be written: {reason}") from error
-    sent = last_word.send(home, within) if uplink else None
+    sent = final_send.send(home, within) if uplink else None
     if as_json:
         failed, set_aside = (
             [{"file": str(path), "reason": reason} for path, reason in found.items()]

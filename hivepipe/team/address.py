@@ -1,4 +1,4 @@
-"""The address of a team's server: TLS that verifies it, or a local server that the user named so.
+"""The address of a team's server: TLS with verification, or a local server without TLS.
 
 postgresql://HOST/DATABASE                              TLS, verify-full, the system's roots
 postgresql://HOST/DATABASE?sslrootcert=/path/ca.pem     TLS, verify-full, these roots
@@ -25,7 +25,7 @@ class Address(NamedTuple):
     database: str
     user: str = ""
     secret: str = ""
-    roots: str = ""  # "": no TLS, local
+    roots: str = ""  # empty for a local server without TLS
 
     def __repr__(self) -> str:
         return f"Address({self.shown})"
@@ -50,10 +50,10 @@ class Address(NamedTuple):
         return self._replace(user=user, secret=secret)
 
     def parameters(self) -> dict[str, Any]:
-        """Return libpq's parameters; all of them, so that no variable of the shell changes one."""
+        """Return all of libpq's parameters, so that no environment variable changes one."""
         tls = {"sslmode": "verify-full", "sslrootcert": self.roots} if self.roots else {}
         login = {"user": self.user} if self.user else {}
-        # A server that asks for the password itself does not get it.
+        # The password is never sent to the server in clear text.
         login |= {"password": self.secret, "require_auth": "scram-sha-256"} if self.secret else {}
         return {
             "host": self.host,
@@ -75,7 +75,7 @@ class Address(NamedTuple):
 
 
 def parse(url: str) -> Address:
-    """Return the address; TeamError: it is none, or not a safe one."""
+    """Return the address, or raise TeamError if the URL is malformed or unsafe."""
     try:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
@@ -100,17 +100,17 @@ def parse(url: str) -> Address:
 
 
 def _roots(host: str, options: dict[str, str]) -> str:
-    """Return the roots that the server's certificate is checked with; "": local, without TLS."""
+    """Return the roots that verify the server's certificate, or "" for a local server."""
     mode = options.get("sslmode", "verify-full")
     if mode == "verify-full":
         return options.get("sslrootcert", SYSTEM_ROOTS)
     if mode != "disable":
         raise TeamError(
-            f"sslmode={mode} does not verify who the server is: leave it out, which is verify-full"
+            f"sslmode={mode} does not verify the server: leave it out, the default is verify-full"
         )
     if not is_on_this_machine(host):
         raise TeamError(
-            "sslmode=disable is for a unix socket or loopback alone: leave it out, for TLS"
+            "sslmode=disable is only for a unix socket or loopback: leave it out to use TLS"
         )
     return ""
 

@@ -1,6 +1,6 @@
-"""The administrator's login: its address is kept, its password is not.
+"""The administrator's login: its address is stored, its password is not.
 
-The password comes from libpq's password file (~/.pgpass), else from a question.
+The password comes from libpq's password file (~/.pgpass), or the command asks for it.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,12 +25,12 @@ def file_path() -> str:
 
 
 def named(url: str | None) -> Address:
-    """Return the address that was given, or the kept one; TeamError: none, or with a password."""
+    """Return the given or the stored address; raise TeamError for none or one with a password."""
     found = address.parse(url or _kept())
     if found.secret:
         raise TeamError(
-            "others can read a password in a command line: leave it out, you are asked for it "
-            "(or put it into ~/.pgpass)"
+            "a password on a command line is visible to other users: leave it out and enter it "
+            "when asked (or put it into ~/.pgpass)"
         )
     return found
 
@@ -39,13 +39,13 @@ def _kept() -> str:
     kept = read_small(file_path()).strip()
     if not kept:
         raise TeamError(
-            "no team is administrated from here: hivepipe team init URL, or --admin URL"
+            "no address of an administrator is stored: hivepipe team init URL, or --admin URL"
         )
     return kept
 
 
 def keep(server: Address) -> None:
-    """Keep the address for the next command."""
+    """Store the address for the next command."""
     try:
         make_folders(user_config_folder())
         write_small(file_path(), f"{server.url}\n")
@@ -57,7 +57,7 @@ def keep(server: Address) -> None:
 def administrating(
     server: Address, ask_secret: Callable[[], str]
 ) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
-    """Connect as the administrator; the password is asked for if the server wants one."""
+    """Connect as the administrator, and ask for the password if the server requires one."""
     try:
         with connected(server) as connection:
             yield connection

@@ -1,6 +1,6 @@
-"""Batches of changed rows: the next changes of a home as they may be shared.
+"""Batches of changed rows: the next changes of a home, reduced to what may be shared.
 
-The rows of a table are found by one query for the whole batch, and sent by columns.
+One query per table reads the rows of a whole batch, and they are sent by columns.
 """
 
 import sqlite3
@@ -20,14 +20,14 @@ BATCH_BYTES = 500_000
 KEYS_AT_ONCE, FEW_KEYS = 64, 8  # of a query
 
 _CAPTURED = {each.table: each for each in CAPTURED}
-_HEAD = 2  # columns before those that are sent
+_HEAD = 2  # leading columns that are not sent
 _BY_MONTH = {each.table for each in CAPTURED if each.is_by_month}
 
 
 class Sharing(NamedTuple):
-    """How the rows of a session are shared: the level, and the project's name.
+    """How the rows of a session are shared: the level and the project's name.
 
-    `has_moved`: what is not shared may have been, and is deleted at the server.
+    With `has_moved`, rows that are no longer shared may have been, and the server deletes them.
     """
 
     level: str
@@ -39,7 +39,7 @@ SharingOf = Callable[[str], Sharing]  # of a session
 
 
 class Item(NamedTuple):
-    """A changed row: the values of `Shared.columns`, and a session's project; None: deleted."""
+    """A changed row: the values of `Shared.columns` (None if deleted), and a session's project."""
 
     change: Change
     values: tuple[Any, ...] | None = None
@@ -47,18 +47,18 @@ class Item(NamedTuple):
 
     @property
     def month(self) -> str:
-        """Return the first day of the month that is the first part of its key."""
+        """Return the first day of the month that the key begins with."""
         return month_of(self.change.key.partition(SEPARATOR)[0])
 
     def value(self, column: str) -> Any:
-        """Return the value of a column; None for deleted rows."""
+        """Return the value of a column, or None for a deleted row."""
         return self.values and self.values[SHARED[self.change.table].columns.index(column)]
 
 
 class Batch(NamedTuple):
-    """What is sent at once: all that may be shared of the changes up to a version.
+    """One batch: what may be shared of the changes up to the version `upto`.
 
-    `is_followed`: by another batch, so that this one may be lost together with its mark.
+    With `is_followed`, another batch comes next: the server may lose this one and its mark.
     """
 
     upto: int
@@ -66,9 +66,9 @@ class Batch(NamedTuple):
     is_followed: bool = False
 
     def rows(self) -> str:
-        """Return row states as JSON: {table: {column: literal of an array of each row's value}}.
+        """Return the rows as JSON: {table: {column: array literal with the value of each row}}.
 
-        The server reads an array's literal in less time than an array of JSON.
+        The server parses an array literal faster than a JSON array.
         """
         found: dict[str, Any] = {}
         for table, items in self._by_table(is_gone=False):
@@ -81,7 +81,7 @@ class Batch(NamedTuple):
         return _json(found | {FORGOTTEN: [{"key": key} for key in forgotten]})
 
     def gone(self) -> str:
-        """Return the keys of deleted rows as JSON: {table: [{key, version}, ...]}."""
+        """Return the keys of deleted rows as JSON: {table: [{key, version, month}, ...]}."""
         found = {}
         for table, items in self._by_table(is_gone=True):
             heads = _heads(table, items)
@@ -109,7 +109,7 @@ class Batch(NamedTuple):
 
 
 def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
-    """Return the columns that tell which rows these are."""
+    """Return the columns that identify the rows."""
     found: dict[str, list[Any]] = {
         "key": [each.change.key for each in items],
         "version": [each.change.version for each in items],
@@ -118,9 +118,9 @@ def _heads(table: str, items: list[Item]) -> dict[str, list[Any]]:
 
 
 def _array(values: Sequence[Any]) -> str:
-    """Return PostgreSQL's literal of an array: JSON's list, where no text needs an escape.
+    """Return the array literal of PostgreSQL, made from a JSON list where no text needs an escape.
 
-    Keys have separators, which PostgreSQL takes as they are.
+    The separators in keys are written without an escape.
     """
     try:
         text = orjson.dumps(values).decode().replace("\\u001f", SEPARATOR)
@@ -138,7 +138,7 @@ def _element(value: Any) -> str:
 
 
 def _json(content: dict[str, Any]) -> str:
-    """Return JSON that PostgreSQL takes; few batches have texts that must be cleaned."""
+    """Return JSON that PostgreSQL accepts; few batches have texts that must be cleaned."""
     try:
         text = orjson.dumps(content).decode()
     except TypeError:
@@ -150,9 +150,9 @@ def _json(content: dict[str, Any]) -> str:
 
 
 def batch_of(store: Listings, changes: list[Change], sharing_of: SharingOf) -> Batch:
-    """Return the states of the changed rows as they may be shared; `changes` is not empty.
+    """Return the shared columns of the changed rows; `changes` is not empty.
 
-    A batch ends early where it would grow beyond BATCH_BYTES.
+    A batch ends early when its texts exceed BATCH_BYTES.
     """
     whole = [each for each in changes if _has_whole_key(each)]
     tables = {each.table for each in whole if each.table != FORGOTTEN}
@@ -170,19 +170,19 @@ def batch_of(store: Listings, changes: list[Change], sharing_of: SharingOf) -> B
 
 
 def _has_whole_key(change: Change) -> bool:
-    """Tell whether its key has all parts; an id with a control character is nobody's row."""
+    """Tell whether a key has the right number of parts; an id with a separator adds some."""
     known = _CAPTURED.get(change.table)
     return known is not None and change.key.count(SEPARATOR) == len(known.parts) - 1
 
 
 def _size(item: Item) -> int:
-    """Return the size of the texts that can be long."""
+    """Return the length of the texts that can be long."""
     hidden = len(SHARED[item.change.table].hidden) if item.values else 0
     return sum(len(text) for text in item.values[-hidden:] if text) if item.values and hidden else 0
 
 
 def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item | None:
-    """Return what is sent of a change; None: nothing."""
+    """Return what is sent of a change, or None for nothing."""
     row = rows.of(change) if rows else None
     if rows is None or row is None:
         return Item(change)
@@ -193,7 +193,7 @@ def _item(change: Change, rows: "_Rows | None", sharing_of: SharingOf) -> Item |
 
 
 class _Rows:
-    """The changed rows of a table: read one after another, so that few are in memory at once."""
+    """The changed rows of a table, read one by one to limit memory."""
 
     def __init__(self, store: Listings, table: str, changes: list[Change]) -> None:
         self.shared = SHARED[table]
@@ -207,13 +207,13 @@ class _Rows:
         self._next = next(self._rows, None)
 
     def of(self, change: Change) -> Any:
-        """Return the row of a change; None: it is deleted. Changes are asked for in order."""
+        """Return the row of a change, or None if it is deleted; changes must come in order."""
         while self._next is not None and self._next[0] < change.version:
             self._next = next(self._rows, None)
         return self._next if self._next is not None and self._next[0] == change.version else None
 
     def values(self, row: Any, level: str) -> tuple[Any, ...]:
-        """Return the values of the columns that are sent; hidden ones are None."""
+        """Return the values of the sent columns, with None for hidden ones."""
         found: tuple[Any, ...] = row[_HEAD:]
         if self._hidden and not includes(level, self.shared.hidden_at):
             found = found[: -len(self._hidden)] + self._hidden
@@ -221,7 +221,7 @@ class _Rows:
 
 
 def _found(store: Listings, table: str, wanted: list[tuple[Any, ...]]) -> Iterator[sqlite3.Row]:
-    """Yield the rows, by queries of few sizes: each statement that is kept takes memory."""
+    """Yield the rows by queries of two sizes, because each cached statement takes memory."""
     for at in range(0, len(wanted), KEYS_AT_ONCE):
         some = wanted[at : at + KEYS_AT_ONCE]
         number = FEW_KEYS if len(some) <= FEW_KEYS else KEYS_AT_ONCE
@@ -231,7 +231,7 @@ def _found(store: Listings, table: str, wanted: list[tuple[Any, ...]]) -> Iterat
 
 
 def _sql(table: str, number: int) -> str:
-    """Return the query for a number of keys; CROSS JOIN keeps the order of the changes."""
+    """Return the query for `number` keys; CROSS JOIN keeps the order of the changes."""
     shared, captured = SHARED[table], _CAPTURED[table]
     parts = ", ".join(f"p{each}" for each in range(len(captured.parts)))
     places = ", ".join("?" * (len(captured.parts) + _HEAD))

@@ -1,4 +1,4 @@
-"""End the change capture of homes whose uplink does not run."""
+"""Stop the change capture of homes whose uplink does not run."""
 
 from contextlib import closing, suppress
 
@@ -10,7 +10,7 @@ from hivepipe.home import tree_of
 
 
 def stop(home: str) -> None:
-    """Drop the triggers of a home; of one that cannot be opened, its next uplink does it."""
+    """Drop the triggers of a home; if its database cannot be opened, its next uplink drops them."""
     path = database_in(home, tree_of(home))
     if path.exists():
         with suppress(StoreError), closing(Database(path)) as db:

@@ -1,4 +1,4 @@
-"""Connections to a team's server. psycopg is imported here alone, and only where a team is used."""
+"""Connections to a team's server. psycopg is imported only where a team is used."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 EXTRA = "a team needs an extra of hivepipe: pip install 'hivepipe[team]'"
 OLDEST_SERVER = 150_000
 
-# SQLSTATEs of a server that does not want this login, or does not know our functions
+# SQLSTATEs of a server that rejects this login or does not have hivepipe's functions
 _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
 
 _NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # pgbouncer's
@@ -26,7 +26,7 @@ def is_installed() -> bool:
 
 
 def connect(address: Address) -> "psycopg.Connection[dict[str, Any]]":
-    """Connect; the caller closes. TeamAwayError, TeamRefusedError."""
+    """Connect; the caller closes. Raise TeamAwayError, TeamRefusedError or TeamError."""
     if not is_installed():
         raise TeamError(EXTRA)
     import psycopg  # noqa: PLC0415  an extra, 12 MB
@@ -47,14 +47,14 @@ def connect(address: Address) -> "psycopg.Connection[dict[str, Any]]":
 
 @contextmanager
 def connected(address: Address) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
-    """Connect for a block; TeamAwayError, TeamRefusedError, TeamError for what the server says."""
+    """Connect for a block, and translate the server's errors inside it."""
     with connect(address) as connection, translated():
         yield connection
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise psycopg's errors as ours, without secrets: libpq's texts name hosts and logins only."""
+    """Translate psycopg's errors into TeamErrors; libpq's texts contain no secrets."""
     import psycopg  # noqa: PLC0415  an extra
 
     try:
@@ -75,7 +75,7 @@ def translated() -> Iterator[None]:
 
 
 def _is_refusal(text: str) -> bool:
-    """Tell whether libpq's text is of a refusal: errors of a connection have no SQLSTATE."""
+    """Tell whether libpq's text means a refusal: connection errors have no SQLSTATE."""
     words = (
         "certificate",
         "does not support SSL",
@@ -91,6 +91,6 @@ def one(connection: "psycopg.Connection[dict[str, Any]]", sql: str, *values: Any
 
 
 def first(cursor: "psycopg.Cursor[dict[str, Any]]") -> Any:
-    """Return the first column of the next row; None: there is none."""
+    """Return the first column of the next row, or None without a row."""
     row = cursor.fetchone()
     return next(iter(row.values())) if row else None

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """What a name stands for."""
+    """The member or session that a name refers to."""
 
     kind: str  # member or session
     name: str
 
     @property
     def described(self) -> str:
-        """Return it in words."""
+        """Return kind and name as text."""
         return f"{self.kind} {self.name}"
 
 
 def named(connection: "Connection", name: str) -> Found:
-    """Return the member or session of a name; TeamError: there is none, or several sessions."""
+    """Return the member or session of a name; TeamError if none or several sessions match."""
     if one(connection, "SELECT 1 FROM hivepipe.members WHERE name = %s", name):
         return Found("member", name)
     sessions: list[str] = one(connection, "SELECT hivepipe.sessions_beginning(%s)", name)
@@ -40,7 +40,7 @@ def named(connection: "Connection", name: str) -> Found:
 
 
 def forget(connection: "Connection", found: Found) -> dict[str, Any]:
-    """Delete it, and the space of what is deleted; return the proof."""
+    """Delete a member or session, vacuum its tables, and return the proof of deletion."""
     proof: dict[str, Any] = one(connection, f"SELECT hivepipe.forget_{found.kind}(%s)", found.name)
     connection.execute("SET ROLE hivepipe_owner")
     for row in connection.execute("SELECT tbl FROM hivepipe.shared_tables").fetchall():
@@ -54,7 +54,7 @@ def forget(connection: "Connection", found: Found) -> dict[str, Any]:
 def exported(
     connection: "Connection", member: str, folder: Path | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a member, and write its archives to a folder; TeamError: no such member."""
+    """Yield all rows of a member, and write its archives to a folder; TeamError if unknown."""
     number = one(connection, "SELECT id FROM hivepipe.members WHERE name = %s", member)
     if number is None:
         raise TeamError(f"the team has no member {member}")

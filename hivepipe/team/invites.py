@@ -1,6 +1,6 @@
-"""Invites: one word that lets one machine join, once, until it expires.
+"""Invites: a code that lets one machine join the team once before it expires.
 
-The word holds the server's address and a login that may call `join_team` alone.
+The code contains the server's address and a login that may only call `join_team`.
 """
 
 import json
@@ -27,12 +27,12 @@ LONGEST_ROOTS = 1 << 16
 class Invited(NamedTuple):
     """A new invite."""
 
-    word: str
+    code: str
     expires_at: datetime
 
 
 class Joined(NamedTuple):
-    """What came of joining."""
+    """The result of joining."""
 
     member: str
     machine: str
@@ -55,13 +55,13 @@ def invite(
         "SELECT hivepipe.invite(%s, %s, %s, %s, %s, %s)",
         *(member, team, sees, login.name, login.verifier, lives.total_seconds()),
     )
-    return Invited(word_of(login.at(server)), until)
+    return Invited(code_of(login.at(server)), until)
 
 
 def add_machine(
     connection: "psycopg.Connection[dict[str, Any]]", server: Address, member: str, team: str | None
 ) -> Address:
-    """Make a machine without an invite, which many short-lived homes may share: for CI."""
+    """Create a machine without an invite, for CI: many short-lived homes may share it."""
     login = new_login(connection, "machine")
     one(
         connection,
@@ -72,14 +72,14 @@ def add_machine(
 
 
 def add_page(connection: "psycopg.Connection[dict[str, Any]]", server: Address) -> Address:
-    """Make a login that reads for the persons of a page."""
+    """Create the login with which the team's page reads for its users."""
     login = new_login(connection, "reader")
     one(connection, "SELECT hivepipe.add_page(%s, %s)", login.name, login.verifier)
     return login.at(server)
 
 
 def terms(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Any]:
-    """Return what one agrees to by using this invite."""
+    """Return the terms that a user of this invite accepts."""
     found: dict[str, Any] = one(connection, "SELECT hivepipe.terms_of_invite()")
     return found
 
@@ -87,7 +87,7 @@ def terms(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, Any]:
 def join(
     connection: "psycopg.Connection[dict[str, Any]]", invited: Address, machine: str
 ) -> Joined:
-    """Use an invite up: make the logins of this machine."""
+    """Redeem an invite: create the logins of this machine."""
     writes, reads = new_login(connection, "machine"), new_login(connection, "reader")
     said = one(
         connection,
@@ -97,11 +97,11 @@ def join(
     return Joined(said["member"], said["machine"], writes.at(invited), reads.at(invited))
 
 
-# ---- the word
+# ---- the code
 
 
-def word_of(invited: Address) -> str:
-    """Return the word of a login; it holds the roots of the server's certificate, if it has own."""
+def code_of(invited: Address) -> str:
+    """Return the code of a login, including private roots of the server's certificate."""
     content = {"url": invited.url}
     if invited.roots not in ("", SYSTEM_ROOTS):
         content["roots"] = _roots(invited.roots)
@@ -116,27 +116,27 @@ def _roots(path: str) -> str:
         raise TeamError(f"{path} cannot be read: {error}") from None
 
 
-def is_word(text: str) -> bool:
-    """Tell whether a text is meant as an invite."""
+def is_code(text: str) -> bool:
+    """Tell whether a text is an invite code."""
     return text.startswith(_START)
 
 
-def read_word(word: str) -> Address:
-    """Return the login of an invite; its roots are kept in the user's folder. TeamError."""
-    body = word.strip().removeprefix(_START)
+def read_code(code: str) -> Address:
+    """Return the login in a code, and store its roots; raise TeamError if it is malformed."""
+    body = code.strip().removeprefix(_START)
     try:
         content = json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         found, roots = str(content["url"]), content.get("roots")
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise TeamError("this is no invite, or a part of it is missing") from None
+        raise TeamError("this is not an invite, or a part of it is missing") from None
     invited = address.parse(found)
     return invited._replace(roots=_kept_roots(str(roots))) if roots else invited
 
 
 def _kept_roots(text: str) -> str:
-    """Keep the roots of the team's server; return the path."""
+    """Store the roots of the team's server; return the path."""
     if len(text) > LONGEST_ROOTS or "BEGIN CERTIFICATE" not in text:
-        raise TeamError("the certificate in this invite is none")
+        raise TeamError("this invite contains something other than a certificate")
     path = f"{user_config_folder()}/team-roots.pem"
     try:
         make_folders(user_config_folder())

@@ -12,7 +12,7 @@ Kind = Literal["invite", "machine", "reader"]
 
 
 class Login(NamedTuple):
-    """A new login. The server gets its verifier alone, from which nobody learns the secret."""
+    """A new login; the server gets only the verifier, which does not reveal the secret."""
 
     name: str
     secret: str
@@ -24,7 +24,7 @@ class Login(NamedTuple):
 
 
 def new_login(connection: "psycopg.Connection[dict[str, Any]]", kind: Kind) -> Login:
-    """Make up a login of a kind."""
+    """Create a login with a random name and secret."""
     name, secret = f"hivepipe_{kind}_{secrets.token_hex(8)}", secrets.token_urlsafe(24)
     verifier = connection.pgconn.encrypt_password(secret.encode(), name.encode(), b"scram-sha-256")
     return Login(name, secret, verifier.decode())

@@ -1,9 +1,9 @@
 """This user's membership in a team, for all homes on this machine.
 
-    ~/.config/hivepipe/team.json         who we are, and what we share at most; it exists: joined
+    ~/.config/hivepipe/team.json         member, machine and sharing limits; exists once joined
     ~/.config/hivepipe/credentials.env   HIVEPIPE_TEAM and HIVEPIPE_TEAM_READER: URLs with secrets
 
-Without a file, as in CI, the variable HIVEPIPE_TEAM serves `drain --uplink` and `team join`.
+Without the file, as in CI, `drain --uplink` and `team join` use the variable HIVEPIPE_TEAM.
 """
 
 import json
@@ -34,7 +34,7 @@ LIMIT_BYTES = 1 << 18
 
 @dataclass(frozen=True)
 class Membership:
-    """A member and its machine; `share`: pattern of projects -> level."""
+    """A member and its machine; `share` maps patterns of projects to levels."""
 
     member: str = ""
     machine: str = ""
@@ -48,12 +48,12 @@ def file_path() -> Path:
 
 
 def is_joined() -> bool:
-    """Tell whether this machine ships its rows to a team."""
+    """Tell whether this machine sends its rows to a team."""
     return file_path().exists()
 
 
 def stamp() -> tuple[int, int]:
-    """Return a value that changes with the file; (0, 0): there is none."""
+    """Return a value that changes with the file, or (0, 0) without a file."""
     try:
         status = os.stat(file_path())
     except OSError:
@@ -62,7 +62,7 @@ def stamp() -> tuple[int, int]:
 
 
 def read() -> Membership:
-    """Return the membership; TeamError: none, or the file is damaged."""
+    """Return the membership; raise TeamError if there is none or the file is damaged."""
     if not is_joined():
         raise TeamError("no team is joined: hivepipe team join")
     try:
@@ -75,7 +75,7 @@ def read() -> Membership:
 
 
 def write(membership: Membership) -> None:
-    """Keep the membership; TeamError: it cannot be written."""
+    """Store the membership; raise TeamError if the file cannot be written."""
     path = str(file_path())
     try:
         make_folders(os.path.dirname(path))
@@ -85,7 +85,7 @@ def write(membership: Membership) -> None:
 
 
 def keep(membership: Membership, machine: Address, reader: Address | None) -> None:
-    """Keep a new membership with its secrets; the secrets first: the file switches uplinks on."""
+    """Store a new membership, its secrets first, because the file switches uplinks on."""
     write_credential(TEAM, machine.url)
     write_credential(TEAM_READER, reader.url if reader else None)
     write(membership)
@@ -100,7 +100,7 @@ def remove() -> None:
 
 
 def share_at_most(pattern: str, level: Level | None) -> Membership:
-    """Set what this user shares of these projects at most; None: as of all others."""
+    """Set this user's highest level for a pattern of projects; None removes the pattern."""
     known = read()
     share = {each: word for each, word in known.share.items() if each != pattern}
     if level:
@@ -112,17 +112,17 @@ def share_at_most(pattern: str, level: Level | None) -> Membership:
 
 
 def machine_address() -> Address:
-    """Return the address of this machine's own login; TeamError: there is none."""
+    """Return the address with this machine's login, or raise TeamError."""
     return _kept(TEAM)
 
 
 def reader_address() -> Address:
-    """Return the address of this machine's login for reading; TeamError: there is none."""
+    """Return the address with this machine's reader login, or raise TeamError."""
     return _kept(TEAM_READER)
 
 
 def page_address() -> Address:
-    """Return the address of the login that reads for the persons of a page; TeamError: none."""
+    """Return the address with the login of the team's page, or raise TeamError."""
     if secret := kept_secret(TEAM_PAGE):
         return address.parse(secret)
     raise TeamError(
@@ -139,5 +139,5 @@ def _kept(name: str) -> Address:
 
 
 def of_environment() -> str:
-    """Return what HIVEPIPE_TEAM holds: an invite, or the URL of a machine; "" without it."""
+    """Return HIVEPIPE_TEAM: an invite code, a machine's URL, or "" if it is not set."""
     return (environment("HIVEPIPE_TEAM") or "").strip()

@@ -1,12 +1,12 @@
-"""What is shared of a project: the stricter of the user's and the team's level.
+"""The level at which a project is shared: the stricter of the user's and the team's level.
 
-    nothing      no row
+    nothing      no rows
     metadata     times, states, counts, tokens, names of models, tools and skills
     prompts      ... and prompts, titles, summaries, names and errors of agents
     everything   ... and log lines and archived transcripts
 
-A pattern is a glob over names of projects (`project_names`). The longest pattern counts; `*` is
-the level of all others.
+A pattern is a glob over project names (`project_names`). The longest matching pattern wins; `*`
+sets the level of all other projects.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ Policies = Mapping[str, str]  # pattern -> level
 
 
 def level_named(text: str) -> Level:
-    """Return a level; TeamError: there is none of this name."""
+    """Return the level of a name; raise TeamError if it is unknown."""
     if text not in LEVELS:
         raise TeamError(f"{text} is not one of {', '.join(LEVELS)}")
     return text
 
 
 def level_of(project: str, policies: Policies) -> Level:
-    """Return the level of a project by one side's policies."""
+    """Return the level of a project according to one set of policies."""
     fitting = [pattern for pattern in policies if fnmatchcase(project, pattern)]
     if not fitting:
         return DEFAULT
@@ -46,5 +46,5 @@ def shared_level(project: str, users: Policies, teams: Policies) -> Level:
 
 @cache
 def includes(level: str, needed: Level) -> bool:
-    """Tell whether a level shares what needs another one."""
+    """Tell whether a level includes what needs the level `needed`."""
     return LEVELS.index(level_named(level)) >= LEVELS.index(needed)

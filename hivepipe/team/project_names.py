@@ -1,6 +1,6 @@
-"""The name of a project in a team: the same on all machines, and without paths of the machine.
+"""The name of a project in a team: the same on all machines, and without local paths.
 
-It is the address of its git remote `origin`, as host and path, else the name of its folder.
+It is host and path of its git remote `origin`, or else the name of its folder.
 """
 
 import re
@@ -15,8 +15,8 @@ _SHORT = re.compile(r"^(?:[^@/]+@)?([\w.-]+):(?!/)(.+)$")  # git@host:path
 
 @lru_cache(maxsize=512)
 def project_name(folder: str) -> str:
-    """Return the name of the project in a folder; "" for none."""
-    if not folder.startswith("/"):  # of another program; a search upwards from it would not end
+    """Return the name of the project in a folder, or "" for a path that is not absolute."""
+    if not folder.startswith("/"):  # the search upwards from a relative path would not end
         return ""
     checkout = main_checkout(folder)
     origin = git.answer(checkout, "config", "--get", "remote.origin.url") or ""
@@ -24,7 +24,7 @@ def project_name(folder: str) -> str:
 
 
 def name_of_remote(url: str) -> str:
-    """Return host and path of a remote, without login; "" if it is a path of this machine."""
+    """Return host and path of a remote without its login, or "" for a local path."""
     short = _SHORT.match(url)
     if short and "://" not in url:
         host, path = short[1], short[2]

@@ -1,7 +1,7 @@
-"""How long a team keeps rows: the server drops older months, machines do not send them again.
+"""How long a team keeps rows: the server drops older months, and machines do not resend them.
 
-The server's clock says which month it is. Whoever connects as a machine has it drop the next part
-that is due; an administrator has it drop all of them.
+The server's clock decides which month it is. Each machine that connects drops one part that is
+due; an administrator drops all of them.
 """
 
 import logging
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[dict[str, Any]]
 
-# The times that rows of tables without months go by
+# The times that decide about rows of tables that are not partitioned by month
 _TIMES = {
     "sessions": "updated_at",
     "instance_sessions": "last_seen",
@@ -32,10 +32,10 @@ logger = logging.getLogger("hivepipe.uplink")
 
 
 class Retention(NamedTuple):
-    """The whole months that are kept, 0: all, and the first day that is kept.
+    """The number of whole months to keep (0 for all) and the first day that is kept.
 
-    `dropped_before`: the server dropped what is older. `added`: how often more months were kept
-    than before; then all rows are sent again.
+    The server has dropped what is older than `dropped_before`. `added` counts how often the number
+    of months was raised: all rows are sent again after that.
     """
 
     months: int = 0
@@ -44,10 +44,10 @@ class Retention(NamedTuple):
     added: int = 0
 
     def keeps(self, time: str | None) -> bool:
-        """Tell whether what is of this time was not dropped; also what is of no time."""
+        """Tell whether rows of a time are kept; rows without a time always are."""
         return not time or time <= FAR_PAST or time >= self.dropped_before
 
-    def kept_of(self, batch: Batch) -> Batch:
+    def without_dropped(self, batch: Batch) -> Batch:
         """Return a batch without the rows that the server dropped."""
         if not self.dropped_before:
             return batch
@@ -61,7 +61,7 @@ def _time_of(item: Item) -> str | None:
 
 
 def retention_of(connection: "Connection") -> Retention:
-    """Return the team's retention; a server with an older schema keeps all."""
+    """Return the team's retention; a server with an older schema keeps everything."""
     with translated():
         if one(connection, "SELECT to_regproc('hivepipe.retention')") is None:
             return Retention()
@@ -74,25 +74,25 @@ def retention_of(connection: "Connection") -> Retention:
     )
 
 
-def kept_by(connection: "Connection") -> Retention:
-    """Return the retention for a machine, and have the server drop the next part that is due."""
+def apply_retention(connection: "Connection") -> Retention:
+    """Return the team's retention, and let the server drop the next part that is due."""
     found = retention_of(connection)
     try:
         if found.months:
             drop_next(connection)
-    except TeamError as error:  # too long, or rows of others are in the way: another machine's turn
+    except TeamError as error:  # a timeout or a lock: the next machine tries again
         logger.info("old months are not dropped now: %s", error)
     return found
 
 
 def drop_next(connection: "Connection") -> dict[str, Any] | None:
-    """Drop the oldest month that is not kept; return the proof. None: nothing is left to drop."""
+    """Drop the oldest part that is due; return the proof, or None if nothing is due."""
     with translated():
         proof: dict[str, Any] | None = one(connection, "SELECT hivepipe.drop_old()")
     return proof
 
 
 def drop_all(connection: "Connection") -> Iterator[dict[str, Any]]:
-    """Drop all that is not kept; yield a proof for each part."""
+    """Drop everything that is due; yield a proof for each part."""
     while proof := drop_next(connection):
         yield proof

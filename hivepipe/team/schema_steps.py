@@ -1,4 +1,4 @@
-"""Make and update the server's schema: numbered .sql files, each once, in one transaction each."""
+"""Create and update the server's schema by numbered .sql files; each is applied once."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     import psycopg
 
 _FOLDER = Path(__file__).parent / "schema"
-_ROLES = "001_roles.sql"  # the administrator's own rights; the others are the owner's
+_ROLES = "001_roles.sql"  # runs as the administrator, all others as hivepipe_owner
 _RECORDS = """
     CREATE TABLE IF NOT EXISTS hivepipe.schema_steps (
       name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());
     GRANT SELECT ON hivepipe.schema_steps TO hivepipe_admin, hivepipe_machine, hivepipe_reader
 """
-# Written again at each `team init`: they follow the columns that the tables have.
+# `team init` always generates these functions again, from the current columns of the tables.
 _WRITTEN = "SELECT hivepipe.write_store_functions(), hivepipe.write_read_policies()"
 
 
 def names() -> list[str]:
-    """Return the names of the steps in order."""
+    """Return the names of the steps in their order."""
     return sorted(each.name for each in _FOLDER.glob("*.sql"))
 
 
 def apply(connection: "psycopg.Connection[dict[str, Any]]") -> list[str]:
-    """Apply the missing steps; return their names. TeamError: a newer hivepipe made the schema."""
+    """Apply the missing steps and return their names; TeamError if the schema is newer."""
     with connection.transaction():
-        _take_turn(connection)
+        _lock_schema(connection)
         done = applied(connection)
         if unknown := done - {*names()}:
             raise TeamError(
@@ -48,8 +48,11 @@ def apply(connection: "psycopg.Connection[dict[str, Any]]") -> list[str]:
     return missing
 
 
-def _take_turn(connection: "psycopg.Connection[dict[str, Any]]") -> None:
-    """Wait for another `team init`; any login may take an advisory lock: it is for the first."""
+def _lock_schema(connection: "psycopg.Connection[dict[str, Any]]") -> None:
+    """Wait for a concurrent `team init`.
+
+    Any login could take an advisory lock, so it is used only before the first schema exists.
+    """
     if one(connection, "SELECT to_regclass('hivepipe.schema_steps')") is None:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('hivepipe.schema'))")
     else:
@@ -59,7 +62,7 @@ def _take_turn(connection: "psycopg.Connection[dict[str, Any]]") -> None:
 
 
 def applied(connection: "psycopg.Connection[dict[str, Any]]") -> set[str]:
-    """Return the names of the steps that the server has."""
+    """Return the names of the steps that were applied to the server."""
     if one(connection, "SELECT to_regclass('hivepipe.schema_steps')") is None:
         return set()
     rows = connection.execute("SELECT name FROM hivepipe.schema_steps").fetchall()

@@ -1,7 +1,7 @@
-"""Which columns of a home's rows the server takes, at which level of sharing.
+"""Which columns of a home's rows are sent to the server, and at which level of sharing.
 
-Texts lose what PostgreSQL does not take (NUL, halves of surrogate pairs), numbers that are none
-become NULL: a row that cannot be sent would hold up all others.
+Characters that PostgreSQL rejects (NUL, lone surrogates) are replaced, and values that are not
+numbers become NULL: a row that cannot be stored would block all others.
 """
 
 from functools import lru_cache
@@ -13,7 +13,7 @@ FAR_PAST = "1970-01-01"
 
 
 class Shared(NamedTuple):
-    """A table: texts and numbers are sent as metadata, `hidden` texts at `hidden_at`."""
+    """A table: `texts` and `numbers` are sent as metadata, `hidden` texts at `hidden_at`."""
 
     lookup: str  # SQL that finds row t by the parts of its key wanted.p0, wanted.p1, ...
     texts: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Shared(NamedTuple):
 
     @property
     def selected(self) -> tuple[str, ...]:
-        """Return SQL of the columns."""
+        """Return the SQL expressions of the columns."""
         return (
             *(f"t.{name}" for name in self.texts),
             *(_INTEGER.format(f"t.{name}") for name in self.numbers),
@@ -52,7 +52,7 @@ _BY_JOB = """
       OR (t.job_id IS NULL AND t.id = CAST(substr(wanted.p1, 2) AS INTEGER)))
 """
 _INTEGER = "iif(typeof({0}) = 'integer', {0}, NULL)"
-# Tokens and duration out of an agent's metadata, which may hold texts, too.
+# Only tokens and duration of an agent's metadata, because it may also contain texts.
 _COMPUTED = {
     "metadata": """
         iif(json_valid(t.metadata), iif(json_type(t.metadata, '$.usage') = 'object',
@@ -134,7 +134,7 @@ SHARED = {
 
 
 def cleaned(content: Any) -> Any:
-    """Return what becomes JSON with each text as one that PostgreSQL takes."""
+    """Return a JSON value with each text replaced by its `clean` form."""
     if isinstance(content, dict):
         return {name: cleaned(value) for name, value in content.items()}
     if isinstance(content, list | tuple):
@@ -143,14 +143,14 @@ def cleaned(content: Any) -> Any:
 
 
 def clean(value: str | bytes) -> str:
-    """Return a text that PostgreSQL takes."""
+    """Return a text that PostgreSQL accepts."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 @lru_cache(256)
 def month_of(text: str) -> str:
-    """Return the first day of a month "2026-11"; the far past for a text that is no month."""
+    """Return the first day of a month like "2026-11", or FAR_PAST for any other text."""
     year, _, month = text.partition("-")
     is_month = len(text) == 7 and text.isascii() and year.isdigit() and month.isdigit()
     return f"{text}-01" if is_month and int(year) > 0 and 1 <= int(month) <= 12 else FAR_PAST

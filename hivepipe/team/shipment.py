@@ -1,8 +1,8 @@
-"""One home's way to the team's server: what changed since the server's mark, in batches.
+"""Send the rows of one home that changed since the server's mark, in batches.
 
-The mark is the server's: it changes in the transaction that stores a batch. So a batch that was
-sent twice, or by a killed uplink, or that a restored server does not have any more, is no special
-case: the next batch begins at the mark that the server has.
+The server stores the mark in the transaction that stores a batch. So a batch that was sent twice,
+that a killed uplink sent, or that a restored server lost is no special case: the next batch begins
+at the server's mark.
 """
 
 import json
@@ -27,17 +27,17 @@ from hivepipe.team.address import Address
 from hivepipe.team.batches import Batch, Sharing, batch_of
 from hivepipe.team.policy import Policies, shared_level
 from hivepipe.team.project_names import project_name
-from hivepipe.team.retention import Retention, kept_by
+from hivepipe.team.retention import Retention, apply_retention
 
 if TYPE_CHECKING:
     import psycopg
 
 ROWS_AT_ONCE = 200
-# After a batch was sent: Linux wakes a server on the same machine on the processor of who wrote to
-# it, where it would wait until the next batch is read.
+# A pause after sending a batch: Linux wakes a server on the same machine on the sender's CPU,
+# where it would wait until the uplink has read the next batch.
 PAUSE_SECS = 0.00002
-_SMALL_CACHE = "PRAGMA cache_size=-256"  # KiB; the two caches take 4 MB otherwise
-# A batch that is followed does not wait for the server's disk: the last one does, for all.
+_SMALL_CACHE = "PRAGMA cache_size=-256"  # in KiB; the default is 2 MB for each of two connections
+# Only the last batch waits for the server's disk, for all batches before it too.
 _SHIP = """
     SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, %s, %s), set_config('synchronous_commit',
       CASE WHEN %s THEN 'off' ELSE current_setting('synchronous_commit') END, true)
@@ -49,7 +49,7 @@ Meanwhile = Callable[[], Batch | None]
 
 
 class Greeting(NamedTuple):
-    """What the server says of a home."""
+    """The server's answer to `open_home`."""
 
     mark: int
     member: str
@@ -60,12 +60,12 @@ class Greeting(NamedTuple):
 
 
 class Shipment(AbstractContextManager["Shipment"]):
-    """A connection between one home and the server; `share`: what the user shares at most."""
+    """A connection between one home and the server; `share` holds the user's policies."""
 
     def __init__(self, path: Path, address: Address, share: Policies) -> None:
-        """Connect, see that changes are captured, and learn the server's mark.
+        """Connect, start the change capture, and read the server's mark.
 
-        TeamAwayError, TeamRefusedError, StoreError.
+        Raise TeamAwayError, TeamRefusedError or StoreError.
         """
         self._share = share
         self._months: set[str] = set()
@@ -94,13 +94,13 @@ class Shipment(AbstractContextManager["Shipment"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close both."""
+        """Close the server's connection and the home's database."""
         self._db.close()
         self._connection.close()
         self._opened.__exit__(None, None, None)
 
     def greet(self) -> Greeting:
-        """Learn the server's mark and policies; have all rows sent again if the terms changed."""
+        """Read the server's mark and policies; send all rows again if the terms changed."""
         self._collect()
         home = captured.home_of(self._store)
         with server.translated():
@@ -112,7 +112,7 @@ class Shipment(AbstractContextManager["Shipment"]):
             )
         self._id, self._next, self._is_outdated = home.id, None, False
         self.greeting = Greeting(**said)
-        self._retention = kept_by(self._connection)
+        self._retention = apply_retention(self._connection)
         self.mark = self.greeting.mark
         self._keep_terms(home)
         if captured.newest_version(self._store) < self.mark:
@@ -120,7 +120,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         return self.greeting
 
     def _keep_terms(self, home: captured.Home) -> None:
-        """Have all rows sent again if policies, or columns of either side, are other ones."""
+        """Start sending all rows again if policies or the columns of either side changed."""
         terms = json.dumps(
             {
                 "share": dict(sorted(self._share.items())),
@@ -139,9 +139,9 @@ class Shipment(AbstractContextManager["Shipment"]):
         captured.note_all(self._db)
 
     def ship_next(self) -> bool:
-        """Send the next batch; False: the server has all.
+        """Send the next batch; return False if the server has everything.
 
-        The batch after it is read while the server stores this one.
+        The next batch is read while the server stores this one.
         """
         batch = self._next or self._read(self.mark)
         self._next = None
@@ -163,11 +163,11 @@ class Shipment(AbstractContextManager["Shipment"]):
             pass
 
     def lag(self) -> captured.Lag:
-        """Return what the server does not have yet."""
+        """Return how many rows the server does not have yet, and since when."""
         return captured.lag_behind(self._store, self.mark)
 
     def _read(self, since: int) -> Batch | None:
-        """Read the next changes; None: there are none."""
+        """Read the next batch of changes, or return None without changes."""
         self._collect()
         changes = captured.changes_since(self._store, since, ROWS_AT_ONCE)
         if not changes:
@@ -179,14 +179,14 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _batch(self, changes: list[Change]) -> Batch:
         batch = batch_of(self._store, changes, self._sharing_of)
         is_whole = len(changes) < ROWS_AT_ONCE and batch.upto == changes[-1].version
-        return self._retention.kept_of(batch._replace(is_followed=not is_whole))
+        return self._retention.without_dropped(batch._replace(is_followed=not is_whole))
 
     def _send(
         self, batch: Batch, *, if_absent: bool = False, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Send a batch; one row that the server cannot store is left out.
+        """Send a batch, without rows that the server cannot store.
 
-        Return what was read meanwhile.
+        Return the batch that was read meanwhile.
         """
         try:
             return self._call(batch, if_absent, meanwhile)
@@ -196,15 +196,15 @@ class Shipment(AbstractContextManager["Shipment"]):
                     self._send(half, if_absent=if_absent)
                 return None
             if not batch.items:
-                raise TeamError(f"the server does not take a batch: {error}") from None
-            logger.error("a row of %s is left out: %s", batch.items[0].change.table, error)
+                raise TeamError(f"the server rejects a batch: {error}") from None
+            logger.error("a row of %s is skipped: %s", batch.items[0].change.table, error)
             self.left_out += 1
             return self._call(Batch(batch.upto), if_absent)
 
     def _call(
         self, batch: Batch, if_absent: bool, meanwhile: Meanwhile = lambda: None
     ) -> Batch | None:
-        """Call the server; it stores nothing if the policies, or its mark, are other ones."""
+        """Call `ship`; the server stores nothing if its policies or its mark have changed."""
         with server.translated():
             for month in sorted(batch.months() - self._months):
                 self._connection.execute("SELECT hivepipe.ensure_month(%s::date)", (month,))
@@ -232,7 +232,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         return following
 
     def _sweep(self) -> None:
-        """End a pass over all rows: what was not sent again is not shared any more."""
+        """End a pass over all rows: delete at the server what was not sent again."""
         home = captured.home_of(self._store)
         if home.sweep_below is None or home.sweep_at is None or self.mark < home.sweep_at:
             return
@@ -241,7 +241,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         captured.end_pass(self._db)
 
     def _send_what_is_absent(self) -> None:
-        """Of a home restored from a backup: the server's rows are newer, and stay."""
+        """Send the rows that the server lacks of a restored home; newer rows at the server stay."""
         logger.warning("this home is older than the team's rows of it: a backup was restored")
         at = 0
         while changes := captured.changes_since(self._store, at, ROWS_AT_ONCE):
@@ -253,7 +253,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     # ---- projects
 
     def _follow_projects(self, changes: list[Change]) -> None:
-        """Note the rows of sessions whose project is another one than when they were sent."""
+        """Mark the rows of sessions for sending again if their project's name has changed."""
         for session in [each.key for each in changes if each.table == "sessions"]:
             found = captured.project_of(self._store, session)
             known = captured.sent_project(self._store, session)
@@ -270,7 +270,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         return self._sharings[session]
 
     def _found_sharing(self, session: str) -> Sharing:
-        """Return how a session is shared; nothing while its project is not known."""
+        """Return how a session is shared; nothing is shared while its project is unknown."""
         known = captured.sent_project(self._store, session)
         folder = captured.project_of(self._store, session)
         name = project_name(folder) if folder is not None else known.name if known else None

@@ -1,4 +1,4 @@
-"""What an uplink says of itself: `<home>/uplink.json`, read by status, alerts, page and metrics."""
+"""The status of an uplink: `<home>/uplink.json`, read by status, alerts, page and metrics."""
 
 import json
 import time
@@ -20,7 +20,7 @@ FILE_NAME = "uplink.json"
 
 @dataclass
 class UplinkStatus:
-    """`state`: connected, resting (all is sent), away, refused; `since`: seconds of the epoch."""
+    """`state` is connected, resting (all is sent), away or refused; `since` is in epoch seconds."""
 
     state: str = "away"
     since: float = 0.0
@@ -31,7 +31,7 @@ class UplinkStatus:
 
 
 def read_status(home: str) -> UplinkStatus:
-    """Return what the uplink said last."""
+    """Return the last status that the uplink wrote."""
     try:
         return UplinkStatus(**json.loads(read_small(f"{home}/{FILE_NAME}")))
     except (ValueError, TypeError):
@@ -39,13 +39,13 @@ def read_status(home: str) -> UplinkStatus:
 
 
 def write_status(home: str, status: UplinkStatus) -> None:
-    """Say it; a full disk must not stop the uplink."""
+    """Write the status; a full disk must not stop the uplink."""
     with suppress(OSError):
         write_small(f"{home}/{FILE_NAME}", json.dumps(asdict(status)) + "\n")
 
 
 def uplink_report(home: str) -> dict[str, Any] | None:
-    """Return the uplink of a home for `status --json`; None: no team is joined."""
+    """Return the uplink of a home for `status --json`, or None if no team is joined."""
     if not membership.is_joined():
         return None
     try:
@@ -84,7 +84,7 @@ def uplink_report(home: str) -> dict[str, Any] | None:
 
 
 def _lag(home: str, mark: int) -> tuple[int | None, float | None]:
-    """Return what waits, (None, None): capture has not begun."""
+    """Return rows and seconds of the lag, or (None, None) before capture has begun."""
     with suppress(StoreError), listings(Path(database_path(home))) as store:
         if is_captured(store):
             lag = lag_behind(store, mark)

@@ -19,7 +19,7 @@ from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
-from hivepipe.team import deletion, last_word, membership
+from hivepipe.team import deletion, final_send, membership
 from hivepipe.team.archives import cipher, cutting, leftovers, place
 from hivepipe.team.archives.reading import archived_lines, archives_of_session, lines_of
 from hivepipe.team.archives.sending import Pass, Sent
@@ -564,5 +564,5 @@ def test_a_machine_that_ends_sends_its_archives_too(
     ann = Member(tmp_path, shared)
     ann.grow(10)
     monkeypatch.setattr(membership, "of_environment", lambda: ann.joined.writes.url)
-    assert last_word.send(str(ann.scene.home), 30).segments == 1
+    assert final_send.send(str(ann.scene.home), 30).segments == 1
     assert ann.read() == ann.archived

@@ -68,8 +68,8 @@ def test_a_verified_server_is_spoken_to_and_its_roots_travel_in_the_invite(
         sql = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
         assert one(connection, sql).startswith("TLSv1.")
         place = login.with_login("", "")
-        word = invites.invite(connection, place, "ann", timedelta(hours=1)).word
-    invited = invites.read_word(word)
+        code = invites.invite(connection, place, "ann", timedelta(hours=1)).code
+    invited = invites.read_code(code)
     assert Path(invited.roots).read_text() == (roots / "good.pem").read_text()
     with connected(invited) as connection:
         assert invites.join(connection, invited, "laptop").member == "ann"

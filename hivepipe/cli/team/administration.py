@@ -81,7 +81,7 @@ def invite(
             secret, until = invites.add_machine(connection, server, name, team).url, None
         else:
             made = invites.invite(connection, server, name, expires, team, sees)
-            secret, until = made.word, made.expires_at
+            secret, until = made.code, made.expires_at
     if as_json:
         show_json(secret=secret, expires_at=until.isoformat() if until else None)
         return

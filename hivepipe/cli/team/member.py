@@ -48,7 +48,7 @@ def join(word: str | None, share: str | None, machine: str | None, yes: bool) ->
         known = membership.read()
         raise TeamError(f"joined already, as {known.member}: hivepipe team leave")
     given = word or membership.of_environment() or _asked()
-    if invites.is_word(given):
+    if invites.is_code(given):
         joined, policies = _by_invite(given, share, machine, yes)
     else:
         joined, policies = _by_url(given, share, yes)
@@ -72,7 +72,7 @@ def _asked() -> str:
 def _by_invite(
     word: str, share: str | None, machine: str | None, yes: bool
 ) -> tuple[Joined, Policies]:
-    invited = invites.read_word(word)
+    invited = invites.read_code(word)
     with connected(invited) as connection:
         terms = invites.terms(connection)
         _show_terms(invited.shown, terms, share)

@@ -1,7 +1,7 @@
-"""Encryption of segments on the machine: AES-SIV (RFC 5297), with a key that no server has.
+"""Encryption of segments on the machine: AES-SIV (RFC 5297), with a key that the server never gets.
 
-It is deterministic: the same segment of the same home has the same bytes, and so the same hash.
-The place of a segment is authenticated with it.
+It is deterministic: the same segment of the same home encrypts to the same bytes and hash.
+The place of a segment is the associated data.
 """
 
 import hashlib
@@ -16,10 +16,10 @@ KEY_BYTES = 64  # AES-256-SIV takes two keys of 256 bits
 
 
 class Cipher:
-    """A key; `name` goes into the list and tells which key reads a segment."""
+    """A key; `name` is stored in the list and identifies the key of a segment."""
 
     def __init__(self, text: str) -> None:
-        """Take a key as `archive-key` prints it; TeamError: it is none, or no extra is here."""
+        """Parse a key of `archive-key`; TeamError if it is invalid or the extra is missing."""
         try:
             from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415  an extra
                 AESSIV,
@@ -31,7 +31,7 @@ class Cipher:
         except ValueError:
             key = b""
         if len(key) != KEY_BYTES:
-            raise TeamError("this is no key of archives: hivepipe team archive-key --new makes one")
+            raise TeamError("this is not an archive key: hivepipe team archive-key --new makes one")
         self._cipher = AESSIV(key)
         self.name = f"aes-siv:{hashlib.sha256(b'hivepipe archive key' + key).hexdigest()[:12]}"
 
@@ -40,7 +40,7 @@ class Cipher:
         return self._cipher.encrypt(content, [place.encode()])
 
     def decrypt(self, content: bytes, place: str) -> bytes:
-        """Decrypt; TeamError: the bytes were changed, or are of another place or key."""
+        """Decrypt; raise TeamError if the bytes were changed or belong to another place or key."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415  an extra
 
         try:
@@ -50,23 +50,23 @@ class Cipher:
 
 
 def new_key() -> str:
-    """Make up a key."""
+    """Return a new random key."""
     return urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
 
 
 def kept_key() -> str | None:
-    """Return the user's key; None: archives are sent as they are, compressed."""
+    """Return the user's key, or None if archives are sent without encryption."""
     return read_credentials().get(TEAM_ARCHIVE_KEY)
 
 
 def kept_cipher() -> Cipher | None:
-    """Return the cipher of the user's key; None without a key."""
+    """Return the cipher of the user's key, or None without a key."""
     key = kept_key()
     return Cipher(key) if key else None
 
 
 def keep_key(text: str) -> Cipher:
-    """Keep a key for this user; TeamError: it is none."""
+    """Store a key for this user; raise TeamError if it is invalid."""
     made = Cipher(text)
     write_credential(TEAM_ARCHIVE_KEY, text)
     return made

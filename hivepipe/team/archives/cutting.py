@@ -1,6 +1,6 @@
-"""Cut the lines of an archive into segments of about a megabyte, each of whole lines.
+"""Split the lines of an archive into segments of whole lines, about a megabyte each.
 
-The cuts depend on the lines alone: cutting again gives the same segments.
+The boundaries depend only on the lines: splitting again gives the same segments.
 """
 
 import gzip
@@ -14,12 +14,12 @@ from hivepipe.errors import TeamError
 from hivepipe.team.archives.cipher import Cipher
 
 SEGMENT_BYTES = 1 << 20
-LARGEST_BYTES = 1 << 28  # of the lines of a segment, which are more than SEGMENT_BYTES if one is
+LARGEST_BYTES = 1 << 28  # of the lines of a segment: one long line can exceed SEGMENT_BYTES
 GZIP = 31  # zlib's window for gzip
 
 
 class Point(NamedTuple):
-    """Where a segment begins: its number, the offset in bytes, the CRC-32 of all before it."""
+    """Where a segment begins: its number, its byte offset, the CRC-32 of all bytes before it."""
 
     number: int = 0
     offset: int = 0
@@ -39,17 +39,17 @@ class Segment(NamedTuple):
 
     @property
     def after(self) -> Point:
-        """Return where the next one begins."""
+        """Return where the next segment begins."""
         return Point(self.number + 1, self.last, self.crc)
 
 
 def place_of(home: int, archive: str) -> str:
-    """Return what a cipher binds the segments of an archive to; `home`: its number in the team."""
+    """Return the associated data of an archive's segments; `home` is its number in the team."""
     return f"{home}:{archive}"
 
 
 def checksum_from(lines: BinaryIO, start: Point, length: int) -> int:
-    """Return the CRC-32 of all lines up to `length`, if those before the start are as they were."""
+    """Return the CRC-32 of all lines up to `length`; those before `start` count as unchanged."""
     lines.seek(start.offset)
     crc, left = start.crc, length - start.offset
     while left and (chunk := lines.read(min(COPY_BYTES, left))):
@@ -60,7 +60,7 @@ def checksum_from(lines: BinaryIO, start: Point, length: int) -> int:
 def segments(
     lines: BinaryIO, start: Point, length: int, cipher: Cipher | None, place: str
 ) -> Iterator[Segment]:
-    """Yield the segments from a start to `length`; `place`: of `place_of`."""
+    """Yield the segments from `start` to `length`; `place` comes from `place_of`."""
     lines.seek(start.offset)
     number, first, crc = start
     while first < length and (plain := _next(lines, length - first)):
@@ -81,7 +81,7 @@ def _next(lines: BinaryIO, left: int) -> bytes:
 
 
 def opened(content: bytes, cipher: Cipher | None, place: str, first: int, last: int) -> bytes:
-    """Return the lines of a segment's stored bytes; TeamError: they are none, or not so many."""
+    """Decrypt and decompress a segment; raise TeamError if it is damaged or has another length."""
     packed = cipher.decrypt(content, f"{place}:{first}") if cipher else content
     unpacking = zlib.decompressobj(GZIP)
     length = min(last - first, LARGEST_BYTES)

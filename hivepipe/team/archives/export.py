@@ -1,4 +1,4 @@
-"""Export a member's archives: their list, and their lines into files, for an administrator."""
+"""Export a member's archives for an administrator: the list, and the lines as files."""
 
 import os
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ _SEGMENTS = "SELECT * FROM hivepipe.archive_segments WHERE archive = %s ORDER BY
 def exported_archives(
     connection: "Connection", member: int, folder: Path | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the list of a member's archives; their lines are written to <id>.jsonl in a folder.
+    """Yield the list of a member's archives, and write their lines to <id>.jsonl in a folder.
 
-    Names of archives are a machine's, so no file has one. TeamError: no key of the store or of the
-    segments, or a file cannot be written.
+    Files are not named after archives, because a machine chooses those names. TeamError if the key
+    of the store or of the segments is missing, or a file cannot be written.
     """
     contents = Contents(connection, is_administrator=True)
     for found in connection.execute(_LIST, (member,)).fetchall():
@@ -37,7 +37,7 @@ def exported_archives(
 
 
 def _write(path: Path, parts: Iterator[bytes]) -> None:
-    """Write a file for this user alone, whole or not at all; one that is there stays."""
+    """Write a new file for this user only, completely or not at all."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -1,4 +1,4 @@
-"""Delete the objects that the list of segments does not have any more."""
+"""Delete the objects that the list of segments no longer contains."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 AT_ONCE = 100
 DELETED = "objects in the store"
-WAITING = "objects that wait in the store until somebody with its key runs `hivepipe team store`"
+WAITING = "objects that stay in the store until a user with its key runs `hivepipe team store`"
 
 
 def delete_due(connection: "psycopg.Connection[dict[str, Any]]", bucket: Bucket) -> int:
-    """Delete all that are due: of this machine's member, or all for an administrator."""
+    """Delete the objects that are due: those of this machine's member, or all as administrator."""
     total = 0
     while done := _delete_some(connection, bucket):
         total += done
@@ -23,7 +23,7 @@ def delete_due(connection: "psycopg.Connection[dict[str, Any]]", bucket: Bucket)
 
 
 def delete_now(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
-    """Delete what is due, for who has a key of the store; return what went, or waits."""
+    """Delete what is due if this user has the store's key; return the deleted or waiting count."""
     where = place.parse(one(connection, "SELECT hivepipe.archive_store()"))
     if not where.bucket:
         return {}
@@ -37,13 +37,13 @@ def delete_now(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, in
 
 
 def purge(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
-    """Delete all archives of a machine that leaves: it has no right on the list afterwards."""
+    """Delete all archives of a leaving machine, while it still has rights on the list."""
     places: dict[str, int] = one(connection, "SELECT hivepipe.drop_machines_archives()")
     return places | delete_now(connection)
 
 
 def _delete_some(connection: "psycopg.Connection[dict[str, Any]]", bucket: Bucket) -> int:
-    """Delete in one transaction: nobody announces an object again while it is deleted."""
+    """Delete some objects in one transaction, so that none is announced again meanwhile."""
     with translated(), connection.transaction():
         sql = "SELECT object FROM hivepipe.due_leftovers(%s) AS object"
         names = [row["object"] for row in connection.execute(sql, (AT_ONCE,)).fetchall()]

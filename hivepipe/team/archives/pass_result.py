@@ -1,4 +1,4 @@
-"""What came of the last pass over the archives: `<home>/uplink-archives.json`."""
+"""The result of the last pass over the archives: `<home>/uplink-archives.json`."""
 
 import json
 import time
@@ -12,14 +12,14 @@ FILE_NAME = "uplink-archives.json"
 
 @dataclass
 class PassResult:
-    """The last pass: when it ended (seconds of the epoch, 0: never), and its error."""
+    """The last pass: its end in epoch seconds (0 if there was none) and its error."""
 
     at: float = 0.0
     error: str = ""
 
 
 def read_result(home: str) -> PassResult:
-    """Return what came of the last pass."""
+    """Return the result of the last pass."""
     try:
         return PassResult(**json.loads(read_small(f"{home}/{FILE_NAME}")))
     except (ValueError, TypeError):
@@ -27,7 +27,7 @@ def read_result(home: str) -> PassResult:
 
 
 def write_result(home: str, error: str = "") -> None:
-    """Note the end of a pass; a full disk does not matter."""
+    """Record the end of a pass; ignore a full disk."""
     with suppress(OSError):
         text = json.dumps(asdict(PassResult(time.time(), error)))
         write_small(f"{home}/{FILE_NAME}", f"{text}\n")

@@ -1,8 +1,8 @@
-"""Where a team's archives lie, as the server's setting says it.
+"""Where a team's archives are stored, according to the server's setting.
 
-none                                                       nowhere: archives are not sent
+none                                                       archives are not sent
 database                                                   in PostgreSQL
-s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION     in S3, or what speaks it
+s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION     in S3 or a compatible store
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 def parse(text: str) -> Place:
-    """Return the place; TeamError: it is none, or not a safe one."""
+    """Return the place, or raise TeamError if the text is malformed or unsafe."""
     if text in (NONE, DATABASE):
         return Place(text)
     try:
@@ -36,7 +36,7 @@ def parse(text: str) -> Place:
     except ValueError:
         raise TeamError(f"the store of archives is {FORM}") from None
     if parts.scheme != "s3" or not parts.hostname or "@" in parts.netloc or {*options} - _OPTIONS:
-        raise TeamError(f"the store of archives is {FORM}; its key is no part of it")
+        raise TeamError(f"the store of archives is {FORM}, without its key")
     region = options.get("region", "us-east-1")
     endpoint = options.get("endpoint", f"https://s3.{region}.amazonaws.com")
     _check(endpoint)
@@ -48,4 +48,4 @@ def _check(endpoint: str) -> None:
     found = urlsplit(endpoint)
     is_local = found.scheme == "http" and is_on_this_machine(found.hostname or "")
     if not found.hostname or (found.scheme != "https" and not is_local):
-        raise TeamError(f"the endpoint {endpoint} is not https://, which every other machine needs")
+        raise TeamError(f"the endpoint {endpoint} is not local, and must be https://")

@@ -1,7 +1,7 @@
-"""Read the archived lines of a session out of the team's segments.
+"""Read the archived lines of a session from the team's segments.
 
-The server gives nothing before a note of the read is committed. So the caller's connection, which
-is that of a reader, is in no transaction.
+The server returns nothing before the audit entry of the read is committed. So the caller's
+connection, a reader's, must not be in a transaction.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TeamArchive(NamedTuple):
-    """An archive of a session, `agent_id` "", or of one of its subagents, by its segments."""
+    """The archive of a session (`agent_id` is "") or of one of its subagents, and its segments."""
 
     name: str
     agent_id: str
@@ -37,7 +37,7 @@ class TeamArchive(NamedTuple):
 
 
 def archives_of_session(connection: "Connection", home: int, session: str) -> list[TeamArchive]:
-    """Return the archives of a session, its own first; TeamRefusedError: it is not yours."""
+    """Return the archives of a session, its own first; TeamRefusedError if it may not be read."""
     _note(connection, home, session)
     sql = "SELECT row FROM hivepipe.session_segments(%s, %s) AS row"
     found: dict[str, TeamArchive] = {}
@@ -52,9 +52,9 @@ def archives_of_session(connection: "Connection", home: int, session: str) -> li
 def placed_lines(
     connection: "Connection", archive: TeamArchive, begin: int = 0
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of an archive that begin at a byte or after it, with their offsets.
+    """Yield the lines of an archive that begin at `begin` or later, with their offsets.
 
-    TeamError: a segment is missing, changed or encrypted with a key that is not here.
+    TeamError if a segment is missing, changed or encrypted with a key that this user does not have.
     """
     source = Contents(connection)
     reached = 0
@@ -74,7 +74,7 @@ def _placed(lines: bytes, offset: int, begin: int) -> Iterator[tuple[int, bytes]
 
 
 def lines_of(connection: "Connection", archive: TeamArchive) -> Iterator[bytes]:
-    """Yield the lines of an archive, with their newlines; errors as of `placed_lines`."""
+    """Yield the lines of an archive with their newlines; errors as in `placed_lines`."""
     for _, line in placed_lines(connection, archive):
         yield line
 
@@ -82,20 +82,20 @@ def lines_of(connection: "Connection", archive: TeamArchive) -> Iterator[bytes]:
 def archived_lines(
     connection: "Connection", home: int, session: str, agent: str = ""
 ) -> Iterator[bytes]:
-    """Yield the lines of a session, or of one of its subagents; nothing without an archive."""
+    """Yield the lines of a session or of one of its subagents, or nothing without an archive."""
     for archive in archives_of_session(connection, home, session):
         if archive.agent_id == agent:
             yield from lines_of(connection, archive)
 
 
 def _note(connection: "Connection", home: int, session: str) -> None:
-    """Note the read, again where a long one outlasts its first note."""
+    """Record the read; a long read records itself again when its first entry expires."""
     with translated():
         connection.execute("SELECT hivepipe.note_read(%s, %s, 'archive')", (home, session))
 
 
 class Contents:
-    """Where the bytes of segments come from; the store is asked only if a segment lies there."""
+    """Reads segments from the database or the store, which is opened only when it is needed."""
 
     def __init__(self, connection: "Connection", *, is_administrator: bool = False) -> None:
         self._connection = connection
@@ -114,7 +114,7 @@ class Contents:
                 return self._opened_bucket().get(row["object"], row["hash"])
             content = self._of_database(row)
         if content is None:
-            raise TeamError("the segment was deleted meanwhile")
+            raise TeamError("the segment has been deleted meanwhile")
         return bytes(content)
 
     def _of_database(self, row: dict[str, Any]) -> bytes | None:
@@ -137,7 +137,7 @@ class Contents:
         self._cipher = self._cipher or kept_cipher()
         if self._cipher is None or self._cipher.name != name:
             raise TeamError(
-                f"it is encrypted with the key {name}: hivepipe team archive-key --set, "
-                "with what --show says on the machine that sent it"
+                f"it is encrypted with the key {name}: run hivepipe team archive-key --show on the "
+                "machine that sent it, and set the key here with --set"
             )
         return self._cipher

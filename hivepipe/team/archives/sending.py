@@ -1,9 +1,9 @@
-"""Send one home's archives: what the server's list does not have, segment by segment.
+"""Send the archives of one home: each segment that the server's list does not contain.
 
     announce the object -> write it -> list it
 
-The list is the state: whoever is killed goes on at the first segment that is not listed. An object
-that was announced and not listed is deleted after an hour, by `leftovers`.
+The list is the state: after a crash, sending continues at the first segment that is not listed.
+`leftovers` deletes an object that was announced but not listed within an hour.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ Head = dict[str, Any]  # of an archive, as `add_segment` takes it
 
 
 class Listed(NamedTuple):
-    """What the server has of an archive: its last segment, and the CRC before it."""
+    """The last segment that the server has of an archive, and the CRC of all bytes before it."""
 
     project: str
     edition: int
@@ -63,13 +63,13 @@ class Listed(NamedTuple):
 
     @property
     def next(self) -> Point:
-        """Return where the next segment begins; a small last one is written again, longer."""
+        """Return where the next segment begins; a small last segment is replaced by a larger."""
         if self.last - self.first < SEGMENT_BYTES:
             return Point(self.number, self.first, self.crc_before)
         return Point(self.number + 1, self.last, self.crc)
 
     def is_newer(self, edition: int, length: int) -> bool:
-        """Tell whether the server has more than the machine: it was restored from a backup."""
+        """Tell whether the server has more than this machine, which was restored from a backup."""
         return edition < self.edition or (edition == self.edition and length < self.last)
 
 
@@ -78,7 +78,7 @@ class Sent(NamedTuple):
 
     segments: int = 0
     bytes: int = 0
-    dropped: int = 0  # archives that are not shared any more, or that changed
+    dropped: int = 0  # archives that are no longer shared, or that changed
     deleted: int = 0  # objects
 
 
@@ -86,7 +86,7 @@ class Pass:
     """One pass over the archives of a home; the caller closes the connection."""
 
     def __init__(self, connection: "Connection", home: str, share: Policies) -> None:
-        """Read the server's list. TeamError: no such home, no key of the store, ..."""
+        """Read the server's list; raise TeamError for an unknown home, among others."""
         self._connection = connection
         self._catalog = Catalog(kept_folder(home), Manifest(home))
         self._path = Path(database_path(home))
@@ -108,11 +108,11 @@ class Pass:
 
     @property
     def has_work(self) -> bool:
-        """Tell whether archives are sent at all, or were: there is a store, or a list."""
+        """Tell whether the team has a store of archives, or lists some of this home."""
         return self._place.text != place.NONE or bool(self._listed)
 
     def run(self) -> Sent:
-        """Drop what is not shared, send what is missing, delete what nobody lists."""
+        """Drop what is not shared, send what is missing, and delete unlisted objects."""
         self._drop_unshared()
         if self._place.text == place.NONE:
             return Sent(dropped=self._dropped)
@@ -124,14 +124,14 @@ class Pass:
         deleted = leftovers.delete_now(self._connection).get(leftovers.DELETED, 0)
         return Sent(self._segments, self._bytes, self._dropped, deleted)
 
-    # ---- which
+    # ---- selection
 
     def _drop_unshared(self) -> None:
         names = [name for name, each in self._listed.items() if not self._is_shared(each.project)]
         self._drop(names)
 
     def _shared(self, store: Listings) -> Iterator[tuple[Entry, str]]:
-        """Yield the archives that are shared, with the names of their projects."""
+        """Yield the shared archives with the names of their projects."""
         for _, entry in sorted(self._catalog.index.entries().items()):
             project = _project_of(store, entry["session_id"])
             if project is None or entry["session_id"] in self._forgotten:
@@ -143,7 +143,7 @@ class Pass:
         return includes(shared_level(project, self._share, self._policies), "everything")
 
     def _is_kept(self, store: Listings, entry: Entry) -> bool:
-        """Tell whether the team keeps an archive: its beginning, or its session's last time."""
+        """Tell whether retention keeps an archive, by its start or by its session's last update."""
         if self._retention.keeps(entry["started_at"]):
             return True
         sql = "SELECT updated_at FROM sessions WHERE id = :id AND updated_at >= :since"
@@ -170,7 +170,7 @@ class Pass:
                 self._send_segment(head, segment)
 
     def _known(self, name: str, project: str, cipher: Cipher | None) -> Listed | None:
-        """Return what is listed; it is dropped if it has another project, key or store."""
+        """Return the listed archive; drop it first if its project, key or store has changed."""
         known = self._listed.get(name)
         wanted = (project, cipher.name if cipher else "", bool(self._place.bucket))
         if known and (known.project, known.cipher, bool(known.object)) != wanted:
@@ -181,7 +181,7 @@ class Pass:
     def _start(
         self, lines: BinaryIO, known: Listed | None, head: Head, length: int, crc: int
     ) -> Point | None:
-        """Return where sending begins; lines that changed are dropped. None: they change now."""
+        """Return where sending begins, or None while the lines change; drop a changed archive."""
         is_same = known is not None and head["edition"] == known.edition
         if known and is_same and checksum_from(lines, known.next, length) == crc:
             return known.next
@@ -207,12 +207,12 @@ class Pass:
             *(None if name else segment.content, self._version),
         )
         if not is_listed:
-            raise TeamAwayError("policies, or the list of archives, changed meanwhile")
+            raise TeamAwayError("the policies or the list of archives changed meanwhile")
         self._segments += 1
         self._bytes += len(segment.content)
 
     def _opened_bucket(self) -> Bucket:
-        """Return the bucket: only who sends archives needs a key of the store."""
+        """Open the bucket at first use: a pass that sends nothing needs no key of the store."""
         if self._bucket is None:
             self._bucket = bucket_of(self._connection, self._place)
         return self._bucket
@@ -228,7 +228,7 @@ class Pass:
 
 
 def _project_of(store: Listings, session: str) -> str | None:
-    """Return the name of a session's project; None: it is not known any more."""
+    """Return the name of a session's project, or None if it is no longer known."""
     folder = captured.project_of(store, session)
     if folder is not None:
         return project_name(folder)

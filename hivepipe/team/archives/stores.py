@@ -1,4 +1,4 @@
-"""The bytes of segments in S3. obstore is imported here alone, and only where it is used."""
+"""The bytes of segments in S3. Only this module imports obstore, and only when it is used."""
 
 import hashlib
 from collections.abc import Collection, Iterator
@@ -35,10 +35,10 @@ def _key() -> str:
 
 
 class Bucket:
-    """A bucket with this user's key. TeamAwayError, TeamRefusedError, TeamError."""
+    """A bucket and this user's key; raises TeamAwayError, TeamRefusedError and TeamError."""
 
     def __init__(self, place: Place, roots: str = "") -> None:
-        """Take the key out of the user's credential file; `roots`: path of own certificates."""
+        """Use the key in the user's credential file; `roots` is a path of private certificates."""
         try:
             from obstore.store import S3Store  # noqa: PLC0415  an extra
         except ImportError:
@@ -52,14 +52,14 @@ class Bucket:
             endpoint=place.endpoint,
             region=place.region,
             virtual_hosted_style_request=False,
-            # A provider, so that no variable AWS_* of the shell takes the key's place.
+            # A provider, so that no AWS_* environment variable overrides the key.
             credential_provider=lambda: _credential(name, secret),
             client_options=_options(place, roots),
             retry_config={"max_retries": 3, "retry_timeout": LIMIT},
         )
 
     def put(self, name: str, content: bytes) -> None:
-        """Write an object, whole or not at all; one that is there has these bytes already."""
+        """Write an object atomically; an existing one of this name has the same bytes."""
         with _translated():
             with suppress(FileNotFoundError):  # obstore raises it for a missing object
                 if self._store.head(name)["size"] == len(content):
@@ -67,7 +67,7 @@ class Bucket:
             self._store.put(name, content, use_multipart=False)
 
     def get(self, name: str, digest: str) -> bytes:
-        """Read an object; TeamError: it is gone, or its bytes are others than the list says."""
+        """Read an object; raise TeamError if it is missing or does not match the digest."""
         with _translated():
             content = bytes(self._store.get(name).bytes())
         if hashlib.sha256(content).hexdigest() != digest:
@@ -75,14 +75,14 @@ class Bucket:
         return content
 
     def delete(self, names: Collection[str]) -> None:
-        """Delete objects; those that are gone already do not matter."""
+        """Delete objects, and ignore missing ones."""
         for name in names:
             with _translated(), suppress(FileNotFoundError):
                 self._store.delete(name)
 
 
 def bucket_of(connection: "psycopg.Connection[dict[str, Any]]", place: Place) -> Bucket:
-    """Return the bucket of a team: its certificate has the roots of the team's server."""
+    """Return the bucket of a team; it is verified with the roots of the team's server."""
     return Bucket(place, connection.info.get_parameters().get("sslrootcert", ""))
 
 
@@ -99,13 +99,13 @@ def _credential(name: str, secret: str) -> "S3Credential":
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Raise obstore's errors as ours, in one line: its texts name objects and hosts."""
+    """Translate obstore's errors into TeamErrors of one line."""
     from obstore import exceptions  # noqa: PLC0415  an extra
 
     try:
         yield
     except FileNotFoundError as error:
-        raise TeamError(f"the store does not have it: {_first_line(error)}") from None
+        raise TeamError(f"the store does not have the object: {_first_line(error)}") from None
     except exceptions.BaseError as error:
         text = _first_line(error)
         if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):

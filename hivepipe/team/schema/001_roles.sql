@@ -1,8 +1,8 @@
--- Group roles hold the rights; the logins of machines and readers are members of them.
---   hivepipe_owner    owns everything; its functions run with its rights; nobody logs in as it
+-- Group roles have the privileges; the logins of machines and readers are members of them.
+--   hivepipe_owner    owns everything; its functions run with its privileges; it has no login
 --   hivepipe_admin    invites, revokes, sets policies, forgets
---   hivepipe_machine  may call the functions that ship rows; reads and writes no table
---   hivepipe_reader   reads rows by row-level security
+--   hivepipe_machine  may call the functions that ship rows, but read and write no table
+--   hivepipe_reader   reads rows under row-level security
 --   hivepipe_invite   may join, once
 DO $$
 DECLARE

@@ -1,4 +1,4 @@
--- Who and what there is
+-- Members, machines, homes and settings
 CREATE TABLE hivepipe.settings (name text PRIMARY KEY, value text NOT NULL);
 INSERT INTO hivepipe.settings VALUES ('policy_version', '1');
 
@@ -17,14 +17,14 @@ CREATE TABLE hivepipe.machines (
   last_seen_at timestamptz, hivepipe text,
   UNIQUE (member, name));
 
--- A login that reads; `sees` of its member counts unless it has its own.
+-- A login that reads. Its own `sees` takes precedence over that of its member.
 CREATE TABLE hivepipe.readers (
   role name PRIMARY KEY, member int REFERENCES hivepipe.members,
   machine int REFERENCES hivepipe.machines,
   sees text CHECK (sees IN ('self', 'team', 'all')),
   created_at timestamptz NOT NULL DEFAULT now());
 
--- A machine has a home for each project; `mark`: the version up to which the server has its rows.
+-- A machine has a home for each project. `mark` is the version up to which the server has its rows.
 CREATE TABLE hivepipe.homes (
   id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   member int NOT NULL REFERENCES hivepipe.members,
@@ -39,12 +39,12 @@ CREATE TABLE hivepipe.invites (
   created_by name NOT NULL DEFAULT session_user, created_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz NOT NULL, used_at timestamptz, machine int REFERENCES hivepipe.machines);
 
--- What the team shares of a project; the pattern is a glob over project names, the longest counts.
+-- What the team shares of a project. A pattern is a glob over project names; the longest match wins.
 CREATE TABLE hivepipe.policies (
   pattern text PRIMARY KEY,
   level text NOT NULL CHECK (level IN ('nothing', 'metadata', 'prompts', 'everything')));
 
--- What was deleted: a state of an older backup does not bring it back.
+-- Deleted rows: an older state of a row from a backup must not restore it.
 CREATE TABLE hivepipe.tombstones (
   home int NOT NULL, tbl text NOT NULL, key text NOT NULL, version bigint NOT NULL,
   PRIMARY KEY (home, tbl, key));
@@ -52,20 +52,20 @@ CREATE TABLE hivepipe.forgotten (
   member int NOT NULL, session_id text NOT NULL, at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (member, session_id));
 
--- Proof of what was deleted: counts by place, never contents.
+-- Proofs of deletion: counts by place, never contents.
 CREATE TABLE hivepipe.deletions (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),
   by_role name NOT NULL, cause text NOT NULL, member int, session_id text,
   places jsonb NOT NULL);
 
--- Reads of sessions of other persons.
+-- Reads of other members' sessions.
 CREATE TABLE hivepipe.audit (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),
   role name NOT NULL, reader int, owner int NOT NULL, session_id text NOT NULL,
   what text NOT NULL);
 CREATE INDEX audit_by_owner ON hivepipe.audit (owner, at);
 
--- Rows of the machines: columns as in a home's own database, times as its texts in UTC.
+-- Rows of the machines: the same columns as in a home's database, times as text in UTC.
 CREATE TABLE hivepipe.sessions (
   home int NOT NULL, key text NOT NULL, version bigint NOT NULL,
   id text, status text, project text, objective text, model text, effort text, source text,
@@ -115,7 +115,7 @@ CREATE TABLE hivepipe.summaries (
   PRIMARY KEY (home, key));
 CREATE INDEX summaries_by_session ON hivepipe.summaries (session_id);
 
--- History, by month: retention drops partitions. The month is part of the key on the machine, too.
+-- History, partitioned by month for retention. The month is also part of the key on the machine.
 CREATE TABLE hivepipe.usage (
   home int NOT NULL, key text NOT NULL, version bigint NOT NULL, month date NOT NULL,
   message_id text, request_id text, session_id text, agent_id text, is_sidechain bigint,
@@ -146,8 +146,8 @@ CREATE TABLE hivepipe.session_logs (
   PRIMARY KEY (home, key, month)) PARTITION BY LIST (month);
 CREATE INDEX session_logs_by_session ON hivepipe.session_logs (session_id, created_at);
 
--- The tables that machines ship to. `holds_text`: a reader reads rows of other persons only by
--- functions that write the audit list.
+-- The tables that machines ship to. If `holds_text`, a reader gets the rows of other members only
+-- from functions that write to the audit table.
 CREATE TABLE hivepipe.shared_tables (
   tbl text PRIMARY KEY, by_month boolean NOT NULL, holds_text boolean NOT NULL,
   session_column text NOT NULL, time_column text NOT NULL);

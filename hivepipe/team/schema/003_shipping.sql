@@ -1,6 +1,6 @@
--- Shipping: a machine calls functions, and has no right on any table.
+-- Shipping: a machine calls functions, and has no privilege on any table.
 
--- The machine of this connection; an error if it was revoked, or is none.
+-- The machine of this connection; an error if it was revoked or the login is not a machine's.
 CREATE FUNCTION hivepipe.this_machine() RETURNS hivepipe.machines
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -47,12 +47,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_object_agg(pattern, level), '{}') FROM hivepipe.policies
 $$;
 
--- Store a batch of one home, and its new mark, in one transaction; return the server's mark.
---   _since            the mark that the machine knows; if it is not the server's, nothing is stored
---   _rows             {table: [row, ...]}: row states with key and version; unknown names are left out
+-- Store a batch of one home and its new mark in one transaction; return the server's mark.
+--   _since            the mark that the machine knows; nothing is stored if the server's is different
+--   _rows             {table: [row, ...]}: rows with key and version; unknown names are ignored
 --   _gone             {table: [{key, version, month}, ...]}
---   _if_absent        of a restored machine: rows that the server has are left as they are
---   _policy_version   an outdated one stores nothing: the machine reads the policies first
+--   _if_absent        for a restored machine: existing rows are not changed
+--   _policy_version   nothing is stored if it is outdated: the machine must read the policies first
 CREATE FUNCTION hivepipe.ship(_home text, _since bigint, _upto bigint, _rows jsonb, _gone jsonb,
   _if_absent boolean, _policy_version bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -75,7 +75,7 @@ BEGIN
 END
 $$;
 
--- After a full pass: delete the rows of a home that were not sent again since a version.
+-- After a full pass, delete the rows of a home that were not sent again since a version.
 CREATE FUNCTION hivepipe.sweep(_home text, _version bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -96,7 +96,7 @@ BEGIN
 END
 $$;
 
--- Make the partition of a month, if it is one that rows can be of; other rows are in `_other`.
+-- Create the partition of a plausible month; rows of other months go to `_other`.
 CREATE FUNCTION hivepipe.ensure_month(_month date) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -121,7 +121,7 @@ BEGIN
 END
 $$;
 
--- Delete the rows of a session of one person in all tables; return the numbers by table.
+-- Delete the rows of one member's session in all tables; return the counts by table.
 CREATE FUNCTION hivepipe.delete_session(_member int, _session text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -159,7 +159,7 @@ BEGIN
 END
 $$;
 
--- Write the functions that store and delete a batch, from the columns that the tables have now.
+-- Generate the functions that store and delete a batch from the current columns of the tables.
 CREATE FUNCTION hivepipe.write_store_functions() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- Reading: row-level security by the login of the connection.
+-- Reading: row-level security for the login of the connection.
 
--- The homes whose rows this login sees: its member's, its team's, or all.
+-- The homes whose rows this login sees: those of its member, those of its team, or all.
 CREATE FUNCTION hivepipe.visible_homes() RETURNS SETOF int
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT h.id FROM hivepipe.readers r
@@ -19,7 +19,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WHERE r.role = session_user
 $$;
 
--- Let readers see the rows of shared tables; texts of other persons by `read_session` only.
+-- Let readers see the rows of shared tables; texts of other members only through `read_session`.
 CREATE FUNCTION hivepipe.write_read_policies() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -38,7 +38,7 @@ BEGIN
 END
 $$;
 
--- Person, machine and home of the rows that a login sees.
+-- Member, machine and home of the rows that a login sees.
 CREATE VIEW hivepipe.v_homes AS
   SELECT h.id AS home, m.name AS person, m.team, c.name AS machine, h.shipped_at
   FROM hivepipe.homes h JOIN hivepipe.members m ON m.id = h.member
@@ -46,7 +46,7 @@ CREATE VIEW hivepipe.v_homes AS
   WHERE h.id = ANY (ARRAY(SELECT hivepipe.visible_homes()));
 GRANT SELECT ON hivepipe.v_homes TO hivepipe_reader;
 
--- Note that this login reads a session of another person; an error if it may not see it.
+-- Record that this login reads a session of another member; an error if it may not see it.
 CREATE FUNCTION hivepipe.note_read(_home int, _session text, _what text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -65,7 +65,7 @@ BEGIN
 END
 $$;
 
--- Return the rows of a session in one table that holds texts, as JSON; noted on the audit list.
+-- Return the rows of a session in one table as JSON, and record the read in the audit table.
 CREATE FUNCTION hivepipe.read_session(_home int, _session text, _tbl text) RETURNS SETOF jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -80,7 +80,7 @@ BEGIN
 END
 $$;
 
--- Reads of one's own sessions by others.
+-- Reads of the member's own sessions by others.
 CREATE VIEW hivepipe.v_audit AS
   SELECT a.at, coalesce(r.name, a.role) AS reader, o.name AS owner, a.session_id, a.what
   FROM hivepipe.audit a JOIN hivepipe.members o ON o.id = a.owner

@@ -1,6 +1,6 @@
--- Membership: invites, machines, their logins.
+-- Membership: invites, machines and their logins.
 
--- A password that PostgreSQL keeps: only a SCRAM verifier, so that no server sees a secret.
+-- Only SCRAM verifiers are accepted as passwords, so that the server never sees a secret.
 CREATE FUNCTION hivepipe.check_verifier(_verifier text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -31,7 +31,7 @@ BEGIN
 END
 $$;
 
--- Make a member if there is none of this name; an invite of an existing one keeps its rights.
+-- Create a member if the name is new; NULL keeps the team and rights of an existing one.
 CREATE FUNCTION hivepipe.member_named(_name text, _team text, _sees text) RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -45,7 +45,7 @@ BEGIN
 END
 $$;
 
--- An invite is a login that can do one thing, once, before it expires: join.
+-- An invite is a login that can only join, once, before it expires.
 CREATE FUNCTION hivepipe.invite(_name text, _team text, _sees text, _role text, _verifier text,
   _secs double precision) RETURNS timestamptz
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -61,7 +61,7 @@ BEGIN
 END
 $$;
 
--- Who joins makes the logins of its machine; the invite is used up in the same transaction.
+-- Joining creates the logins of a machine, and marks the invite as used in the same transaction.
 CREATE FUNCTION hivepipe.join_team(_machine text, _role text, _verifier text, _reader text,
   _reader_verifier text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -103,7 +103,7 @@ BEGIN
 END
 $$;
 
--- A machine without an invite: for CI, where many short-lived homes share one secret.
+-- A machine without an invite, for CI: many short-lived homes share one secret.
 CREATE FUNCTION hivepipe.add_machine(_name text, _team text, _machine text, _role text,
   _verifier text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -114,7 +114,7 @@ BEGIN
 END
 $$;
 
--- What one agrees to.
+-- The terms that a member accepts.
 CREATE FUNCTION hivepipe.terms(_member int) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT jsonb_build_object('member', name, 'team', team, 'sees', sees,
@@ -137,7 +137,7 @@ BEGIN
 END
 $$;
 
--- A machine leaves: its logins end; `_purge`: its rows go, too.
+-- A machine leaves: its logins end. With `_purge`, its rows are deleted too.
 CREATE FUNCTION hivepipe.leave(_purge boolean) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -154,7 +154,7 @@ BEGIN
 END
 $$;
 
--- A login ends at once: open connections find their machine revoked.
+-- A login ends at once: functions fail on open connections because the machine is revoked.
 CREATE FUNCTION hivepipe.end_machine(_machine int) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

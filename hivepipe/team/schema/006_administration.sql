@@ -1,4 +1,4 @@
--- Administration: policies, members, revoking, forgetting.
+-- Administration: setting policies, listing members, revoking, forgetting.
 
 CREATE FUNCTION hivepipe.terms_of_machine() RETURNS jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -23,7 +23,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Set or remove (NULL) the team's level of a pattern. What a stricter level does not allow is
--- deleted here at once; the machines learn of it before their next batch is taken.
+-- deleted at once. Machines must read the new policies before their next batch is stored.
 CREATE FUNCTION hivepipe.set_policy(_pattern text, _level text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -134,7 +134,7 @@ BEGIN
 END
 $$;
 
--- Delete a session of all members who have one of this id; return the proof.
+-- Delete the sessions of this id of all members; return the proof.
 CREATE FUNCTION hivepipe.forget_session(_session text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -148,7 +148,7 @@ BEGIN
 END
 $$;
 
--- Delete a member: rows, homes, logins, name; reads of the member stay on the list without a name.
+-- Delete a member: rows, homes, logins, name. Audit entries of its reads stay without a name.
 CREATE FUNCTION hivepipe.forget_member(_name text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -211,7 +211,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WHERE length(_start) >= 4 AND starts_with(id, _start)
 $$;
 
--- Rows of a member in one table, for the member; noted on the audit list.
+-- Rows of a member in one table, exported for the member; recorded in the audit table.
 CREATE FUNCTION hivepipe.export_member(_member int, _tbl text) RETURNS SETOF jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,12 +1,12 @@
--- Reading what other persons recorded: it is noted first, in a transaction of its own, so that a
--- login that rolls back has read nothing. A note counts for ten minutes, one of a list for an hour.
+-- A read of other members' rows is recorded first, in a transaction of its own, so that a rollback
+-- cannot remove the record. It permits reads for ten minutes, or for an hour for a list.
 
 ALTER TABLE hivepipe.readers ADD COLUMN serves boolean NOT NULL DEFAULT false;
 ALTER TABLE hivepipe.audit ADD COLUMN xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
   ALTER COLUMN owner DROP NOT NULL;  -- a search is of nobody's session
 CREATE INDEX audit_by_role ON hivepipe.audit (role, session_id, at);
 
--- The member who reads. A login that serves a page reads for the member that it names.
+-- The member who reads. The login of a page reads for the member named in `hivepipe.person`.
 CREATE FUNCTION hivepipe.me() RETURNS TABLE (id int, team text, sees text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT m.id, m.team, coalesce(r.sees, m.sees) FROM hivepipe.readers r
@@ -33,7 +33,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT h.id FROM hivepipe.me() me JOIN hivepipe.homes h ON h.member = me.id
 $$;
 
--- Homes are readable; texts of sessions, agents and skills only by `hidden_texts`.
+-- Readers see visible homes; texts of sessions, agents and skills only through `hidden_texts`.
 CREATE OR REPLACE FUNCTION hivepipe.write_read_policies() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -57,7 +57,7 @@ BEGIN
 END
 $$;
 
--- Note a read, unless the same was noted just now.
+-- Record a read, unless the same read was recorded in the last half of its validity.
 CREATE FUNCTION hivepipe.note(_owner int, _session text, _what text, _lasts interval)
 RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO hivepipe.audit (role, reader, owner, session_id, what)
@@ -67,7 +67,7 @@ RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
       AND a.reader IS NOT DISTINCT FROM me.id AND a.at > now() - _lasts / 2)
 $$;
 
--- Tell whether a read was noted by a transaction that is committed.
+-- Tell whether a committed transaction has recorded a read.
 CREATE FUNCTION hivepipe.is_noted(_owner int, _session text, _lasts interval)
 RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT EXISTS (SELECT FROM hivepipe.me() me JOIN hivepipe.audit a ON a.role = session_user
@@ -76,7 +76,7 @@ RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
       AND a.xact IS DISTINCT FROM pg_current_xact_id_if_assigned())
 $$;
 
--- Note that this login reads a session; an error if it may not see it.
+-- Record that this login reads a session; an error if it may not see it.
 CREATE OR REPLACE FUNCTION hivepipe.note_read(_home int, _session text, _what text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -90,7 +90,7 @@ BEGIN
 END
 $$;
 
--- Note that this login reads a list with titles and names of these homes.
+-- Record that this login reads a list with titles and names of these homes.
 CREATE FUNCTION hivepipe.note_list(_homes int[], _what text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -101,7 +101,7 @@ BEGIN
 END
 $$;
 
--- Return the rows of a session in one table, as JSON; of another person's only if it is noted.
+-- Return the rows of a session in one table as JSON; another member's only after a recorded read.
 DROP FUNCTION hivepipe.read_session(int, text, text);
 CREATE FUNCTION hivepipe.session_rows(_home int, _session text, _tbl text) RETURNS SETOF jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -121,7 +121,7 @@ BEGIN
 END
 $$;
 
--- Return the hidden texts of rows, where this login may read them now.
+-- Return the hidden texts of rows that this login may read now.
 CREATE FUNCTION hivepipe.hidden_texts(_tbl text, _homes int[], _keys text[])
 RETURNS TABLE (home int, key text, texts jsonb)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -143,7 +143,7 @@ BEGIN
 END
 $$;
 
--- Full text: words as they are, in any language, of the first 100,000 characters.
+-- Full text search: unstemmed words of the first 100,000 characters, for any language.
 CREATE FUNCTION hivepipe.words(_text text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT pg_catalog.to_tsvector('pg_catalog.simple'::regconfig, pg_catalog.left(coalesce(_text, ''), 100000))
@@ -163,8 +163,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT hivepipe.note(NULL, '*', hivepipe.said(_phrases, _beginnings), '10 minutes')
 $$;
 
--- Return texts with all phrases and beginnings of words, newest first. The search is noted before
--- (`note_search`), the found sessions of other persons here.
+-- Return texts with all phrases and word prefixes, newest first. `note_search` must have recorded
+-- the search; this function records the found sessions of other members.
 CREATE FUNCTION hivepipe.find_texts(_phrases text[], _beginnings text[], _homes int[],
   _session text, _since text, _until text, _limit int)
 RETURNS TABLE (home int, session_id text, at text, kind text, words text, total bigint)
@@ -211,7 +211,7 @@ BEGIN
 END
 $$;
 
--- Reads of one's own sessions by others; an administrator sees all, and the searches.
+-- Reads of the member's own sessions by others; an administrator sees all reads and the searches.
 CREATE OR REPLACE VIEW hivepipe.v_audit AS
   SELECT a.at, coalesce(r.name, a.role) AS reader, o.name AS owner, a.session_id, a.what
   FROM hivepipe.audit a LEFT JOIN hivepipe.members o ON o.id = a.owner

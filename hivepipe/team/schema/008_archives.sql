@@ -1,5 +1,5 @@
--- Archives: the list of immutable segments. Their bytes are objects in S3, or rows of
--- `archive_contents`; the server cannot read encrypted ones.
+-- Archives: the list of immutable segments. Their bytes are objects in S3 or rows of
+-- `archive_contents`. The server cannot read encrypted ones.
 INSERT INTO hivepipe.settings VALUES ('archive_store', 'none');  -- none, database, s3://...
 
 CREATE TABLE hivepipe.archives (
@@ -12,8 +12,8 @@ CREATE TABLE hivepipe.archives (
   UNIQUE (home, name));
 CREATE INDEX archives_by_session ON hivepipe.archives (session_id);
 
--- `first` and `last`: offsets of the lines in the archive, in bytes; `crc`: CRC-32 of all lines up
--- to `last`; `hash`: SHA-256 of the stored bytes; `object`: '' in the database.
+-- `first` and `last` are the byte offsets of the lines in the archive, `crc` is the CRC-32 of all
+-- lines up to `last`, `hash` the SHA-256 of the stored bytes, `object` is '' in the database.
 CREATE TABLE hivepipe.archive_segments (
   archive bigint NOT NULL REFERENCES hivepipe.archives ON DELETE CASCADE,
   number int NOT NULL, first bigint NOT NULL, last bigint NOT NULL, crc bigint NOT NULL,
@@ -28,8 +28,8 @@ CREATE TABLE hivepipe.archive_contents (
   home int NOT NULL, hash text NOT NULL, content bytea NOT NULL, PRIMARY KEY (home, hash));
 ALTER TABLE hivepipe.archive_contents ALTER content SET STORAGE EXTERNAL;  -- it is compressed
 
--- Objects to delete from the store when `due_at` has come. An object is announced here before it is
--- written, and leaves when it is listed: one of a killed machine goes after an hour.
+-- Objects to delete from the store at `due_at`. An object is announced here before it is written,
+-- and removed from here when it is listed. If the machine is killed, it is deleted after an hour.
 CREATE TABLE hivepipe.archive_leftovers (
   object text PRIMARY KEY, member int NOT NULL, session_id text NOT NULL,
   due_at timestamptz NOT NULL DEFAULT now());
@@ -37,7 +37,7 @@ CREATE TABLE hivepipe.archive_leftovers (
 GRANT SELECT ON hivepipe.archives, hivepipe.archive_segments, hivepipe.archive_leftovers
   TO hivepipe_admin;
 
--- Whatever deletes a segment of the list deletes its bytes.
+-- Deleting a segment from the list also deletes its bytes.
 CREATE FUNCTION hivepipe.leave_no_bytes() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -61,7 +61,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT value FROM hivepipe.settings WHERE name = 'archive_store'
 $$;
 
--- Set another store: what lies in the present one is deleted. Machines on their way are refused.
+-- Set another store: archives in the present one are deleted. A pass that is running is refused.
 CREATE FUNCTION hivepipe.set_archive_store(_store text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -86,7 +86,7 @@ BEGIN
 END
 $$;
 
--- What the server has of a home's archives: of each one its last segment, and the CRC before it.
+-- The archives of a home that are listed: the last segment of each, and the CRC before it.
 CREATE FUNCTION hivepipe.listed_archives(_home text) RETURNS jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -109,7 +109,7 @@ BEGIN
 END
 $$;
 
--- Say that an object will be written: it is deleted unless it is listed within an hour.
+-- Announce an object before it is written: it is deleted unless it is listed within an hour.
 CREATE FUNCTION hivepipe.announce_object(_home text, _session text, _object text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -124,8 +124,8 @@ BEGIN
 END
 $$;
 
--- List a segment whose bytes are stored, or given; its number is the next one, or the last one, which
--- it then replaces. Return false: policy or list are other ones than the machine knows.
+-- List a segment whose bytes are stored or given. Its number is the next one, or the last one, which
+-- it replaces. Return false if the policy or the list differ from what the machine knows.
 CREATE FUNCTION hivepipe.add_segment(_home text, _archive jsonb, _segment jsonb, _content bytea,
   _policy_version bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -181,7 +181,7 @@ BEGIN
 END
 $$;
 
--- Delete archives of a home: by name, or all (NULL).
+-- Delete archives of a home by name, or all (NULL).
 CREATE FUNCTION hivepipe.drop_archives(_home text, _names text[]) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -194,8 +194,8 @@ BEGIN
 END
 $$;
 
--- Objects to delete, locked until the caller's transaction ends: a machine's member's, or all for an
--- administrator.
+-- Objects to delete, locked until the caller's transaction ends: those of the machine's member, or
+-- all for an administrator.
 CREATE FUNCTION hivepipe.due_leftovers(_limit int) RETURNS SETOF text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -210,7 +210,7 @@ BEGIN
 END
 $$;
 
--- The objects are deleted; those of forgotten sessions are noted as proof.
+-- Remove deleted objects from the list, and record those of forgotten sessions as proof.
 CREATE FUNCTION hivepipe.end_leftovers(_objects text[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -269,7 +269,7 @@ BEGIN
 END
 $$;
 
--- Delete archives; return the numbers of segments by place. Objects wait for who has the store's key.
+-- Delete archives; return the counts of segments by place. Objects wait for a login with the key.
 CREATE FUNCTION hivepipe.delete_archives(_archives bigint[]) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -284,7 +284,7 @@ BEGIN
 END
 $$;
 
--- All archives of a machine that leaves.
+-- Delete all archives of a leaving machine.
 CREATE FUNCTION hivepipe.drop_machines_archives() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -297,7 +297,7 @@ $$;
 
 -- ---- reading
 
--- Fail unless this login may read a session now: its own, or one whose read is noted already.
+-- Fail unless this login may read a session now: its own, or one with a recorded read.
 CREATE FUNCTION hivepipe.demand_note(_home int, _session text) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -310,14 +310,14 @@ BEGIN
 END
 $$;
 
--- The team's level of a session's project, so that a reader is told why there is no archive.
+-- The team's level of a session's project, which explains to a reader why there is no archive.
 CREATE FUNCTION hivepipe.level_of_session(_home int, _session text) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT hivepipe.team_level(project) FROM hivepipe.sessions
   WHERE home = _home AND key = _session AND home IN (SELECT hivepipe.visible_homes())
 $$;
 
--- The segments of a session, of its subagents too; of another person's only if it is noted.
+-- The segments of a session and its subagents; another member's only after a recorded read.
 CREATE FUNCTION hivepipe.session_segments(_home int, _session text) RETURNS SETOF jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -330,7 +330,7 @@ BEGIN
 END
 $$;
 
--- The bytes of a segment of a session, under the same condition; NULL: the session has none such.
+-- The bytes of a segment under the same condition, or NULL if the session has no such segment.
 CREATE FUNCTION hivepipe.segment_content(_home int, _session text, _hash text) RETURNS bytea
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Batches by columns: {table: {column: [value of each row, ...]}}, which the server reads in half the
--- time of rows. Names that it does not know are left out, those that are not sent are NULL.
+-- Batches by columns: {table: {column: [value of each row, ...]}}, which the server parses in half
+-- the time of rows. Unknown names are ignored; missing columns are NULL.
 
 CREATE OR REPLACE FUNCTION hivepipe.write_store_functions() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

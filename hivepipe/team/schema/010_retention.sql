@@ -1,10 +1,10 @@
--- Retention: months before the last N whole ones go, by dropping their partitions.
--- `months_kept` 0: all. `dropped_before`: what is older was dropped, and machines leave it out.
--- `months_added`: how often more was kept than before, so that machines send it again.
+-- Retention: drop the partitions of all months before the last N whole ones.
+-- `months_kept` is N, or 0 for all. What is older than `dropped_before` was dropped, and machines do
+-- not send it. `months_added` counts how often N was raised, after which machines send again.
 INSERT INTO hivepipe.settings VALUES
   ('months_kept', '0'), ('dropped_before', ''), ('months_added', '0');
 
--- The first day that is kept; NULL: all are. N months are kept whole, and the present one.
+-- The first day that is kept, or NULL for all. N whole months and the present one are kept.
 CREATE FUNCTION hivepipe.kept_from() RETURNS date
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT (date_trunc('month', now() AT TIME ZONE 'UTC')
@@ -33,7 +33,7 @@ BEGIN
 END
 $$;
 
--- Months that have a partition and are not kept any more, oldest first.
+-- Months that have a partition and are no longer kept, oldest first.
 CREATE FUNCTION hivepipe.months_to_drop() RETURNS SETOF date
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT month FROM (
@@ -46,9 +46,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Drop one month, or else a part of the older rows of tables without months and of the archives.
--- Return the proof; NULL: nothing is left to drop. An administrator calls it until then, each
--- machine once when it connects, so that it takes some seconds at most. The waiting for locks is
--- short: shipping goes first.
+-- Return the proof, or NULL if nothing is due. An administrator calls it until then, each machine
+-- once when it connects, so a call takes at most some seconds. It waits only briefly for locks,
+-- because shipping has priority.
 CREATE FUNCTION hivepipe.drop_old() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
 DECLARE
@@ -97,8 +97,8 @@ BEGIN
 END
 $$;
 
--- Delete rows by their own time: sessions go when they were last active before, archives with them.
--- Rows without a time that can be read stay.
+-- Delete rows by their own time: sessions by their last activity, and archives with their session.
+-- Rows without a valid time stay.
 CREATE FUNCTION hivepipe.delete_before(_since date) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

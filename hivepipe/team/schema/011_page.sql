@@ -1,4 +1,4 @@
--- Logins of a page for the team: they read for the member whom they name (007, `hivepipe.me`).
+-- Logins of the team's page: they read for the member that they name (007, `hivepipe.me`).
 CREATE FUNCTION hivepipe.add_page(_role text, _verifier text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -8,7 +8,7 @@ BEGIN
 END
 $$;
 
--- End all of them; an open connection reads nothing any more.
+-- End all of them; open connections can no longer read.
 CREATE FUNCTION hivepipe.end_pages() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- The bytes of a segment that lies in the database, for the export of its owner; noted.
+-- The bytes of a segment in the database, exported for its owner; recorded in the audit table.
 CREATE FUNCTION hivepipe.export_content(_home int, _hash text) RETURNS bytea
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- A batch is stored with fewer checks: arrays become rows without a temporary store of each, homes
--- without tombstones look none up, and rows of a month, which are new but for rare batches, are
--- inserted as new first. Nobody else writes rows of a home meanwhile: `ship` locks it.
+-- Store a batch with fewer checks: arrays become rows without a tuple store, tombstones are only
+-- looked up for homes that have some, and rows of monthly tables, which are almost always new, are
+-- first inserted without a conflict check. `ship` locks the home, so there are no other writers.
 
 CREATE OR REPLACE FUNCTION hivepipe.write_store_functions() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -1,3 +1,3 @@
--- Whoever runs `team init` is an administrator: PostgreSQL 16 makes who creates a role its member,
--- PostgreSQL 15 does not.
+-- The login that runs `team init` is an administrator. PostgreSQL 16 makes the creator of a role its
+-- member, PostgreSQL 15 does not.
 GRANT hivepipe_admin TO hivepipe_owner;

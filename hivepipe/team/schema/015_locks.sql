@@ -1,5 +1,5 @@
--- Locks that no member can take: each login may take any advisory lock, and would hold up all others
--- with it. These are of rows that only the owner may lock.
+-- Locks that no member can take. Any login may take an advisory lock and block all others with it,
+-- so these functions lock rows that only the owner may lock.
 
 CREATE OR REPLACE FUNCTION hivepipe.ensure_month(_month date) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -56,8 +56,8 @@ BEGIN
 END
 $$;
 
--- Rows of all tables are counted before the first one is dropped: a drop locks its whole table, for
--- readers and machines, until the end.
+-- Count the rows of all partitions before the first is dropped: a drop locks the whole table for
+-- readers and machines until the transaction ends.
 CREATE OR REPLACE FUNCTION hivepipe.drop_month(_month date) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
-"""Send what a machine that ends has not sent yet: `hivepipe drain --uplink`.
+"""Send all unsent rows before a machine ends: `hivepipe drain --uplink`.
 
-A membership serves, else HIVEPIPE_TEAM: the URL of a machine's login, shared by many in CI.
+The login is HIVEPIPE_TEAM, the URL of a machine that CI jobs share, or else the membership's.
 """
 
 import time
@@ -20,7 +20,7 @@ ATTEMPTS_EVERY_SECS = 0.5
 
 
 class Sent(NamedTuple):
-    """The result: rows that went, and those that still wait; then segments of archives."""
+    """The result: the sent rows, the waiting rows, the server and the sent archive segments."""
 
     rows: int
     waiting: int
@@ -29,9 +29,9 @@ class Sent(NamedTuple):
 
 
 def send(home: str, limit_secs: float) -> Sent:
-    """Send all rows of a home within a time, then its archives.
+    """Send all rows of a home within a time limit, then its archives.
 
-    TeamError: the server took none of what is left.
+    TeamError if the server stayed away until the deadline.
     """
     path = Path(database_path(home))
     login, share = _login()
