@@ -1,1 +1,1 @@
-"""The page of `hivepipe web`: views over the reading room, their JSON twins, live by events."""
+"""The page of `hivepipe web`: views as HTML and JSON, updated live by server-sent events."""

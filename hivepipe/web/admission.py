@@ -1,4 +1,4 @@
-"""The one way in: token, cookie, host and origin are checked before any route runs."""
+"""Authentication: token, cookie, host and origin are checked before any route runs."""
 
 import hmac
 
@@ -18,17 +18,17 @@ _OPEN_IT = "open the address that `hivepipe web` printed\n"
 
 
 def form_token(token: str) -> str:
-    """Return what each form must hold: of the server's token, which no other page knows."""
+    """Return the CSRF token of forms: an HMAC of the server's token."""
     return hmac.digest(token.encode(), b"form", "sha256").hex()
 
 
 class Admission:
-    """Passes admitted requests on to the application, and hardens every answer."""
+    """ASGI middleware that authenticates requests and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp, token: str, reader_token: str, *, is_local: bool) -> None:
-        """`reader_token` admits to reading alone; "": there is none.
+        """`reader_token` gives read-only access; "" disables it.
 
-        `is_local`: the server listens on the loopback; other host names are refused.
+        With `is_local`, the server listens on loopback, and other host names are refused.
         """
         self._app = app
         self._token = token
@@ -44,7 +44,7 @@ class Admission:
         await (refusal or self._app)(scope, receive, hardened(scope, send))
 
     def _judge(self, request: Request) -> Response | None:
-        """Return the answer to a request that is not admitted; None: it is."""
+        """Return the response to a refused request, or None for an admitted one."""
         host = request.headers.get("Host", "")
         if self._is_local and not is_loopback(host):
             return PlainTextResponse("call it by the address that `hivepipe web` printed\n", 403)
@@ -53,7 +53,7 @@ class Admission:
             return PlainTextResponse("not from another page\n", 403)
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         known = [each for each in self._tokens if is_token(bearer, each)]
-        if request.url.path == TOOLS:  # a POST, so the cookie does not count
+        if request.url.path == TOOLS:  # cookies are not accepted, so no other page can send it
             return None if known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or not request.url.path.startswith(FORMS):
@@ -66,20 +66,20 @@ class Admission:
         known += [each for each in self._tokens if _has_cookie(request, each, user)]
         request.state.may_change = self._token in known
         if request.method == "POST" and known and not request.state.may_change:
-            return PlainTextResponse("this address only reads\n", 403)
+            return PlainTextResponse("this address is read-only\n", 403)
         return None if known else PlainTextResponse(_OPEN_IT, 401)
 
     def _token_in_address(self, request: Request, user: str) -> str:
-        """Return the token that the address has, or that a ticket stands for; "": none."""
+        """Return the valid token of the URL, given directly or by a ticket, or ""."""
         given = request.query_params.get("token", "")
         found = [each for each in self._tokens if is_token(given, each)]
-        if not found and self._tickets.takes(request.query_params.get(NAME, ""), user):
+        if not found and self._tickets.redeem(request.query_params.get(NAME, ""), user):
             return self._token
         return found[0] if found else ""
 
     def _enter(self, request: Request, token: str, user: str) -> Response:
-        """Set the cookie and take the token out of the address."""
-        # A path of two slashes would name another host.
+        """Set the cookie, and redirect to the URL without the token."""
+        # A path that starts with two slashes would redirect to another host.
         answer = RedirectResponse("/" + request.url.path.lstrip("/"), 302)
         value = cookie_value(token, user)
         answer.set_cookie(cookie_name(token), value, httponly=True, samesite="strict")

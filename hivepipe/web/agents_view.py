@@ -7,7 +7,7 @@ MOST_AGENTS = 500
 
 
 def agents(asked: Asked) -> Content:
-    """Return the newest agents by session; `type`, `outcome`: only those of it."""
+    """Return the newest agents by session, filtered by `type` and `outcome`."""
     kind, outcome = asked.filter("type"), asked.filter("outcome")
     found = agents_by_session(asked.homes, MOST_AGENTS, kind, outcome)
     return {"sessions": found.sessions, "has_more": found.has_more}

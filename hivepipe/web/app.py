@@ -1,7 +1,7 @@
-"""The application: a route for each view, its JSON twin, the stream of changes, and the form.
+"""The application: routes for each view, its JSON, the stream of changes, and the forms.
 
-What asks the stacks needs Redis' library, a third of the memory of a page that nobody uses. It is
-imported at its first use, and so are the tools and the templates.
+Modules that need the Redis client, the tools and the templates are imported at first use: the
+client alone takes a third of the memory of an idle server.
 """
 
 from collections.abc import Callable
@@ -25,14 +25,14 @@ from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
 from hivepipe.team import membership
 from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
-from hivepipe.web.answers import Answer, Answers
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.folders import PAGES, STATIC
-from hivepipe.web.memory import give_back
+from hivepipe.web.memory import release_memory
 from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
-from hivepipe.web.twin import json_of
+from hivepipe.web.view_cache import Answer, ViewCache
+from hivepipe.web.view_json import json_of
 from hivepipe.web.views import OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
 
 if TYPE_CHECKING:
@@ -42,20 +42,20 @@ EVENT_STREAM = "text/event-stream"
 
 
 def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) -> ASGIApp:
-    """Return the application for all homes of the user; `here`: the place it was started from.
+    """Return the application for all homes of the user, started from the place `here`.
 
-    `reader_token` admits to reading alone; "": there is none.
+    `reader_token` gives read-only access; "" disables it.
     """
 
     def databases() -> list[Path]:
         return [database_path(known.home) for known in known_homes(here)]
 
-    answers = Answers(lambda: signature(databases()))
+    cache = ViewCache(lambda: signature(databases()))
     changes = Changes(databases)
-    page = _Page(here, form_token(token), answers, changes.tell)
+    page = _Page(here, form_token(token), cache, changes.tell)
 
     async def events(request: Request) -> Response:
-        if request.method == "HEAD":  # a stream would hold the connection for ever
+        if request.method == "HEAD":  # the stream would never end
             return Response(media_type=EVENT_STREAM)
         return StreamingResponse(changes.follow(), media_type=EVENT_STREAM)
 
@@ -63,8 +63,8 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         return RedirectResponse("/now", 302)
 
     async def message(request: Request) -> Response:
-        answers = await run_in_threadpool(import_module, "hivepipe.web.tools")
-        return await answers.tools(here, request)  # type: ignore[no-any-return]
+        module = await run_in_threadpool(import_module, "hivepipe.web.tools")
+        return await module.tools(here, request)  # type: ignore[no-any-return]
 
     async def monitored(request: Request) -> Response:
         reports = await run_in_threadpool(import_module, "hivepipe.web.monitoring")
@@ -85,7 +85,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     for name in (*VIEWS, SESSION):
         view = view_of(name)
         path = "/session/{home}/{session}" if name == SESSION else f"/{name}"
-        routes.append(Route(f"{path}.json", partial(page.twin, view, name)))
+        routes.append(Route(f"{path}.json", partial(page.json, view, name)))
         routes.append(Route(path, partial(page.view, view, name)))
     static = Mount("/static", StaticFiles(directory=STATIC))
     return Admission(Starlette(routes=[*routes, static]), token, reader_token, is_local=is_local)
@@ -106,14 +106,14 @@ def _status_of(error: HivepipeError) -> int:
 
 @dataclass(frozen=True)
 class _Page:
-    """What all pages share; `form_token` is in each form of those who may change something.
+    """What all pages share. `form_token` is put into the forms of users with write access.
 
-    `later`: tells open pages that there is more to show.
+    `later` tells open pages to load again.
     """
 
     here: Place
     form_token: str
-    answers: Answers
+    cache: ViewCache
     later: Callable[[], None]
 
     def view(self, view: View, name: str, request: Request) -> Response:
@@ -129,7 +129,7 @@ class _Page:
         found = self._found(view, name, request, asked, show, refuse)
         return HTMLResponse(found.text, found.status)
 
-    def twin(self, view: View, name: str, request: Request) -> Response:
+    def json(self, view: View, name: str, request: Request) -> Response:
         """Return the JSON of a view."""
 
         def refuse(error: HivepipeError) -> bytes:
@@ -156,22 +156,22 @@ class _Page:
             except HivepipeError as error:
                 return Answer(refuse(error), _status_of(error))
             finally:
-                give_back()
+                release_memory()
             status = 400 if content.get("error") else 200
-            return Answer(text, status, counts=not content.get("not_indexed_bytes"))
+            return Answer(text, status, is_cacheable=not content.get("not_indexed_bytes"))
 
         if name in OF_STACKS:
             return make()
         url = request.url
-        return self.answers.get((url.path, url.query, request.state.may_change), make)
+        return self.cache.get((url.path, url.query, request.state.may_change), make)
 
     def problem(self, request: Request, name: str, error: HivepipeError, status: int) -> str:
-        """Return a page that says what is wrong."""
+        """Return a page with an error message."""
         heading = "Nothing to show" if status == 404 else "Not done"
         return self.text(request, name, "error.html", {"error": str(error), "heading": heading})
 
     def text(self, request: Request, name: str, file: str, content: Content) -> str:
-        """Return a page of a template."""
+        """Render a template with the variables that all pages need."""
         query = f"?{request.url.query}" if request.url.query else ""
         path = f"/{name}" if request.method == "POST" else request.url.path
         around = {
@@ -180,7 +180,7 @@ class _Page:
             "home": request.query_params.get("home", ""),
             "asked": dict(request.query_params),
             "views": VIEWS,
-            "twin": f"{path}.json{query}",
+            "json_url": f"{path}.json{query}",
             "form_token": self.form_token if request.state.may_change else "",
             "unreadable": [],
             "has_team": membership.is_joined(),
@@ -191,7 +191,7 @@ class _Page:
 
 
 async def _settled(page: _Page, token: str, request: Request) -> Response:
-    """Ask about failed jobs, or settle them and lead to the page that tells it."""
+    """Ask for confirmation, or settle failed jobs and redirect to the result."""
     client = request.client.host if request.client else "?"
     control = await run_in_threadpool(import_module, "hivepipe.web.control")
     try:
@@ -209,7 +209,7 @@ async def _settled(page: _Page, token: str, request: Request) -> Response:
 
 
 async def _switched(page: _Page, token: str, request: Request) -> Response:
-    """Pause or resume the work of a home, and lead back to its queues."""
+    """Pause or resume the workers of a home, and redirect to its queues."""
     client = request.client.host if request.client else "?"
     control = await run_in_threadpool(import_module, "hivepipe.web.control")
     try:
@@ -224,10 +224,10 @@ async def _switched(page: _Page, token: str, request: Request) -> Response:
 
 
 def _asked(here: Place, request: Request, later: Callable[[], None] | None = None) -> Asked:
-    """Return what the address asks for; HivepipeError: a home that is not the user's."""
+    """Parse the URL; raise HivepipeError for a home that is not the user's."""
     key = request.path_params.get("home", "") or request.query_params.get("home", "")
     session_id = request.path_params.get("session", "")
     filters = dict(request.query_params)
-    if filters.get("team") == "1" and session_id:  # of a home that the team's server knows
+    if filters.get("team") == "1" and session_id:  # `key` is a home of the team's server
         return Asked(homes_named(here, ""), filters, session_id, team_home=key)
     return Asked(homes_named(here, key), filters, session_id, later=later)

@@ -1,4 +1,4 @@
-"""What an address asks for: homes and filters."""
+"""The parameters of a request for a view: homes and filters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,15 +16,15 @@ _STORED_CHARACTERS = len("2026-11-21T00:00:00.000Z")
 
 
 class FilterError(HivepipeError):
-    """A filter of the address cannot be used."""
+    """A filter in the URL is invalid."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The chosen homes, and the filters of the address.
+    """The chosen homes, and the filters in the URL.
 
-    `team_home`: whose session of a team it is; `reader`: the member who asks, "": this user.
-    `later`: called once a value is there that takes seconds; None: it is waited for.
+    `team_home` is the home of a team's session, `reader` the member who asks ("" for this user).
+    `later` is called when a slow value is ready; without it, the view waits for the value.
     """
 
     homes: list[KnownHome]
@@ -35,46 +35,46 @@ class Asked:
     later: Callable[[], None] | None = None
 
     def filter(self, name: str) -> str:
-        """Return a filter, or ""."""
+        """Return the value of a filter, or ""."""
         return self.filters.get(name, "")
 
     def time(self, name: str, days: int = 0) -> str:
-        """Return a local day or a time, and some days, as a stored time; "": none.
+        """Return a filter with a local day or time, plus `days`, as a stored time, or "".
 
-        FilterError: it is neither.
+        Raise FilterError for an invalid one.
         """
         return day_begins(self.filter(name), days, name)
 
     def number(self, name: str, default: int, most: int) -> int:
-        """Return a number from 1 to `most`; FilterError: it is none."""
+        """Return a filter as a number from 1 to `most`, or raise FilterError."""
         text = self.filter(name)
         if not text:
             return default
         is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
         if not is_number or not 1 <= int(text) <= most:
-            raise FilterError(f"{name} is no number from 1 to {most}: {text[:40]}")
+            raise FilterError(f"{name} is not a number from 1 to {most}: {text[:40]}")
         return int(text)
 
 
 def day_begins(text: str, days: int = 0, name: str = "since") -> str:
-    """Return a local day or a time, and some days, as a stored time; "": none.
+    """Return a local day or time, plus `days`, as a stored time, or "" for "".
 
-    FilterError: it is neither.
+    Raise FilterError for an invalid one.
     """
     if not text:
         return ""
     try:
         at = (datetime.fromisoformat(text) + timedelta(days)).timestamp()
         stored = stored_time(round(at * 1000) * 1_000_000)
-        if len(stored) == _STORED_CHARACTERS:  # a year of five digits sorts before others
+        if len(stored) == _STORED_CHARACTERS:  # a five-digit year would sort incorrectly
             return stored
     except (ValueError, OverflowError, OSError):
         pass
-    raise FilterError(f"{name} is no day, such as 2026-11-21: {text[:40]}")
+    raise FilterError(f"{name} is not a day such as 2026-11-21: {text[:40]}")
 
 
 def address(asked: dict[str, str], **changes: object) -> str:
-    """Return the query of an address with other filters; None and "" leave one out."""
+    """Return a query string with changed filters; None and "" remove a filter."""
     wanted = {**asked, **changes}
     given = {name: value for name, value in wanted.items() if value}
     return f"?{urlencode(given, errors='surrogateescape')}"

@@ -1,8 +1,7 @@
-"""Tells open pages that a database changed, or that what they left out is there.
+"""Tells open pages that a database has changed or that a slow value is ready.
 
-Nothing is looked at while no page is open.
-
-The files are looked at, not the databases: a connection to each would keep the log from shrinking.
+It polls only while a page is open. It checks the times of the files, because an open connection to
+each database would keep its write-ahead log from shrinking.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from pathlib import Path
 LOOK_SECS = 0.5
 KEEP_ALIVE_SECS = 15.0
 _CHANGED = "data: changed\n\n"
-_ALIVE = ": alive\n\n"  # a lost connection is found by writing to it
+_ALIVE = ": alive\n\n"  # a write detects a lost connection
 
 Signature = tuple[int, ...]
 
@@ -25,9 +24,9 @@ def signature(databases: Iterable[Path]) -> Signature:
 
 
 def _time(path: Path | str) -> int:
-    """Return the time of the last change in ns; 0 for no file, or an empty one.
+    """Return the time of the last change in nanoseconds, or 0 for a missing or empty file.
 
-    A reader makes an empty log: that is no change.
+    Readers create empty logs, which are no change.
     """
     try:
         status = os.stat(path)
@@ -37,21 +36,21 @@ def _time(path: Path | str) -> int:
 
 
 class Changes:
-    """One watcher of all databases, for as many followers as there are pages."""
+    """Watches all databases with one task for all open pages."""
 
     def __init__(self, databases: Callable[[], list[Path]]) -> None:
-        """`databases`: their paths, asked for at each look."""
+        """`databases` returns the paths, and is called at each poll."""
         self._databases = databases
         self._followers: set[asyncio.Event] = set()
         self._watcher: asyncio.Task[None] | None = None
         self._told = 0
 
     def tell(self) -> None:
-        """Have all followers told at the next look; from any thread."""
+        """Notify all followers at the next poll; callable from any thread."""
         self._told += 1
 
     async def follow(self) -> AsyncIterator[str]:
-        """Yield a server-sent event after each change, and comments between them."""
+        """Yield a server-sent event after each change, and a comment as keep-alive."""
         changed = asyncio.Event()
         self._followers.add(changed)
         if self._watcher is None or self._watcher.done():
@@ -69,7 +68,7 @@ class Changes:
             self._followers.discard(changed)
 
     async def _watch(self) -> None:
-        """Wake the followers after each change, until there are none."""
+        """Wake the followers after each change, until the last one leaves."""
         before = self._state()
         while self._followers:
             await asyncio.sleep(LOOK_SECS)

@@ -1,4 +1,4 @@
-"""What the page can change: failed jobs, asked once; and whether the queues are worked off."""
+"""The actions of the page: retry or discard failed jobs, and pause or resume the workers."""
 
 import hmac
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ _LISTED = 20
 
 
 async def sent_form(request: Request, token: str) -> Choice:
-    """Return what a form of this page asks for; FormError: it is too long, or of another page."""
+    """Return the choice of a submitted form; FormError if it is too long or from another page."""
     choice = Choice.of_form(await _content(request))
     _refuse_other_pages(choice.token, token)
     return choice
 
 
 async def sent_switch(request: Request, token: str) -> str:
-    """Return `pause` or `resume`, as a form of this page says; FormError."""
+    """Return `pause` or `resume` from a submitted form, or raise FormError."""
     try:
         fields = parse_qs((await _content(request)).decode(), max_num_fields=10)
     except ValueError:
@@ -59,16 +59,16 @@ def _refuse_other_pages(given: str, token: str) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An action that is done, or what the person is asked first."""
+    """A completed action, or the question to confirm first."""
 
     done: Action | None
     question: Entry
 
 
 def carry_out(known: KnownHome, choice: Choice, client: str) -> Outcome:
-    """Do what was asked for, once it is confirmed; FormError, StackError.
+    """Carry out a confirmed choice, or return the question; raise FormError or StackError.
 
-    `client`: the address of the browser.
+    `client` is the address of the browser.
     """
     with failed_jobs(Stack.of(known.place()).address) as store:
         jobs = choice.jobs(store.jobs())
@@ -86,7 +86,7 @@ def carry_out(known: KnownHome, choice: Choice, client: str) -> Outcome:
 
 
 def switch(known: KnownHome, what: str, client: str) -> None:
-    """Pause or resume the work of a home, and record who did it; HivepipeError."""
+    """Pause or resume the workers of a home, and log who did it; raise HivepipeError."""
     place = known.place()
     if what == "pause":
         pause(place)
@@ -101,5 +101,5 @@ def switch(known: KnownHome, what: str, client: str) -> None:
 
 
 def after(known: KnownHome, done: Action) -> str:
-    """Return the address of the page that tells what was done."""
+    """Return the URL of the page that shows the result."""
     return f"/queues?{urlencode({'home': known.key, 'done': done.at})}"

@@ -13,9 +13,9 @@ MOST_ROWS = 500
 
 
 def costs(asked: Asked) -> Content:
-    """Return tokens and cost by day, model and project; `since` and `until` are local days.
+    """Return tokens and cost by day, model and project from day `since` until day `until`.
 
-    With neither of them those of the last days, up to the newest message; `all=1`: all.
+    The default is the last days up to the newest message; `all=1` returns all days.
     """
     model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
     if not (since or until or asked.filter("all") == "1"):
@@ -30,7 +30,7 @@ def costs(asked: Asked) -> Content:
 
 
 def costs_content(chosen: Sequence[DayCost], since: str) -> Content:
-    """Return the rows of the view with their sums, without our own spending."""
+    """Return the rows of the view and their sums, without hivepipe's own spending."""
     dollars = [each.cost_usd or 0 for each in chosen]
     read = sum(each.tokens.cache_read for each in chosen)
     prompt = sum(each.tokens.prompt for each in chosen)
@@ -52,5 +52,5 @@ def _day_cost(each: DayCost) -> Entry:
 
 
 def _share(part: int, whole: int) -> float | None:
-    """Return a share, to four digits; None: of nothing."""
+    """Return a share with four decimals, or None if the whole is 0."""
     return round(part / whole, 4) if whole else None

@@ -1,4 +1,4 @@
-"""Lanes of calls as numbers for an SVG: places in percent of the width, rows in pixels."""
+"""The geometry of the time line's SVG: x in percent of the width, y in pixels."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,13 +15,13 @@ QUARTERS = 4
 MOST_LANES = 60
 MOST_BARS = 3000
 LONGEST_TITLE = 200
-_THINNEST = 0.1  # percent: what has no width is not drawn
+_THINNEST = 0.1  # percent: an SVG does not draw a bar without a width
 _SHORTEST_NS = 1_000_000_000  # of a drawn range
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A call or a mark; `x` and `width` in percent, `y` in pixels."""
+    """A call or a mark; `x` and `width` are in percent, `y` in pixels."""
 
     x: float
     width: float
@@ -32,7 +32,7 @@ class Bar:
 
     @property
     def place(self) -> Markup:
-        """Return the attributes of its rectangle: numbers alone."""
+        """Return the attributes of its rectangle; they contain only numbers."""
         height = 18 if "mark" in self.look else 14
         return Markup(f'x="{self.x}%" y="{self.y}" width="{self.width}%" height="{height}"')
 
@@ -48,7 +48,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Quarter:
-    """A part of the axis: its place in percent, and its time as stored times."""
+    """A quarter of the axis: its position in percent, its begin and end as stored times."""
 
     x: float
     began: str
@@ -69,7 +69,7 @@ class Drawing:
 
 
 def drawing_of(work: Work, since: str = "", until: str = "") -> Drawing | None:
-    """Return the work from one stored time to another, all by default; None: it has no times."""
+    """Return the drawing of a range of stored times (default: all), or None without times."""
     if not work.began:
         return None
     began = ns_of(since or work.began)

@@ -1,4 +1,4 @@
-"""Which failed jobs a form means: those that were ticked, or all that a filter shows."""
+"""The failed jobs that a form selects: the ticked ones, or all that match a filter."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ Of = Literal["ticked", "shown"]
 
 
 class FormError(HivepipeError):
-    """A form cannot be used."""
+    """A submitted form is invalid."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a form asks for; `until`: later failures do not count; `is_sure`: it was asked."""
+    """A submitted form; it ignores failures after `until`, and `is_sure` means confirmed."""
 
     verb: Verb
     of: Of
@@ -32,7 +32,7 @@ class Choice:
 
     @classmethod
     def of_form(cls, raw: bytes) -> "Choice":
-        """Return the choice of an URL-encoded form; FormError: it is none."""
+        """Parse a URL-encoded form, or raise FormError."""
         try:
             found = parse_qs(raw.decode(), max_num_fields=_MOST_FIELDS, keep_blank_values=True)
         except ValueError:
@@ -53,7 +53,7 @@ class Choice:
         )
 
     def jobs(self, found: Iterable[FailedJob]) -> list[FailedJob]:
-        """Return those of the failed jobs that are meant; FormError: none."""
+        """Return the selected failed jobs; raise FormError if there are none."""
         if self.of == "ticked":
             meant = [job for job in found if name_of(job) in self.names]
         else:
@@ -67,7 +67,7 @@ class Choice:
 
 
 def chosen_by(found: Iterable[FailedJob], operation: str, reason: str) -> list[FailedJob]:
-    """Return the jobs of an operation whose reason contains a text; "": any."""
+    """Return the jobs of an operation whose reason contains a text; "" matches any."""
     return [
         job
         for job in found
@@ -76,5 +76,5 @@ def chosen_by(found: Iterable[FailedJob], operation: str, reason: str) -> list[F
 
 
 def name_of(job: FailedJob) -> str:
-    """Return the id as a form can hold it, whatever its bytes are."""
+    """Return the job's id percent-encoded, because it may contain any bytes."""
     return quote(job.id, safe="", errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Where templates, styles and scripts of the page are."""
+"""The folders of the page's templates, styles and scripts."""
 
 from pathlib import Path
 

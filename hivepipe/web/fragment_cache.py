@@ -1,4 +1,4 @@
-"""Keeps the text of large parts of a page while what they show is the same object."""
+"""A cache of rendered page fragments, keyed by the identity of the object they show."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,11 +17,11 @@ class _Part(NamedTuple):
     text: Markup
 
 
-class RenderedOnce:
-    """The parts that were rendered last; the object is kept with its text, so its id is its own."""
+class FragmentCache:
+    """The last rendered fragments; each keeps its object alive, so identity is unambiguous."""
 
     def __init__(self) -> None:
-        """Nothing is rendered yet."""
+        """Start empty."""
         self._parts: OrderedDict[int, _Part] = OrderedDict()
         self._numbers = count()
         self._lock = Lock()
@@ -29,7 +29,7 @@ class RenderedOnce:
     def __call__(
         self, shown: object, asked: dict[str, str], caller: Callable[[], Markup]
     ) -> Markup:
-        """Return what the caller renders of an object, for the filters of an address."""
+        """Return the fragment that the caller renders of an object and the URL's filters."""
         with self._lock:
             for number, part in self._parts.items():
                 if part.shown is shown and part.asked == asked:

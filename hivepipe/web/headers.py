@@ -1,9 +1,9 @@
-"""The headers that harden every answer of a page."""
+"""The security headers of every response."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Scope, Send
 
-_POLICY = "Content-Security-Policy"  # RQ's own view needs another one
+_POLICY = "Content-Security-Policy"  # RQ's own view sets a different one
 _HEADERS = {
     _POLICY: (
         "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -18,7 +18,7 @@ _HEADERS = {
 
 
 def hardened(scope: Scope, send: Send) -> Send:
-    """Return a `send` that adds the headers."""
+    """Return a `send` that adds the security headers."""
 
     async def harden(message: Message) -> None:
         if message["type"] == "http.response.start":

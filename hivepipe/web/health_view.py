@@ -1,4 +1,4 @@
-"""The view of health: the report on each stack, doctor's findings, disk use."""
+"""The view Health: the report on each stack, doctor's findings and disk usage."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
 from hivepipe.times import now
 from hivepipe.web.asked import Asked, Content
-from hivepipe.web.kept import Kept
+from hivepipe.web.slow_values import SlowValues
 
 
 @dataclass(frozen=True)
 class _Look:
-    """What was found in a home and its project; `disk`: None if `disk_trouble` says why."""
+    """The result for a home and its project; `disk` is None if `disk_trouble` says why."""
 
     at: str
     examination: Examination
@@ -28,13 +28,13 @@ class _Look:
 
 
 LATER = "This takes longer: it is shown here in some seconds."
-_looks: Kept[_Look] = Kept()
+_looks: SlowValues[_Look] = SlowValues()
 
 
 def health(asked: Asked) -> Content:
-    """Return condition, processes and alerts of each stack, doctor's findings and disk use.
+    """Return condition, processes and alerts of each stack, doctor's findings and disk usage.
 
-    `doctor` None: the checks are still running. `only=problems`: only stacks with one.
+    `doctor` is None while the checks run. With `only=problems`, healthy stacks are left out.
     """
     stacks = [_health(asked, known) for known in asked.homes]
     if asked.filter("only") == "problems":
@@ -66,7 +66,7 @@ def _health(asked: Asked, known: KnownHome) -> Entry:
 
 
 def _look(known: KnownHome) -> _Look:
-    """Run doctor's checks as in the project's folder, and measure the disk use."""
+    """Run doctor's checks in the project's folder, and measure the disk usage."""
     place = known.place()
     facts = Facts(place, Stack.of(place), place.project)
     examination = examined(facts)

@@ -1,4 +1,4 @@
-"""The latencies of the last looks as numbers for an SVG: places in percent of width and height."""
+"""The geometry of the latency chart's SVG, in percent of its width and height."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from math import log
 
 from hivepipe.db.listings import Entry
 
-_GAP = 0.2  # share of a look's place
-_FEWEST = 60  # places, so that one bar alone is not as wide as the page
+_GAP = 0.2  # share of a bar's slot
+_FEWEST = 60  # slots, so that a single bar is not as wide as the page
 
 
 @dataclass(frozen=True)
 class LatencyBar:
-    """One look; `x`, `y`, `width`, `height` in percent."""
+    """The latencies of one sample; `x`, `y`, `width` and `height` are in percent."""
 
     at: str
     jobs: int
@@ -25,7 +25,7 @@ class LatencyBar:
 
 
 def latency_bars(course: Sequence[Entry]) -> list[LatencyBar]:
-    """Return a bar for each look, as high as the logarithm of its p99, oldest first."""
+    """Return a bar for each sample, oldest first; the height is the logarithm of the p99."""
     heights = [log(1 + each["p99_ms"]) for each in course]
     highest = max(heights, default=1)
     place = 100 / max(len(course), _FEWEST)

@@ -1,22 +1,22 @@
-"""How the C library keeps memory: it would keep what is freed, for each thread apart."""
+"""Settings of glibc's malloc, which by default keeps freed memory in an arena per thread."""
 
 import ctypes
 
 _LIBRARY = ctypes.CDLL(None)
-_set = getattr(_LIBRARY, "mallopt", None)  # both are of glibc
+_set = getattr(_LIBRARY, "mallopt", None)  # only glibc has these two
 _trim = getattr(_LIBRARY, "malloc_trim", None)
-_MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # its names for them
+_MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # M_MMAP_THRESHOLD and M_ARENA_MAX in malloc.h
 _LARGE_BYTES = 64 << 10  # such as a page
 
 
 def save_memory() -> None:
-    """Have all threads share one arena, and large texts be apart from it."""
+    """Let all threads share one arena, and allocate large texts outside of it."""
     if _set:
         _set(_ARENA_MAX, 1)
         _set(_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
-def give_back() -> None:
-    """Give back to the system what is free."""
+def release_memory() -> None:
+    """Return free memory to the system."""
     if _trim:
         _trim(0)

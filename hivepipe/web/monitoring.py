@@ -1,4 +1,4 @@
-"""What programs ask of one home: its report as JSON, and as Prometheus metrics."""
+"""The report on one home for programs, as JSON and as Prometheus metrics."""
 
 import orjson
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from hivepipe.stack.lock import Stack
 
 
 def monitoring(here: Place, request: Request) -> Response:
-    """Answer `/status.json` or `/metrics`, of the home that is named or of `here`."""
+    """Answer `/status.json` or `/metrics` for the home in the URL, or for `here`."""
     key = request.query_params.get("home", "") or short_hash(here.home)
     try:
         place = home_named(here, key).place()

@@ -7,7 +7,7 @@ MOST_SESSIONS = 200
 
 
 def now(asked: Asked) -> Content:
-    """Return the open sessions; `all=1`: ended ones, too."""
+    """Return the open sessions; `all=1` includes ended ones."""
     with_ended = asked.filter("all") == "1"
     found = open_sessions(asked.homes, with_ended, MOST_SESSIONS + 1)
     return {

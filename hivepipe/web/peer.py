@@ -1,4 +1,4 @@
-"""The user whose process stands at the other end of a connection, as the kernel says it."""
+"""The user id of the process at the other end of a TCP connection, asked from the kernel."""
 
 import socket
 import struct
@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from starlette.types import Scope
 
-_SOCK_DIAG = 4  # family of netlink
-_BY_FAMILY = 20  # type of the message, in both directions
+_SOCK_DIAG = 4  # the netlink family
+_BY_FAMILY = 20  # the message type, in both directions
 _ANY = 0xFFFFFFFF
 _REQUEST = 1
 _HEADER = struct.Struct("=IHHII")  # struct nlmsghdr
@@ -18,7 +18,7 @@ _ANSWER_SECS = 1.0
 def user_of_peer(scope: Scope) -> str:
     """Return the user id of the process that sent a request.
 
-    "": it came from another machine, or the system does not say (Linux does).
+    It is "" for a request from another machine, and on systems other than Linux.
     """
     client, server = scope.get("client"), scope.get("server")
     if not (client and server):
@@ -29,7 +29,7 @@ def user_of_peer(scope: Scope) -> str:
 
 
 def _question(near: tuple[str, int], far: tuple[str, int]) -> bytes:
-    """Return a struct inet_diag_req_v2 that means the socket of the other end."""
+    """Return a struct inet_diag_req_v2 for the socket of the other end."""
     family = socket.AF_INET6 if ":" in near[0] else socket.AF_INET
     hosts = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (near[0], far[0])]
     ends = struct.pack(">HH16s16s", near[1], far[1], *hosts) + struct.pack("=III", 0, _ANY, _ANY)

@@ -1,4 +1,4 @@
-"""The process of `hivepipe web`: `python -m hivepipe.web.process PIPE SOCKET`, descriptors."""
+"""The process of `hivepipe web`: `python -m hivepipe.web.process PIPE SOCKET` (descriptors)."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from hivepipe.web.server import serve
 
 
 def main(reading: int, listening: int) -> None:
-    """Serve the page until it is told to end."""
+    """Serve the page until it is stopped."""
     with os.fdopen(reading, "rb") as pipe:
         said: dict[str, Any] = json.loads(pipe.read())
     load_and_use()

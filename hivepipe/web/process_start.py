@@ -1,6 +1,6 @@
-"""The command `web` becomes the process of the page, so that none of its own modules stay.
+"""The command `web` replaces itself by the server process, which sheds the command's modules.
 
-These are a fifth of the memory of a page that nobody uses. Docstrings (-OO) take 2 MB more.
+They would be a fifth of the memory of an idle server. Docstrings, removed by -OO, take 2 MB.
 """
 
 import json
@@ -13,9 +13,9 @@ MODULE = "hivepipe.web.process"
 
 
 def become(listening: socket.socket, token: str, reader_token: str, *, is_local: bool) -> NoReturn:
-    """Replace this process by one that serves the page on a listening socket.
+    """Replace this process by a server of the page on a listening socket.
 
-    The tokens go through a pipe: others see the arguments of a process.
+    The tokens go through a pipe, because other users can read the arguments of a process.
     """
     said = json.dumps({"token": token, "reader_token": reader_token, "is_local": is_local})
     reading, writing = os.pipe()

@@ -1,4 +1,4 @@
-"""The view of the queues: jobs that wait, how long they take, failed jobs, and who did what."""
+"""The view Queues: waiting jobs, latencies, failed jobs, and the log of actions."""
 
 from collections import Counter
 from contextlib import suppress
@@ -20,9 +20,9 @@ MOST_ACTIONS = 20
 
 
 def queues(asked: Asked) -> Content:
-    """Return the queues of each stack, its failed jobs while its Redis answers, and the actions.
+    """Return the queues of each stack, its failed jobs if its Redis is up, and the actions.
 
-    `operation`, `reason`: only the failed jobs of it; `done`: the time of an action to tell of.
+    `operation` and `reason` filter the failed jobs; `done` is the time of an action to report.
     """
     return {"stacks": [_queues(asked, known) for known in asked.homes]}
 
@@ -65,6 +65,6 @@ def _described(job: FailedJob) -> Entry:
 
 
 def _actions(home: str) -> list[Action]:
-    with suppress(OSError):  # a log that cannot be read hides no queue
+    with suppress(OSError):  # show the queues even if the log cannot be read
         return actions(home)
     return []

@@ -1,4 +1,4 @@
-"""A view of the homes that can be read, when one of several cannot."""
+"""A view of the readable homes if one of several cannot be read."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -13,13 +13,13 @@ logger = logging.getLogger("hivepipe.web")
 
 
 def content_of(view: Callable[[Asked], Content], asked: Asked) -> Content:
-    """Return what a view shows, with `unreadable`: the homes left out, and why.
+    """Return the content of a view; `unreadable` lists the homes left out, and why.
 
-    HivepipeError: none of the homes can be read. FilterError: a filter cannot be used.
+    Raise HivepipeError if no home can be read, or FilterError for an invalid filter.
     """
     try:
         return {**_read(view, asked), "unreadable": []}
-    except (FilterError, TeamError):  # of no home
+    except (FilterError, TeamError):  # not caused by a home
         raise
     except HivepipeError as error:
         failed = {known.home: str(error) for known in asked.homes}
@@ -46,14 +46,14 @@ def _failure(view: Callable[[Asked], Content], asked: Asked, known: KnownHome) -
 
 
 def _read(view: Callable[[Asked], Content], asked: Asked) -> Content:
-    """Return what a view shows; HivepipeError, also for damaged data."""
+    """Return the content of a view; raise HivepipeError also for damaged data."""
     with damage_named():
         return view(asked)
 
 
 @contextmanager
 def damage_named() -> Iterator[None]:
-    """Turn what damaged data raises into HivepipeError, and log it."""
+    """Log any error that damaged data causes, and raise it as HivepipeError."""
     try:
         yield
     except HivepipeError:

@@ -1,4 +1,4 @@
-"""RQ's own view of each home, below `/rq/HOME/`: Flask is imported at the first visit."""
+"""RQ's own view of each home at `/rq/HOME/`; Flask is imported at the first request."""
 
 from importlib import import_module
 
@@ -14,10 +14,10 @@ RQ = "/rq/"
 
 
 class RqMount:
-    """An application for each Redis, made when its home is visited first."""
+    """An application for each Redis, created at the first request for its home."""
 
     def __init__(self, here: Place) -> None:
-        """No application is made yet."""
+        """Start without applications."""
         self._here = here
         self._made: dict[str, ASGIApp] = {}
 

@@ -1,4 +1,4 @@
-"""rq-dashboard under the page, for RQ's own view of a stack: it reads, and executes no job code."""
+"""rq-dashboard as RQ's own view of a stack: it is read-only and executes no job code."""
 
 from typing import Any, cast
 
@@ -15,13 +15,13 @@ from hivepipe.queue.restricted_rq import restrict
 from hivepipe.web.rq_templates import policy, use_strict_templates
 
 _CHANGES_BY_GET = "rq_dashboard.requeue_all"
-_REFUSED = "not from here: the view Queues retries and discards failed jobs\n"
+_REFUSED = "this view is read-only: retry and discard failed jobs in the view Queues\n"
 
 
 def rq_pages(address: str) -> ASGIApp:
     """Return the application for the Redis at an address.
 
-    RQ in this process then deserializes plain values only.
+    From then on, RQ in this process deserializes only plain values.
     """
     restrict()
     # The application's /static precedes that of a blueprint, and the pages request both.

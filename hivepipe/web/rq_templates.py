@@ -1,8 +1,7 @@
-"""rq-dashboard's templates, changed to escape data and to run scripts by a nonce only.
+"""rq-dashboard's templates, changed to escape data and to run only scripts with a nonce.
 
-The originals put descriptions and tracebacks into the page as HTML, and hold inline scripts and
-styles that a strict content security policy blocks. The text of a template is changed before it is
-rendered.
+The originals insert descriptions and tracebacks as HTML, and contain inline scripts and styles
+that a strict content security policy blocks. The source of a template is changed when it is loaded.
 """
 
 import re
@@ -16,7 +15,7 @@ from markupsafe import Markup
 _TEXT_AS_HTML = re.compile(r"<%=\s*\$\('<div/>'\)\.text\((.*?)\)\.html\(\)\s*%>")
 _QUOTED_BY_HAND = re.compile(r"'\{\{\s*([\w.]+)\s*\}\}'")
 _STYLE = re.compile(r'\sstyle="([^"{}]*)"')
-_HIDDEN = "[id$=-btn],[data-role$=-job-btn]{display:none!important}"  # they change jobs
+_HIDDEN = "[id$=-btn],[data-role$=-job-btn]{display:none!important}"  # the buttons that change jobs
 _SCRIPT = re.compile(r"<script(?=[\s>])")
 
 
@@ -24,14 +23,14 @@ class Strict(BaseLoader):
     """A loader that changes the templates of another loader."""
 
     def __init__(self, inner: BaseLoader, styles: str) -> None:
-        """`styles`: the rules that replace the templates' style attributes."""
+        """`styles` are the CSS rules that replace the templates' style attributes."""
         self._inner = inner
         self._styles = styles
 
     def get_source(
         self, environment: Environment, template: str
     ) -> tuple[str, str | None, Callable[[], bool] | None]:
-        """Return a template's text, its path, and a function that tells whether it is current."""
+        """Return a template's source, its path, and a function that tells whether it is current."""
         text, path, is_fresh = self._inner.get_source(environment, template)
         return strict(template, text, self._styles), path, is_fresh
 
@@ -41,7 +40,7 @@ class Strict(BaseLoader):
 
 
 def strict(name: str, text: str, styles: str) -> str:
-    """Return a template that escapes data, with a nonce on scripts and styles."""
+    """Return the source of a template with escaped data and with nonces on scripts and styles."""
     if name.endswith(".js"):
         return _QUOTED_BY_HAND.sub(r"{{ \1|tojson }}", text)
     text = _TEXT_AS_HTML.sub(r"<%= \1 %>", text).replace("<%=", "<%-")
@@ -51,7 +50,7 @@ def strict(name: str, text: str, styles: str) -> str:
 
 
 def use_strict_templates(app: Flask) -> None:
-    """Use the changed templates in this application from now on."""
+    """Install the loader of changed templates in an application."""
     inner = app.jinja_env.loader
     assert inner is not None
     texts = [inner.get_source(app.jinja_env, name)[0] for name in inner.list_templates()]
@@ -62,7 +61,7 @@ def use_strict_templates(app: Flask) -> None:
 
 
 def nonce() -> str:
-    """Return the nonce of this response, made on first use."""
+    """Return the nonce of this response, created at first use."""
     if "nonce" not in g:
         g.nonce = secrets.token_urlsafe(16)
     return str(g.nonce)

@@ -1,4 +1,4 @@
-"""The view Search: lines with all words, their counts by facet, and one hit opened in place."""
+"""The view Search: lines with all words, counts by facet, and the conversation of one hit."""
 
 from collections import Counter
 from pathlib import Path
@@ -12,13 +12,13 @@ from hivepipe.web.asked import Asked, Content, FilterError
 
 HITS = 50
 MOST_HITS = 1000
-INDEXING_SECS = 2.0  # a page waits no longer; the next one continues
+INDEXING_SECS = 2.0  # per request; the next request continues
 FACETS = ("day", "project", "agent", "role", "tool")
 MOST_VALUES = 12  # of one facet
 
 
 def search(asked: Asked) -> Content:
-    """Return the hits for `q`; without it, or if it cannot be answered, none and an error."""
+    """Return the hits for `q`, or an error if the query is invalid."""
     empty = nothing_found()
     if not asked.filter("q"):
         return empty
@@ -46,7 +46,7 @@ def nothing_found() -> Content:
 def _answer(asked: Asked) -> Content:
     limit = asked.number("limit", HITS, MOST_HITS)
     question = question_of(asked)
-    question.terms()  # a bad question is none of a home
+    question.terms()  # raises SearchError for an invalid query, before any home is searched
     there = [known for known in asked.homes if Path(known.home).is_dir()]
     found, troubles = [], []
     for known in there:
@@ -69,7 +69,7 @@ def _answer(asked: Asked) -> Content:
 
 
 def question_of(asked: Asked) -> Question:
-    """Return the question of an address; `day` is short for `since` and `until` one day later."""
+    """Return the query in a URL; `day` is short for `since` and `until` one day later."""
     return Question(
         asked.filter("q"),
         whole_words=asked.filter("word") == "1",
@@ -111,7 +111,7 @@ def _facets(found: list[Found]) -> dict[str, list[tuple[str, int]]]:
 
 
 def _opened(asked: Asked) -> Content | None:
-    """Return the conversation around the hit that `open` names; None: there is none."""
+    """Return the conversation around the hit in `open`, or None without a valid one."""
     key, _, rest = asked.filter("open").partition("@")
     offset, _, archive = rest.partition("@")
     home = next((known.home for known in asked.homes if known.key == key), None)

@@ -13,20 +13,20 @@ from hivepipe.web.memory import save_memory
 from hivepipe.web.uvicorn_parts import Config, Server
 
 _PARENT_SECS = 2.0
-_NICENESS = 15  # hooks and the writer come first
-_SWITCH_SECS = 0.0005  # a view that waited for a row goes on before the checks of Health
-_LAST_SECS = 1  # open pages hold their streams until then
+_NICENESS = 15  # hooks and workers have priority
+_SWITCH_SECS = 0.0005  # short, so that views are not delayed by the checks of Health
+_LAST_SECS = 1  # the streams of open pages are cut off after that
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve until SIGTERM, SIGINT, or the end of the process that started this one.
+    """Serve until SIGTERM, SIGINT or the end of the parent process.
 
-    A process that `nohup` started outlives that one.
+    Under `nohup`, the server outlives its parent.
     """
     config = Config(
         app,
         lifespan="off",
-        access_log=False,  # its lines would hold the token
+        access_log=False,  # it would contain the token
         log_level="warning",
         server_header=False,
         proxy_headers=False,
@@ -36,7 +36,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
     os.nice(_NICENESS)
     save_memory()
     sys.setswitchinterval(_SWITCH_SECS)
-    gc.freeze()  # a full collection need not look at what stays
+    gc.freeze()  # full collections skip the objects of imported modules
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         threading.Thread(target=_end_with_parent, args=(server, os.getppid()), daemon=True).start()
     with listening:
@@ -44,7 +44,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
 
 
 def _end_with_parent(server: Server, parent: int) -> None:
-    """End the server once the process that started it is gone."""
+    """Stop the server when its parent process has ended."""
     waits = threading.Event()
     while not waits.wait(_PARENT_SECS):
         if os.getppid() != parent:

@@ -1,4 +1,4 @@
-"""The view Session: conversation, time line, cost by agent, files, events of one session."""
+"""The view Session: conversation, time line, cost by agent, files and events of a session."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,14 +29,14 @@ LONGEST_PROMPT = 200  # of a name
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a conversation that is shown: stored times, "": open; number of a piece."""
+    """The visible part of a conversation: stored times ("" is open) and the first piece."""
 
     since: str = ""
     until: str = ""
     first: int = 1
 
     def shows(self, number: int, piece: Piece) -> bool:
-        """Tell whether a piece with this number is within."""
+        """Tell whether the window contains a piece with this number."""
         return (
             number >= self.first
             and (not self.since or self.since <= piece.at)
@@ -48,9 +48,9 @@ _LAST: Unchanged[Content] = Unchanged(2)
 
 
 def session(asked: Asked) -> Content:
-    """Return one session, from time `from` to `to`, its conversation from piece `piece` on.
+    """Return one session from time `from` to `to`, its conversation from piece `piece` on.
 
-    StoreError: there is none.
+    Raise StoreError for an unknown session.
     """
     window, error = window_of(asked)
     home = asked.homes[0].home
@@ -67,7 +67,7 @@ def session(asked: Asked) -> Content:
 
 
 def window_of(asked: Asked) -> tuple[Window, str]:
-    """Return the part that an address asks for, or all and why it cannot be used."""
+    """Return the window in the URL and "", or a window of everything and the error."""
     try:
         return Window(asked.time("from"), asked.time("to"), asked.number("piece", 1, MOST_READ)), ""
     except FilterError as wrong:
@@ -77,7 +77,7 @@ def window_of(asked: Asked) -> tuple[Window, str]:
 def content_of_store(
     store: Listings, session: str, found: TimeLine, costs: list[AgentCost]
 ) -> Content:
-    """Return what the rows of a session show."""
+    """Return the content that comes from the database."""
     return {
         **found._asdict(),
         "state": state_of(str(found.session["condition"])) if found.session else "",
@@ -90,14 +90,14 @@ def content_of_store(
 
 
 def named(content: Content) -> Content:
-    """Return the content with a name; the first prompt is of the archive if no row has it."""
+    """Return the content with a name; the archive's first prompt is used if no row has one."""
     about, first = content.pop("about"), content.pop("first_prompt")
     name = name_of(content["id"], {**about, "prompt": about.get("prompt") or first})
     return {**content, "name": name}
 
 
 def content_of_archive(pieces: Iterator[Piece], window: Window) -> Content:
-    """Return what the pieces of a conversation show."""
+    """Return the content that comes from the archive."""
     reading = _Reading(window)
     work = work_of(reading.all(pieces))
     redact.let_go()
@@ -128,9 +128,9 @@ def _pieces(home: str, session: str) -> Iterator[Piece]:
 
 @dataclass
 class _Reading:
-    """Reads a conversation once; only the pieces within the window, and one behind, are kept.
+    """Reads a conversation once, and keeps the pieces in the window and one after it.
 
-    `trouble`: why they are not all that were archived, or "".
+    `trouble` says why a part of the archive could not be read, or is "".
     """
 
     window: Window
@@ -157,7 +157,7 @@ class _Reading:
 
 
 def _newest(files: dict[str, list[FileChange]]) -> dict[str, list[FileChange]]:
-    """Return the newest changes of all files."""
+    """Return the newest changes over all files."""
     every = sorted(
         ((path, change) for path, changes in files.items() for change in changes),
         key=lambda pair: pair[1].call.piece,

@@ -1,4 +1,4 @@
-"""The view Skills: how often each was used."""
+"""The view Skills: how often each skill was used."""
 
 from hivepipe.reading.skills import skills_used
 from hivepipe.web.asked import Asked, Content
@@ -7,7 +7,7 @@ MOST_SKILLS = 500
 
 
 def skills(asked: Asked) -> Content:
-    """Return the skills, most used first; `skill`: part of the name; `failed=1`: with failures."""
+    """Return skills, most used first, filtered by a part of the name and `failed=1`."""
     part, only_failed = asked.filter("skill").casefold(), asked.filter("failed") == "1"
     found = [
         each

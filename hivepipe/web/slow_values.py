@@ -1,4 +1,4 @@
-"""Keeps what costs seconds to find out, for pages that are loaded again after each change."""
+"""A cache of values that take seconds to compute, for pages that reload after each change."""
 
 import time
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Generic, TypeVar
 
-from hivepipe.web.memory import give_back
+from hivepipe.web.memory import release_memory
 
 KEPT_SECS = 20.0
-_SHARE = 20  # what takes a second is kept 20 more seconds: it costs 5 % of a processor at most
+_SHARE = 20  # a value is kept 20 s longer per second of computing: at most 5 % of a CPU
 PATIENCE_SECS = 10.0
 
 Found = TypeVar("Found")
@@ -18,18 +18,18 @@ Found = TypeVar("Found")
 @dataclass
 class _Slot(Generic[Found]):
     values: list[Found] = field(default_factory=list)  # at most one
-    errors: list[Exception] = field(default_factory=list)  # in its place
+    errors: list[Exception] = field(default_factory=list)  # instead of a value
     until: float = 0.0
     ended: Event = field(default_factory=Event)
     runs: bool = False
-    told: set[Callable[[], None]] = field(default_factory=set)  # once it has ended
+    told: set[Callable[[], None]] = field(default_factory=set)  # callbacks at the end
 
 
-class Kept(Generic[Found]):
-    """A value for each key; requests that come at the same time share one search."""
+class SlowValues(Generic[Found]):
+    """A value for each key; concurrent requests share one computation."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start empty."""
         self._slots: dict[str, _Slot[Found]] = {}
         self._lock = Lock()
 
@@ -40,11 +40,11 @@ class Kept(Generic[Found]):
         later: Callable[[], None] | None = None,
         patience: float = PATIENCE_SECS,
     ) -> Found | None:
-        """Return the value of a key, as it was found some seconds ago or is found now.
+        """Return the cached value of a key, or compute it in a thread.
 
-        A search that takes longer than `patience` seconds goes on; meanwhile the last value is
-        returned, or None. With `later` this does not wait: that is called when the search has
-        ended.
+        If that takes longer than `patience` seconds, it continues in the background, and the
+        previous value or None is returned. With `later`, this does not wait, and `later` is
+        called when the value is ready.
         """
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
@@ -64,10 +64,10 @@ class Kept(Generic[Found]):
         began = time.monotonic()
         try:
             slot.values, slot.errors = [find()], []
-        except Exception as error:  # noqa: BLE001 - for those who wait
+        except Exception as error:  # noqa: BLE001 - raised again in `get`
             slot.errors = [error]
         ended = time.monotonic()
-        give_back()
+        release_memory()
         with self._lock:
             slot.until = ended + KEPT_SECS + _SHARE * (ended - began)
             slot.runs = False

@@ -1,4 +1,4 @@
-"""The view Session of a team: another person's is on the audit list before it is read."""
+"""The view Session of a team; a read of another member's session is first put on record."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from hivepipe.web.session_view import (
 
 
 def session(asked: Asked) -> Content:
-    """Return one session of a team; StoreError: there is none that the reader may see."""
+    """Return one session of a team; raise StoreError if the reader may not see it."""
     window, error = window_of(asked)
     home = asked.homes[0].home
     with opened(asked.reader) as source:
@@ -35,7 +35,7 @@ def session(asked: Asked) -> Content:
 
 
 def _costs(source: Source, found: Found, home: str) -> list[AgentCost]:
-    """Return the costs by agent and model, dearest first."""
+    """Return the costs by agent and model, highest first."""
     columns = ("agent", "type", "model")
     bills = team_bills(source, Choice(), columns, sessions=[(found.home, found.id)])
     prices = prices_in_force(home)
@@ -47,10 +47,10 @@ def _costs(source: Source, found: Found, home: str) -> list[AgentCost]:
 
 
 def _pieces(source: Source, found: Found, home: str) -> Iterator[Piece]:
-    """Yield the pieces; DamagedArchiveError says why there are no more."""
+    """Yield the pieces; raise DamagedArchiveError if the rest cannot be read."""
     try:
         yield from team_conversation(source, found, home).pieces
     except TeamAwayError:
         raise
-    except (ArchiveError, TeamError) as error:  # no archive, no key, no right on the store
+    except (ArchiveError, TeamError) as error:  # no archive, no key, or no access to the store
         raise DamagedArchiveError(str(error)) from error

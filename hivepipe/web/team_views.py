@@ -1,4 +1,4 @@
-"""The views of a team, in the form of those of this machine: `team=1` in the address."""
+"""The views of a team (`team=1` in the URL), in the same form as those of this machine."""
 
 from hivepipe.errors import SearchError
 from hivepipe.reading.search import Line
@@ -12,19 +12,19 @@ from hivepipe.web.agents_view import MOST_AGENTS
 from hivepipe.web.asked import Asked, Content, FilterError, day_begins
 from hivepipe.web.costs_view import MOST_ROWS, costs_content
 from hivepipe.web.now_view import MOST_SESSIONS
-from hivepipe.web.of_team_session import session
 from hivepipe.web.search_view import HITS, MOST_HITS, nothing_found, question_of
+from hivepipe.web.team_session_view import session
 from hivepipe.web.trend import first_day
 
 
 def choice_of(asked: Asked, since: str = "", until: str = "") -> Choice:
-    """Return what an address wants: `person`, `machine`, `team_project`."""
+    """Return the choice by the filters `person`, `machine` and `team_project`."""
     person, machine = asked.filter("person"), asked.filter("machine")
     return Choice(person, machine, asked.filter("team_project"), since, until)
 
 
 def now(asked: Asked) -> Content:
-    """Return the open sessions of the team; `all=1`: ended ones, too."""
+    """Return the open sessions of the team; `all=1` includes ended ones."""
     with_ended = asked.filter("all") == "1"
     with opened(asked.reader) as source:
         found = open_team_sessions(
@@ -50,7 +50,7 @@ def agents(asked: Asked) -> Content:
 
 
 def costs(asked: Asked) -> Content:
-    """Return the team's costs by day, model, project, person and machine, and sums of each."""
+    """Return the team's costs by day, model, project, person and machine, and their sums."""
     model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
     if not (since or until or asked.filter("all") == "1"):
         since = first_day(local_day(time_now()[0]))
@@ -63,7 +63,7 @@ def costs(asked: Asked) -> Content:
 
 
 def _sums(found: list[TeamDayCost], name: str) -> list[tuple[str, float]]:
-    """Return the dollars by a column, dearest first."""
+    """Return the dollars by a column, highest first."""
     sums: dict[str, float] = {}
     for each in found:
         key = f"{each.person}/{each.machine}" if name == "machine" else getattr(each, name)

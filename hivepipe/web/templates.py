@@ -1,4 +1,4 @@
-"""The templates of pages, and what they may call."""
+"""The templates of pages, with their filters and functions."""
 
 from pathlib import Path
 
@@ -7,20 +7,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from hivepipe.text.sizes import size
 from hivepipe.web.asked import address
 from hivepipe.web.clock import local_time, time_left, time_of_day
-from hivepipe.web.rendered_once import RenderedOnce
-from hivepipe.web.unseen import seen
+from hivepipe.web.control_characters import escape_controls
+from hivepipe.web.fragment_cache import FragmentCache
 
 
 def templates(*folders: Path) -> Environment:
-    """Return the templates of these folders; a file of an earlier one counts."""
+    """Return the templates in these folders; earlier folders take precedence."""
     pages = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=seen,
+        finalize=escape_controls,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     pages.filters.update(local=local_time, clock=time_of_day, left=time_left, size=size)
-    pages.globals.update(address=address, once=RenderedOnce())
+    pages.globals.update(address=address, once=FragmentCache())
     return pages

@@ -1,6 +1,6 @@
-"""Tickets: the browser is opened with one, because all users can read its command line.
+"""Tickets: one opens the browser instead of the token, as all users can read command lines.
 
-A ticket admits once, for a minute, and only a process of the user (or of root, which relays).
+A ticket is valid once, for a minute, and only for a process of the user (or of root, as a relay).
 """
 
 import hmac
@@ -16,7 +16,7 @@ _TOKEN = "?token="
 
 
 def with_ticket(address: str) -> str:
-    """Return the address of the page with a new ticket in the place of the token."""
+    """Return the URL of the page with a new ticket instead of the token."""
     base, _, token = address.partition(_TOKEN)
     return f"{base}?{NAME}={quote(_made(unquote(token), int(time.time()) + LASTS_SECS))}"
 
@@ -27,15 +27,15 @@ def _made(token: str, ends: int, number: str = "") -> str:
 
 
 class Tickets:
-    """Knows which tickets were used."""
+    """Validates tickets, and remembers the used ones."""
 
     def __init__(self, token: str) -> None:
-        """`token`: of the server."""
+        """`token` is the token of the server."""
         self._token = token
-        self._used: dict[str, float] = {}  # until when they would count
+        self._used: dict[str, float] = {}  # ticket -> expiry time
 
-    def takes(self, ticket: str, user: str) -> bool:
-        """Use a ticket that a process of a user sent; `user` "": not known."""
+    def redeem(self, ticket: str, user: str) -> bool:
+        """Redeem a ticket; `user` is the user id of the sending process, or "" if unknown."""
         ends = self._until(ticket)
         self._used = {used: until for used, until in self._used.items() if until > time.time()}
         if ends <= time.time() or ticket in self._used:
@@ -46,7 +46,7 @@ class Tickets:
         return True
 
     def _until(self, ticket: str) -> int:
-        """Return until when a ticket counts; 0: it is none of this server."""
+        """Return the expiry time of a ticket, or 0 if this server did not issue it."""
         ends, _, rest = ticket.partition(".")
         if not (ticket.isascii() and ends.isdigit() and len(ends) <= _MOST_DIGITS):
             return 0

@@ -1,4 +1,4 @@
-"""The tools of `hivepipe mcp` over HTTP: one JSON message a POST, no sessions and no streams."""
+"""The tools of `hivepipe mcp` over HTTP: one JSON message per POST, stateless."""
 
 import json
 
@@ -12,7 +12,7 @@ from hivepipe.mcp_server.server import reading_room
 
 
 async def tools(here: Place, request: Request) -> Response:
-    """Answer a message; 202 for one that needs no answer."""
+    """Answer a message, with status 202 if it needs no answer."""
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk

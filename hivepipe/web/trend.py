@@ -1,4 +1,4 @@
-"""The costs of the last days as numbers for an SVG: places in percent of the width and height."""
+"""The geometry of the cost chart's SVG, in percent of its width and height."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from datetime import date, timedelta
 from hivepipe.reading.costs import DayCost
 
 DAYS = 30
-_GAP = 0.2  # share of a day's place
+_GAP = 0.2  # share of a day's slot
 
 
 @dataclass(frozen=True)
 class DayBar:
-    """One day; `x`, `y`, `width`, `height` in percent."""
+    """The cost of one day; `x`, `y`, `width` and `height` are in percent."""
 
     day: str
     cost_usd: float
@@ -23,7 +23,7 @@ class DayBar:
 
 
 def first_day(last: str) -> str:
-    """Return the first of the DAYS days up to this one; "": it is no day, or of the year 1."""
+    """Return the first of the DAYS days up to this one, or "" if it is not a valid day."""
     try:
         return f"{date.fromisoformat(last) - timedelta(DAYS - 1)}"
     except (ValueError, OverflowError):
@@ -31,7 +31,7 @@ def first_day(last: str) -> str:
 
 
 def trend_of(costs: Iterable[DayCost]) -> list[DayBar]:
-    """Return a bar for each of the DAYS days up to the newest one; none without costs."""
+    """Return a bar for each of the DAYS days up to the newest one, or [] without costs."""
     by_day: dict[str, float] = {}
     for each in costs:
         by_day[each.day] = by_day.get(each.day, 0) + (each.cost_usd or 0)

@@ -1,4 +1,4 @@
-"""uvicorn without its command, which `import uvicorn` brings: a tenth of an idle page's memory."""
+"""uvicorn without its command line, which would take a tenth of an idle server's memory."""
 
 import sys
 from importlib import import_module

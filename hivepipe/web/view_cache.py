@@ -1,4 +1,4 @@
-"""The last answers: pages that ask the same between two changes share one, also those at once."""
+"""A cache of rendered views: equal requests between two changes share one answer."""
 
 import time
 from collections import OrderedDict
@@ -6,17 +6,17 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from threading import Lock
 
-LASTS_SECS = 5.0  # some states come with the clock alone
+LASTS_SECS = 5.0  # some states change with time only
 MOST_BYTES = 2 << 20
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The text of a view; `counts`: it may be given again while nothing changes."""
+    """A rendered view; with `is_cacheable`, it may be cached until something changes."""
 
     text: bytes
     status: int = 200
-    counts: bool = True
+    is_cacheable: bool = True
 
 
 @dataclass
@@ -27,17 +27,17 @@ class _Slot:
     until: float = 0.0
 
 
-class Answers:
-    """An answer for each key, as long as the state is the same."""
+class ViewCache:
+    """An answer for each key, valid while the state is the same."""
 
     def __init__(self, state: Callable[[], object]) -> None:
-        """`state`: what differs after each change."""
+        """`state` returns a value that differs after each change."""
         self._state = state
         self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
-        """Return the answer of a key: the last one if nothing has changed, or a new one."""
+        """Return the cached answer of a key, or make it if the state has changed."""
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)
@@ -46,7 +46,7 @@ class Answers:
             if slot.answer and slot.state == state and time.monotonic() < slot.until:
                 return slot.answer
             made = make()
-            slot.answer = made if made.counts and made.status == 200 else None
+            slot.answer = made if made.is_cacheable and made.status == 200 else None
             slot.state, slot.until = state, time.monotonic() + LASTS_SECS
         self._drop_oldest()
         return made

@@ -1,4 +1,4 @@
-"""The JSON of a view: dataclasses and named tuples are objects, wherever they stand."""
+"""The JSON of a view; dataclasses and named tuples become objects at any depth."""
 
 import json
 from dataclasses import fields, is_dataclass
@@ -11,12 +11,12 @@ def json_of(content: object) -> bytes:
     """Return the content as JSON."""
     try:
         return orjson.dumps(content, default=_plain)
-    except TypeError:  # lone surrogates and large numbers, which the slower one knows
+    except TypeError:  # lone surrogates and large numbers, which only `json` supports
         return json.dumps(_plain_throughout(content)).encode()
 
 
 def _plain(value: Any) -> object:
-    """Return what JSON has in place of a value that it does not have."""
+    """Return the JSON form of a value that JSON does not support."""
     if isinstance(value, set):
         return sorted(value)
     if is_dataclass(value):

@@ -1,4 +1,4 @@
-"""The views by name. Each is imported when it is first asked for: an idle page stays small."""
+"""The views by name; each is imported at its first use to keep an idle server small."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,14 +7,22 @@ from importlib import import_module
 from hivepipe.web.asked import Asked, Content
 
 View = Callable[[Asked], Content]
-VIEWS = ("now", "agents", "search", "costs", "skills", "queues", "health")  # of the navigation
+VIEWS = (
+    "now",
+    "agents",
+    "search",
+    "costs",
+    "skills",
+    "queues",
+    "health",
+)  # in the order of the navigation
 SESSION = "session"
-OF_STACKS = ("queues", "health")  # they change without the databases
+OF_STACKS = ("queues", "health")  # their content changes without the databases
 WITH_TEAM = ("now", "agents", "costs", "search", SESSION)
 
 
 def view_of(name: str) -> View:
-    """Return a view, by its name; it shows the team where the address asks for it."""
+    """Return the view of a name; with `team=1` in the URL it shows the team."""
     return partial(_shown, name)
 
 

@@ -21,7 +21,7 @@ logger = logging.getLogger("hivepipe.web")
 
 
 def run(place: Place) -> None:
-    """Serve the page for all homes of the user, once no other stack does."""
+    """Serve the page for all homes of the user, as soon as no other stack serves it."""
     take_lock(Stack.of(place).lock("web"), 0)
     _wait_for_lock()
     token = record().get("token") or secrets.token_urlsafe(24)
@@ -43,7 +43,7 @@ def _wait_for_lock() -> None:
 
 
 def _listening(port: int) -> socket.socket:
-    """Listen on a port, as soon as it is free; 0: on a free one."""
+    """Listen on a port as soon as it is free; port 0 means any free one."""
     while True:
         try:
             return listen(BIND, port)

@@ -123,6 +123,6 @@ def test_the_second_address_only_reads(private_home: Home, redis_server: Server)
                 known = {"Authorization": f"Bearer {token}"}
                 shown = httpx2.get(f"{base}/queues", headers=known, timeout=60).text
                 assert ("Retry ticked" in shown) == may_change
-                assert ("This address only reads." in shown) != may_change
+                assert ("This address is read-only." in shown) != may_change
         finally:
             process.terminate()

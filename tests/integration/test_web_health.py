@@ -15,7 +15,7 @@ from hivepipe.home import locate
 from hivepipe.web import health_view
 from hivepipe.web.app import web_app
 from hivepipe.web.health_view import LATER
-from hivepipe.web.kept import Kept
+from hivepipe.web.slow_values import SlowValues
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import SESSION_START
 
@@ -75,32 +75,32 @@ def test_one_look_serves_for_some_seconds(
     private_home.command("off")
     assert shown(page)["doctor"] == first["doctor"]
     assert shown(page)["state"] == "off", "the report is of now"
-    monkeypatch.setattr("hivepipe.web.health_view._looks", Kept())
+    monkeypatch.setattr("hivepipe.web.health_view._looks", SlowValues())
     later = shown(page)
     assert later["checked_at"] > first["checked_at"]
     assert "hivepipe on" in [each["mend"] for each in later["doctor"]["findings"]]
 
 
 def test_requests_at_the_same_time_share_one_search() -> None:
-    kept, found = Kept[int](), iter(range(100))
-    search = partial(kept.get, "home", lambda: time.sleep(0.05) or next(found))
+    values, found = SlowValues[int](), iter(range(100))
+    search = partial(values.get, "home", lambda: time.sleep(0.05) or next(found))
     with ThreadPoolExecutor(8) as pool:
         assert {each.result() for each in [pool.submit(search) for _ in range(8)]} == {0}
-    assert kept.get("other", lambda: next(found)) == 1
+    assert values.get("other", lambda: next(found)) == 1
 
 
 def test_a_long_search_keeps_nobody_waiting() -> None:
-    kept, may_end = Kept[int](), Event()
-    search = partial(kept.get, "home", lambda: may_end.wait(30) and 7, patience=0.1)
+    values, may_end = SlowValues[int](), Event()
+    search = partial(values.get, "home", lambda: may_end.wait(30) and 7, patience=0.1)
     assert search() is None
     may_end.set()
-    assert kept.get("home", lambda: 8) == 7
+    assert values.get("home", lambda: 8) == 7
     assert search() == 7
 
 
 def test_who_does_not_wait_is_told_once_it_is_there() -> None:
-    kept, may_end, told = Kept[int](), Event(), Event()
-    search = partial(kept.get, "home", lambda: may_end.wait(30) and 7, told.set)
+    values, may_end, told = SlowValues[int](), Event(), Event()
+    search = partial(values.get, "home", lambda: may_end.wait(30) and 7, told.set)
     assert [search(), search()] == [None, None]
     assert not told.is_set()
     may_end.set()
@@ -109,16 +109,16 @@ def test_who_does_not_wait_is_told_once_it_is_there() -> None:
 
 
 def test_an_error_is_everybodys_who_waits() -> None:
-    kept = Kept[int]()
+    values = SlowValues[int]()
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            kept.get("home", lambda: 1 // 0)
+            values.get("home", lambda: 1 // 0)
 
 
 def test_checks_that_take_longer_are_shown_later(
     page: TestClient, private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Kept, "get", lambda *_: None)
+    monkeypatch.setattr(SlowValues, "get", lambda *_: None)
     found = shown(page)
     assert (found["doctor"], found["disk"], found["disk_trouble"]) == (None, None, LATER)
     assert "<h3 data-later>" in page.get("/health").text
@@ -129,7 +129,7 @@ def test_a_page_waits_for_no_check_and_is_told(
 ) -> None:
     may_end, look = Event(), health_view._look
     monkeypatch.setattr(health_view, "_look", lambda known: may_end.wait(30) and look(known))
-    monkeypatch.setattr(health_view, "_looks", Kept())
+    monkeypatch.setattr(health_view, "_looks", SlowValues())
     html = page.get("/health").text
     assert "<h3 data-later>" in html
     assert LATER in html

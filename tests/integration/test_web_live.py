@@ -170,7 +170,7 @@ def _filter(pages: dict[str, Any]) -> None:
     costs = pages["costs"]
     costs.get_by_label("Model").fill("none of these")
     costs.get_by_role("button", name="Filter").click()
-    shows(costs, "main")("No message fits these filters")
+    shows(costs, "main")("No message matches these filters")
     search = pages["search?q=quokka"]
     search.get_by_role("navigation", name="Narrow down").get_by_role("link", name="user").click()
     search.wait_for_url("**role=user*")

@@ -157,7 +157,7 @@ def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
 )
 def test_skills_by_name_and_failure(client: TestClient, query: str, shown: int) -> None:
     assert len(client.get(f"/skills.json?{query}").json()["skills"]) == shown
-    assert ("No skill fits" in client.get(f"/skills?{query}").text) is not bool(shown)
+    assert ("No skill matches" in client.get(f"/skills?{query}").text) is not bool(shown)
 
 
 @pytest.mark.parametrize(

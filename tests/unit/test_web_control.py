@@ -85,11 +85,11 @@ def test_a_token_that_only_reads_shows_all_and_changes_nothing(
     for name in VIEWS:
         assert reader.get(f"/{name}").status_code == 200
         assert form_token(TOKEN) not in reader.get(f"/{name}").text
-    assert "only reads" in reader.get("/queues").text
+    assert "is read-only" in reader.get("/queues").text
     path = f"/queues/{short_hash(str(home))}"
     for headers in (OWN, {**OWN, "Authorization": "Bearer reader"}):
         answer = reader.post(path, data=FORM, headers=headers)
-        assert (answer.status_code, answer.text) == (403, "this address only reads\n")
+        assert (answer.status_code, answer.text) == (403, "this address is read-only\n")
     ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
     known = {"Authorization": "Bearer reader"}
     assert reader.post("/mcp", content=ping, headers=known).status_code == 200

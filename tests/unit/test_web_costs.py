@@ -53,7 +53,7 @@ def test_shares_and_filters(client: TestClient, home: Path) -> None:
     assert client.get("/costs.json?until=2026-11-22").json()["cache_share"] == 0
     for wrong in ("since=soon", "until=soon", "since=9999-12-31T23:59:59-12:00"):
         assert client.get(f"/costs?{wrong}").status_code == 400, wrong
-    assert "No message fits" in client.get("/costs?since=2030-01-01").text
+    assert "No message matches" in client.get("/costs?since=2030-01-01").text
     assert '<svg class="trend"' in client.get("/costs").text
 
 

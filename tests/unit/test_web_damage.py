@@ -17,7 +17,7 @@ VERIFY = "hivepipe archive verify"
 
 @pytest.fixture(autouse=True)
 def _every_answer_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hivepipe.web.answers.LASTS_SECS", 0.0)
+    monkeypatch.setattr("hivepipe.web.view_cache.LASTS_SECS", 0.0)
 
 
 @pytest.fixture

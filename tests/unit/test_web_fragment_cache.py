@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from hivepipe.db.database import Database
 from hivepipe.home import short_hash
-from hivepipe.web.rendered_once import MOST_BYTES, RenderedOnce
+from hivepipe.web.fragment_cache import MOST_BYTES, FragmentCache
 from tests.web_scene import SESSION, insert
 
 
@@ -20,7 +20,7 @@ def counted(size: int = 1) -> Callable[[], Markup]:
 
 
 def test_it_is_the_same_for_the_same_object_and_filters() -> None:
-    once, render = RenderedOnce(), counted()
+    once, render = FragmentCache(), counted()
     one, equal = ["a"], ["a"]
     said = [once(one, {}, render), once(one, {}, render), once(equal, {}, render)]
     assert said == ["0", "0", "1"]
@@ -28,7 +28,7 @@ def test_it_is_the_same_for_the_same_object_and_filters() -> None:
 
 
 def test_the_oldest_go_when_there_are_many() -> None:
-    once, render = RenderedOnce(), counted(MOST_BYTES // 2)
+    once, render = FragmentCache(), counted(MOST_BYTES // 2)
     parts = [["a"], ["b"], ["c"]]
     for part in parts:
         once(part, {}, render)
@@ -36,7 +36,7 @@ def test_the_oldest_go_when_there_are_many() -> None:
 
 
 def test_one_that_is_too_large_is_not_kept() -> None:
-    once, render = RenderedOnce(), counted(MOST_BYTES + 1)
+    once, render = FragmentCache(), counted(MOST_BYTES + 1)
     assert [once(parts := ["a"], {}, render)[0], once(parts, {}, render)[0]] == ["0", "1"]
 
 

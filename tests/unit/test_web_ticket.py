@@ -20,40 +20,40 @@ def made() -> str:
 
 
 @pytest.mark.parametrize("user", ["", "0", str(os.getuid())], ids=["?", "root", "own"])
-def test_it_counts_once(user: str) -> None:
+def test_a_ticket_is_valid_once(user: str) -> None:
     tickets, one, other = Tickets(TOKEN), made(), made()
-    assert [tickets.takes(each, user) for each in (one, other, one)] == [True, True, False]
+    assert [tickets.redeem(each, user) for each in (one, other, one)] == [True, True, False]
 
 
-def test_another_user_neither_gets_in_nor_uses_it_up() -> None:
+def test_another_user_can_neither_use_nor_void_a_ticket() -> None:
     tickets, one = Tickets(TOKEN), made()
-    assert not tickets.takes(one, "65533")
-    assert tickets.takes(one, "")
+    assert not tickets.redeem(one, "65533")
+    assert tickets.redeem(one, "")
 
 
-def test_it_is_over_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ticket_expires_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     one, now = made(), ticket.time.time()
     monkeypatch.setattr(ticket.time, "time", lambda: now + LASTS_SECS + 1)
-    assert not Tickets(TOKEN).takes(one, "")
+    assert not Tickets(TOKEN).redeem(one, "")
 
 
 @pytest.mark.parametrize(
     "given", ["", ".", "..", "9.9.9", "99999999999999..", "٣.a.b", "\ud800.a.b", "-1.a.b"]
 )
-def test_what_is_no_ticket_admits_nobody(given: str) -> None:
-    assert not Tickets(TOKEN).takes(given, "")
+def test_an_invalid_ticket_is_refused(given: str) -> None:
+    assert not Tickets(TOKEN).redeem(given, "")
 
 
-def test_a_changed_one_and_one_of_another_server_admit_nobody() -> None:
+def test_a_forged_ticket_is_refused() -> None:
     one = made()
     ends, rest = one.split(".", 1)
-    assert not Tickets(TOKEN).takes(f"{int(ends) + 1}.{rest}", "")
-    assert not Tickets("another token").takes(one, "")
+    assert not Tickets(TOKEN).redeem(f"{int(ends) + 1}.{rest}", "")
+    assert not Tickets("another token").redeem(one, "")
 
 
 @pytest.mark.skipif(not hasattr(socket, "AF_NETLINK"), reason="only Linux says it")
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_the_kernel_says_whose_connection_it_is(host: str) -> None:
+def test_the_kernel_tells_the_user_of_a_connection(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as listening, socket.socket(family) as near:
         near.connect(listening.getsockname()[:2])
@@ -69,5 +69,5 @@ def test_the_kernel_says_whose_connection_it_is(host: str) -> None:
     [None, ("testclient", 50000), ("10.0.0.1", None), ("::1", 1)],
     ids=["none", "no address", "no port", "no connection"],
 )
-def test_where_nobody_says_it_there_is_no_user(client: object) -> None:
+def test_the_user_is_empty_without_the_kernel(client: object) -> None:
     assert user_of_peer({"client": client, "server": ("127.0.0.1", 9182)}) == ""

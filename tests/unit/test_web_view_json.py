@@ -1,4 +1,4 @@
-"""The JSON twin of a view: the same objects by the fast and by the slow way."""
+"""The JSON of a view: the same objects from the fast and the slow serializer."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hivepipe.web.twin import json_of
+from hivepipe.web.view_json import json_of
 
 
 class Pair(NamedTuple):

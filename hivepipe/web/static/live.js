@@ -1,19 +1,19 @@
-// Load the view again after each change, and put its main part in place of the old one.
+// Reload the view after each change, and replace its main element.
 "use strict";
 let waits = null;
 let pause = 200; // milliseconds from a change to the next load
 
 async function refresh() {
   waits = null;
-  if (document.hidden && !(window.Notification && wanted())) return; // it is loaded once it is seen
-  if (document.querySelector("form.still")) return; // a question stays as it is
+  if (document.hidden && !(window.Notification && wanted())) return; // visibilitychange loads it
+  if (document.querySelector("form.still")) return; // a confirmation must not change
   if (document.activeElement?.matches("main :is(input, select)")) return later(2000); // typing
   const began = performance.now();
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (answer.status === 401) state.textContent = "started anew: open the address that it printed";
+  if (answer.status === 401) state.textContent = "server restarted: open the address that it printed";
   if (!answer.ok) return;
   const text = await answer.text();
-  pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // a slow view less often
+  pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // slow views reload less often
   const page = new DOMParser().parseFromString(text, "text/html");
   document.title = page.title;
   goOn(page);
@@ -32,7 +32,7 @@ async function refresh() {
   offer();
 }
 
-// ---- a notice when a session begins to wait, once a person has switched it on
+// ---- a notification when a session begins to wait, if the user has switched it on
 
 const wanted = () => localStorage.getItem("notice") === "on" && Notification.permission === "granted";
 
@@ -48,7 +48,7 @@ function notify(before, after) {
   }
 }
 
-function offer() { // shows the switch, and what it does next
+function offer() { // show the notification button and its next action
   const button = document.getElementById("notice");
   if (!button || !("Notification" in window)) return;
   button.hidden = false;
@@ -63,7 +63,7 @@ async function flip() {
   offer();
 }
 
-function selectorOf(element) { // a selector that finds it in the page that is loaded next
+function selectorOf(element) { // a selector of the same element in the reloaded page
   const link = element.getAttribute("href");
   return element.id ? `#${CSS.escape(element.id)}` : link ? `main a[href="${CSS.escape(link)}"]` : "";
 }
@@ -72,17 +72,17 @@ function later(wait = pause) {
   waits ??= setTimeout(() => refresh().catch(() => {}), wait);
 }
 
-function goOn(page) { // what was not ready is asked for again
+function goOn(page) { // reload for values that were not ready
   if (page.querySelector("[data-later]")) later(3000);
 }
 
-function unfold() { // the piece that the address names
+function unfold() { // open the piece in the URL's fragment
   const named = document.getElementById(location.hash.slice(1));
   if (named?.tagName === "DETAILS") named.open = true;
 }
 
 const state = document.getElementById("live");
-let stream = null; // of all pages (stream.js), or where workers are not shared one of its own
+let stream = null; // shared by all pages (stream.js), or its own without SharedWorker
 
 function hear(message) { // "changed", or the state of the connection
   if (message === "changed") return later();
@@ -113,7 +113,7 @@ addEventListener("pageshow", (event) => event.persisted && (listen(), later()));
 addEventListener("hashchange", unfold);
 addEventListener("click", (event) => event.target.id === "notice" && flip());
 document.addEventListener("visibilitychange", () => document.hidden || later());
-setInterval(later, 60000); // some states come with the clock alone
+setInterval(later, 60000); // some states change with time only
 unfold();
 goOn(document);
 offer();

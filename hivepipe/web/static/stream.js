@@ -1,4 +1,4 @@
-// One stream of changes for all pages of a browser, which opens six connections to a server at most.
+// One stream of changes for all pages: a browser opens at most six connections to a server.
 "use strict";
 const pages = new Set();
 let state = "connecting";
@@ -8,7 +8,7 @@ function tell(message) {
   for (const page of pages) page.postMessage(message);
 }
 
-function listen() { // a source connects again by itself, but for a server that refused it
+function listen() { // EventSource reconnects by itself, except after a refusal
   events = new EventSource("/events");
   events.onopen = () => tell((state = "live"));
   events.onmessage = () => tell("changed");
@@ -20,7 +20,7 @@ function listen() { // a source connects again by itself, but for a server that 
 
 onconnect = ({ ports: [page] }) => {
   pages.add(page);
-  page.onmessage = () => pages.delete(page); // it says that it is left
+  page.onmessage = () => pages.delete(page); // the page was left
   page.postMessage(state);
   if (!events) listen();
 };

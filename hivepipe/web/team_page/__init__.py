@@ -1,7 +1,7 @@
-"""The page of a team for many persons: each sees what the server lets that member see.
+"""The page of a team for all members: each sees what the server lets that member see.
 
-identity   who asks: by the header of a trusted proxy
-oidc       who asks: by OpenID Connect
+identity   authentication by the header of a trusted proxy
+oidc       authentication by OpenID Connect
 visits     signed-in browsers, in memory
-app        the views, and the one way in
+app        the views, and access control
 """

@@ -1,4 +1,4 @@
-"""The application: views of the team for the person who asks, and nothing for anybody else."""
+"""The application: views of the team for signed-in members."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from hivepipe.web.team_page.identity import Identity, IdentityError
 from hivepipe.web.team_page.oidc import LOGOUT
 from hivepipe.web.team_views import TEAM_VIEWS
 from hivepipe.web.templates import templates
-from hivepipe.web.twin import json_of
+from hivepipe.web.view_json import json_of
 
 View = Callable[[Asked], Content]
 MOST_READS = 500
@@ -37,7 +37,7 @@ _OPEN = ("/static/", HEALTH)
 
 
 def audit(asked: Asked) -> Content:
-    """Return who read sessions of the person who asks."""
+    """Return the reads of the signed-in member's sessions."""
     with opened(asked.reader) as source:
         found = reads_noted(source, MOST_READS + 1)
     return {"reads": found[:MOST_READS], "has_more": len(found) > MOST_READS}
@@ -48,7 +48,7 @@ _NAVIGATION = [name for name in _VIEWS if name != "session"]
 
 
 def team_page(here: Place, identity: Identity, url: str) -> ASGIApp:
-    """Return the application; `url`: its address as browsers see it, "": at any host name."""
+    """Return the application; `url` is its public address, or "" to accept any host name."""
     page = _Page(here, templates(TEAM_PAGES, PAGES), identity)
 
     async def healthy(_: Request) -> Response:
@@ -60,21 +60,21 @@ def team_page(here: Place, identity: Identity, url: str) -> ASGIApp:
     routes: list[BaseRoute] = [Route("/", root), Route(HEALTH, healthy), *identity.routes]
     for name in _VIEWS:
         path = "/session/{home}/{session}" if name == "session" else f"/{name}"
-        routes.append(Route(f"{path}.json", partial(page.twin, name)))
+        routes.append(Route(f"{path}.json", partial(page.json, name)))
         routes.append(Route(path, partial(page.view, name)))
     routes.append(Mount("/static", StaticFiles(directory=STATIC)))
     return _Gate(Starlette(routes=routes), identity, url)
 
 
 class _Gate:
-    """The one way in: host, method, origin, person."""
+    """ASGI middleware that checks host, method, origin and the signed-in member."""
 
     def __init__(self, app: ASGIApp, identity: Identity, url: str) -> None:
         self._app = app
         self._identity = identity
         self._host = urlsplit(url).netloc
         self._url = url.rstrip("/")
-        self._strangers = [route.path for route in identity.routes]
+        self._public_paths = [route.path for route in identity.routes]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; connections other than HTTP are ignored."""
@@ -98,7 +98,7 @@ class _Gate:
         except IdentityError as error:
             return PlainTextResponse(f"{error}\n", 403)
         request.state.person = person
-        if person or path.startswith(_OPEN) or path in self._strangers:
+        if person or path.startswith(_OPEN) or path in self._public_paths:
             return None
         return self._identity.ask(request)
 
@@ -113,7 +113,7 @@ class _Page:
         """Return the page of a view."""
         return await run_in_threadpool(self._shown, name, request)
 
-    async def twin(self, name: str, request: Request) -> Response:
+    async def json(self, name: str, request: Request) -> Response:
         """Return the JSON of a view."""
         return await run_in_threadpool(self._json, name, request)
 
@@ -151,7 +151,7 @@ class _Page:
             "can_leave": bool(self.identity.routes),
             "home": "",
             "asked": dict(request.query_params),
-            "twin": f"{request.url.path}.json{query}",
+            "json_url": f"{request.url.path}.json{query}",
             "of_team": True,
         }
         return self.templates.get_template(file).render({**around, **content})

@@ -1,4 +1,4 @@
-"""Who asks: an identity is a name of a member, or a refusal."""
+"""Authentication of requests: the name of a member, or a refusal."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,43 +15,43 @@ Network = IPv4Network | IPv6Network
 
 
 class IdentityError(TeamError):
-    """Nobody is let in by this request."""
+    """The request cannot be authenticated."""
 
 
 class Identity(Protocol):
-    """A way to know who asks."""
+    """A method of authentication."""
 
     @property
     def routes(self) -> Sequence[Route]:
-        """Return its routes, which are open to strangers."""
+        """Return its routes, which need no authentication."""
 
     def person(self, request: Request) -> str:
-        """Return the member's name; "": not known yet. IdentityError: it will not be."""
+        """Return the member's name, or "" before sign-in; raise IdentityError to refuse."""
 
     def ask(self, request: Request) -> Response:
-        """Return what a stranger gets."""
+        """Return the response to a request without sign-in."""
 
 
 @dataclass(frozen=True)
 class TrustedHeader:
-    """A header of a proxy that signs people in; it counts from the proxy's addresses alone."""
+    """A header set by an authenticating proxy; accepted only from the proxy's addresses."""
 
     name: str
     proxies: Collection[Network]
     routes: Sequence[Route] = ()
 
     def person(self, request: Request) -> str:
-        """Return what the header says."""
+        """Return the value of the header, or ""."""
         client = request.client.host if request.client else ""
         if not _is_of(client, self.proxies):
-            raise IdentityError("this page is reached by its proxy alone")
+            raise IdentityError("this page can only be reached through its proxy")
         given = request.headers.getlist(self.name)
         if len(given) > 1:
             raise IdentityError(f"the proxy sent {len(given)} headers {self.name}")
         return given[0].encode("latin-1").decode("utf-8", "replace").strip() if given else ""
 
     def ask(self, _request: Request) -> Response:
-        """Say that the proxy did not name anybody."""
+        """Say that the proxy sent no name."""
         return PlainTextResponse(f"the proxy sent no header {self.name}\n", 401)
 
 
@@ -65,5 +65,5 @@ def _is_of(client: str, networks: Collection[Network]) -> bool:
 
 
 def network_of(text: str) -> Network:
-    """Return a network of an address, such as 10.0.0.7 or 10.0.0.0/8; ValueError."""
+    """Return a network, such as 10.0.0.7 or 10.0.0.0/8, or raise ValueError."""
     return ip_network(text)

@@ -1,7 +1,7 @@
 """Sign-in by OpenID Connect: code flow with PKCE, state and nonce, by authlib.
 
-The provider's metadata, keys and tokens are checked here once more where authlib leaves it to its
-caller: the issuer's name, the audience, asymmetric signatures.
+This module checks what authlib leaves to its caller: the issuer's name, the audience, and that
+signatures are asymmetric.
 """
 
 import logging
@@ -43,10 +43,10 @@ class Provider(NamedTuple):
 
 
 class SignIn:
-    """Persons sign in at a provider; `url`: the page's own address, as browsers see it."""
+    """Sign-in at a provider; `url` is the public address of the page."""
 
     def __init__(self, provider: Provider, url: str) -> None:
-        """IdentityError: the provider's address is not safe."""
+        """Raise IdentityError if the provider's address is not safe."""
         demand_https(provider.issuer)
         self._provider = provider
         self._url = url.rstrip("/")
@@ -69,12 +69,12 @@ class SignIn:
         )
 
     def person(self, request: Request) -> str:
-        """Return who signed in with this browser."""
+        """Return the member who signed in with this browser, or ""."""
         visit = self._visits.of(request)
         return visit.person if visit else ""
 
     def ask(self, request: Request) -> Response:
-        """Lead a browser to the sign-in; anything else is told to sign in."""
+        """Redirect a browser to the sign-in; answer 401 to other clients."""
         if "text/html" in request.headers.get("Accept", ""):
             return RedirectResponse(LOGIN, 302)
         return PlainTextResponse("sign in first\n", 401)
@@ -94,9 +94,11 @@ class SignIn:
 
     async def _callback(self, request: Request) -> Response:
         visit = self._visits.of(request)
-        self._visits.end(request)  # a state counts once
+        self._visits.end(request)  # a state is valid once
         if visit is None:
-            return _failed(IdentityError("this sign-in was not begun here, or was used"), 400)
+            return _failed(
+                IdentityError("this sign-in was not started here or was already used"), 400
+            )
         request.scope["session"] = visit.data
         try:
             person = await self._signed(request)
@@ -111,7 +113,7 @@ class SignIn:
         return PlainTextResponse("signed out\n")
 
     async def _signed(self, request: Request) -> str:
-        """Return the name that a token of the provider gives."""
+        """Return the member's name in the provider's ID token."""
         await self._checked_metadata()
         claims: dict[str, Any] = {
             "iss": {"essential": True, "values": [self._provider.issuer]},
@@ -125,13 +127,13 @@ class SignIn:
     def _named(self, said: dict[str, Any]) -> str:
         name = said.get(self._provider.claim)
         if not isinstance(name, str) or not name:
-            raise IdentityError(f"the provider names nobody by {self._provider.claim}")
+            raise IdentityError(f"the provider sent no {self._provider.claim}")
         if self._provider.claim == "email" and said.get("email_verified") is not True:
             raise IdentityError("the provider has not verified this e-mail address")
         return name
 
     async def _checked_metadata(self) -> None:
-        """Read the provider's metadata; what it says of itself must be what we were told."""
+        """Read and check the provider's metadata; allow only asymmetric signatures."""
         found = await self._client.load_server_metadata()
         if found.get("issuer") != self._provider.issuer:
             raise IdentityError(f"the provider calls itself {found.get('issuer')}")
@@ -144,7 +146,7 @@ class SignIn:
 
 
 def demand_https(url: str) -> None:
-    """Fail unless an address is https, or http on this machine."""
+    """Raise IdentityError unless a URL is https, or http on this machine."""
     parts = urlsplit(url)
     is_local = parts.scheme == "http" and is_loopback(parts.netloc)
     if not is_local and (parts.scheme != "https" or not parts.netloc):
@@ -152,8 +154,6 @@ def demand_https(url: str) -> None:
 
 
 def _failed(error: Exception, status: int) -> Response:
-    """Say that nobody is signed in; why, is said in the log: it may hold texts of a stranger."""
-    logger.warning("no sign-in: %s: %s", type(error).__name__, error)
-    return PlainTextResponse(
-        "you are not signed in; try again from the beginning: /login\n", status
-    )
+    """Log why a sign-in failed; the response omits it, as it may contain untrusted text."""
+    logger.warning("sign-in failed: %s: %s", type(error).__name__, error)
+    return PlainTextResponse("you are not signed in: try again at /login\n", status)

@@ -1,4 +1,4 @@
-"""Browsers that are signing in, or signed in: a random cookie, and what it stands for in memory.
+"""Browsers that are signing in or are signed in: a random cookie, and its state in memory.
 
 A restart of the page signs everybody out.
 """
@@ -18,7 +18,7 @@ SIGNED_IN_SECS = 12 * 3600
 
 @dataclass
 class Visit:
-    """A browser; `person` "": it is signing in. `data` is what the sign-in keeps of it."""
+    """A browser; `person` is "" during sign-in, and `data` is the state of the sign-in."""
 
     until: float
     person: str = ""
@@ -26,33 +26,33 @@ class Visit:
 
 
 class Visits:
-    """All of them. The oldest leave first; those who sign in push out nobody who did."""
+    """All visits, at most MOST of each kind, so that sign-ins cannot evict signed-in browsers."""
 
     def __init__(self, *, is_secure: bool) -> None:
-        """`is_secure`: the page has https."""
+        """`is_secure` tells whether the page is served over https."""
         self._is_secure = is_secure
         self._name = "__Host-hivepipe_team" if is_secure else "hivepipe_team"
         self._signing_in: dict[str, Visit] = {}
         self._signed_in: dict[str, Visit] = {}
 
     def of(self, request: Request) -> Visit | None:
-        """Return the visit of a request's cookie; None: there is none, or it is over."""
+        """Return the visit of a request's cookie, or None if it is unknown or expired."""
         key = self._key(request)
         found = self._signed_in.get(key) or self._signing_in.get(key)
         return found if found and found.until > time.monotonic() else None
 
     def begin(self, response: Response, visit: Visit) -> None:
-        """Give the browser of a response a new cookie."""
+        """Set a new cookie on a response."""
         visits = self._signed_in if visit.person else self._signing_in
         for old in [*visits][: max(len(visits) - MOST + 1, 0)]:
             del visits[old]
         key = secrets.token_urlsafe(32)
         visits[key] = visit
-        # Lax: the provider's redirect comes from another site.
+        # SameSite is lax because the provider's redirect comes from another site.
         response.set_cookie(self._name, key, httponly=True, samesite="lax", secure=self._is_secure)
 
     def end(self, request: Request) -> None:
-        """Forget the visit of a request."""
+        """End the visit of a request."""
         for visits in (self._signing_in, self._signed_in):
             visits.pop(self._key(request), None)
 
@@ -61,10 +61,10 @@ class Visits:
 
 
 def signing_in() -> Visit:
-    """Return the visit of a browser that goes to the provider."""
+    """Return a new visit of a browser that is sent to the provider."""
     return Visit(time.monotonic() + SIGNING_IN_SECS)
 
 
 def signed_in(person: str) -> Visit:
-    """Return the visit of a person."""
+    """Return a new visit of a signed-in member."""
     return Visit(time.monotonic() + SIGNED_IN_SECS, person)
