@@ -1,1 +1,1 @@
-"""Queries of commands and pages: typed functions with bounded results."""
+"""Queries for commands and pages: typed functions with bounded results."""

@@ -16,10 +16,10 @@ from hivepipe.times import ns_of
 
 @dataclass(frozen=True)
 class Agent:
-    """One subagent, with the columns of `hivepipe agents --json`; None: not known.
+    """One subagent, with the columns of `hivepipe agents --json`; None means unknown.
 
-    `cost_usd` None: no message of it is counted, or no model of it has a price. `parent_id`: the
-    agent that started it, None: Claude. `depth` 1: its parent stands before it, 2: also that one's.
+    `cost_usd` is None if none of its messages is counted or none of its models has a price.
+    `parent_id` is the agent that started it (None for Claude), `depth` its level in a nested list.
     """
 
     home: str  # key
@@ -47,12 +47,12 @@ class Agent:
 
     @property
     def state(self) -> str:
-        """Return the outcome, or the status of one that has none yet."""
+        """Return the outcome, or the status while there is none."""
         return self.outcome or self.status
 
     @property
     def took_ms(self) -> int | None:
-        """Return the duration that Claude Code told, or the time between start and end."""
+        """Return the duration that Claude Code reported, or the time between start and end."""
         if self.duration_ms is not None:
             return self.duration_ms
         began, ended = (
@@ -63,9 +63,9 @@ class Agent:
 
 @dataclass(frozen=True)
 class AgentsOfSession:
-    """The agents of one session, oldest first, each behind the one that started it.
+    """The agents of one session, oldest first, each after its parent.
 
-    Title and project "": not known.
+    An unknown title or project is "".
     """
 
     home: str  # key
@@ -77,22 +77,22 @@ class AgentsOfSession:
 
     @property
     def cost_usd(self) -> float:
-        """Return the cost of these agents together."""
+        """Return the total cost of these agents."""
         return round(sum(agent.cost_usd or 0 for agent in self.agents), 6)
 
 
 @dataclass(frozen=True)
 class Agents:
-    """Agents by session; `has_more`: older ones were left out."""
+    """Agents by session; `has_more` tells whether older ones were left out."""
 
     sessions: list[AgentsOfSession]
     has_more: bool
 
 
 def agents(homes: Iterable[KnownHome], limit: int, kind: str = "", state: str = "") -> Agents:
-    """Return the newest agents of all homes by session, the session with the newest first.
+    """Return the newest agents of all homes by session, the session of the newest agent first.
 
-    `kind`, `state`: only those of it. At most `limit` of them; costs are read of these only.
+    Return at most `limit` agents, filtered by `kind` and `state`.
     """
     homes = list(homes)
     chosen = [agent for known in homes for agent in _of_home(known, limit + 1, kind, state)]
@@ -141,7 +141,7 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
 
 
 def nested(found: list[Agent]) -> list[Agent]:
-    """Return agents, oldest first, each behind the one that started it, with their depths."""
+    """Return agents, oldest first, each after its parent, with their depths."""
     ids = {agent.id for agent in found}
     of: dict[str | None, list[Agent]] = {}
     for agent in reversed(found):
@@ -152,7 +152,7 @@ def nested(found: list[Agent]) -> list[Agent]:
         agent, depth = left.pop()
         placed.append(replace(agent, depth=depth) if depth else agent)
         left += [(each, depth + 1) for each in of.pop(agent.id, [])]
-    # Metadata that another program wrote may name each other.
+    # Agents whose parents form a cycle, in metadata that another program wrote, come last.
     return placed + [agent for each in of.values() for agent in each]
 
 

@@ -1,4 +1,4 @@
-"""Find a session by the start of its id, in the store or in the archive, and its home."""
+"""Find a session and its home by a prefix of the id, in the database or the archive."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,9 +15,9 @@ LAST = "last"
 
 
 def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
-    """Return the first home with a session or subagent whose id starts so; `last`: with an archive.
+    """Return the first home with a session or subagent of this id prefix; `last` needs an archive.
 
-    StoreError: none has it; or a database that may have it cannot be read.
+    Raise StoreError if no home has it, or if a database that may have it cannot be read.
     """
     problem = StoreError(f"no session has the id {start}")
     for known in homes:
@@ -42,18 +42,18 @@ def _has(home: str, start: str) -> bool:
 
 
 def session_named(home: str, start: str) -> str:
-    """Return the session whose id starts with `start`; `last`: the one whose archive grew last.
+    """Return the session whose id starts with `start`; `last` is the last changed archive.
 
-    StoreError: there is none, or several.
+    Raise StoreError if no session or several sessions match.
     """
     found: list[str] = []
-    with suppress(StoreError), listings(database_path(home)) as store:  # no ids without a database
+    with suppress(StoreError), listings(database_path(home)) as store:  # the archive may have it
         found = store.ids("session", start)
     return _one(home, found, start)
 
 
 def session_in(home: str, store: Listings, start: str) -> str:
-    """Return the same, with a store that is open already."""
+    """Do the same as `session_named` with an open store."""
     return _one(home, store.ids("session", start), start)
 
 

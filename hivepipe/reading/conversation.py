@@ -1,8 +1,8 @@
 """An archived transcript as a conversation: pieces in order, subagents after their calls.
 
-This module has those of this machine; `conversation_reader` reads the lines. A line is redacted
-again with the rules in force now, unless it was written by the same rules and no secret of the
-session was found later.
+This module opens the archives of this machine, and `conversation_reader` parses the lines. A line
+is redacted again with the current rules, unless it was written with the same rules and no secret of
+the session was found later.
 """
 
 from collections.abc import Iterator
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 
 def conversation(home: str, start: str, around: int | None = None) -> Conversation:
-    """Return the conversation of a session or subagent by the start of its id; `last`: the newest.
+    """Return the conversation of a session or subagent by a prefix of its id, or `last`.
 
-    `around`: only the pieces around the line with this byte offset, as `search` prints it.
-    ArchiveError: it is not archived, or the archive has no such byte. DamagedArchiveError, also
-    while the pieces are read: those that were read are all that is left.
+    With `around`, return only the pieces around the line at this byte offset of `search`.
+    Raise ArchiveError if it is not archived or has no such byte. Iterating over the pieces may
+    raise DamagedArchiveError: the rest of the archive cannot be read.
     """
     archives = archives_of(home)
     key = _key(home, archives, start)
     entry = archives.index.entries()[key]
     reader = Reader(_Kept(home, archives, entry["session_id"]))
-    # These are few, and a missing offset has to be reported before the head is printed.
+    # The few pieces around an offset are read now, to report a missing offset before any output.
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     meta = archives.meta_of(entry) or {}
     return Conversation(entry["session_id"], entry["agent_id"], entry["agent_type"], meta, pieces)
 
 
 def state_of_archives(home: str, session: str) -> tuple[object, ...] | None:
-    """Return a value that changes with the conversation of a session; None: not known."""
+    """Return a value that changes with the conversation of a session, or None if unknown."""
     archives = archives_of(home)
     stamps: list[object] = [stamp(path) for path in setting_table.files(home)]  # rules
     try:
@@ -70,14 +70,14 @@ def _key(home: str, archives: Archives, start: str) -> str:
 
 
 class _Kept:
-    """The archives of a home; `Archived` of the reader."""
+    """The archives of a home; implements `Archived`."""
 
     def __init__(self, home: str, archives: Archives, session: str) -> None:
         self._home = home
         self._archives = archives
-        self._missing = ""  # at the end of the archive that was read last
+        self._missing = ""  # what the last read archive lacks at its end
         self._rules = rules_in_force(home)
-        # Includes secrets found later than a line, of which the archive is not cleared yet.
+        # Includes secrets that were found after a line was archived and are still in the archive.
         self._known = archives.known_of(session)
 
     @cached_property
@@ -95,7 +95,7 @@ class _Kept:
         return missing
 
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
-        """Yield the committed lines from a byte on; a partial line at the start is left out."""
+        """Yield the committed lines from a byte on, without a partial first line."""
         try:
             yield from self._committed(entry, begin)
         except OSError as error:
@@ -106,7 +106,7 @@ class _Kept:
             offsets = kept.offsets()
             length = offsets.length if offsets else 0
             offset = max(begin - 1, 0)
-            if not offsets or offset >= length:  # also what is too large for a file system
+            if not offsets or offset >= length:  # `seek` fails for an offset that is too large
                 return
             is_clean = self._is_clean(kept, offsets)
             file.seek(offset)
@@ -120,7 +120,7 @@ class _Kept:
             self._missing = str(_damaged(entry, f"it ends at byte {offset} of {length}"))
 
     def _is_clean(self, kept: Kept, offsets: Offsets) -> bool:
-        """Tell whether the lines are as the rules in force redact them."""
+        """Tell whether the lines are already redacted according to the current rules."""
         is_cleared = is_cleared_of(kept, self._known)
         return is_cleared and kept.were_redacted_by(self._rules, offsets)
 

@@ -1,6 +1,6 @@
-"""The reader of archived lines as a conversation, wherever they are kept.
+"""Parse archived lines into a conversation, independently of where they are stored.
 
-It reads line by line, so the memory used is that of the longest line.
+It reads line by line, so it needs memory only for the longest line.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ MOST_CALLS = 1000  # calls whose names are kept for their results
 
 
 class Conversation(NamedTuple):
-    """Session and agent, metadata, and the pieces, which are read lazily."""
+    """Session and agent, metadata, and an iterator that reads the pieces lazily."""
 
     session: str
     agent: str
@@ -31,7 +31,7 @@ class Conversation(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line as the rules in force redact it, and the bytes of the archive that it takes."""
+    """A line redacted by the current rules, and its range of bytes in the archive."""
 
     begin: int
     end: int
@@ -39,7 +39,7 @@ class Line(NamedTuple):
 
 
 class Archived(Protocol):
-    """Where the archives of a session and its subagents are kept."""
+    """A source of the archives of a session and its subagents."""
 
     def entry(self, key: str) -> Entry | None:
         """Return the archive of a key, <session> or <session>/<agent>."""
@@ -48,15 +48,15 @@ class Archived(Protocol):
         """Return key -> entry of a session's subagents."""
 
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
-        """Yield the lines that begin at a byte or after it; DamagedArchiveError."""
+        """Yield the lines that begin at a byte or later; raise DamagedArchiveError."""
 
     def missing(self, entry: Entry) -> str:
-        """Return what the lines that were yielded last lacked at their end; "": nothing."""
+        """Return what the last read archive lacks at its end, or ""."""
 
 
 @dataclass
 class Reader:
-    """Read conversations of archives that are of one machine, or of a team."""
+    """Reads conversations from the archives of this machine or of a team."""
 
     archived: Archived
     _calls: dict[str, str] = field(default_factory=dict)

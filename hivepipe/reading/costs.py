@@ -16,7 +16,7 @@ from hivepipe.skills.statistics import local_day
 
 Key = tuple[str, ...]
 
-# Names of the groups -> the columns of their keys
+# Group -> the columns of its keys
 GROUPS = {
     "day": ("day",),
     "session": ("session",),
@@ -26,7 +26,7 @@ GROUPS = {
 
 
 def key_by(group: str, day_of: Callable[[str], str]) -> Callable[[Charge], Key]:
-    """Return the function that gives the key of a charge; `day_of` gives the day of a time."""
+    """Return a function from a charge to its key; `day_of` returns the day of a time."""
     keys: dict[str, Callable[[Charge], Key]] = {
         "day": lambda charge: (day_of(charge.time),),
         "session": lambda charge: (charge.session,),
@@ -38,7 +38,7 @@ def key_by(group: str, day_of: Callable[[str], str]) -> Callable[[Charge], Key]:
 
 @dataclass(frozen=True)
 class Bills:
-    """A bill for each key, and one over all."""
+    """A bill for each key, and the total."""
 
     of: dict[Key, Bill]
     total: Bill
@@ -51,7 +51,7 @@ def bills(
     folder: str = "",
     sessions: Collection[str] | None = None,
 ) -> Bills:
-    """Add up the charges since a stored time, of all sessions, of these, or in a folder."""
+    """Add up the charges since a stored time, of all sessions, some sessions or a folder."""
     found = Bills({}, Bill())
     folders = store.project_of_sessions() if folder else {}
     for charge in charges(store, since, sessions):
@@ -64,7 +64,7 @@ def bills(
 
 @dataclass(frozen=True)
 class DayCost:
-    """What one model cost in one project on one local day; dollars None: it has no price."""
+    """The cost of one model in one project on one local day; None if it has no price."""
 
     day: str
     model: str
@@ -85,9 +85,9 @@ def newest_message(homes: Iterable[KnownHome]) -> str:
 
 
 def costs_by_day(homes: Iterable[KnownHome], since: str = "") -> list[DayCost]:
-    """Return the costs of all homes by day, model and project; newest day first, dearest first.
+    """Return the costs of all homes by day, model and project: newest day, then highest cost first.
 
-    `since`: only those of messages since this stored time.
+    `since` is a stored time; older messages are left out.
     """
     found: list[DayCost] = []
     for known in homes:
@@ -103,7 +103,7 @@ def costs_by_day(homes: Iterable[KnownHome], since: str = "") -> list[DayCost]:
 
 @dataclass(frozen=True)
 class AgentCost:
-    """What one agent cost on one model; `agent` "": outside of agents; dollars None: no price."""
+    """The cost of one agent ("" outside of agents) on one model; None if it has no price."""
 
     agent: str
     agent_type: str
@@ -114,7 +114,7 @@ class AgentCost:
 
 
 def costs_by_agent(home: str, store: Listings, session: str) -> list[AgentCost]:
-    """Return the costs of a session by agent and model, dearest first."""
+    """Return the costs of a session by agent and model, highest first."""
     added: dict[tuple[str, str, str], Bill] = {}
     for charge in charges(store, sessions=[session]):
         bill = added.setdefault((charge.agent, charge.agent_type, charge.rate.model), Bill())
@@ -129,7 +129,7 @@ def costs_by_agent(home: str, store: Listings, session: str) -> list[AgentCost]:
 
 @dataclass(frozen=True)
 class GroupCost:
-    """What one group of messages cost in one project; `key`: column -> value."""
+    """The cost of one group of messages in one project; `key` maps columns to values."""
 
     project: str
     key: dict[str, str]
@@ -140,7 +140,7 @@ class GroupCost:
 def costs_by(
     homes: Iterable[KnownHome], group: str, since: str = "", folder: str = ""
 ) -> list[GroupCost]:
-    """Return the costs of all homes by a group; newest day first, else the dearest first."""
+    """Return the costs of all homes by a group, sorted by `in_order`."""
     found: list[GroupCost] = []
     for known in homes:
         with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
@@ -154,7 +154,7 @@ def costs_by(
 
 
 def in_order(found: Iterable[GroupCost], group: str) -> list[GroupCost]:
-    """Return the newest day first, else the dearest first."""
+    """Sort by day, newest first, or else by cost, highest first."""
     dearest = sorted(found, key=lambda each: each.cost.dollars or 0, reverse=True)
     if group == "day":
         dearest.sort(key=lambda each: each.key["day"], reverse=True)

@@ -15,9 +15,9 @@ from hivepipe.reading.homes import KnownHome
 
 @dataclass(frozen=True)
 class Change:
-    """A file that a session changed; `agents`: the types of its subagents that did.
+    """A file that a session changed; `agents` are the types of its subagents that changed it.
 
-    `last_at`: the last checkpoint of the file, else the end of the transcript.
+    `last_at` is the last checkpoint of the file, or else the end of the transcript.
     """
 
     path: str
@@ -36,9 +36,9 @@ def changed_files(
     since: str = "",
     folder: str = "",
 ) -> list[Change]:
-    """Return a change for each file and session, the last one first.
+    """Return a change for each file and session, the newest first.
 
-    `part`: of the path; `session`: the beginning of its id; `folder`: in which it worked.
+    Filters are a part of the path, a prefix of the session's id, a stored time, a project folder.
     """
     return last_first(
         change
@@ -49,7 +49,7 @@ def changed_files(
 
 
 def last_first(changes: Iterable[Change]) -> list[Change]:
-    """Return the changes, the last one first."""
+    """Sort the changes, the newest first."""
     return sorted(changes, key=lambda change: (change.last_at, change.path), reverse=True)
 
 
@@ -70,7 +70,7 @@ def _of_home(known: KnownHome, session: str) -> Iterator[Change]:
 
 
 def _archived(known: KnownHome, session: str) -> Iterator[Change]:
-    """Yield the files that the metadata of archives name, those of sessions first."""
+    """Yield the files in the metadata of archives, first those of sessions."""
     archives = archives_of(known.home)
     entries = archives.index.entries().values()
     for entry in sorted(entries, key=lambda entry: bool(entry["agent_id"])):

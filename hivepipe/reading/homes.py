@@ -1,4 +1,4 @@
-"""The homes of the user, for pages that show more than one project."""
+"""The homes of the user, for pages that show several projects."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from hivepipe.stack.project_records import records
 
 @dataclass(frozen=True)
 class KnownHome:
-    """A home with a short key for addresses, its path and its project ("": of many projects)."""
+    """A home: a short key for URLs, its path, and its project ("" for a shared home)."""
 
     key: str
     home: str
     project: str
 
     def place(self) -> Place:
-        """Return its locations; a project that is switched off is off, whatever its home."""
+        """Return its locations; the state is off if the home or the project is switched off."""
         record = read_record(self.home)
         if self.project and read_record(self.project).get("state") == "off":
             record = {**record, "state": "off"}
@@ -31,7 +31,7 @@ def known_homes(here: Place) -> list[KnownHome]:
 
 
 def homes_named(here: Place, key: str) -> list[KnownHome]:
-    """Return the home with this key, or all for ""; HivepipeError: no home has it."""
+    """Return the home with this key, or all for ""; raise HivepipeError for an unknown key."""
     found = [known for known in known_homes(here) if key in ("", known.key)]
     if not found:
         raise HivepipeError(f"no home has the key {key}: see `hivepipe stacks`")
@@ -39,5 +39,5 @@ def homes_named(here: Place, key: str) -> list[KnownHome]:
 
 
 def home_named(here: Place, key: str) -> KnownHome:
-    """Return the home with this key; HivepipeError: no home has it."""
+    """Return the home with this key; raise HivepipeError for an unknown key."""
     return next(known for known in homes_named(here, key) if known.key == key)

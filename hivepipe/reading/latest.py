@@ -19,9 +19,9 @@ _HOUR_NS = 60 * 60 * 10**9
 
 @dataclass(frozen=True)
 class Latest:
-    """Values of the last lines; tool "", tokens None, time "": not known.
+    """Values of the last lines; an unknown value is "" or None.
 
-    `cache_until`: the stored time at which the prompt cache expires unless it is used again.
+    `cache_until` is the stored time at which the prompt cache expires unless it is used again.
     """
 
     tool: str = ""
@@ -30,7 +30,7 @@ class Latest:
 
 
 def latest(path: str) -> Latest:
-    """Return the values of a transcript; none if it cannot be read."""
+    """Return the values of a transcript; they are unknown if it cannot be read."""
     found, lasts_ns = Latest(), _MINUTES_NS
     # ValueError: a path with a null byte
     with suppress(HivepipeError, OSError, ValueError), open_source(path) as source:
@@ -51,10 +51,10 @@ def latest(path: str) -> Latest:
 
 
 def context_window(model: str, tokens: int | None) -> int | None:
-    """Return the size of a model's context window in tokens; None: not one of Claude's.
+    """Return the size of a model's context window in tokens, or None if it is not a Claude model.
 
-    Claude Code's models have 200,000 tokens; the large window has a name of its own, or is seen by
-    what is in it.
+    The size is 200,000 tokens. A large window is recognized by the suffix `[1m]` of the model, or
+    by a context that is larger.
     """
     if "claude" not in model:
         return None

@@ -1,4 +1,4 @@
-"""The open sessions of several homes, as of now."""
+"""The open sessions of several homes."""
 
 import json
 from collections.abc import Iterable
@@ -35,15 +35,15 @@ _TRANSCRIPTS = """
 
 
 def state_of(condition: str) -> str:
-    """Return the condition of a session in the words of the page."""
+    """Return the name that the page uses for a condition of a session."""
     return _WORDS.get(condition, condition)
 
 
 @dataclass(frozen=True)
 class OpenSession:
-    """One session; `dollars` None: no message yet, or no model with a price.
+    """One session; `dollars` is None if no model has a price.
 
-    `last_tool`, `context_tokens`, `cache_until`: as in Latest, of an open session.
+    `last_tool`, `context_tokens` and `cache_until` are those of `Latest`.
     """
 
     home: str  # key
@@ -68,7 +68,7 @@ class OpenSession:
 
     @property
     def waits(self) -> bool:
-        """Tell whether it waits for a person."""
+        """Tell whether it waits for the user."""
         return self.state == _WORDS["waiting"]
 
     @property
@@ -78,9 +78,9 @@ class OpenSession:
 
 
 def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> list[OpenSession]:
-    """Return the open sessions, or all; at most `limit` of each home.
+    """Return the open sessions, or all, at most `limit` of each home.
 
-    Those that wait for a person come first, then the last active.
+    Sessions that wait for the user come first, then the last active.
     """
     found: list[OpenSession] = []
     for known in homes:

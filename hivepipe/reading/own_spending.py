@@ -1,4 +1,4 @@
-"""What hivepipe itself spent on summaries by a language model, in all projects, and the caps."""
+"""hivepipe's own spending on summaries by a language model in all projects, and the caps."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from hivepipe.summaries.terms import Caps, caps, day_began
 
 @dataclass(frozen=True)
 class OwnSpending:
-    """The spending of today and ever, and the most that a day may cost."""
+    """The spending of today and in total, and the daily caps."""
 
     today: Amount
     ever: Amount
     caps: Caps
 
     def entry(self) -> dict[str, dict[str, float]]:
-        """Return it in the form of `hivepipe costs --json`."""
+        """Return the spending in the form of `hivepipe costs --json`."""
         return {
             "today": _entry(self.today.requests, self.today.tokens, self.today.dollars),
             "ever": _entry(self.ever.requests, self.ever.tokens, self.ever.dollars),
@@ -24,7 +24,7 @@ class OwnSpending:
 
 
 def own_spending() -> OwnSpending:
-    """Return the spending so far; nothing if there is no ledger yet."""
+    """Return the spending so far, which is 0 without a ledger."""
     ever = today = Amount(0, 0, 0)
     if spending_path().exists():
         with spending() as ledger:

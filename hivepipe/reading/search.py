@@ -1,4 +1,4 @@
-"""Search in the archived transcripts and summaries of a home: what commands and pages show."""
+"""Search in the archived transcripts and summaries of a home, for commands and pages."""
 
 import time
 from collections.abc import Callable
@@ -11,16 +11,19 @@ from hivepipe.archive.search.query import Filters, Term, flat, folded, terms_of
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.search import archived_named, index_path, line_at
 from hivepipe.operations.unindexed import Unindexed, index_new, unindexed
-from hivepipe.reading.unchanged import Unchanged
+from hivepipe.reading.state_cache import StateCache
 
 AROUND = 60  # characters on either side of a match
-INDEXING_SECS = 10.0  # then it searches what is indexed, the newest sessions first
-SUMMARY = "summary"  # the role of a summary of ours
+INDEXING_SECS = 10.0  # after that, only indexed lines are searched; newest sessions go first
+SUMMARY = "summary"  # the role of hivepipe's summaries
 
 
 @dataclass(frozen=True)
 class Question:
-    """The words, and filters; "": all. Times are stored times, `project` is an absolute path."""
+    """A query: words and filters ("" is any); `since` and `until` are stored times.
+
+    `project` is an absolute path.
+    """
 
     words: str
     whole_words: bool = False
@@ -33,7 +36,7 @@ class Question:
     until: str = ""
 
     def terms(self) -> list[Term]:
-        """Return the terms; SearchError: there are none."""
+        """Return the terms; raise SearchError if there are none."""
         return terms_of(self.words, whole_words=self.whole_words)
 
     def filters(self) -> Filters:
@@ -51,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Line:
-    """One line that was found, and the parts of its text around the first match."""
+    """A found line, and the parts of its text around the first match."""
 
     hit: Hit
     before: str
@@ -67,7 +70,7 @@ class Line:
 
     @property
     def archive_name(self) -> str:
-        """Return the agent's id, or the beginning of the session's."""
+        """Return the id of the agent, or the first characters of the session's id."""
         return self.hit.key.partition("/")[2] or self.hit.session[:8]
 
     def entry(self) -> dict[str, object]:
@@ -88,7 +91,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Found:
-    """The first lines, the number of all, the bytes left unindexed, and the counts by facet."""
+    """The first lines, the number of all, the bytes not indexed yet, and the counts by facet."""
 
     lines: list[Line]
     total: int
@@ -105,11 +108,11 @@ def find(
     indexing_secs: float = INDEXING_SECS,
     with_facets: bool = False,
 ) -> Found:
-    """Index what is new, then return the lines with all words, newest first.
+    """Index new lines, then return the lines with all words, newest first.
 
-    Calls of hivepipe come last. `progress` is called before the first and after each
-    archive with the bytes just indexed, and those that were missing.
-    SearchError: no words, or an index that cannot be used.
+    Calls of hivepipe itself come last. `progress` is called before the first and after each
+    archive with the number of bytes just indexed, and of those that were missing at the start.
+    Raise SearchError for a query without words or an unusable index.
     """
     question.terms()
     archives = archives_of(home)
@@ -124,13 +127,13 @@ def find(
         )
 
 
-_LAST: Unchanged[Found] = Unchanged(8)
+_LAST: StateCache[Found] = StateCache(8)
 
 
 def _index(
     index: SearchIndex, new: Unindexed, progress: Callable[[int, int], None], secs: float
 ) -> int:
-    """Return the number of bytes not indexed yet: the sweep and later searches continue."""
+    """Index for a limited time; return the bytes left for the sweep and later searches."""
     until = time.monotonic() + secs
     missing = new.missing_bytes(index)
     progress(0, missing)
@@ -159,7 +162,7 @@ def _found(
 
 
 def _words(archived: Archived, hit: Hit) -> str:
-    """Return the text of a line; "" if the archive does not have it any more."""
+    """Return the text of a line, or "" if the archive no longer has it."""
     with suppress(ValueError):  # the line was damaged after it was indexed
         passage = passage_of(line_at(archived, hit.offset))
         return passage.words if passage else ""
@@ -167,7 +170,7 @@ def _words(archived: Archived, hit: Hit) -> str:
 
 
 def around(text: str, terms: list[Term]) -> tuple[str, str, str]:
-    """Return the text before the first match, the match, and the text behind it."""
+    """Return the text before the first match, the match, and the text after it."""
     text = flat(text)
     low = folded(text)
     places = [place for term in terms if (place := term.place_in(low))]

@@ -11,7 +11,7 @@ _CHECKPOINT = "Auto-checkpoint: "
 
 
 class Event(NamedTuple):
-    """One event of a time line; fields that it does not have are None."""
+    """One event of a time line; a field that does not apply is None."""
 
     at: str
     kind: str
@@ -91,7 +91,7 @@ def _log(at: str, row: Entry) -> Event:
 
 
 def file_of(data: str | None) -> str | None:
-    """Return the file that a checkpoint's data names; None: it names none."""
+    """Return the file in the data of a checkpoint, or None."""
     try:
         return str(json.loads(data or "{}").get("file_path") or "") or None
     except (ValueError, AttributeError):  # written by another program
@@ -115,7 +115,7 @@ def _called(row: Entry) -> str:
 
 
 def _outcome(row: Entry) -> str:
-    """Return the outcome of an agent, else its deletion reason or status."""
+    """Return the outcome of an agent, or else its deletion reason or status."""
     if row.get("outcome"):
         return str(row["outcome"])
     return str(row["deleted_reason"] or "deleted" if row["status"] == "deleted" else row["status"])
@@ -125,7 +125,7 @@ def _span(began: str | None, ended: str) -> str:
     """Return the running time of an agent as text; "" if its start is unknown."""
     try:
         delta = datetime.fromisoformat(ended) - datetime.fromisoformat(began or "")
-    except (ValueError, TypeError):  # no time, or one without a zone
+    except (ValueError, TypeError):  # invalid, or without a time zone
         return ""
     secs = delta.total_seconds()
     return f"{secs:.0f} s" if secs < 120 else f"{secs / 60:.0f} min"

@@ -1,4 +1,4 @@
-"""What a person calls a session: its title, else the beginning of its first prompt, else its id."""
+"""The display name of a session: its title, else the start of its first prompt, else its id."""
 
 from hivepipe.db.listings import Entry
 
@@ -7,7 +7,7 @@ _ID = 8
 
 
 def name_of(session: str, about: Entry | None) -> str:
-    """Return the name; `about`: its entry of `Listings.titles`, None if it has none."""
+    """Return the name; `about` is its entry in `Listings.titles` or None."""
     known = about or {}
     said = known.get("objective") or known.get("prompt") or ""
     line = " ".join(said.split())

@@ -1,4 +1,4 @@
-"""What was done in a session: calls on a lane for each agent, and changes by file."""
+"""The work of a session: the tool calls in a lane for each agent, and the changes by file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ LONGEST_MARK = 400  # characters of its text
 
 @dataclass
 class Call:
-    """One tool call; `piece` is its number in the conversation, `ended` "": no result yet."""
+    """One tool call; `piece` is its number in the conversation, `ended` is "" without a result."""
 
     text: str
     began: str
@@ -22,7 +22,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Mark:
-    """A prompt or an error at one time; `kind` is that of its piece."""
+    """A prompt or an error; `kind` is the kind of its piece."""
 
     kind: str
     text: str
@@ -32,9 +32,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Lane:
-    """The calls and marks of one agent, oldest first; `agent` "": Claude itself.
+    """The calls and marks of one agent ("" for Claude itself), oldest first.
 
-    `parent`: the agent that started it; `depth` 0: Claude, 1: a subagent, 2: one of a subagent.
+    `parent` is the agent that started it; `depth` is 0 for Claude, 1 for a subagent, and so on.
     """
 
     agent: str
@@ -55,7 +55,7 @@ class FileChange:
 
 @dataclass(frozen=True)
 class Work:
-    """The lanes, the changes by file, and the first and last time; "" for both: no time."""
+    """The lanes, the changes by file, and the first and last time ("" without times)."""
 
     lanes: list[Lane]
     files: dict[str, list[FileChange]]
@@ -72,7 +72,7 @@ def work_of(pieces: Iterable[Piece]) -> Work:
 
 
 class _Reader:
-    """Sorts pieces into lanes; those of an agent follow its AGENT piece, one level deeper."""
+    """Sorts pieces into lanes; an AGENT piece starts the deeper pieces of an agent."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {"": Lane("", "claude")}
@@ -82,7 +82,7 @@ class _Reader:
         self._open: dict[str, Call] = {}
 
     def read(self, number: int, piece: Piece) -> None:
-        """Take in the next piece."""
+        """Add the next piece."""
         if piece.at:
             self.began = min(filter(None, (self.began, piece.at)))
             self.ended = max(self.ended, piece.at)
@@ -116,7 +116,7 @@ class _Reader:
 
 
 def _named(agent: Piece) -> str:
-    """Return type and id; Claude Code's own agents have no type, and ids that begin with a word."""
+    """Return type and short id; Claude Code's own agents have no type, and ids like `word-...`."""
     kind = agent.text if agent.text not in ("", UNKNOWN_TYPE) else "agent"
     word, dash, _ = agent.id.partition("-")
     return f"{kind} {word if dash else agent.id[:8]}"

@@ -1,4 +1,4 @@
-"""The skills of several homes, and how often they were used."""
+"""The uses of skills in several homes."""
 
 from collections.abc import Iterable
 from contextlib import suppress

@@ -18,7 +18,7 @@ Kind = TypeVar("Kind")
 
 
 class Spent(NamedTuple):
-    """The usage of a session's messages; dollars None: no model has a price."""
+    """The usage of a session's messages; `dollars` is None if no model has a price."""
 
     messages: int
     tokens: int
@@ -89,13 +89,13 @@ def _of_archive(home: str, session: str) -> Entry | None:
 
 
 def _of(meta: dict[str, Any], name: str, kind: type[Kind]) -> Kind:
-    """Return a field of the metadata; an empty value if it has another type."""
+    """Return a field of the metadata, or an empty value if it has another type."""
     value = meta.get(name)
     return value if isinstance(value, kind) else kind()
 
 
 def _files(home: str, session: str, events: list[Event]) -> list[str]:
-    """Return the files that were written, according to checkpoints and the transcript."""
+    """Return the written files according to checkpoints and the transcript."""
     found = dict.fromkeys(event.file_path for event in events if event.file_path)
     found |= dict.fromkeys(_of(_archived(home, session), "files_modified", list))
     return [str(path) for path in found][:MOST_FILES]
@@ -118,7 +118,7 @@ def spent_in(home: str, store: Listings, session: str) -> Spent:
 
 
 def spent_of(home: str, bill: Bill) -> Spent:
-    """Return the sum of a bill; `home`: whose prices count."""
+    """Return the sum of a bill at the prices of `home`."""
     cost = bill.cost(prices_in_force(home))
     tokens = bill.tokens()
     return Spent(bill.messages, tokens.prompt + tokens.output, cost.rounded, cost.without_price)

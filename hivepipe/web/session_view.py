@@ -14,8 +14,8 @@ from hivepipe.reading.now import state_of
 from hivepipe.reading.pieces import USER, Piece
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
+from hivepipe.reading.state_cache import StateCache
 from hivepipe.reading.time_line import TimeLine, time_line
-from hivepipe.reading.unchanged import Unchanged
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.drawing import drawing_of
 
@@ -44,7 +44,7 @@ class Window:
         )
 
 
-_LAST: Unchanged[Content] = Unchanged(2)
+_LAST: StateCache[Content] = StateCache(2)
 
 
 def session(asked: Asked) -> Content:

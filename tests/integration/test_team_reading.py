@@ -349,7 +349,7 @@ def test_why_a_team_cannot_be_read_is_said(seat: Seat, monkeypatch: pytest.Monke
     for reads, why in (
         (joined.reads._replace(secret="wrong"), "the login is not valid"),
         (away, "No such file or directory"),
-        (None, "reads none: join with an invite"),
+        (None, "only send rows: join with an invite"),
     ):
         membership.keep(kept, joined.writes, reads)
         with pytest.raises(TeamError, match=why), opened():

@@ -151,7 +151,7 @@ def test_a_revoked_page_and_a_forgotten_member_see_nothing(page: Seat) -> None:
     page.team.asks("SELECT hivepipe.forget_member('bob')")
     refused = client.get("/now")
     assert refused.status_code == 403
-    assert "bob is no member of this team" in refused.text
+    assert "bob is not a member of this team" in refused.text
     assert administers(page, "team", "page-login", "--revoke") == "revoked: 1 login"
     assert behind_proxy(person="ann").get("/now").status_code == 403
 

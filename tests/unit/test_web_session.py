@@ -11,7 +11,7 @@ from hivepipe.db.database import Database
 from hivepipe.home import short_hash
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, RESULT, USER, Piece
 from hivepipe.reading.session_work import work_of
-from hivepipe.reading.unchanged import Unchanged
+from hivepipe.reading.state_cache import StateCache
 from hivepipe.web.drawing import MOST_BARS, MOST_LANES, drawing_of
 from tests.web_scene import AGENT as EXPLORER
 from tests.web_scene import SESSION
@@ -143,7 +143,7 @@ def test_a_long_conversation_has_pages(
     whole = told.get(f"{path}.json").json()["pieces"]
     monkeypatch.setattr("hivepipe.web.session_view.MOST_PIECES", 5)
     monkeypatch.setattr("hivepipe.web.session_view.LAST_PIECES", 3)
-    monkeypatch.setattr("hivepipe.web.session_view._LAST", Unchanged(1))
+    monkeypatch.setattr("hivepipe.web.session_view._LAST", StateCache(1))
     numbers, first = [], 1
     while first:
         page = told.get(f"{path}.json?piece={first}").json()

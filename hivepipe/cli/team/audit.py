@@ -4,7 +4,7 @@ import click
 
 from hivepipe.cli.tables import json_option, show_entries, show_json, utc_option
 from hivepipe.cli.team.administrators import admin_option, administrator
-from hivepipe.reading.team.audit import READS, read_of, reads_noted
+from hivepipe.reading.team.audit import READS, newest_reads, read_of
 from hivepipe.reading.team.source import opened
 
 _COLUMNS = {
@@ -40,7 +40,7 @@ def audit(of_all: bool, limit: int, admin: str | None, as_json: bool, utc: bool)
         reads = [read_of(row) for row in rows]
     else:
         with opened() as source:
-            reads = reads_noted(source, limit)
+            reads = newest_reads(source, limit)
     if as_json:
         show_json(reads=reads)
         return

@@ -1,7 +1,7 @@
-"""What a team's server has, in the forms that the views of one machine have.
+"""Queries of a team's server, with results in the same form as those of one machine.
 
-source    a connection that only reads; whom it is read for; notes of reads
-sessions, agents, costs, skills, search    lists over persons and machines
-conversation   a session's archive, read like one of this machine
-session   one session as a store in memory, which is read like one of this machine
+source         a read-only connection, its member, and audit entries of reads
+sessions, agents, costs, skills, search    lists over all members and machines
+conversation   the archive of a session
+session        one session as an in-memory store
 """

@@ -7,7 +7,8 @@ from hivepipe.db.listings import Entry, with_metadata
 from hivepipe.reading.agents import Agent, AgentsOfSession, nested
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.team.costs import team_bills
-from hivepipe.reading.team.source import CHOSEN, Choice, Source, storable, valid_time
+from hivepipe.reading.team.source import CHOSEN, Choice, Source, valid_time
+from hivepipe.team.shared_rows import clean
 
 MOST_AGENTS = 1000
 _AGENTS = f"""
@@ -32,7 +33,7 @@ _OF_AGENT = {each.name for each in fields(Agent)}
 
 @dataclass(frozen=True)
 class TeamAgents(AgentsOfSession):
-    """The agents of one session of a person's machine; `home`: its number on the server."""
+    """The agents of one session of a member's machine; `home` is its number on the server."""
 
     person: str = ""
     machine: str = ""
@@ -47,11 +48,11 @@ def team_agents(
     state: str = "",
     limit: int = MOST_AGENTS,
 ) -> list[Entry]:
-    """Return the agents, newest first, in the form of one machine's listing.
+    """Return the agents, newest first, in the form of a listing of one machine.
 
-    Each has `person`, `machine`, `home` and `project`. `session`: the beginning of an id.
+    Each also has `person`, `machine`, `home` and `project`. `session` is a prefix of an id.
     """
-    asked = {"session": storable(session), "kind": storable(kind), "state": storable(state)}
+    asked = {"session": clean(session), "kind": clean(kind), "state": clean(state)}
     found = source.rows(_AGENTS, choice.values() | asked | {"limit": limit})
     texts = source.texts("agents", [(row["home"], row["id"]) for row in found], "agents")
     return [_entry(row, texts.get((row["home"], row["id"]), {})) for row in found]
@@ -66,7 +67,7 @@ def _entry(row: Entry, texts: Entry) -> Entry:
 def team_agents_by_session(
     source: Source, choice: Choice, home: str, *, limit: int, kind: str = "", state: str = ""
 ) -> tuple[list[TeamAgents], bool]:
-    """Return the same by session, for the page, and whether there are older ones."""
+    """Return the agents by session for the page, and whether there are older ones."""
     found = team_agents(source, choice, kind=kind, state=state, limit=limit + 1)
     shown = found[:limit]
     sessions = sorted({(each["home"], each["session_id"] or "") for each in shown})

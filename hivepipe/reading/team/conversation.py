@@ -1,4 +1,4 @@
-"""A session's archive of a team as a conversation, in the form of one machine's."""
+"""An archived session of a team as a conversation, in the form of one machine's."""
 
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -25,10 +25,10 @@ _WHY = """
 def team_conversation(
     source: Source, found: Found, home: str, around: int | None = None
 ) -> Conversation:
-    """Return the conversation of a session; `home`: whose rules redact it once more.
+    """Return the conversation of a session, redacted again with the rules of the local `home`.
 
-    ArchiveError: the team has no archive of it. TeamError: the key of the store is missing.
-    DamagedArchiveError: a segment is damaged, or its key is another one.
+    Raise ArchiveError if the team has no archive of it, TeamError if the key of the store is
+    missing, and DamagedArchiveError if a segment is damaged or encrypted with another key.
     """
     redactor = load_redactor(home).of_session([])
     archived = _Shared(source, source.archives(found.home, found.id), redactor)
@@ -38,7 +38,7 @@ def team_conversation(
         raise ArchiveError(_why_none(source, found))
     reader = Reader(archived)
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
-    first = [*islice(pieces, 1)]  # so that a key that is missing is reported before the head
+    first = [*islice(pieces, 1)]  # reports a missing key before any output
     meta = _meta(source, found, entry)
     return Conversation(found.id, found.agent, entry["agent_type"], meta, chain(first, pieces))
 
@@ -78,7 +78,7 @@ def _why_none(source: Source, found: Found) -> str:
 
 
 class _Shared:
-    """The archives of a session on the team's server; `Archived` of the reader."""
+    """The archives of a session on the team's server; implements `Archived`."""
 
     def __init__(self, source: Source, archives: list[TeamArchive], redactor: Redactor) -> None:
         self._source = source
@@ -93,12 +93,12 @@ class _Shared:
         return {key: each for key, each in self._entries.items() if key != session}
 
     def lines(self, entry: Entry, begin: int) -> Iterator[Line]:
-        """Yield the lines; what is wrong with one archive spares the others."""
+        """Yield the lines; an error in one archive does not affect the others."""
         try:
             for offset, raw in self._source.lines(self._archives[entry["path"]], begin):
                 yield Line(offset, offset + len(raw), self._redactor.redact_line(raw)[0])
         except TeamError as error:
-            if type(error) is not TeamError:  # the server is away, or refuses
+            if type(error) is not TeamError:  # the server is away or refuses
                 raise
             of = entry["agent_id"] or entry["session_id"]
             raise DamagedArchiveError(f"archive of {of}: {error}") from error

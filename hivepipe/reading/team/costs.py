@@ -1,7 +1,7 @@
 """Tokens and their cost over persons, machines and projects of a team.
 
-The server adds up messages; prices are those of the reader. As on one machine a message counts once
-in a home, and what Claude Code counted in addition to messages comes last.
+The server adds up messages, and the reader applies its own prices. As on one machine, a message
+counts once per home, and usage that Claude Code counted beyond its messages comes last.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ from hivepipe.db.usage import BAND, Charge, charge_of, rate_of, tokens_of
 from hivepipe.reading.costs import Bills, DayCost
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, in_range, local_day
 
-# Names of the groups -> the columns of their keys
+# Group -> the columns of its keys
 TEAM_GROUPS = {
     "day": ("day",),
     "person": ("person",),
@@ -35,9 +35,9 @@ _COLUMNS = {
     "agent": "COALESCE(usage.agent_id, '')",
     "type": "COALESCE(a.type, '')",
 }
-# A count out of range, or a time that is none, of one machine must not take the sums of all away.
+# An invalid count or time of one machine must not make the sums of all machines fail.
 _SUMS = ", ".join(f"SUM({in_range(f'usage.{name}')})::bigint AS {name}" for name in Tokens._fields)
-_DAY = "substr(usage.created_at, 1, 10)"  # UTC: prices change with it
+_DAY = "substr(usage.created_at, 1, 10)"  # in UTC, by which prices are dated
 _QUARTER = """
     substr(usage.created_at, 1, 14) || CASE WHEN substr(usage.created_at, 15, 2) ~ '^[0-5][0-9]$'
       THEN (substr(usage.created_at, 15, 2)::int / 15)::text ELSE '' END
@@ -94,7 +94,7 @@ _COUNTS = ", ".join(f"{in_range(f'c.{name}')} AS {name}" for name in Tokens._fie
 
 @dataclass(frozen=True)
 class TeamCharge:
-    """Messages of one rate; `columns`: home, person, machine, project, as they were asked for."""
+    """Messages of one rate; `columns` has the requested columns, such as home and person."""
 
     charge: Charge
     columns: Entry
@@ -103,7 +103,7 @@ class TeamCharge:
 def team_charges(
     source: Source, choice: Choice, columns: Iterable[str], sessions: list[tuple[int, str]] | None
 ) -> Iterator[TeamCharge]:
-    """Yield what was used, added up by `columns`; with `day` by quarters of an hour."""
+    """Yield the usage, added up by `columns`; with `day`, also by quarters of an hour."""
     names = [name for name in columns if name in _COLUMNS]
     values = choice.values() | _pairs(sessions or [])
     sql = _MESSAGES.format(
@@ -128,17 +128,17 @@ def team_charges(
             messages=row["messages"],
         )
         yield TeamCharge(charge, row)
-    yield from _unseen(source, values, sessions)
+    yield from _beyond_messages(source, values, sessions)
 
 
 def _pairs(sessions: list[tuple[int, str]]) -> Entry:
     return {"homes": [home for home, _ in sessions], "ids": [each for _, each in sessions]}
 
 
-def _unseen(
+def _beyond_messages(
     source: Source, values: Entry, sessions: list[tuple[int, str]] | None
 ) -> Iterator[TeamCharge]:
-    """Yield what no message shows, home by home."""
+    """Yield the usage that no message contains, home by home."""
     of_sessions = "true" if sessions is None else _OF_SESSIONS.replace("usage.", "c.")
     rows = source.rows(_STATES.format(chosen=CHOSEN, sessions=of_sessions, counts=_COUNTS), values)
     states: dict[int, dict[tuple[str, int, int], State]] = {}
@@ -163,7 +163,7 @@ def team_bills(
     day_of: Callable[[str], str] = local_day,
     sessions: list[tuple[int, str]] | None = None,
 ) -> Bills:
-    """Add up what was used by these columns: keys of `_COLUMNS`, `day` and `model`."""
+    """Add up the usage by these columns: keys of `_COLUMNS`, `day` and `model`."""
     found = Bills({}, Bill())
     for each in team_charges(source, choice, columns, sessions):
         charge = each.charge
@@ -191,7 +191,7 @@ def session_bills(source: Source, sessions: list[tuple[int, str]]) -> dict[tuple
 
 @dataclass(frozen=True)
 class TeamDayCost(DayCost):
-    """What one model cost one machine in one project on one local day."""
+    """The cost of one model on one machine in one project on one local day."""
 
     person: str = ""
     machine: str = ""

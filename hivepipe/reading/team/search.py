@@ -1,6 +1,6 @@
-"""Search in what a team shares: prompts, summaries and log lines, by PostgreSQL's full text.
+"""Search in the shared prompts, summaries and log lines of a team by PostgreSQL's full text search.
 
-Words are matched whole; quotes make a phrase, a * behind the beginning of a word matches the rest.
+Words match whole words, quotes enclose a phrase, and `word*` matches a prefix.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from hivepipe.archive.search.index import Hit
 from hivepipe.db.listings import Entry
 from hivepipe.reading.search import Found, Line, Question, around
-from hivepipe.reading.team.source import OF_HOMES, Choice, Source, storable, valid_time
+from hivepipe.reading.team.source import OF_HOMES, Choice, Source, valid_time
+from hivepipe.team.shared_rows import clean
 
 _HOMES = f"SELECT home, person, machine FROM hivepipe.v_homes h WHERE {OF_HOMES}"
 _NOTE = "SELECT hivepipe.note_search(%s::text[], %s::text[])"
@@ -20,7 +21,7 @@ _FOUND = """
 
 @dataclass(frozen=True)
 class TeamLine(Line):
-    """A found text of a person's machine; `home`: its number on the server."""
+    """A found text of a member's machine; `home` is its number on the server."""
 
     home: int = 0
     person: str = ""
@@ -37,18 +38,18 @@ class TeamLine(Line):
 
 
 def team_search(source: Source, choice: Choice, question: Question, limit: int) -> Found:
-    """Return the newest texts with all words; the search and its hits are on the audit list.
+    """Return the newest texts with all words; the search and its hits are put on record.
 
-    SearchError: there are no words.
+    Raise SearchError for a query without words.
     """
     terms = question.terms()
-    whole = [storable(term.text) for term in terms if term.ends_word or not term.begins_word]
-    begun = [storable(term.text) for term in terms if term.begins_word and not term.ends_word]
+    whole = [clean(term.text) for term in terms if term.ends_word or not term.begins_word]
+    begun = [clean(term.text) for term in terms if term.begins_word and not term.ends_word]
     homes = {row["home"]: row for row in source.rows(_HOMES, choice.values())}
     source.note(_NOTE, whole, begun)
     asked = {"phrases": whole, "beginnings": begun, "homes": [*homes], "limit": limit}
     rows = source.noted_rows(
-        _FOUND, {**choice.values(), **asked, "session": storable(question.session)}
+        _FOUND, {**choice.values(), **asked, "session": clean(question.session)}
     )
     lines: list[Line] = [
         _line(row, homes[row["home"]], around(row["words"], terms)) for row in rows

@@ -1,4 +1,4 @@
-"""One session of a team as a store in memory, so that it is read like one of this machine."""
+"""One session of a team as an in-memory store, so that it is read like one of this machine."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,8 +12,9 @@ from hivepipe.db.migrations import migrate
 from hivepipe.errors import StoreError
 from hivepipe.reading.choosing import LAST
 from hivepipe.reading.team.costs import session_bills
-from hivepipe.reading.team.source import CHOSEN, Choice, Source, storable, valid_time
+from hivepipe.reading.team.source import CHOSEN, Choice, Source, valid_time
 from hivepipe.reading.time_line import TimeLine, spent_of, time_line
+from hivepipe.team.shared_rows import clean
 
 _MOST_FOUND = 100
 _STARTING = f"""
@@ -35,7 +36,7 @@ _ONE = """
     WHERE s.home::text = %(home)s::text AND s.key = %(session)s::text
 """
 _ROWS = "SELECT * FROM hivepipe.session_rows(%(home)s, %(session)s, %(table)s) AS row"
-# Not usage and its counts: what is added up depends on other sessions, too.
+# Without usage, whose sums also depend on other sessions.
 _TABLES = (
     *("sessions", "instance_sessions", "agents", "activity"),
     *("summaries", "prompts", "skill_uses", "session_logs"),
@@ -46,7 +47,7 @@ _LISTS = ("key_learnings", "files", "open_ends")
 
 @dataclass(frozen=True)
 class Found:
-    """A session of the team; `home`: its number on the server. `agent`: one of its subagents."""
+    """A session of the team, and optionally one of its subagents; `home` is a server's number."""
 
     home: int
     id: str
@@ -56,13 +57,13 @@ class Found:
 
 
 def session_starting(source: Source, choice: Choice, start: str) -> Found:
-    """Return the session whose id starts so; `last`: the one that was active last.
+    """Return the session whose id starts with `start`; `last` is the last active one.
 
-    StoreError: none, several, or of several machines.
+    Raise StoreError if no session, several sessions or several machines match.
     """
     if start == LAST:
         return _last(source, choice)
-    values = choice.values() | {"start": storable(start), "most": _MOST_FOUND}
+    values = choice.values() | {"start": clean(start), "most": _MOST_FOUND}
     rows = source.rows(_STARTING, values) if start else []
     wanted = one_of("session", start, [*dict.fromkeys(row["id"] for row in rows)])
     found = [Found(**row) for row in rows if row["id"] == wanted]
@@ -80,8 +81,8 @@ def _last(source: Source, choice: Choice) -> Found:
 
 
 def session_or_agent(source: Source, choice: Choice, start: str) -> Found:
-    """Return the session, or else the subagent, whose id starts so; errors as above."""
-    values = choice.values() | {"start": storable(start), "most": _MOST_FOUND}
+    """Return the session, or else the subagent, by a prefix of its id; errors as above."""
+    values = choice.values() | {"start": clean(start), "most": _MOST_FOUND}
     agents = source.rows(_AGENTS, values) if start and start != LAST else []
     if not agents or source.rows(_STARTING, values):
         return session_starting(source, choice, start)
@@ -90,8 +91,8 @@ def session_or_agent(source: Source, choice: Choice, start: str) -> Found:
 
 
 def session_of(source: Source, home: str, session: str) -> Found:
-    """Return a session of a home of the server; StoreError: there is none to be seen."""
-    values = {"home": storable(home), "session": storable(session)}
+    """Return a session by home and id; raise StoreError if it does not exist or is not visible."""
+    values = {"home": clean(home), "session": clean(session)}
     for row in source.rows(_ONE, values):
         return Found(**row)
     raise StoreError("the team has no such session, or you may not see it")
@@ -99,7 +100,7 @@ def session_of(source: Source, home: str, session: str) -> Found:
 
 @contextmanager
 def session_store(source: Source, found: Found) -> Iterator[Listings]:
-    """Note that the session is read, and open a store that has its rows."""
+    """Record the read of a session, and open a store with its rows."""
     source.note("SELECT hivepipe.note_read(%s, %s, 'session')", found.home, found.id)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
@@ -111,7 +112,7 @@ def session_store(source: Source, found: Found) -> Iterator[Listings]:
 
 
 def _fill(connection: sqlite3.Connection, table: str, rows: list[Entry]) -> None:
-    """Put rows into a table without its constraints: another version may have written them."""
+    """Insert rows into a table without constraints, as another version may have written them."""
     columns = [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
     connection.execute("PRAGMA foreign_keys=OFF")
     connection.execute(f"DROP TABLE {table}")
@@ -130,7 +131,7 @@ def _value(name: str, value: object) -> object:
 def team_time_line(
     source: Source, found: Found, store: Listings, home: str, limit: int
 ) -> TimeLine:
-    """Return the time line of a session; `home`: whose prices count."""
+    """Return the time line of a session, with the prices of the local `home`."""
     bills = session_bills(source, [(found.home, found.id)])
     bill = bills.get((found.home, found.id), Bill())
     return time_line(home, store, found.id, limit)._replace(cost=spent_of(home, bill))

@@ -47,7 +47,7 @@ _OF_ACTIVITY = (
 
 @dataclass(frozen=True)
 class TeamSession(OpenSession):
-    """An open session of a person's machine; `home`: its number on the server."""
+    """An open session of a member's machine; `home` is its number on the server."""
 
     person: str = ""
     machine: str = ""
@@ -56,9 +56,9 @@ class TeamSession(OpenSession):
 def team_sessions(
     source: Source, choice: Choice, *, with_ended: bool, limit: int = MOST_SESSIONS
 ) -> list[Entry]:
-    """Return the open sessions, or all, last active first, in the form of one machine's listing.
+    """Return the open sessions, or all, last active first, in the form of a listing of one machine.
 
-    Each has `person`, `machine` and `home`, and `agents_at_work`.
+    Each also has `person`, `machine`, `home` and `agents_at_work`.
     """
     values = choice.values() | {"with_ended": with_ended, "limit": limit}
     found = source.rows(_SESSIONS, values)
@@ -80,7 +80,7 @@ def _entry(row: Entry, texts: Entry) -> Entry:
 def open_team_sessions(
     source: Source, choice: Choice, home: str, *, with_ended: bool, limit: int
 ) -> list[TeamSession]:
-    """Return the same as for the page; `home`: whose prices count."""
+    """Return the sessions for the page, with the prices of the local `home`."""
     found = team_sessions(source, choice, with_ended=with_ended, limit=limit)
     prices = prices_in_force(home)
     bills = session_bills(source, [(entry["home"], entry["id"]) for entry in found])

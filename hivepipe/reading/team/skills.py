@@ -1,4 +1,4 @@
-"""The skills of a team; what homes imported from a predecessor is not among them."""
+"""The uses of skills in a team, without those imported from a predecessor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ _USES = f"""
 
 @dataclass(slots=True)
 class TeamSkill(SkillStatistics):
-    """The statistics of one skill over persons; its sessions are named by home and session."""
+    """The statistics of one skill over all members; keys of `sessions` are `<home>/<session>`."""
 
     people: set[str] = field(default_factory=set)
 
@@ -43,7 +43,7 @@ def team_skills(
     *,
     are_skills: bool = True,
 ) -> dict[str, TeamSkill]:
-    """Return the statistics by skill; `are_skills=False`: of typed commands that are none."""
+    """Return the statistics by skill, or with `are_skills=False` by other typed commands."""
     skills: dict[str, TeamSkill] = {}
     for row in source.rows(_USES, choice.values() | {"are_skills": are_skills}):
         skill = skills.setdefault(row["skill"], TeamSkill())

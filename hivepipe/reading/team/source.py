@@ -1,4 +1,4 @@
-"""The connection for reading a team's server: read-only transactions, limits, notes of reads."""
+"""The connection for reading a team's server: read-only transactions, limits, audit entries."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +12,7 @@ from hivepipe.team import membership
 from hivepipe.team.address import Address
 from hivepipe.team.archives.reading import TeamArchive, archives_of_session, placed_lines
 from hivepipe.team.connection import connected
+from hivepipe.team.shared_rows import clean
 from hivepipe.times import ns_of
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ _CANCELED = "statement timeout"
 _READS = f"SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = '{LONGEST_SECS}s'"
 _TEXTS = "SELECT * FROM hivepipe.hidden_texts(%(table)s, %(homes)s::int[], %(keys)s::text[])"
 
-Key = tuple[int, str]  # home of the server, key of the row
+Key = tuple[int, str]  # home on the server, key of the row
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Whose rows are wanted; "": all. Times are stored times, `project` may be a name's end."""
+    """A filter of rows ("" is any); times are stored times, `project` matches a name's end."""
 
     person: str = ""
     machine: str = ""
@@ -40,10 +41,10 @@ class Choice:
 
     def values(self) -> Entry:
         """Return the values of a query's parameters."""
-        return {name: storable(value) for name, value in vars(self).items()}
+        return {name: clean(value) for name, value in vars(self).items()}
 
 
-# Conditions of a query that has v_homes as h, and the session as s
+# Conditions of a query with v_homes as h and the session as s
 OF_HOMES = """
     (%(person)s::text = '' OR h.person = %(person)s::text)
     AND (%(machine)s::text = '' OR h.machine = %(machine)s::text)
@@ -54,38 +55,35 @@ CHOSEN = f"""
 """
 
 
-def storable(text: str) -> str:
-    """Return a text that PostgreSQL takes."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-
-
 def in_range(count: str) -> str:
-    """Return the SQL of a count that sums can be made of."""
+    """Return the SQL of a count, clamped so that sums do not overflow."""
     return f"LEAST(GREATEST(COALESCE({count}, 0), 0), {MOST_COUNTED})"
 
 
 def valid_time(text: str | None) -> str:
-    """Return a stored time, or "" for a text that is none: other machines wrote it."""
+    """Return a stored time, or "" for an invalid one of another machine."""
     return text if text and ns_of(text) else ""
 
 
 def local_day(text: str) -> str:
-    """Return the local day of a stored time; "": it is none."""
+    """Return the local day of a stored time, or "" for an invalid one."""
     return day_of(valid_time(text))
 
 
 class Source:
-    """A team's server, as its reader sees it; `person`: for whom a page reads, "": for itself."""
+    """A team's server as seen by a reader, or by a page that reads for the member `person`."""
 
     def __init__(self, connection: "psycopg.Connection[dict[str, Any]]", person: str = "") -> None:
-        """Keep the connection; the caller closes it."""
+        """Use an open connection, which the caller closes."""
         self._connection = connection
-        self._person = storable(person)
-        # What asks without transactions of its own needs `execute` and `info` alone.
-        self._asking = cast("psycopg.Connection[dict[str, Any]]", _Asking(connection, self._person))
+        self._person = clean(person)
+        # The archive functions need only `execute` and `info` of a connection.
+        self._member_connection = cast(
+            "psycopg.Connection[dict[str, Any]]", _MemberConnection(connection, self._person)
+        )
 
     def rows(self, sql: str, values: Entry, most: int = MOST_ROWS) -> list[Entry]:
-        """Return all rows of a query; TeamError: more than `most`, or it takes too long."""
+        """Return all rows of a query; raise TeamError for more than `most`, or after a timeout."""
         with self._transaction(_READS):
             found = self._connection.execute(sql, values).fetchmany(most + 1)
         if len(found) > most:
@@ -93,17 +91,17 @@ class Source:
         return found
 
     def noted_rows(self, sql: str, values: Entry) -> list[Entry]:
-        """Return the rows of a query that writes notes."""
+        """Return the rows of a query that also writes audit entries."""
         with self._transaction(f"SET LOCAL statement_timeout = '{LONGEST_SECS}s'"):
             return self._connection.execute(sql, values).fetchall()
 
     def note(self, sql: str, *values: object) -> None:
-        """Write a note, and commit it."""
+        """Write an audit entry, and commit it."""
         with self._transaction(f"SET LOCAL statement_timeout = '{LONGEST_SECS}s'"):
             self._connection.execute(sql, values)
 
     def texts(self, table: str, keys: Iterable[Key], what: str) -> dict[Key, Entry]:
-        """Return the hidden texts of these rows; a list of them is noted first."""
+        """Return the hidden texts of these rows, after recording the read of a list."""
         wanted = [*keys]
         if not wanted:
             return {}
@@ -113,19 +111,19 @@ class Source:
         return {(row["home"], row["key"]): row["texts"] for row in self.rows(_TEXTS, values)}
 
     def archives(self, home: int, session: str) -> list[TeamArchive]:
-        """Note that the archives of a session are read, and return them."""
-        return archives_of_session(self._asking, home, session)
+        """Record the read of a session's archives, and return them."""
+        return archives_of_session(self._member_connection, home, session)
 
     def lines(self, archive: TeamArchive, begin: int) -> Iterator[tuple[int, bytes]]:
-        """Yield lines of an archive with their offsets, as `placed_lines` does."""
-        return placed_lines(self._asking, archive, begin)
+        """Yield lines of an archive with their offsets, like `placed_lines`."""
+        return placed_lines(self._member_connection, archive, begin)
 
     @contextmanager
     def _transaction(self, settings: str) -> Iterator[None]:
         try:
             with self._connection.transaction():
                 self._connection.execute(settings)
-                _name_person(self._connection, self._person)
+                _set_person(self._connection, self._person)
                 yield
         except Exception as error:
             if _CANCELED not in str(error):
@@ -135,8 +133,8 @@ class Source:
             ) from None
 
 
-class _Asking:
-    """A connection that asks for a person, each statement in a transaction of its own."""
+class _MemberConnection:
+    """A connection that runs each statement in a transaction of its own, for a member."""
 
     def __init__(self, connection: "psycopg.Connection[dict[str, Any]]", person: str) -> None:
         self._connection = connection
@@ -145,26 +143,27 @@ class _Asking:
 
     def execute(self, sql: LiteralString, values: "Params | None" = None) -> object:
         with self._connection.transaction():
-            _name_person(self._connection, self._person)
+            _set_person(self._connection, self._person)
             return self._connection.execute(sql, values)
 
 
-def _name_person(connection: "psycopg.Connection[dict[str, Any]]", person: str) -> None:
-    """Say until the end of the transaction for whom a page reads; nothing for ""."""
+def _set_person(connection: "psycopg.Connection[dict[str, Any]]", person: str) -> None:
+    """Set the member for whom a page reads until the end of the transaction, unless it is ""."""
     if person:
         connection.execute("SELECT set_config('hivepipe.person', %s, true)", (person,))
 
 
 @contextmanager
 def opened(person: str = "") -> Iterator[Source]:
-    """Connect as this user's reader, or as a page for a person.
+    """Connect as this user's reader, or as a page for a member.
 
-    TeamError: no team, no reader, server away or refusing. TeamRefusedError: no such member.
+    Raise TeamError without a team, a reader or a server that answers, and TeamRefusedError for an
+    unknown member.
     """
     with connected(membership.page_address() if person else _address()) as connection:
         source = Source(connection, person)
         if person and not source.rows("SELECT id FROM hivepipe.me()", {}):
-            raise TeamRefusedError(f"{person} is no member of this team")
+            raise TeamRefusedError(f"{person} is not a member of this team")
         yield source
 
 
@@ -175,5 +174,5 @@ def _address() -> Address:
         if not membership.is_joined():
             raise
         raise TeamError(
-            "this machine's login sends rows and reads none: join with an invite to read"
+            "this machine's login can only send rows: join with an invite to read"
         ) from None

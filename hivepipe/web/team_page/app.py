@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hivepipe.errors import HivepipeError, TeamAwayError, TeamRefusedError
 from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named
-from hivepipe.reading.team.audit import reads_noted
+from hivepipe.reading.team.audit import newest_reads
 from hivepipe.reading.team.source import opened
 from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.folders import PAGES, STATIC, TEAM_PAGES
@@ -39,7 +39,7 @@ _OPEN = ("/static/", HEALTH)
 def audit(asked: Asked) -> Content:
     """Return the reads of the signed-in member's sessions."""
     with opened(asked.reader) as source:
-        found = reads_noted(source, MOST_READS + 1)
+        found = newest_reads(source, MOST_READS + 1)
     return {"reads": found[:MOST_READS], "has_more": len(found) > MOST_READS}
 
 

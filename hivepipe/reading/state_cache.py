@@ -1,4 +1,4 @@
-"""The last results that took long to find, each for as long as what it was found in is the same."""
+"""A cache of the last slow results, each valid while the state of its source is the same."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -8,19 +8,19 @@ from typing import Generic, TypeVar
 Found = TypeVar("Found")
 
 
-class Unchanged(Generic[Found]):
-    """A result and its state for each of the last keys."""
+class StateCache(Generic[Found]):
+    """A bounded cache: the last keys with their results and states."""
 
     def __init__(self, most: int) -> None:
-        """`most`: how many results are kept."""
+        """`most` is the maximum number of results."""
         self._most = most
         self._kept: OrderedDict[Hashable, tuple[object, Found]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: Hashable, state: object, find: Callable[[], Found]) -> Found:
-        """Return the result of a key: the last one if the state is equal, or a new one.
+        """Return the cached result of a key if the state is equal, or compute it.
 
-        `state` None: not known, so the result is not kept.
+        With an unknown state (None), the result is not cached.
         """
         with self._lock:
             kept = self._kept.get(key)
