@@ -29,7 +29,7 @@ from hivepipe.jobs.forget_query import Wanted
 from hivepipe.operations import memory
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.briefing_files import BriefingFiles
-from hivepipe.operations.forgotten_sessions import say_forgotten
+from hivepipe.operations.forgotten_sessions import update_marker
 from hivepipe.operations.found_archives import ARCHIVE
 from hivepipe.operations.recall import prepare_recall
 from hivepipe.operations.search import index_path
@@ -150,7 +150,7 @@ class Forgetting:
         rows = stored.rows_of(self._db, wanted.sessions)
         if not dry_run:
             stored.remove_rows(self._db, wanted.sessions)
-            say_forgotten(self._place.home)
+            update_marker(self._place.home)
         for table, count in rows.items():
             yield Deleted(f"table {table}", count, "row")
         yield from self._redis(wanted, dry_run)

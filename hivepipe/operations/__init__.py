@@ -1,1 +1,1 @@
-"""Handlers, one function per operation: unpack the job, call one or two rooms, return."""
+"""Handlers, one function per operation, which call other packages with the job's arguments."""

@@ -21,9 +21,7 @@ DEFAULT_NAME = "task"
 
 
 def insert_agent(db: Database, job: Origin, args: InsertAgent) -> None:
-    """Record that the Agent tool returned: the agent has finished, or was launched in the
-    background.
-    """
+    """Record that the Agent tool returned; the agent has finished or runs in the background."""
     status = "completed" if args.launch == "completed" else "spawned"
     _record(db, job, _call(job, args, status))
 

@@ -1,7 +1,7 @@
 """raise_alerts compares the alerts with those of the last check; send_alert notifies the user.
 
-The active alerts are kept in Redis, because the alert may be that the store cannot be written.
-After a loss of Redis' data they are read from the store.
+The active alerts are kept in Redis, because an alert may be that the store cannot be written. After
+a loss of Redis' data they are read from the store.
 """
 
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger("hivepipe.alerts")
 
 
 def raise_alerts(workplace: Workplace, job: Origin, _args: RaiseAlerts) -> None:
-    """Check the stack, log, record and send what changed."""
+    """Check the stack; log, record and send the changes."""
     with connect(workplace.address) as connection:
         found = figures(connection)
         seen = alerts_of(vitals(workplace.home, found, connection))
@@ -34,13 +34,13 @@ def raise_alerts(workplace: Workplace, job: Origin, _args: RaiseAlerts) -> None:
         if known is None:
             known = dict.fromkeys(stored.standing(database_path(workplace.home)), 0)
         change = follow(seen, known)
-        _tell(workplace, job, change)
+        _report(workplace, job, change)
         alert_counts.remember(connection, change.standing)
-        latencies.look(connection)  # last: a full Redis refuses it
+        latencies.look(connection)  # last, because a full Redis refuses it
         hook_times.look(connection)
 
 
-def _tell(workplace: Workplace, job: Origin, change: Change) -> None:
+def _report(workplace: Workplace, job: Origin, change: Change) -> None:
     for alert in change.begun:
         logger.warning("alert %s: %s", alert.name, alert.text)
     for name in change.over:

@@ -51,8 +51,8 @@ logger = logging.getLogger("hivepipe.archive")
 def archive_transcript(workplace: Workplace, job: Origin, args: ArchiveTranscript) -> None:
     """Bring an archive up to date with its transcript.
 
-    A transcript that is missing or lies outside Claude's folders is skipped with a log entry. One
-    of a forgotten session is skipped.
+    A transcript that is missing or outside Claude's folders is skipped and logged. A transcript of
+    a forgotten session is skipped.
     """
     if is_forgotten(workplace.home, job.session):
         return
@@ -80,7 +80,7 @@ def archive_transcript(workplace: Workplace, job: Origin, args: ArchiveTranscrip
 
 
 def _was_unused(home: str, session: str) -> bool:
-    """Tell whether the session ended before its first prompt; Claude Code then makes no file."""
+    """Tell whether the session ended before its first prompt, so that it has no transcript."""
     with suppress(StoreError), listings(database_path(home)) as store:
         found = store.session(session)
         return found is not None and found["status"] == "ended" and not found["prompts"]
@@ -88,9 +88,7 @@ def _was_unused(home: str, session: str) -> bool:
 
 
 def _archive_agents(workplace: Workplace, job: Origin, args: ArchiveTranscript) -> None:
-    """Archive the transcripts of subagents whose end was not reported, because the client was
-    killed.
-    """
+    """Archive the transcripts of subagents, because a killed client does not report their end."""
     for path in transcripts_of_agents(args.path):
         with (
             suppress(FileNotFoundError, RefusedTranscriptError),
@@ -100,7 +98,7 @@ def _archive_agents(workplace: Workplace, job: Origin, args: ArchiveTranscript) 
 
 
 def _is_over(home: str, session: str) -> bool:
-    """Tell whether the session is still ended. A resumed session is summarised later."""
+    """Tell whether the session has ended and was not resumed."""
     with suppress(StoreError), listings(database_path(home)) as store:
         return not is_open(store, session)
     return True
@@ -108,7 +106,7 @@ def _is_over(home: str, session: str) -> bool:
 
 @cache
 def archives_of(home: str) -> Archives:
-    """Return the archives of a home, one object per process, with its caches."""
+    """Return the archives of a home: one object per process, because it has caches."""
     manifest = Manifest(home)
     archives = Archives(kept_folder(home), manifest)
     if os.path.isdir(home) and manifest.adopts:
@@ -117,10 +115,10 @@ def archives_of(home: str) -> Archives:
 
 
 def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> ArchiveCallbacks:
-    """Return what an archive needs from its caller.
+    """Return the callbacks of an archive.
 
-    `with_usage`: the usage of messages is stored, and counts as cost. RedactionRuleError: a
-    rule of the user is invalid; nothing is archived without it.
+    With `with_usage`, the usage of messages is stored and counts as cost. Raise RedactionRuleError
+    if a rule of the user is invalid, because nothing is archived without it.
     """
     redactor = _redactor(workplace.home, tuple(map(stamp, setting_table.files(workplace.home))))
 
@@ -155,7 +153,7 @@ def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) 
 
 
 def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) -> None:
-    """Log a new archive with its redactions, and later redactions if there are any."""
+    """Log a new archive with its redactions, or later redactions if there are any."""
     if is_new:
         record_archive(folder, Path(path))
     if is_new or kinds:
@@ -164,13 +162,13 @@ def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) 
 
 @lru_cache(maxsize=4)
 def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> "Redactor":
-    """Return the redactor in force; it is rebuilt when a file of rules has changed."""
+    """Return the current redactor, which is rebuilt after a file of rules has changed."""
     return load_redactor(home)
 
 
 @lru_cache(maxsize=4)
 def _prices(home: str, _period: float) -> PriceTable:
-    """Return the prices, read once per period so that most turns read no price file."""
+    """Return the prices, which are read once per period so that most turns read no file."""
     try:
         return prices_in_force(home)
     except PricesError as error:  # no reason to skip a transcript
@@ -179,7 +177,7 @@ def _prices(home: str, _period: float) -> PriceTable:
 
 
 def _warn(workplace: Workplace, job: Origin, what: str, is_settled: bool) -> None:
-    """Log once per event: the job without a delay may have come too early."""
+    """Log once per event: not for the job without a delay, which may be too early."""
     if is_settled:
         text = f"{what} (session {job.session})"
         logger.warning("%s", text)

@@ -3,7 +3,7 @@
     <home>/context/*.txt    see hivepipe.hook.greeting; 0600, each replaced atomically
 
 They are updated when the database or the user's trusted files change, and once a minute, because
-sessions become stalled by time alone. Parts that are no longer needed are removed.
+sessions become stalled without an event. Parts that are no longer needed are removed.
 """
 
 import logging
@@ -29,7 +29,7 @@ from hivepipe.operations.liveness import with_activity
 from hivepipe.redact import redact_text
 
 LOOK_EVERY_SECS = 2.0
-ANEW_SECS = 60.0
+REWRITE_SECS = 60.0
 MOST_PARTS = 200  # per kind
 MOST_PROJECTS = 50
 RECENT = timedelta(minutes=5)
@@ -38,7 +38,7 @@ Signature = tuple[object, ...]
 
 logger = logging.getLogger(__name__)
 
-# The prefixes of our parts: any other file in the folder is a user's.
+# The prefixes of our parts. Any other file in the folder belongs to the user.
 _PARTS = ("project-", "left-", "last-", "task-", "goal-", "profile-", "lead-")
 
 
@@ -46,7 +46,7 @@ class BriefingFiles:
     """The files of one home, updated by the writer between its turns."""
 
     def __init__(self, home: str) -> None:
-        """Start without a check."""
+        """Set up; the first refresh checks the data."""
         self._home = home
         self._own_project = project_of(home)
         self._looked_at = self._written_at = float("-inf")
@@ -61,7 +61,7 @@ class BriefingFiles:
         self._looked_at = now
         try:
             seen = (*db.version(), *_stamp(Path(trust.path_of(self._home))))
-            if seen == self._seen and now - self._written_at < ANEW_SECS:
+            if seen == self._seen and now - self._written_at < REWRITE_SECS:
                 return
             self.write(db.path)
         except (OSError, sqlite3.Error, StoreError) as error:
@@ -70,10 +70,10 @@ class BriefingFiles:
             self._seen, self._written_at = seen, now
 
     def write(self, database: Path) -> None:
-        """Update every file; OSError, StoreError."""
+        """Update every file. Raise OSError or StoreError on failure."""
         with listings(database) as store:
             self._projects = briefing.projects(store, MOST_PROJECTS)
-            if self._own_project not in (*self._projects, ""):  # also before its first session
+            if self._own_project not in (*self._projects, ""):  # before its first session, too
                 self._projects.append(self._own_project)
             parts = dict(self._parts(store))
         wanted = {part_path(self._home, name): text for name, text in parts.items() if text}
@@ -145,14 +145,14 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
 
 
 def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
-    """Return the open sessions with profile and task, also those without a call so far."""
+    """Return the open sessions with profile and task, including those without a call."""
     by_id = {task["id"]: task for task in tasks}
     by_session = {task["session_id"]: task for task in reversed(tasks)}
-    whose = profiles.profiles_of_sessions(store)
+    profile_by_session = profiles.profiles_of_sessions(store)
     found = []
     for entry in with_activity(store, store.sessions(with_ended=False)):
         task = by_id.get(entry["task_id"]) or by_session.get(entry["id"])
-        known = {"profile": entry["profile"] or whose.get(entry["id"])}
+        known = {"profile": entry["profile"] or profile_by_session.get(entry["id"])}
         if task:
             known |= {"task_id": task["id"], "text": task["text"], "progress": task["progress"]}
         found.append({**entry, **known})
@@ -160,12 +160,12 @@ def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
 
 
 def _left_behind(tasks: list[Entry]) -> list[Entry]:
-    """Return the tasks whose session has ended, the last changed first."""
+    """Return the tasks whose session has ended, most recently updated first."""
     return [task for task in tasks if task["session_status"] == "ended"]
 
 
 def _notes_of(home: str, project: str) -> Iterator[Notes]:
-    """Yield the trusted copies of a project's notes; the work tree is not read."""
+    """Yield the trusted copies of a project's notes, without reading the work tree."""
     for name, file in trust.trusted_files(home, project).items():
         if name.startswith(f"{NOTES_FOLDER}/") and file.text.strip():
             yield Notes(name, redact_text(file.text[: 4 * MOST_NOTE_CHARS]))

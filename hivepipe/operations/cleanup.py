@@ -25,18 +25,18 @@ TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 
 def cleanup_agents(workplace: Workplace, job: Origin, args: CleanupAgents) -> None:
-    """Soft-delete the agents that are outdated at the time of the event, and have it logged."""
+    """Soft-delete the agents that are outdated at the time of the event, and request the log."""
     path = database_path(workplace.home)
     with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
-    # Not new: this worker was killed after the commit, perhaps before it enqueued the job.
+    # If it is not new, a worker was killed after the commit, perhaps before it enqueued the job.
     if not is_new or any(verdict.is_outdated for _, verdict in judged):
         workplace.follow_up(job, [LogCleanups().job()])
 
 
 def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:
-    """Delete within the caller's transaction; return the verdict on each agent."""
+    """Soft-delete within the caller's transaction; return the verdict on each agent."""
     cause = trigger if trigger in TRIGGERS else "unknown"
     judged = cleanups.verdicts(db, datetime.fromtimestamp(time_ns / 1e9, UTC))
     cleanups.delete_agents(db, job_id, cause, stored_time(time_ns), judged)
@@ -50,7 +50,7 @@ def log_cleanups(workplace: Workplace, _job: Origin, _args: LogCleanups) -> None
 
 
 def write_log(home: str, db: Database) -> None:
-    """Append the runs that the log lacks; its last line says which is the last run in it."""
+    """Append the runs after the last one in the log, which its last line names."""
     with locked(kept_folder(home), "cleanup", Manifest(home)) as folder:
         while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
             for run, agents in runs:
@@ -66,9 +66,7 @@ def _last_run(folder: ExportFolder) -> int:
 
 
 def _lines(run: Row, agents: list[Row]) -> list[str]:
-    """Return the log lines of one run; the run's own line is last, so that a torn entry is
-    repeated.
-    """
+    """Return the log lines of one run. Its own line is last, so that a torn entry is repeated."""
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
     total = run["expired"] + run["completed"] + run["orphaned"]
@@ -79,5 +77,5 @@ def _lines(run: Row, agents: list[Row]) -> list[str]:
 
 
 def _name(agent: Row) -> str:
-    """Return agent and session ids: the line is found by the session when that is forgotten."""
+    """Return agent and session ids, so that forgetting the session can find the line."""
     return f"{agent['id']} of {agent['session_id']}" if agent["session_id"] else str(agent["id"])

@@ -1,7 +1,7 @@
 """The status that Claude Code's process reports: busy, waiting for a person, or idle.
 
 Each interactive process writes `sessions/<pid>.json` in its settings folder. The file is not
-documented: if a field is missing or invalid, the file is ignored, and only events count.
+documented. If a field is missing or invalid, the file is ignored, and only events count.
 """
 
 import json
@@ -17,7 +17,7 @@ MOST_WORDS = 100
 
 
 class ClientStatus(NamedTuple):
-    """The reported status and its time; `waits_for` is "" unless it waits."""
+    """The reported status and its time; `waits_for` is "" unless the status is `waiting`."""
 
     status: str
     at_ns: int
@@ -29,7 +29,7 @@ def client_status(
 ) -> ClientStatus | None:
     """Return the status that this process reports for this session, or None.
 
-    `transcript`: of the session; it lies in the settings folder of its Claude Code.
+    `transcript` is the session's transcript, which is in the settings folder of its Claude Code.
     """
     text = read_small(f"{_settings_folder(transcript or '')}/sessions/{pid}.json", MOST_BYTES)
     try:

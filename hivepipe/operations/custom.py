@@ -1,4 +1,4 @@
-"""Operations of installed packages: the decorator, and the events that they can name.
+"""Operations of installed packages: the decorator, and the events that it accepts.
 
     from hivepipe import operation
 
@@ -17,7 +17,7 @@ GROUP = "hivepipe.operations"
 MOST_RETRIES = 20
 LONGEST_SECS = 600.0
 
-# Operation whose commit causes a run -> the event's name
+# Operation whose commit causes a run -> name of the event
 EVENTS = {
     "start_session": "SessionStart",
     "activate_session": "UserPromptSubmit",
@@ -32,7 +32,7 @@ _MARK = "_hivepipe_operation"
 
 
 class Declaration(NamedTuple):
-    """What the decorator says of a function."""
+    """The arguments of the decorator."""
 
     on: tuple[str, ...]
     retries: int
@@ -42,9 +42,9 @@ class Declaration(NamedTuple):
 def operation(
     *, on: Collection[str], retries: int = 3, timeout_secs: float = 60.0
 ) -> Callable[[_Function], _Function]:
-    """Declare an operation: its events, retries after a failure, and the limit of one run.
+    """Declare an operation: its events, its retries after a failure, and the timeout of one run.
 
-    ValueError: an event is not known, or a number is out of range.
+    Raise ValueError if an event is unknown, or a number is out of range.
     """
     named = (on,) if isinstance(on, str) else tuple(on)
     unknown = [name for name in named if name not in EVENTS.values()]
@@ -64,7 +64,7 @@ def operation(
 
 
 def declaration_of(function: object) -> Declaration:
-    """Return what the decorator said; TypeError: the function has none."""
+    """Return the declaration of a function. Raise TypeError if it is not decorated."""
     found = getattr(function, _MARK, None)
     if not isinstance(found, Declaration) or not callable(function):
         raise TypeError("it is not a function with @hivepipe.operation(on=[...])")
@@ -73,5 +73,5 @@ def declaration_of(function: object) -> Declaration:
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of the installed operations, as of the start of this process."""
+    """Return the names of the installed operations at the first call in this process."""
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))

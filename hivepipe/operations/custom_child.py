@@ -2,9 +2,9 @@
 
     python -I -m hivepipe.operations.custom_child    {"name": ..., "event": {...} or null} on stdin
 
-It writes one line to stdout, the function's declaration, before it calls the function. What the
-function prints goes to stderr. A process of its own, so that a function that hangs, crashes or
-fills the memory harms nothing else.
+It writes one line to stdout, the function's declaration, before it calls the function. The output
+of the function goes to stderr. It is a separate process, so that a function that hangs, crashes or
+exhausts the memory harms nothing else.
 """
 
 import json
@@ -24,7 +24,7 @@ def main() -> None:
     os.dup2(2, 1)
     try:
         _run(request["name"], request["event"], header)
-    except BaseException as error:  # noqa: BLE001  also SystemExit and KeyboardInterrupt
+    except BaseException as error:  # noqa: BLE001  including SystemExit and KeyboardInterrupt
         frames = traceback.extract_tb(error.__traceback__)
         place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
         sys.stderr.write(f"\n{place}: {type(error).__name__}: {error}\n")

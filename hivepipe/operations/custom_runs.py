@@ -37,7 +37,7 @@ def custom_jobs(job: Envelope) -> list[Job]:
 
 
 def run_custom(workplace: Workplace, job: Origin, args: RunCustom) -> None:
-    """Call the operation's function in a process; OperationFailedError, StoppedError."""
+    """Call the operation's function in a process. Raise OperationFailedError or StoppedError."""
     event = {
         "id": job.id,
         "event": args.event,
@@ -50,17 +50,17 @@ def run_custom(workplace: Workplace, job: Origin, args: RunCustom) -> None:
 
 
 def declaration_by(name: str) -> Declaration:
-    """Load an operation in a process and return its declaration; OperationFailedError."""
+    """Return the declaration of an operation, loaded in a process. Raise OperationFailedError."""
     return Run(name, None, lambda: None).finish()
 
 
 class Run:
-    """One process of `custom_child`, which is killed with its children at the end."""
+    """One process of `custom_child`. At the end it is killed with its children."""
 
     def __init__(
         self, name: str, event: dict[str, Any] | None, check_stop: Callable[[], None]
     ) -> None:
-        """Start the process. `check_stop` raises when the run must end."""
+        """Start the process; `check_stop` raises an exception when the run must end."""
         self._name, self._check_stop = name, check_stop
         self._last = b""
         self._process = subprocess.Popen(
@@ -77,7 +77,7 @@ class Run:
             stdin.write(json.dumps({"name": name, "event": event}).encode())
 
     def finish(self) -> Declaration:
-        """Wait for the end and return the declaration; OperationFailedError: it failed."""
+        """Wait for the end; return the declaration. Raise OperationFailedError if it failed."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         try:

@@ -1,4 +1,4 @@
-"""Every declared operation: the files of `families` are found by their place."""
+"""All declared operations: every module of the package `families` is imported."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,7 +1,7 @@
-"""What follows from a job: results are stored at once, work goes to the queue that executes it.
+"""Follow-up jobs: results are stored at once, and work is enqueued.
 
-A result is an operation of the store. It is applied here, once, by its id. If the store does not
-take it, it goes to the writer under the same id: through Redis, else through the spool. So it is
+A result is an operation of the store. It is applied here, once, by its id. If the store cannot be
+written, the result goes to the writer with the same id, through Redis or else the spool. So it is
 neither lost nor applied twice. All other operations are work.
 """
 
@@ -34,7 +34,7 @@ def follow_up_job(
 ) -> None:
     """Store the results, then enqueue the work.
 
-    RefusedError: Redis did not take the work. OSError: nothing took the results.
+    Raise RefusedError if the work cannot be enqueued, OSError if the results cannot be kept.
     """
     results = [follow_up(parent, job) for job in jobs if job.operation in HANDLERS]
     works = [_work(parent, job) for job in jobs if job.operation not in HANDLERS]
@@ -56,7 +56,7 @@ def _work(parent: Origin, job: Job) -> Work:
 def _are_stored(home: str, results: list[Message]) -> bool:
     try:
         _store(home, results)
-    except Exception as error:  # noqa: BLE001  the writer retries a result, or buries it
+    except Exception as error:  # noqa: BLE001  the writer retries a result, or fails it
         logger.info("%d results go to the writer: %s", len(results), error)
         return False
     return True
@@ -66,7 +66,7 @@ def _store(home: str, results: list[Message]) -> None:
     path = database_path(home)
     if problem := replaced(home):
         raise TreeError(problem)
-    if not path.exists():  # only the writer makes a store
+    if not path.exists():  # only the writer creates a store
         raise StoreError(f"{path} is missing")
     with closing(Database(path, BUSY_TIMEOUT_SECS)) as db:
         apply_results(db, results)

@@ -1,7 +1,7 @@
 """The forgotten sessions, for handlers of files.
 
-Opening the store for each turn would read as much as a short turn itself, so the list is cached
-until the `forgotten` marker changes.
+The list is cached until the marker file `forgotten` changes, because opening the store for each
+turn would read as much as a short turn itself.
 """
 
 import time
@@ -14,11 +14,11 @@ from hivepipe.home import write_small
 
 
 def is_forgotten(home: str, *sessions: str) -> bool:
-    """Tell whether one of these sessions was forgotten."""
+    """Tell whether any of these sessions was forgotten."""
     return not _forgotten(home, stamp(_word(home))).isdisjoint(sessions)
 
 
-def say_forgotten(home: str) -> None:
+def update_marker(home: str) -> None:
     """Change the marker, so that every process of the home reads the list again."""
     write_small(_word(home), f"{time.time_ns()}\n")
 

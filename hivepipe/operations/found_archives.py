@@ -51,20 +51,20 @@ _ITS_OWN: dict[str, tuple[type, ...]] = {
 
 
 def take_in_archives(workplace: Workplace, job: Origin, folder: str) -> Iterator[Row]:
-    """Copy the archives below a predecessor's logs folder into the home's; yield a row for each.
+    """Copy the archives below a predecessor's logs folder to the home's; yield a row for each.
 
-    The folder may be the home's own, where hivepipe's archives are skipped, or any other. The
+    The folder may be the home's own, where hivepipe's archives are skipped, or another one. The
     originals are only read. A copy is redacted, listed, searched and pruned like any archive of
-    hivepipe; its age counts from now. Its metadata have the predecessor's keys, and the unchanged
-    originals under `found`. Lines of a session that hivepipe archives too go into one archive
+    hivepipe; its age starts now. Its metadata have the predecessor's keys, and the unchanged
+    originals under `found`. If hivepipe archives the session too, the lines go into one archive
     without duplicates. The cost of the messages is not recorded.
 
     Repeated calls import a file once: it is identified by its content and its session or agent.
     After a kill the next call continues. Two files with equal bytes are two archives, unless both
     belong to one session or agent; then the second row names the first file.
 
-    Missing or damaged metadata are reported, and the lines are attributed by the file name. Other
-    exceptions (StoreError, StoppedError) mean that the import can be repeated later.
+    Missing or invalid metadata are reported, and the lines or the file name give the session. After
+    StoreError or StoppedError the import can be repeated later.
     """
     archives = archives_of(workplace.home)
     callbacks = callbacks_of(workplace, job, with_usage=False)
@@ -78,7 +78,7 @@ def take_in_archives(workplace: Workplace, job: Origin, folder: str) -> Iterator
 
 
 def not_taken_in(home: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield (path, problems) of archives that are not ours, and not imported as they are now."""
+    """Yield (path, problems) of foreign archives whose current content is not imported."""
     manifest = Manifest(home)
     folder = kept_folder(home)
     known = {each.path: each.stamp for each in manifest.found(ARCHIVE)}
@@ -91,11 +91,11 @@ def not_taken_in(home: str) -> Iterator[tuple[str, list[str]]]:
                 ["not written by hivepipe, and not imported: see `hivepipe archive sweep`"],
             )
         elif before != stamp:
-            yield path, ["not hivepipe's, and changed since it was taken in"]
+            yield path, ["not written by hivepipe, and changed since its import"]
 
 
 def _found_in(folder: str, manifest: Manifest, home: str) -> list[str]:
-    """Return the paths of archives below a folder that hivepipe did not make, relative to it."""
+    """Return the relative paths of archives below a folder that hivepipe did not make."""
     made = manifest.made() if folder == kept_folder(home) else frozenset()
     found = []
     for kind in KINDS:
@@ -149,20 +149,20 @@ def _take_in(
 
 
 def _same(found: Found, known: Iterable[Found]) -> Found | None:
-    """Return an archive that was imported with the same bytes as the same session or agent."""
-    whose = (found.digest, found.key)
-    return next((each for each in known if (each.digest, each.key) == whose), None)
+    """Return an imported archive of the same session or agent with the same bytes, or None."""
+    wanted = (found.digest, found.key)
+    return next((each for each in known if (each.digest, each.key) == wanted), None)
 
 
 def _as_other(found: Found, same: Found) -> str:
-    """Return a note if the other file with the same bytes still exists; "" otherwise."""
+    """Return a note if the other file with the same bytes still exists, else ""."""
     is_moved = same.path == found.path or not os.path.lexists(same.path)
     return "" if is_moved else f"the same as {clean(same.path)}"
 
 
 @contextmanager
 def _opened(folder: str, path: str) -> Iterator[BufferedReader]:
-    """Open a file below a folder; OSError if there is a link on the way."""
+    """Open a file below a folder. Raise OSError if its path has a link."""
     *inner, name = path.split("/")
     with Folder(folder, *inner) as there, os.fdopen(there.open(name), "rb") as file:
         yield file
@@ -174,7 +174,7 @@ def _stamp(status: os.stat_result) -> str:
 
 @contextmanager
 def _plain(home: str, path: str, file: BufferedReader) -> Iterator[IO[bytes]]:
-    """Give the lines; a compressed file is unpacked to a temporary file in the home."""
+    """Yield a file with the lines; a compressed file is unpacked to a temporary file."""
     if not path.endswith(".gz"):
         yield file
         return
@@ -191,7 +191,7 @@ def _plain(home: str, path: str, file: BufferedReader) -> Iterator[IO[bytes]]:
 
 
 def _meta(folder: str, path: str) -> tuple[Meta, str]:
-    """Return the predecessor's metadata, and what is wrong with them."""
+    """Return the predecessor's metadata and an error text, or {} and the text."""
     stem = path.removesuffix(".gz").removesuffix(".jsonl")
     try:
         with _opened(folder, f"{stem}{META_SUFFIX}") as file:
@@ -210,7 +210,7 @@ def _meta(folder: str, path: str) -> tuple[Meta, str]:
 
 
 def _source(whole: str, path: str, meta: Meta, lines: IO[bytes]) -> Source:
-    """Return the source, attributed by the metadata, else the lines, else the file name."""
+    """Return the source. Its ids come from the metadata, else the lines, else the file name."""
     kind, *folders, file = path.split("/")
     stem = file.removesuffix(".gz").removesuffix(".jsonl")
     named = _NAME.fullmatch(stem)
@@ -237,7 +237,7 @@ def _id_in(meta: Meta, *names: str) -> str:
 
 
 def _id(text: str) -> str:
-    """Return a valid id made from any file name."""
+    """Return a valid id for any file name."""
     return valid_id(re.sub(r"[^A-Za-z0-9._-]", "_", text)[:100]) or "unknown"
 
 
@@ -253,7 +253,7 @@ def _redacted(meta: Meta, callbacks: ArchiveCallbacks) -> Meta:
 
 
 def _callbacks_for(callbacks: ArchiveCallbacks, source: Source, its_meta: Meta) -> ArchiveCallbacks:
-    """Return callbacks that put the predecessor's values in place of the counted ones."""
+    """Return callbacks that replace the counted values by the predecessor's."""
 
     def its_own(counted: Meta) -> Meta:
         chosen = {

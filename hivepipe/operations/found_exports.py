@@ -1,7 +1,7 @@
 """Import a predecessor's exports: `skill-usage.json`, its index, `archive-index.json`.
 
-Entry point for importers: `take_in_exports(home, folder)`. The folder may be the home's own one or
-any other; nothing in it is changed.
+Entry point for importers: `take_in_exports(home, folder)`. The folder may be the home's own or
+another one; its files are not changed.
 """
 
 import math
@@ -50,12 +50,12 @@ class Row(NamedTuple):
 def take_in_exports(home: str, folder: str) -> list[Row]:
     """Import the skills of a predecessor's exports into the store; return a row for each file.
 
-    Repeated calls import a file once: it is identified by its content, and a later version of it
-    replaces the counts of the earlier one. A kill leaves all skills of a file in the store or none.
-    A skill that cannot be read has a row of its own, and does not stop the others. The indexes have
-    no further information: they are reported and skipped. The files are not changed; in the home's
-    own folder the next export moves them aside, and `uninstall` restores them. StoreError, OSError:
-    the import can be repeated later.
+    Repeated calls import a file once: it is identified by its content, and the counts of a later
+    version replace those of the earlier one. After a kill the store has all skills of a file or
+    none. A skill that cannot be read has its own row, and does not prevent the others. The indexes
+    have no further information: they are reported and skipped. The files are not changed; in the
+    home's own folder the next export renames them, and `uninstall` restores them. After StoreError
+    or OSError the import can be repeated later.
     """
     manifest = Manifest(home)
     rows: list[Row] = []
@@ -74,7 +74,7 @@ def _take_in(home: str, manifest: Manifest, folder: Folder, name: str) -> Iterat
     data = _data_of(folder, name)
     if data is None:
         yield Row(path, name, REFUSED, "it is not a file, or larger than 64 MB")
-    elif manifest.wrote(name, data):  # an export of ours from another place
+    elif manifest.wrote(name, data):  # hivepipe's export from another place
         yield Row(path, name, KNOWN, "hivepipe wrote it")
     elif name != USAGE:
         if name == USAGE_INDEX and _is_own_index(home, data):
@@ -124,7 +124,7 @@ def _take_in_usage(home: str, manifest: Manifest, path: str, data: bytes) -> Ite
 
 
 def _is_own_index(home: str, data: bytes) -> bool:
-    """Tell whether 1.0.0, which had no manifest, wrote this index from the store's data."""
+    """Tell whether hivepipe 1.0.0, which had no manifest, wrote this index."""
     path = database_path(home)
     if not path.exists():
         return False
@@ -138,7 +138,7 @@ class _Skill(NamedTuple):
 
 
 def _skill(name: str, entry: Any) -> _Skill | str:
-    """Parse one skill; return an error text if it is not valid."""
+    """Return the parsed skill, or an error text if it is not valid."""
     if not isinstance(entry, dict):
         return "it is not an object"
     name = clean(name)[:CAP_NAME]
@@ -187,7 +187,7 @@ def _list(entry: dict[str, Any], name: str) -> list[Any]:
 
 
 def _time(value: Any) -> str:
-    """Return a time in the store's format; "" if it is not valid. Without a zone it is local."""
+    """Return a time in the store's format, or "". A time without a zone is local."""
     try:
         moment = datetime.fromisoformat(value).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):

@@ -19,21 +19,21 @@ logger = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Called by the writer between its turns."""
+    """Flushes the activity; the writer calls it between its turns."""
 
     def __init__(self, connection: Redis) -> None:
-        """The first flush includes what an earlier writer left."""
+        """Set up; the first flush includes the activity that an earlier writer left."""
         self._connection = connection
         self._flushed_at = float("-inf")
 
     def flush_if_due(self, db: Database) -> None:
-        """Write the activity if a flush is due; RedisError."""
+        """Write the activity if a flush is due. Raise RedisError on failure."""
         if time.monotonic() - self._flushed_at >= EVERY_SECS:
             self._flushed_at = time.monotonic()
             self.flush(db)
 
     def flush(self, db: Database) -> None:
-        """Write the activity; if the store fails, it stays in Redis."""
+        """Write the activity. If the store fails, the activity stays in Redis."""
         taken = take_activity(self._connection)
         if not taken:
             return

@@ -22,7 +22,7 @@ def insert_log(db: Database, job: Origin, args: InsertLog) -> None:
 
 
 def record_goal(db: Database, job: Origin, args: RecordGoal) -> None:
-    """Log a compaction with its task; the briefing repeats both."""
+    """Log a compaction with its task; the briefing shows both."""
     data = {"trigger": args.trigger, "task": args.task_id, "instance": job.instance}
     message = f"Compaction: {args.trigger or 'unknown'}"
     history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())

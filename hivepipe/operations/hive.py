@@ -24,18 +24,18 @@ def record_status(db: Database, job: Origin, args: RecordStatus) -> None:
 
 
 def check_hives(workplace: Workplace, _job: Origin, _args: CheckHives) -> None:
-    """Check every worker of a home: record those that died, and take the steps that are due."""
+    """Check every worker of a home: record dead ones, and take the steps of the policy."""
     policy, unset = Policy.of_settings(), unset_variables()
-    hindrance = ""
-    if unset and policy.mode != "report":  # a stopped worker could not be resumed
-        hindrance = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
+    obstacle = ""
+    if unset and policy.mode != "report":  # without them no worker can be resumed
+        obstacle = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
         policy = policy._replace(mode="report")
     for hive in hives(workplace.home):
         workplace.check_stop()
-        _check(hive, policy, hindrance)
+        _check(hive, policy, obstacle)
 
 
-def _check(hive: Hive, policy: Policy, hindrance: str) -> None:
+def _check(hive: Hive, policy: Policy, obstacle: str) -> None:
     orchestrator = Orchestrator(hive)
     for standing in orchestrator.check():
         try:
@@ -44,11 +44,11 @@ def _check(hive: Hive, policy: Policy, hindrance: str) -> None:
             logger.warning("%s: %s", standing.worker.id, error)
             continue
         if step:
-            logger.warning("%s: %s (%s)", standing.worker.id, step, _why(standing, hindrance))
+            logger.warning("%s: %s (%s)", standing.worker.id, step, _why(standing, obstacle))
     for trouble in orchestrator.troubles:
         logger.warning("%s", trouble)
 
 
-def _why(standing: Standing, hindrance: str) -> str:
+def _why(standing: Standing, obstacle: str) -> str:
     state = f"{standing.state}: {standing.note}" if standing.note else standing.state
-    return "; ".join(filter(None, (state, hindrance)))
+    return "; ".join(filter(None, (state, obstacle)))

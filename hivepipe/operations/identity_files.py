@@ -1,14 +1,14 @@
-"""Identity files on disk: written only to unmodified, untracked files, and restored.
+"""Write identity files to disk, and restore their previous content.
 
 A file is written by one rename, if it was not edited since it was read and git does not track it.
 The previous content is kept:
 
-    <home>/identity/before/<hash of the path>          the bytes; absent if there was no file
-    <home>/identity/before/<hash of the path>.ours     SHA-256 of what was written instead
+    <home>/identity/before/<hash of the path>          the bytes; missing if there was no file
+    <home>/identity/before/<hash of the path>.ours     SHA-256 of the content written instead
     <home>/identity/before/<hash of the path>.<...>    older content that could not be restored
 
-The mark `.ours` is made after the bytes are stored and removed before them. So a kill at any moment
-loses nothing, and the next process completes the work.
+The mark `.ours` is created after the bytes are stored, and removed before them. So a kill at any
+time loses nothing, and the next process completes the work.
 """
 
 import os
@@ -26,10 +26,10 @@ from hivepipe.operations.profiles import digest_of
 def replace(
     home: str, path: Path, text: str, *, keeps_before: bool, known: Collection[str] = ()
 ) -> str:
-    """Write the file; return the reason if it was refused, "" if it was written.
+    """Write the file; return the reason of a refusal, or "" if it was written.
 
-    `keeps_before`: keep the previous content. `known`: hashes of content that is kept elsewhere.
-    OSError: the folder cannot be written.
+    With `keeps_before`, the previous content is kept. `known` are hashes of content that is kept
+    elsewhere. Raise OSError if the folder cannot be written.
     """
     is_there = path.exists() or path.is_symlink()
     before = read_regular(str(path))
@@ -45,15 +45,15 @@ def replace(
 
 
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
-    """Keep the previous content; with several sessions, that which the first one found.
+    """Keep the previous content, which is that before the first of several sessions.
 
-    If a person wrote something else meanwhile, that is kept, and the older content is renamed.
+    If a person wrote other content meanwhile, this is kept, and the older content is renamed.
     """
     make_folders(str(kept.parent))
     mark = kept.with_suffix(".ours")
     written = _written(kept)
     if not written and before is None:
-        kept.unlink(missing_ok=True)  # left by a process that was killed before it made its mark
+        kept.unlink(missing_ok=True)  # a process was killed before it made its mark
     elif before is not None and (not written or digest_of(before) not in {written, *known}):
         older = read_regular(str(kept))
         if written and older not in (None, before):
@@ -64,20 +64,20 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
 
 
 def is_ours(home: str, path: Path) -> bool:
-    """Tell whether the file is one that we wrote, possibly edited since, and not restored."""
+    """Tell whether hivepipe wrote the file and did not restore it; it may be edited since."""
     kept = _kept(home, path)
     return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
 
 
 def _written(kept: Path) -> str:
-    """Return the hash of what was written; "": nothing was."""
+    """Return the hash of the written content, or "" if none was written."""
     return read_small(str(kept.with_suffix(".ours"))).strip()
 
 
-def give_back(home: str, path: Path, known: Collection[str]) -> str:
-    """Restore the previous content of a file; return the reason if refused, "" if it was done.
+def restore(home: str, path: Path, known: Collection[str]) -> str:
+    """Restore the previous content of a file; return the reason of a refusal, or "".
 
-    `known`: hashes of content that is kept elsewhere, so that replacing it loses nothing.
+    `known` are hashes of content that is kept elsewhere, so that replacing it loses nothing.
     """
     kept = _kept(home, path)
     written = _written(kept)
@@ -86,24 +86,24 @@ def give_back(home: str, path: Path, known: Collection[str]) -> str:
         if now is not None and digest_of(now) not in {written, *known}:
             return f"somebody edited it meanwhile; {_what_was_before(kept)}"
         if is_tracked(path):
-            return "git tracks it by now"
+            return "git tracks it now"
         if not _exchange(path, now, before):
             return f"somebody edited it meanwhile; {_what_was_before(kept)}"
-    for done_with in (kept.with_suffix(".ours"), kept):
-        done_with.unlink(missing_ok=True)
-        _remove_left_over(done_with)
+    for obsolete in (kept.with_suffix(".ours"), kept):
+        obsolete.unlink(missing_ok=True)
+        _remove_left_over(obsolete)
     _remove_left_over(path)
     return ""
 
 
 def _what_was_before(kept: Path) -> str:
     return (
-        f"what it held before is in {kept}" if kept.exists() else "before, there was no such file"
+        f"its previous content is in {kept}" if kept.exists() else "there was no such file before"
     )
 
 
 def is_tracked(path: Path) -> bool:
-    """Tell whether git tracks this file; True if that cannot be determined."""
+    """Tell whether git tracks this file; True if this cannot be determined."""
     if not any((folder / ".git").exists() for folder in path.parents):
         return False
     result = git.ask(str(path.parent), "ls-files", "--error-unmatch", "--", path.name)
@@ -134,7 +134,7 @@ def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
 
 
 def _remove_left_over(path: Path) -> None:
-    """Remove temporary files of processes that were killed before the rename."""
+    """Remove the temporary files of killed processes."""
     for temporary in path.parent.glob(f".{path.name}.*.tmp"):
         with suppress(ValueError, PermissionError):
             try:

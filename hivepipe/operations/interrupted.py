@@ -1,6 +1,6 @@
-"""Turns that a person ended with Esc, or with No to a question; no hook reports these.
+"""Turns that a person ended with Esc, or with No to a question, which no hook reports.
 
-The status of Claude Code's process becomes idle; it is stored as a pause at the status' time.
+The status of Claude Code's process becomes idle. A pause is stored with the time of this status.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from hivepipe.operations.families.history import RecordNotice
 from hivepipe.operations.families.sessions import PauseSession
 from hivepipe.times import stored_time
 
-SETTLED_NS = 30 * 10**9  # by then the end of a turn that hooks reported is in the store
+SETTLED_NS = 30 * 10**9  # after this time the end of a turn reported by hooks is stored
 REASON = "by a person, with Esc or No"
 
 
 def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Iterator[Message]:
-    """Yield pause messages for each session with an open turn whose process is idle."""
+    """Yield the messages of a pause for each session with an open turn and an idle process."""
     for row in open_turns(db):
         if not liveness_of(row, machine).lives:
             continue
@@ -30,7 +30,7 @@ def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Ite
         client = client_status(row["pid"], row["pid_started"] or "", session, transcript)
         if client is None or client.status != IDLE or client.at_ns > job.event_time_ns - SETTLED_NS:
             continue
-        # A client may notify of a question after the person left it.
+        # A client may report a question after the person has left it.
         is_newest = row["waits_for"] or stored_time(client.at_ns) > row["last_active_at"]
         if client.at_ns > row["state_time_ns"] and is_newest:
             project = row["project"] or ""

@@ -1,11 +1,11 @@
-"""Moves the guard's notes that hooks spooled to Redis, each once.
+"""Move the spooled notes of the guard to Redis, each once.
 
     <folder>/call-notes           hooks append to it, one note per line (hivepipe.queue.spool)
-    <folder>/call-notes.<time>    renamed for processing; removed when Redis has all of it
+    <folder>/call-notes.<time>    renamed for processing, and removed when Redis has all notes
     hivepipe:notes:<time>         offset in bytes of the processed part, set in the same transaction
 
-A hook whose file was renamed while it appended repeats the append. A duplicate note changes
-nothing: Redis knows the call by its id.
+A hook repeats its append if the file was renamed meanwhile. A duplicate note changes nothing,
+because Redis knows the call by its id.
 """
 
 import logging
@@ -29,14 +29,14 @@ from hivepipe.queue.spool import NOTES, all_folders
 
 AT_A_TIME = 200
 KEPT_SECS = 30 * 86_400
-# The number of arguments tells which script a line is for.
+# The number of arguments identifies the script of a line.
 _SCRIPTS = {len(NOTE_FIELDS): SCRIPT, len(VERDICT_FIELDS): VERDICT_SCRIPT}
 
 logger = logging.getLogger(__name__)
 
 
 def take_in_notes(connection: Redis, home: str) -> None:
-    """Execute the notes that hooks spooled. RedisError: the rest is retried."""
+    """Execute the spooled notes. Raise RedisError on failure; the next call continues."""
     for folder in map(Path, all_folders(home)):
         _take(folder)
         for path in sorted(folder.glob(f"{NOTES}.*")):
@@ -47,7 +47,7 @@ def take_in_notes(connection: Redis, home: str) -> None:
 def _take(folder: Path) -> None:
     try:
         (folder / NOTES).rename(folder / f"{NOTES}.{time.time_ns():020d}")
-    except OSError:  # no file, or a folder without write permission: retried later
+    except OSError:  # no file, or no write permission: retried later
         return
 
 
@@ -77,7 +77,7 @@ def _run(connection: Redis, lines: list[bytes], key: str, offset: int) -> None:
 
 
 def _read(line: bytes) -> tuple[str, list[str]] | None:
-    """Return a note's script and arguments; None for an empty or incomplete line."""
+    """Return a note's script and arguments, or None for an empty or incomplete line."""
     if not line.strip():
         return None
     try:

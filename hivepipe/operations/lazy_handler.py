@@ -1,8 +1,8 @@
 """A handler that is imported at its first use, and called with the arguments of its operation.
 
-The direct path starts a process for one event, and would otherwise import modules that it does not
-use: Redis' client, HTTP, language models. Long-lived processes load all handlers when they start,
-so that an upgrade on disk does not change them.
+The direct path starts a process for one event, which should not import unused modules: redis-py,
+HTTP, language models. Long-lived processes load all handlers when they start, so that an upgrade on
+disk does not change them.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from hivepipe.jobs.envelope import Envelope
 
 
 class Handler:
-    """The handler of an operation: a function of a database or a workplace, origin and args."""
+    """The handler of an operation: a function of (database or workplace, origin, args)."""
 
     def __init__(self, args: type[Args]) -> None:
         """Keep the declaration; nothing is imported yet."""
@@ -28,7 +28,7 @@ class Handler:
         return handler
 
     def __call__(self, place: Any, job: Envelope) -> None:
-        """Call the handler with the job's arguments; BadEnvelopeError: they are not valid."""
+        """Call the handler with the job's arguments. Raise BadEnvelopeError for invalid ones."""
         self.load()(place, job, self.args.read(job.payload))
 
 

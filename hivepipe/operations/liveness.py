@@ -1,12 +1,14 @@
-"""Session health: the condition of a session from its last event, its process and the clock.
+"""Session health: the condition of a session from its last event, its process and the time.
 
-Waiting: a person is asked something. Stalled: a turn is open, no call runs, and there was no
-activity for 15 minutes (`stalled_secs`). Lost: the process is gone, or no activity for 30 minutes
-(`lost_secs`) with an unknown process. A session that waits for a tool, for a person or for
-background work is neither stalled nor lost.
+    waiting    a question to a person is open
+    stalled    a turn is open, no call runs, and there was no activity for 15 minutes
+               (`stalled_secs`)
+    lost       the process has ended, or is unknown and there was no activity for 30 minutes
+               (`lost_secs`)
 
-No event reports that a person interrupted a turn (Esc, No), or answered. There the status that
-Claude Code itself reports is used.
+A session that waits for a tool, a person or background work is neither stalled nor lost. No event
+reports that a person interrupted a turn (Esc, No) or answered a question. For these cases the
+status of Claude Code's process is used.
 """
 
 import os
@@ -28,7 +30,7 @@ _NO_ACTIVITY = {
 
 
 def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
-    """Add to each session its condition, last activity, calls, task and profile; newest first."""
+    """Return the sessions with condition, activity, task and profile, last active first."""
     found = []
     for session in sessions:
         is_open = session["status"] in _OPEN
@@ -43,7 +45,7 @@ def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
 def with_own_activity(
     session: Entry, own: Entry, *, alive: bool | None, client: ClientStatus | None = None
 ) -> Entry:
-    """Add to a session its condition and activity; `own`: as of `activity_of`."""
+    """Return a session with condition and activity; `own` is the result of `activity_of`."""
     last = max(session["updated_at"] or "", own.get("last_active_at", ""))
     entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
     state = condition(
@@ -71,8 +73,8 @@ def condition(
 ) -> str:
     """Return the status of a session, or waiting, stalled or lost.
 
-    `waits`: for a tool, or for the next prompt; `asks`: the last event was a question to a person;
-    `alive` is None if unknown.
+    `waits` is True if the session waits for a tool or the next prompt. `asks` is True if the last
+    event was a question to a person. `alive` is None if it is unknown.
     """
     if status not in _OPEN:
         return status
@@ -82,7 +84,7 @@ def condition(
         return status
     reported = client.status if client else ""
     has_news = client is not None and last_active_at < stored_time(client.at_ns)
-    # An idle client asks nothing: 2.1.197 notifies of a question after the person left it.
+    # An idle client has no open question: 2.1.197 reports a question after the person has left it.
     if reported == IDLE and turn_is_open and (has_news or asks):
         return "paused"
     if reported == WAITING or (asks and not (reported == BUSY and has_news)):
@@ -112,7 +114,7 @@ def _status_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | 
 
 
 def _any_lives(processes: list[Entry]) -> bool | None:
-    """Tell whether any of these processes lives; None: some are unknown or on other machines."""
+    """Tell whether a process is alive; None if any is unknown or on another machine."""
     here = os.uname().nodename
     known = [entry for entry in processes if entry["host"] == here and entry["pid"]]
     if not known or len(known) < len(processes):

@@ -1,7 +1,7 @@
 """Index the memory files of a session's folders, and search them.
 
-The folders are those of a profile (`memory` in its own folder), Claude Code's own folder for the
-project, and those that the user names (`memory_dirs`).
+The folders are `memory` in the folder of a profile, Claude Code's folder for the project, and the
+user's `memory_dirs`.
 """
 
 import hashlib
@@ -53,9 +53,7 @@ def index_memory(workplace: Workplace, job: Origin, args: IndexMemory) -> None:
 
 
 def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:
-    """Yield the folders of a job; one inside the profile's folder is the agent's, others the
-    swarm's.
-    """
+    """Yield the folders of a job. Those inside the profile's folder have the scope AGENT."""
     own = args.profile_folder
     for path in args.folders.split("\n"):
         if not path.startswith("/"):
@@ -98,7 +96,7 @@ def _index(index: MemoryIndex, folder: str, path: str, stamp: tuple[int, int], b
 
 
 def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield path and (size, modification time) of a folder's memory files; links are skipped."""
+    """Yield path and (size, modification time) of a folder's memory files, without links."""
     count = 0
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -122,7 +120,7 @@ def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def provider() -> Provider | None:
-    """Return the user's embeddings provider; None: search by words only."""
+    """Return the user's embeddings provider, or None to search by words only."""
     url = settings.variable("HIVEPIPE_EMBEDDINGS_URL")
     model = settings.variable("HIVEPIPE_EMBEDDINGS_MODEL")
     if not url or not model:
@@ -132,7 +130,7 @@ def provider() -> Provider | None:
 
 
 def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:
-    """Embed the chunks without a vector; a provider's failure is logged as a warning."""
+    """Embed the chunks without a vector. A failure of the provider is logged as a warning."""
     embedder = provider()
     if embedder is None:
         return
@@ -143,13 +141,13 @@ def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> N
             ids = [id for id, _ in missing]
             index.put_vectors(embedder.model, zip(ids, vectors, strict=True))
     except EmbeddingError as error:
-        logger.warning("memories are found by words alone: %s", error)
+        logger.warning("memories are searched by words only: %s", error)
 
 
 def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) -> list[Hit]:
-    """Return the best chunk of each file, by words and, if there is a provider, by meaning.
+    """Return the best chunk of each file, by words and, with a provider, by meaning.
 
-    `words`: the query in FTS5 syntax. Useful ratings raise the score, others lower it.
+    `words` is the query in FTS5 syntax. Useful ratings raise the score, other ratings lower it.
     """
     by_words = index.find_words(words, 10 * limit) if words else []
     best = max((score for _, score in by_words), default=0.0) or 1.0
@@ -161,7 +159,7 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
             for chunk, other in index.vectors(embedder.model):
                 scores[chunk] = scores.get(chunk, 0.0) + similarity(vector, other)
         except EmbeddingError as error:
-            logger.warning("found by words alone: %s", error)
+            logger.warning("searched by words only: %s", error)
     rated = usefulness_in(home)
     found: dict[str, Hit] = {}
     for chunk, score in scores.items():

@@ -1,7 +1,7 @@
 """Identity files, memory index and pm2 processes at the start and end of a profile's session.
 
-At the start the profile's folder is made, its files are read, and newer versions of the store are
-written there. At the end changed files are taken in, and previous contents are restored.
+At the start the profile's folder is created, its files are read, and newer versions in the store
+are written to it. At the end changed files are stored, and previous content is restored.
 """
 
 import logging
@@ -19,7 +19,7 @@ from hivepipe.home import make_folders
 from hivepipe.hook.identity_snapshots import keep, read_regular
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, SyncProfile
-from hivepipe.operations.identity_files import give_back, is_ours, replace
+from hivepipe.operations.identity_files import is_ours, replace, restore
 from hivepipe.operations.memory import catch_up, embed_missing, index_path
 from hivepipe.operations.pm2 import end_tunnels
 from hivepipe.operations.profiles import digest_of, trouble_of
@@ -45,19 +45,19 @@ def sync_profile(workplace: Workplace, job: Origin, args: SyncProfile) -> None:
 
 
 def finish_process(workplace: Workplace, job: Origin, _args: FinishProcess) -> None:
-    """Clean up after the process of a session, which ended by SessionEnd or was found gone."""
+    """Clean up after the process of a session, which sent SessionEnd or was killed."""
     with closing(Database(database_path(workplace.home))) as db:
         own = profiles.profile_of_session(db, job.session)
         is_last = own is not None and not profiles.other_sessions_in_folder(
             db, job.session, own["folder"]
         )
-        # Asked before the folder's current content becomes a version.
+        # Read before the folder's current content becomes a version.
         known = _known_claude_md(db, own["profile_id"], own["folder"]) if own else set()
         if own is not None:
             _take_in(db, workplace, job, own["profile_id"], own["folder"])
     if own is not None and is_last:
         path = Path(own["folder"], CLAUDE_MD)
-        refusal = give_back(workplace.home, path, known)
+        refusal = restore(workplace.home, path, known)
         if refusal:
             logger.warning("%s stays as it is: %s", path, refusal)
     _index_memories(workplace.home)
@@ -65,7 +65,7 @@ def finish_process(workplace: Workplace, job: Origin, _args: FinishProcess) -> N
 
 
 def _index_memories(home: str) -> None:
-    """Index memory files that no tool of Claude wrote, if there is an index."""
+    """Index the memory files that other programs wrote, if there is an index."""
     if index_path(home).exists():
         with closing(MemoryIndex(index_path(home))) as index:
             catch_up(index)
@@ -77,7 +77,7 @@ def _bring(db: Database, home: str, profile: str, path: Path) -> None:
     """Write the store's newer version to the folder, if the file there is an old copy."""
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:
-        return  # no version, or a secret was redacted from it
+        return  # there is no version, or a secret was redacted in it
     if path.name == CLAUDE_MD:
         others = profiles.others_in_folder(db, profile, str(path.parent))
         if not profiles.writes_claude_md(db, profile) or others:
@@ -94,13 +94,13 @@ def _bring(db: Database, home: str, profile: str, path: Path) -> None:
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Tell whether the file is unchanged since it was last read."""
+    """Tell whether the file is as last read or, if that is unknown, equal to a version."""
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 
 
 def _take_in(db: Database, workplace: Workplace, job: Origin, profile: str, folder: str) -> None:
-    """Store the current files; the handler of sync_identity decides which are new."""
+    """Enqueue the current files for sync_identity, which stores the new ones."""
     jobs = []
     for name in IDENTITY_FILES:
         data = read_regular(f"{folder}/{name}")
@@ -122,7 +122,7 @@ def _take_in(db: Database, workplace: Workplace, job: Origin, profile: str, fold
 
 
 def _is_the_users(db: Database, home: str, profile: str, folder: str) -> bool:
-    """True if CLAUDE.md holds the user's own text (ours not written yet, or already restored)."""
+    """Tell whether CLAUDE.md has the user's text: ours is not written yet, or was restored."""
     return (
         not is_ours(home, Path(folder, CLAUDE_MD))
         and profiles.writes_claude_md(db, profile)
@@ -131,9 +131,7 @@ def _is_the_users(db: Database, home: str, profile: str, folder: str) -> bool:
 
 
 def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
-    """Return the hash of CLAUDE.md if the store has this version, so that replacing it loses
-    nothing.
-    """
+    """Return the hash of CLAUDE.md if the store has this version; replacing it loses nothing."""
     data = read_regular(f"{folder}/{CLAUDE_MD}")
     if data is None or not profiles.is_version(db, profile, CLAUDE_MD, digest_of(data)):
         return set()
@@ -141,9 +139,9 @@ def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
 
 
 def _remove_old_copies(home: str) -> None:
-    """Remove old snapshots: they were taken in long ago, or never will be."""
+    """Remove old snapshots, which were stored long ago or never will be."""
     with suppress(FileNotFoundError):
-        # The names that hooks give them
+        # The names given by hooks
         for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):
             if path.is_file() and time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
                 path.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """Profiles: which sessions belong to them, and the versions of their identity files.
 
-A version is identified by the hash of its bytes. An agent's edit is stored as it was at that moment
-(`self_edit`). A file found at the start or end of a session (`session_sync`) is stored only if it
-differs from the folder's last known content and from every older version, so that an old copy never
+A version is identified by the hash of its bytes. An agent's edit is stored with the content at that
+moment (`self_edit`). A file read at the start or end of a session (`session_sync`) is stored only
+if it differs from the folder's last known content and from all versions, so that an old copy never
 replaces a newer edit.
 """
 
@@ -50,12 +50,12 @@ def sync_identity(db: Database, job: Origin, args: SyncIdentity) -> None:
     folder, digest = args.folder, digest_of(data)
     refusal = trouble_of(data)
     if refusal:
-        message = f"{name} of profile {profile} is not taken in: {refusal}"
+        message = f"{name} of profile {profile} is not stored: {refusal}"
         insert_log(db, job, "WARNING", message, "{}")
         return
     if _is_news(db, profile, folder, name, digest, source):
         if untrusted(locate(".").home, [(f"{folder}/{name}", digest)]):
-            message = f"{name} of profile {profile} is not taken in: {_UNTRUSTED}"
+            message = f"{name} of profile {profile} is not stored: {_UNTRUSTED}"
             insert_log(db, job, "WARNING", message, "{}")
             return
         profiles.add_version(
@@ -84,7 +84,7 @@ def _is_news(db: Database, profile: str, folder: str, name: str, digest: str, so
 
 
 def trouble_of(data: bytes) -> str:
-    """Return why such a file is not taken in; "" if it is."""
+    """Return the reason not to store this content, or ""."""
     if len(data) > MOST_BYTES:
         return f"it has more than {MOST_BYTES // 1024} kB"
     try:
@@ -106,14 +106,14 @@ def digest_of(data: bytes) -> str:
 
 
 class ProfileBook:
-    """Changes to the profiles of a home; they take effect at once."""
+    """Changes to the profiles of a home, which take effect at once."""
 
     def __init__(self, db: Database) -> None:
-        """Keep the database; the caller closes it."""
+        """Keep the database, which the caller closes."""
         self._db = db
 
     def change(self, named: str, role: str | None, write_claude_md: bool | None) -> str:
-        """Add a profile or change the given values of one; return its id."""
+        """Add a profile, or change the given values; return its id."""
         profile = self.named(named)
         at, _ = now()
         with self._db.transaction():
@@ -122,17 +122,17 @@ class ProfileBook:
         return profile
 
     def named(self, text: str) -> str:
-        """Return the id; ProfileError: it is not valid."""
+        """Return the id. Raise ProfileError if it is not valid."""
         profile = valid_id(text)
         if not profile:
             raise ProfileError(f"{text!r} cannot be an id: letters, digits, '.', '_', '-'")
         return profile
 
     def put(self, profile: str, name: str, data: bytes, source: str) -> bool:
-        """Make this the current version of a file; return False if it is already."""
+        """Make this the current version of a file; return False if it is the current one."""
         refusal = trouble_of(data)
         if refusal:
-            raise ProfileError(f"{name} is not taken in: {refusal}")
+            raise ProfileError(f"{name} is not stored: {refusal}")
         digest, (at, time_ns) = digest_of(data), now()
         with self._db.transaction():
             current = profiles.current_version(self._db, profile, name)
@@ -154,14 +154,14 @@ class ProfileBook:
         return True
 
     def versions(self, profile: str) -> int:
-        """Return the number of file versions; ProfileError: there is no such profile."""
+        """Return the number of file versions. Raise ProfileError for an unknown profile."""
         found = profiles.count_versions(self._db, profile)
         if found is None:
             raise ProfileError(f"no profile has the id {profile}")
         return found
 
     def remove(self, profile: str) -> None:
-        """Remove a profile; ProfileError: an open session uses it, and would add it again."""
+        """Remove a profile. Raise ProfileError if an open session uses it."""
         with self._db.transaction():
             if sessions := profiles.open_sessions(self._db, profile):
                 raise ProfileError(f"session {sessions[0]} works as {profile}: end it first")
@@ -170,6 +170,6 @@ class ProfileBook:
 
 @contextmanager
 def profile_book(home: str) -> Iterator[ProfileBook]:
-    """Open the profiles of a home; StoreError: the database cannot be used."""
+    """Open the profiles of a home. Raise StoreError if the database cannot be used."""
     with opened(database_path(home)) as db:
         yield ProfileBook(db)

@@ -46,7 +46,7 @@ def prune(workplace: Workplace, job: Origin, _args: Prune) -> None:
 
 
 def _days(home: str) -> dict[str, float]:
-    """Return table -> days of retention; without readable limits, rows of hives are kept."""
+    """Return table -> days of retention. Without valid limits, rows of hives are kept."""
     try:
         return retention.DAYS | dict.fromkeys(retention.HIVE, limits_of(home).workers)
     except RetentionError as error:
@@ -55,7 +55,7 @@ def _days(home: str) -> dict[str, float]:
 
 
 def _horizon(workplace: Workplace, otherwise: str) -> str:
-    """Return the limit for `applied`: a job that may still come must find that it was applied."""
+    """Return the time of the oldest job, which must still find its record in `applied`."""
     with connect(workplace.address) as connection:
         return oldest_job_time(connection, Path(workplace.home, "spool")) or otherwise
 
@@ -68,7 +68,7 @@ def _deletions(
 
 
 def delete_outdated(db: Database, _job: Origin, args: DeleteOutdated) -> None:
-    """Delete some outdated rows, for `prune` of 1.0.0."""
+    """Delete some outdated rows. Only `prune` of 1.0.0 enqueues this job."""
     if not retention.is_pruned(args.table):
         raise BadEnvelopeError(f"rows of {args.table} are not deleted")
     known = [key for key in args.keys if isinstance(key, str | int)]

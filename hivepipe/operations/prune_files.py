@@ -1,7 +1,7 @@
 """prune_files: delete outdated archives, logs, spooled events and archived hive workers.
 
-Dropped events are counted before they are deleted; `hivepipe status` shows the number among the
-jobs without effect. A kill in between may count an event twice, but none is dropped uncounted.
+Dropped events are counted before they are deleted. `hivepipe status` shows their number among the
+jobs without effect. A kill in between may count an event twice, but no event is dropped uncounted.
 """
 
 import logging
@@ -77,12 +77,12 @@ def prune_files(workplace: Workplace, job: Origin, _args: PruneFiles) -> None:
 
 
 def first_deletion(home: str) -> float:
-    """Return when the first file may be deleted by its age, in seconds since 1970."""
+    """Return the time of the first deletion, in seconds since 1970."""
     return Manifest(home).installed_at() + DAY_SECS
 
 
 def drop_outdated(workplace: Workplace, job: Origin) -> Pruned:
-    """Delete outdated files; return how many of each kind. RetentionError: no readable limits."""
+    """Delete outdated files; return the numbers. Raise RetentionError without valid limits."""
     home, now = workplace.home, job.event_time_ns / 1e9
     limits = limits_of(home)
     if AUDIT_LOG in Manifest(home).made():
@@ -93,7 +93,7 @@ def drop_outdated(workplace: Workplace, job: Origin) -> Pruned:
 
 
 def announced(home: str, now: float) -> list[Outdated]:
-    """Return the files that will be deleted when the first day after an installation is over."""
+    """Return the files that will be deleted at the end of the first day after an installation."""
     if not os.path.isdir(home) or now >= first_deletion(home):
         return []
     return [*outdated(home, first_deletion(home), limits_of(home))]
@@ -107,7 +107,7 @@ def outdated(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
 
 
 def _drop(workplace: Workplace, job: Origin, found: Iterator[Outdated]) -> Iterator[Outdated]:
-    """Delete the files, except edited archives; yield the deleted ones."""
+    """Delete the files, except archives that changed meanwhile; yield the deleted ones."""
     found_now = [*found]
     events = [each for each in found_now if each.kind == "event"]
     if events:
@@ -149,7 +149,7 @@ def _archives_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
 
 
 def _logs_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
-    """Yield outdated rotated logs of the stack's processes, and our own beside the exports."""
+    """Yield the outdated rotated logs of the stack's processes, of hooks and of exports."""
     manifest = Manifest(home)
     found = {path for path in Path(home, "logs").glob("*.log.*") if _OF_A_PROCESS(path.name)}
     for folder in {logs_folder(home), kept_folder(home)}:
@@ -184,7 +184,7 @@ def _drop_workers(home: str, before: float, limits: Limits) -> int:
 
 
 def _over(files: list[Path], before: float, most_bytes: float) -> Iterator[Path]:
-    """Yield outdated files, and the oldest above the size limit; names start with a time (ns)."""
+    """Yield outdated files, and the oldest ones above the size limit."""
     sizes = {path: _size(path) for path in files}
     left = sum(sizes.values())
     for path, size in sizes.items():

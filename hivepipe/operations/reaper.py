@@ -1,7 +1,7 @@
 """reap_sessions: end the sessions of dead processes.
 
-A Claude Code that was killed sends no SessionEnd. The reaper enqueues the same jobs, at the time of
-the last event of that instance, so that any later event outweighs them. As with any SessionEnd, the
+A killed Claude Code sends no SessionEnd. The reaper enqueues the same jobs with the time of the
+last event of that instance, so that any later event takes precedence. As with any SessionEnd, the
 session ends only if no instance is left in it.
 """
 
@@ -36,10 +36,10 @@ from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
 
-SILENT = timedelta(days=7)  # for a session whose process cannot be seen from here
-FORGOTTEN_DAYS = 30  # for an instance's file, likewise
-_BESIDE = (".checkpoint", ".settings")  # suffixes of the other files of an instance
-CONCLUDED_AFTER_NS = 60 * 10**9  # after an end: by then its own job has had the time
+SILENT = timedelta(days=7)  # for a session whose process cannot be checked here
+FORGOTTEN_DAYS = 30  # for the file of such an instance
+_SUFFIXES = (".checkpoint", ".settings")  # of the other files of an instance
+CONCLUDED_AFTER_NS = 60 * 10**9  # after an end, whose own job should be done by then
 BUSY_TIMEOUT_SECS = 0.1
 MESSAGES_AT_A_TIME = 500
 
@@ -63,7 +63,7 @@ def reap_sessions(workplace: Workplace, job: Origin, _args: ReapSessions) -> Non
     _enqueue(workplace.address, messages)
     _remove_markers(workplace.home, [end.row for end in ends])
     _remove_files(workplace.home, {row["id"] for row in gone})
-    _record_losses(workplace.home, job, gone)  # last: after a kill in between they are found again
+    _record_losses(workplace.home, job, gone)  # last, so that a kill before repeats all of this
 
 
 class _End(NamedTuple):
@@ -75,12 +75,12 @@ class _End(NamedTuple):
 
 
 def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterator[_End]:
-    """Yield the ends of one session; `rows`: one for each instance that is or was in it."""
+    """Yield the ends of one session; `rows` has one row for each instance that was in it."""
     inside = [row for row in rows if row["assignment"] == "active"]
     found = [(row, liveness_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
     gone = [(row, liveness.reason) for row, liveness in found if liveness.lives is False]
     if gone:
-        # If all are gone, the last event of the session counts for each.
+        # If all have ended, the last event of the session counts for each.
         last_active_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
         for row, reason in gone:
             yield _End(row, reason, max(row["assigned_time_ns"], last_active_ns))
@@ -89,7 +89,7 @@ def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterat
         if silent and not any(liveness.lives for _, liveness in found):
             for row in inside or rows[-1:]:
                 yield _End(row, "silent for a week", _last_event_ns(rows))
-    else:  # the processes continue in other sessions, or an event came after their ends
+    else:  # the processes continue in other sessions, or an event arrived after their ends
         last = max(rows, key=lambda row: row["assigned_time_ns"])
         reason = liveness_of(last, machine).reason or "left by its process"
         yield _End(last, reason, _last_event_ns(rows))
@@ -106,9 +106,9 @@ def _last_event_ns(rows: list[Row]) -> int:
 
 
 def _session_end(end: _End) -> list[Message]:
-    """Return the messages of a SessionEnd, dated just after the last event.
+    """Return the messages of a SessionEnd directly after the last event.
 
-    They contain that time, so that an end that an event outweighs is no duplicate of the next one.
+    They contain the time of that event, so that a later end is not a duplicate of this one.
     """
     last = end.row
     payload = {
@@ -135,7 +135,7 @@ def _session_end(end: _End) -> list[Message]:
 
 
 def _record_losses(home: str, job: Origin, gone: list[Row]) -> None:
-    """Record that the processes of these instances are gone."""
+    """Record that the processes of these instances have ended."""
     if not gone:
         return
     with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
@@ -171,24 +171,24 @@ def _remove_markers(home: str, ended: Iterable[Row]) -> None:
 
 
 def _remove_files(home: str, gone: set[str]) -> None:
-    """Remove the files of these instances, and of those that were not changed for a month."""
+    """Remove the files of these instances, and files that are unchanged for a month."""
     with suppress(FileNotFoundError):
         for path in Path(home, "instances").iterdir():
             text = read_small(str(path))
-            if path.suffix in _BESIDE or not _is_hooks(path, text):
+            if path.suffix in _SUFFIXES or not _is_hooks(path, text):
                 continue
             owner = text.partition("\n")[0].removeprefix("id=")
             is_old = time.time() - path.stat().st_mtime > FORGOTTEN_DAYS * 86_400
             if owner in gone or is_old:
-                for each in (path, *[path.with_name(path.name + end) for end in _BESIDE]):
+                for each in (path, *[path.with_name(path.name + end) for end in _SUFFIXES]):
                     with suppress(OSError):
                         os.unlink(each)
 
 
 def _is_hooks(path: Path, text: str) -> bool:
-    """Tell whether a hook wrote this file: its name is a pid, or the id of its instance."""
+    """Tell whether a hook wrote this file, whose name is a pid or the id of its instance."""
     if path.is_symlink() or not path.is_file():
         return False
     if path.name.isascii() and path.name.isdigit():
-        return not text or text.startswith("id=")  # empty: the hook was killed
+        return not text or text.startswith("id=")  # empty if the hook was killed
     return text.startswith(f"id={path.name}\n")

@@ -27,26 +27,26 @@ from hivepipe.operations.families.profiles import RecordRecall
 
 MOST_PASSAGES = 800  # of one part, newest first
 MOST_CHARS = 600  # of one passage, as it is shown
-COMMON_SHARE = 0.2  # share of passages from which on a word is ignored
+COMMON_SHARE = 0.2  # a word in a larger share of the passages is ignored
 COMMON_AT_LEAST = 3
 KEPT_DAYS = 7
 _WEIGHT = 10
 _RATED = 0.1
 _MOST_RATING = 5
 
-# Stop words of English. Common words of other languages are ignored by their frequency.
-_SAYING_NOTHING = """
+# English stop words. Common words of other languages are ignored because of their frequency.
+_STOP_WORD_LIST = """
 about after again all also an and any are as at be been before but by can could did do does
 don for from get had has have how if in into is it its just let like make me more my need no
 not now of off on one only or other our out over please same she should so some such than that
 the their them then there these they thi this to too up us use used using very wa was want we
 were what when where which while who why will with would yes you your
 """
-_EMPTY_WORDS = frozenset(_SAYING_NOTHING.split())
+_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 
 
 def is_wanted(home: str) -> bool:
-    """Tell whether memory recall is on; a hook may know a setting that this process does not."""
+    """Tell whether recall is on here, or was on in a hook within the last week."""
     if settings.means_yes(settings.of_files("HIVEPIPE_MEMORY_RECALL") or ""):
         return True
     try:
@@ -56,11 +56,11 @@ def is_wanted(home: str) -> bool:
     return time.time() - wanted_at < KEPT_DAYS * 86_400
 
 
-_PARTS = ("all", "swarm-", "profile-")  # prefixes of the names that `_by_part` gives
+_PARTS = ("all", "swarm-", "profile-")  # prefixes of the parts of `_by_part`
 
 
 def prepare_recall(home: str, index: MemoryIndex) -> None:
-    """Write the files that hooks read, or remove those no longer wanted. Raises OSError."""
+    """Write the files that hooks read, and remove obsolete ones. Raise OSError on failure."""
     folder = Path(home, "recall")
     by_part = _by_part(_trusted(home, index)) if is_wanted(home) else {}
     rated = usefulness_in(home) if by_part else {}
@@ -76,7 +76,7 @@ def prepare_recall(home: str, index: MemoryIndex) -> None:
 
 
 def _trusted(home: str, index: MemoryIndex) -> Iterator[Passage]:
-    """Yield the passages that no repository brought, or that the user trusted."""
+    """Yield the passages that are not from a repository, or that the user trusts."""
     others = untrusted(home, [(row["path"], row["sha256"]) for row in index.files()])
     return (passage for passage in index.passages() if passage.path not in others)
 
@@ -94,7 +94,7 @@ def _by_part(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
 
 
 def _part_text(passages: list[Passage], rated: dict[str, int]) -> str:
-    """Return a part as text; the oldest passages are left out if it is too long."""
+    """Return a part as text, without the oldest passages if it is too long."""
     while True:
         text = "\n".join([*sorted(_lines(passages, rated)), ""])
         if len(text.encode()) <= PART_BYTES:
@@ -107,14 +107,14 @@ def _lines(passages: list[Passage], rated: dict[str, int]) -> Iterator[str]:
     for number, passage in enumerate(passages):
         stem = os.path.basename(passage.path).rpartition(".")[0]
         for word in words_of(f"{stem} {passage.text}"):
-            if word not in _EMPTY_WORDS:
+            if word not in _STOP_WORDS:
                 having[word].append(number)
     common = max(COMMON_AT_LEAST, len(passages) * COMMON_SHARE)
-    liked = [_factor(rated.get(os.path.basename(passage.path), 0)) for passage in passages]
+    factors = [_factor(rated.get(os.path.basename(passage.path), 0)) for passage in passages]
     for word, numbers in having.items():
         if len(numbers) <= common:
             weight = _WEIGHT * math.log(1 + len(passages) / len(numbers))
-            yield " ".join([word, *[f"{n}:{round(weight * liked[n])}" for n in numbers]])
+            yield " ".join([word, *[f"{n}:{round(weight * factors[n])}" for n in numbers]])
     for number, passage in enumerate(passages):
         fields = {"id": short_hash(passage.path), "path": passage.path}
         yield f"#{number} {json.dumps({**fields, 'text': passage.text[:MOST_CHARS]})}"
@@ -125,7 +125,7 @@ def _factor(rating: int) -> float:
 
 
 def usefulness_in(home: str) -> dict[str, int]:
-    """Return memory -> number of useful ratings minus number of others."""
+    """Return memory -> number of useful ratings minus number of other ratings."""
     path = database_path(home)
     if not path.exists():
         return {}
@@ -134,7 +134,7 @@ def usefulness_in(home: str) -> dict[str, int]:
 
 
 def _remove_old_notes(folder: Path) -> None:
-    """Remove the notes of sessions without a recalled memory for a week."""
+    """Remove the notes of sessions in which nothing was recalled for a week."""
     for path in folder.glob("told-*"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
@@ -147,7 +147,7 @@ def _remove_old_notes(folder: Path) -> None:
 def record_recall(db: Database, job: Origin, args: RecordRecall) -> None:
     """Record the memories that a prompt recalled; the session's summary may rate them."""
     if len(args.memories) > MOST_MEMORIES:
-        raise BadEnvelopeError("memories is not a list of a few")
+        raise BadEnvelopeError("there are too many memories")
     for memory in args.memories:
         if not isinstance(memory, dict):
             raise BadEnvelopeError("a memory is not an object")

@@ -1,4 +1,4 @@
-"""operation -> handler, and `execute`: a job is applied once, in the transaction of its effect."""
+"""The handlers by operation, and `execute`, which applies a job once, with its effect."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,9 +23,9 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
 
 
 def execute(db: Database, job: Envelope) -> None:
-    """Execute one job inside the caller's transaction; a job that was applied does nothing.
+    """Execute one job within the caller's transaction, unless it was applied before.
 
-    On JobError and sqlite3.Error the caller rolls back.
+    After JobError or sqlite3.Error the caller must roll back.
     """
     handler = HANDLERS.get(job.operation)
     if handler is None:
@@ -47,17 +47,17 @@ def execute(db: Database, job: Envelope) -> None:
 def apply_results(db: Database, results: list[Message]) -> None:
     """Apply the results of a worker, each once, in short transactions.
 
-    JobError, sqlite3.Error: some were not applied.
+    Raise JobError or sqlite3.Error if some were not applied.
     """
     envelopes = [read_envelope(message.envelope) for message in results]
     write_shortly(db, [partial(execute, db, envelope) for envelope in envelopes])
 
 
 def _session_of(db: Database, job: Envelope) -> str:
-    """Return the session of an event that named none, from the store; "" if there is none.
+    """Return the session of an event without a session from the store, or "".
 
-    Tier "own" uses only the instance's assignment: a guess could put the checkpoints of one
-    instance into the session of another.
+    Tier "own" uses only the instance's assignment, because a guess could put the checkpoints of one
+    instance into the session of another one.
     """
     found = session_of_instance(db, job.instance)
     if not found and job.tier == "any":
@@ -70,5 +70,5 @@ def cleanup_cause(job: Envelope) -> str:
     args = OPERATIONS.get(job.operation)
     try:
         return args.read(job.payload).cleanup_cause() if args else ""
-    except BadEnvelopeError:  # applied before, with other arguments
+    except BadEnvelopeError:  # a duplicate of an applied job, with other arguments
         return ""

@@ -1,4 +1,4 @@
-"""Archives and summaries in the form that the search index reads, and updates of the index."""
+"""Archives and summaries in the form of the search index, and updates of the index."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
@@ -27,14 +27,14 @@ def index_path(home: str) -> Path:
 
 
 def forget_index(home: str) -> None:
-    """Empty the index, because indexed lines were changed and removed text must not be found."""
+    """Empty the index, because indexed lines have changed and removed text must not be found."""
     if index_path(home).exists():
         with closing(SearchIndex(index_path(home))) as index:
             index.begin_anew()
 
 
 def archived_of(archives: Archives, key: str, entry: Entry, kept: Kept) -> Archived | None:
-    """Return an archive as the index sees it; None: it has no lines."""
+    """Return an archive in the form of the index, or None if it has no lines."""
     offsets = kept.offsets()
     if not offsets or not offsets.length:
         return None
@@ -52,7 +52,7 @@ def archived_of(archives: Archives, key: str, entry: Entry, kept: Kept) -> Archi
 
 
 def archived_named(home: str, archives: Archives, keys: Iterable[str]) -> dict[str, Archived]:
-    """Return the archives and summaries with these keys, those that can be read."""
+    """Return key -> archive or summary for these keys, if it can be read."""
     found: dict[str, Archived] = {}
     for key in dict.fromkeys(keys):
         entry = archives.index.entries().get(key)
@@ -66,7 +66,7 @@ def archived_named(home: str, archives: Archives, keys: Iterable[str]) -> dict[s
 
 
 def new_summaries(home: str, index: SearchIndex) -> list[Archived]:
-    """Return the summaries that are not indexed; a replaced summary is another archive."""
+    """Return the summaries that are not indexed. A replaced summary has another key."""
     known = index.keys_of_summaries()
     try:
         with listings(database_path(home)) as store:
@@ -110,7 +110,7 @@ def _only_line(raw: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
 
 
 def line_at(archived: Archived, offset: int) -> bytes:
-    """Return one line; empty if the archive is gone."""
+    """Return one line, or b"" if the archive is gone."""
     with suppress(OSError, StopIteration):
         return next(iter(archived.lines_from(offset)))[1]
     return b""
@@ -119,7 +119,7 @@ def line_at(archived: Archived, offset: int) -> bytes:
 def _lines_from(
     archives: Archives, entry: Entry, size: int, offset: int
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and content of the committed lines; lines behind them are being written."""
+    """Yield offset and content of the committed lines. Lines after them are being written."""
     with archives.opened(entry) as kept, kept.open_to_read() as file:
         file.seek(offset)
         for raw in file:
@@ -135,10 +135,10 @@ def catch_up(
     progress: Callable[[int], None],
     should_stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Index new lines, in this order; return how many bytes are left after a stop.
+    """Index new lines in this order; return how many bytes are left after a stop.
 
-    `progress` gets the bytes of each archive. An archive that is gone or cannot be read is left
-    out; `hivepipe archive verify` reports it.
+    `progress` is called with the bytes of each archive. An archive that cannot be read is skipped;
+    `hivepipe archive verify` reports it.
     """
     left = 0
     for archived in found:

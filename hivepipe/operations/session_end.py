@@ -1,7 +1,7 @@
 """conclude_session: the follow-up work of a session's end, done once for each end.
 
 While other instances are in the session, a SessionEnd has no follow-up work. The events of the
-instances come in any order; the one that is stored last finds the session ended.
+instances arrive in any order, and after the last one is stored the session has ended.
 """
 
 from contextlib import closing
@@ -27,7 +27,7 @@ BUSY_TIMEOUT_SECS = 0.1
 def conclude_session(workplace: Workplace, job: Origin, args: ConcludeSession) -> None:
     """Enqueue the jobs that archive the transcript, summarise it, and clean up after the process.
 
-    MissingParentError: the end itself is not stored yet.
+    Raise MissingParentError if the end itself is not stored yet.
     """
     with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
         with db.transaction():
@@ -50,14 +50,14 @@ def _is_over(db: Database, job: Origin) -> bool:
 
 
 def _clean_up(db: Database, job: Origin) -> list[Job]:
-    """Return the cleanup job; [] if every process continues in another session."""
+    """Return the cleanup job, or [] if all processes continue in other sessions."""
     if not process_ended(db, job.session):
         return []
     return [FinishProcess().job(job.session[:8])]
 
 
 def _archive(job: Origin, args: ConcludeSession) -> list[Job]:
-    """Return the job that archives the transcript; delayed, as it is written after the event."""
+    """Return the job that archives the transcript, delayed until Claude Code has written it."""
     if not args.path:
         return []
     archive = ArchiveTranscript(

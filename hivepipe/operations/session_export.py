@@ -1,7 +1,7 @@
 """session.yaml in `.claude-state`: the most recently active session of this project.
 
-Homes inside a project have this file, as the predecessor did. It is derived from the store. A file
-of this name that hivepipe did not write, or that was edited, is left as it is.
+Homes inside a project have this file, as with the predecessor. Its content comes from the store. A
+file of this name that hivepipe did not write, or that was edited, stays unchanged.
 """
 
 import logging
@@ -33,7 +33,7 @@ class SessionExport:
         self._looked_at: tuple[Stamp, ...] | None = None
 
     def tidy(self) -> None:
-        """Write the file if the store has changed; a failure is tried again."""
+        """Write the file if the store has changed. After a failure, try again later."""
         now = time.monotonic()
         if now < self._next_look or not state_folder_of(self._home):
             return
@@ -44,7 +44,7 @@ class SessionExport:
             self._looked_at = stamps
 
     def finish(self) -> bool:
-        """Write the file now, in a home that has one; False: it failed, and that was logged."""
+        """Write the file now, if the home has one; log a failure and return False."""
         try:
             if state_folder_of(self._home):
                 self._write()
@@ -80,12 +80,12 @@ _NEWEST = """
 
 
 def state_folder_of(home: str) -> str:
-    """Return `.claude-state` of a home inside a project; "" for any other home."""
+    """Return `.claude-state` of a home inside a project, or "" for any other home."""
     tree = tree_of(home)
     return f"{tree}/.claude-state" if tree else ""
 
 
 def yaml_of(session: dict[str, Any]) -> bytes:
-    """Return a session as YAML; ids and times need no escaping."""
+    """Return a session as YAML. Its ids and times need no escaping."""
     lines = [f'{name}: "{session[name]}"' if session[name] else f"{name}:" for name in _FIELDS]
     return "".join(f"{line}\n" for line in ("# written by hivepipe", *lines)).encode()

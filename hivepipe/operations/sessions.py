@@ -20,7 +20,7 @@ from hivepipe.operations.families.sessions import (
 )
 
 logger = logging.getLogger(__name__)
-# Deleted sessions that were logged: one warning each, the counters have the rest
+# Deleted sessions that were logged: one warning each, because counters have the rest
 _warned_of: set[str] = set()
 
 
@@ -67,14 +67,14 @@ def pause_session(db: Database, job: Origin, args: PauseSession) -> None:
 
 
 def _error(kind: str, message: str) -> str:
-    """Return kind and message of an error; the kind is left out if it is "unknown"."""
+    """Return kind and message of an error, without the kind if it is "unknown"."""
     if kind == "unknown" and message:
         return message
     return f"{kind}: {message}" if message else kind
 
 
 def end_session(db: Database, job: Origin, args: EndSession) -> None:
-    """Take the instance out of the session, which ends with its last instance."""
+    """Remove the instance from the session, which ends with its last instance."""
     if _is_there(db, job):
         if job.instance:
             assignments.detach_instance(db, job)
@@ -104,14 +104,14 @@ def _raise_totals(db: Database, job: Origin, args: Checkpoint) -> None:
 
 
 def note_event(db: Database, job: Origin, turn: str = ACTIVE) -> None:
-    """Record an event of a session: it opens an ended session and puts the instance inside."""
+    """Record an event of a session, which opens an ended session, and assign the instance."""
     note_signal(db, job, turn)
     if job.instance:
         assignments.note_instance(db, job)
 
 
 def _is_there(db: Database, job: Origin) -> bool:
-    """Tell whether the session exists; for a deleted one, count and log the job as a no-op."""
+    """Tell whether the session exists; count and log the job if the session was deleted."""
     if sessions.require_session(db, job):
         return True
     count_effectless(db, "zero_rows", job)
@@ -122,5 +122,5 @@ def _is_there(db: Database, job: Origin) -> bool:
 
 
 def lose_instance(db: Database, job: Origin, _args: LoseInstance) -> None:
-    """Record that the process of an instance is gone."""
+    """Record that the process of an instance has ended."""
     assignments.lose_instance(db, job)

@@ -1,7 +1,7 @@
-"""skill-usage.json and its index: written after ten uses, or thirty seconds.
+"""skill-usage.json and its index, written after ten uses or thirty seconds.
 
-The store shows which uses the files lack, so that writers of uses need not notify this module. The
-lock's file holds the number of the last exported use.
+The store shows which uses are missing in the files, so the handlers that store uses do not notify
+this module. The lock file has the number of the last exported use.
 """
 
 import logging
@@ -44,9 +44,9 @@ class SkillExports:
         self._looked_at: tuple[Stamp, ...] | None = None
 
     def tidy(self) -> None:
-        """Write the files if that is due; the store is checked only if it has changed.
+        """Write the files if that is due. The store is checked only if it has changed.
 
-        A failure, also to get the lock, is logged as a warning and tried again.
+        A failure, including that to get the lock, is logged as a warning and retried.
         """
         now = time.monotonic()
         if now < self._next_look:
@@ -66,7 +66,7 @@ class SkillExports:
             self._failures = 0
 
     def finish(self) -> None:
-        """Write the uses that the files lack; a failure is a warning."""
+        """Write the uses that are missing in the files. A failure is logged as a warning."""
         try:
             if self._pending()[0]:
                 self.write()
@@ -75,15 +75,14 @@ class SkillExports:
 
     def _warn(self, text: str) -> None:
         logger.warning("%s", text)
-        if os.path.isdir(
-            self._home
-        ):  # else its project was deleted, and the log would create it again
+        # In a deleted project the log would create the folder again.
+        if os.path.isdir(self._home):
             log_line(logs_folder(self._home), "SkillExport", "WARNING", text)
 
     def write(self) -> None:
-        """Write both files. Raises OSError and StoreError.
+        """Write both files. Raise OSError or StoreError on failure.
 
-        The store is read under the lock, so that no older data replace newer ones.
+        The store is read under the lock, so that older data never replace newer data.
         """
         take_in_exports(self._home, kept_folder(self._home))
         with (
@@ -110,13 +109,13 @@ class SkillExports:
         return count >= USES or not 0 <= age_secs < AGE_SECS
 
     def _pending(self) -> tuple[int, str]:
-        """Return the number of uses that the files lack, and the time of the oldest."""
+        """Return the number of uses missing in the files, and the time of the oldest one."""
         with listings(database_path(self._home)) as store:
             last = last_skill_use(store)
             if last and self._exported is None:
                 with locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder:
                     self._exported = folder.mark()
-            # The mark is of another database, or of uses that were forgotten
+            # The mark is from another database, or from forgotten uses.
             if last < (self._exported or 0):
                 self._exported = 0
             return skill_uses_since(store, self._exported or 0)

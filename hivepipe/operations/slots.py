@@ -1,6 +1,6 @@
 """Slots: the jobs of ticks, and the record of executed slots in the transaction of their effect.
 
-Only the store says what was executed: Redis may be lost, emptied or replaced.
+Only the store knows the executed slots, because Redis may be lost, emptied or replaced.
 """
 
 import sqlite3
@@ -24,10 +24,10 @@ BUSY_TIMEOUT_SECS = 0.1
 
 
 def job_due(db: Database | None, tick: Envelope) -> Message | None:
-    """Return the job of a tick; None: its slot was executed.
+    """Return the job of a tick, or None if its slot was executed.
 
-    If the clock was set back into executed slots, it is an extra run; slots continue when the clock
-    has passed them.
+    If the clock was set back into executed slots, the job is an extra run until the clock has
+    passed them.
     """
     job = job_of(tick)
     name, operation, slot = read_tick(tick)
@@ -36,7 +36,7 @@ def job_due(db: Database | None, tick: Envelope) -> Message | None:
             return job
         if slots.last_slot(db, name) == slot:
             return None
-    except sqlite3.Error:  # the job is applied once in any case
+    except sqlite3.Error:  # the job is still applied only once
         return job
     return extra_job(name, operation, BY_THE_CLOCK, tick.event_time_ns)
 
@@ -49,7 +49,7 @@ def record_own_slot(db: Database, job: Origin) -> None:
 
 @contextmanager
 def turn(workplace: Workplace, job: Origin) -> Iterator[bool]:
-    """Surround slow work; yield False if its slot was executed, or is being executed.
+    """Run the block for the slot of a job; yield False if the slot was or is being executed.
 
     Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
     """
@@ -69,7 +69,7 @@ def turn(workplace: Workplace, job: Origin) -> Iterator[bool]:
 
 
 def _is_executed(home: str, name: str, slot: int) -> bool:
-    """Tell whether the slot was executed; without a usable store False, so the work is done."""
+    """Tell whether the slot was executed; False without a usable store."""
     try:
         with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
             return slots.is_executed(db, name, slot)
@@ -83,5 +83,5 @@ def _slot_job(job: Origin) -> Job:
 
 
 def record_slot(db: Database, _job: Origin, args: RecordSlot) -> None:
-    """Record a slot whose job ran outside the store."""
+    """Record a slot whose job ran outside a transaction of the store."""
     slots.record_slot(db, args.name, args.opened, args.executed_ns)

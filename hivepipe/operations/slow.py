@@ -1,8 +1,8 @@
 """Operations that run outside the writer's transactions: operation -> (queue, handler).
 
-The writer moves what may take longer than 100 ms to `slow` or `llm`, each of which has a worker.
-Short work that calls the system or Redis (queue HERE) runs in the writer, outside its transactions.
-All handlers are idempotent. What follows from their work goes through `Workplace.follow_up`.
+The writer moves jobs that may take longer than 100 ms to `slow` or `llm`, each with its own worker.
+Short jobs that call the system or Redis (queue HERE) run in the writer, outside its transactions.
+All handlers are idempotent. They enqueue follow-up jobs through `Workplace.follow_up`.
 """
 
 import time
@@ -45,12 +45,12 @@ def load_writes() -> None:
 
 
 def load_slow(*queues: str) -> None:
-    """Import the handlers of these queues only, to save memory."""
+    """Import only the handlers of these queues, to save memory."""
     load_all(slow.handler for slow in SLOW_OPERATIONS.values() if slow.queue in queues)
 
 
 def execute_slow(workplace: Workplace, job: Envelope) -> None:
-    """Execute one such job; exceptions pass to the caller."""
+    """Execute one such job. Exceptions propagate to the caller."""
     slow = SLOW_OPERATIONS.get(job.operation)
     if slow is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
@@ -60,7 +60,7 @@ def execute_slow(workplace: Workplace, job: Envelope) -> None:
 
 
 def execute_at_once(home: str, db: Database, parent: Origin, jobs: list[Job]) -> None:
-    """Store the results of a slow handler and execute the work, where no worker does it."""
+    """Store the results of a slow handler and execute the work in this process."""
     apply_results(db, [follow_up(parent, job) for job in jobs if job.operation in HANDLERS])
     workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
     for job in jobs:
@@ -70,11 +70,11 @@ def execute_at_once(home: str, db: Database, parent: Origin, jobs: list[Job]) ->
 
 @contextmanager
 def at_once(home: str) -> Iterator[Workplace]:
-    """Give a workplace without workers: follow-up jobs are executed at once. StoreError."""
+    """Yield a workplace that executes follow-up jobs at once. Raise StoreError."""
     with opened(database_path(home)) as db:
         yield Workplace(home, address_of(home), partial(execute_at_once, home, db))
 
 
 def manual_origin(operation: str) -> Origin:
-    """Return the origin of work that was not enqueued; its follow-up jobs get their ids from it."""
+    """Return an origin for work that was not enqueued, from which follow-up jobs get their ids."""
     return Origin(id=uuid.uuid4().hex, operation=operation, event_time_ns=time.time_ns())

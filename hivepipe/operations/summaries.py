@@ -1,8 +1,8 @@
 """summarise_session and record_summary: the summary of a session.
 
-input        the end of the archive and its metadata, the recalled memories
-summary      handlers.summariser
-record       stored, then the ratings are sent
+input        the end of the archive, its metadata, and the recalled memories
+summary      made by `summariser`
+record       stored; then the ratings are sent
 """
 
 import logging
@@ -30,15 +30,15 @@ from hivepipe.settings import switched_on
 from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.summaries.question import Memory
 
-TAIL_BYTES = 4 << 20  # of an archive: more than enough for an excerpt of 20 kB
+TAIL_BYTES = 4 << 20  # of an archive, for an excerpt of 20 kB
 SILENT = timedelta(minutes=30)
-FORGOTTEN = timedelta(days=1)  # older silent sessions were checked often enough
+OLDEST_SILENT = timedelta(days=1)  # sessions silent for longer were checked often enough
 
 logger = logging.getLogger("hivepipe.summaries")
 
 
 def summarise_session(workplace: Workplace, job: Origin, args: SummariseSession) -> None:
-    """Summarise a session once for each state of it; TryLaterError: try again later."""
+    """Summarise a session once for each of its states. Raise TryLaterError to retry."""
     home = workplace.home
     if is_forgotten(home, job.session) or read_record(job.project).get("state") == "off":
         return
@@ -69,9 +69,9 @@ def _keep_compaction(workplace: Workplace, job: Origin, summary_input: SummaryIn
 
 
 def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> None:
-    """Have open sessions summarised that are idle for half an hour."""
+    """Enqueue summaries of open sessions that are idle for half an hour."""
     now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
-    until, since = (f"{now - wait:%Y-%m-%dT%H:%M:%S}.000Z" for wait in (SILENT, FORGOTTEN))
+    until, since = (f"{now - wait:%Y-%m-%dT%H:%M:%S}.000Z" for wait in (SILENT, OLDEST_SILENT))
     with suppress(StoreError), listings(database_path(workplace.home)) as store:
         for session in summaries.silent_sessions(store, since, until):
             own = replace(
@@ -85,7 +85,7 @@ def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> N
 
 
 def summary_input_of(home: str, session: str) -> SummaryInput | None:
-    """Return the end of a session's archive; None: no archive, or no message in it."""
+    """Return the input from a session's archive, or None if there is no message in it."""
     archives = archives_of(home)
     entry = archives.index.entries().get(session)
     if entry is None:
@@ -108,7 +108,7 @@ def summary_input_of(home: str, session: str) -> SummaryInput | None:
 
 
 def _memories(home: str, session: str) -> tuple[Memory, ...]:
-    """Return the memories recalled into the session, if rating is on."""
+    """Return the memories recalled into the session, or () if rating is off."""
     if not switched_on("HIVEPIPE_MEMORY_RATING"):
         return ()
     with suppress(StoreError), listings(database_path(home)) as store:
@@ -121,13 +121,13 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 
 
 def keep_summary(workplace: Workplace, job: Origin, result: SummaryResult) -> None:
-    """Store a summary with its ratings; it is safe when this returns."""
+    """Store a summary with its ratings. It cannot be lost after this returns."""
     record = RecordSummary(**result.summary._asdict(), useful=result.useful)
     workplace.follow_up(job, [record.job(job.session[:8])])
 
 
 def rate_memories(home: str, session: str, result: SummaryResult) -> str:
-    """Send the ratings of memories to their server once; return why it refused them, or ""."""
+    """Send the ratings of memories to their server once; return the error, or ""."""
     problem = send_ratings(home, session, result.useful)
     if problem:
         logger.warning("the memory server did not take the ratings: %s", problem)
@@ -146,7 +146,7 @@ def record_summary(db: Database, job: Origin, args: RecordSummary) -> None:
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
     result = Summary(**{**known, **lists})
     if not all((result.state, result.made_at, result.kind, result.summary)):
-        raise BadEnvelopeError("a summary without state, time, kind or words")
+        raise BadEnvelopeError("a summary without state, time, kind or text")
     summaries.record_summary(db, job.session, result)
     for name, of_use in (args.useful or {}).items():
         if isinstance(of_use, bool):

@@ -1,8 +1,8 @@
-"""Make a summary: by a language model if the user consented and it is within budget, else plain.
+"""Make a summary: by a language model with consent and within the budget, else a plain one.
 
-permission   consent, a credential, a price, the rest of the day's budget
+permission   consent, a credential, a price, and the rest of the day's budget
 call         one question, asked in a separate process
-settlement   the actual cost; whether another try may succeed
+settlement   the actual cost, and whether another attempt may succeed
 """
 
 import logging
@@ -66,7 +66,7 @@ class SummaryInput(NamedTuple):
 
 
 class Summariser:
-    """Makes summaries: by a language model if the user consented, else plain ones."""
+    """Makes summaries by a language model if the user consented, else plain ones."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Summariser:
         *,
         is_asked: bool = False,
     ) -> None:
-        """Set up. `keep` stores each summary, before a call for it counts as answered.
+        """Set up; `keep` stores each summary before its call counts as answered.
 
-        `is_asked`: a person requests it now; earlier results of the call do not matter.
+        With `is_asked`, a person requests a summary now, and earlier calls do not count.
         """
         self._home = home
         self._keep = keep
@@ -86,7 +86,7 @@ class Summariser:
         self._is_asked = is_asked
 
     def summarise(self, summary_input: SummaryInput) -> SummaryResult:
-        """Return a summary after it was stored; TryLaterError: a later try may succeed."""
+        """Make, store and return a summary. Raise TryLaterError if a later attempt may succeed."""
         try:
             self._refuse(summary_input)
             question = question_of(summary_input.excerpt.text, summary_input.memories)
@@ -97,7 +97,7 @@ class Summariser:
             return result
 
     def _refuse(self, summary_input: SummaryInput) -> None:
-        """Raise SummaryError if no model may be asked about this."""
+        """Raise SummaryError if no model may be asked about this input."""
         if not is_enabled(self._home):
             raise SummaryError(OFF)
         if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:
@@ -107,7 +107,7 @@ class Summariser:
             raise SummaryError("too short for a language model")
 
     def offer(self) -> Offer:
-        """Return the provider to ask; SummaryError gives the reason if there is none."""
+        """Return the provider to ask. Raise SummaryError with the reason if there is none."""
         try:
             offers = [find_offer(), find_offer(with_environment=False)]
         except CredentialsError as error:
@@ -153,7 +153,7 @@ class Summariser:
             raise self._failure(offer, reply, tried + 1)
         result = self._summary(summary_input, offer, reply, each)
         try:
-            # Stored before the settlement, so that a kill in between loses no paid summary.
+            # Stored before the settlement, so that a kill in between does not lose a paid summary.
             self._keep(result)
         finally:
             self._settle(id, offer, reply, each)
@@ -184,7 +184,7 @@ class Summariser:
         return int(cost * MICRO)
 
     def _amount(self, offer: Offer, reply: Reply, each: Amount) -> Amount:
-        """Actual usage; a request with unknown usage is charged at its maximum."""
+        """Return the actual usage; a request of unknown usage is charged at its maximum."""
         used = reply.used
         tokens = Tokens(used.input_tokens or 0, used.output_tokens or 0)
         micro_usd = self._micro_usd(offer, tokens)
@@ -198,19 +198,19 @@ class Summariser:
         )
 
     def _subject(self, summary_input: SummaryInput) -> str:
-        """Return the id of the call: one per state of a session, a new one if a person asks."""
+        """Return the id of the call: one per state of a session, or a new one if a person asks."""
         text = f"{self._home}\0{summary_input.session}\0{summary_input.excerpt.state}"
         if self._is_asked:
             text += f"\0{time.time_ns()}"
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
     def _tried(self, ledger: Spending, subject: str) -> int:
-        """Return the number of failed tries; SummaryError: it may not be tried again."""
+        """Return the number of failed attempts. Raise SummaryError if no other one is allowed."""
         tries = ledger.tries(subject)
         if tries.answered:
             raise SummaryError("it was asked before, and the answer was lost")
         if any(_is_at_work(pid, at) for pid, at in tries.open):
-            raise TryLaterError("another process asks just now", 60)
+            raise TryLaterError("another process is asking now", 60)
         if tries.open:
             ledger.give_up(subject)
             raise SummaryError("it was asked before, and the process was killed")
@@ -219,7 +219,7 @@ class Summariser:
         return tries.failed
 
     def _failure(self, offer: Offer, reply: Reply, tries: int) -> Exception:
-        """Return the exception for a failure: stopped, try later, or no summary by a model."""
+        """Return the exception for a failure: StoppedError, TryLaterError or SummaryError."""
         reason = f"{offer.provider.kind}: {reply.failure}: {reply.reason}"
         if reply.failure == "stopped":
             return StoppedError()
@@ -260,12 +260,12 @@ def _of_text(summary_input: SummaryInput) -> Answer:
 
 
 def of_compaction(summary_input: SummaryInput) -> SummaryResult | None:
-    """Return Claude Code's own summary of a compaction; None: there is none."""
+    """Return Claude Code's own summary of a compaction, or None."""
     words = summary_input.meta.get("compact_summary")
     if not isinstance(words, str) or not words:
         return None
     digest = blake2b(words.encode(), digest_size=12).hexdigest()
-    # A state of its own, so that the session's state is still summarised
+    # It has its own state, so that the session's state is still summarised.
     state = Excerpt(f"{COMPACTION} {digest}", 0)
     named = summary_input._replace(excerpt=state)
     return _result(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")

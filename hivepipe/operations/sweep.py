@@ -21,7 +21,7 @@ from hivepipe.operations.unindexed import keep_up
 from hivepipe.operations.workplace import Workplace
 
 DAY_SECS = 86_400.0
-QUIET_SECS = 3600.0  # a transcript without growth for so long has settled
+QUIET_SECS = 3600.0  # a transcript that has not grown for so long is complete
 
 logger = logging.getLogger("hivepipe.archive")
 
@@ -33,13 +33,13 @@ class SweepResult:
     taken: int = 0
     lines: int = 0
     unchanged: int = 0
-    foreign: int = 0  # of other projects, or of none
+    foreign: int = 0  # of other projects, or of no project
     expired: int = 0  # older than the oldest archive that is kept
     failed: dict[str, str] = field(default_factory=dict)
 
 
 def sweep_transcripts(workplace: Workplace, job: Origin, _args: SweepTranscripts) -> None:
-    """Archive transcripts of this project whose hooks did not run, and repair the index."""
+    """Archive transcripts of this project whose hooks did not run, and rebuild the index."""
     result = sweep(workplace, job, scope.claude_folders(workplace.home))
     take_in(workplace, job)
     for reason in result.failed.values():
@@ -51,7 +51,7 @@ def sweep_transcripts(workplace: Workplace, job: Origin, _args: SweepTranscripts
 
 
 def _index(workplace: Workplace) -> None:
-    """Update the search index, so that a later search finds it up to date."""
+    """Update the search index for later searches."""
     try:
         keep_up(workplace.home, archives_of(workplace.home), workplace.stop_requested)
     except SearchError as error:  # the next search reports it
@@ -64,12 +64,12 @@ def take_in(workplace: Workplace, job: Origin) -> list[Row]:
     rows = [*take_in_exports(workplace.home, folder), *take_in_archives(workplace, job, folder)]
     for row in rows:
         if row.outcome == REFUSED:
-            logger.warning("not taken in: %s: %s", row.path, row.reason)
+            logger.warning("not imported: %s: %s", row.path, row.reason)
     return rows
 
 
 def sweep(workplace: Workplace, job: Origin, claude_folders: list[str]) -> SweepResult:
-    """Check every transcript in these folders of Claude Code; StoppedError: told to stop."""
+    """Archive what is new in these folders of Claude Code. Raise StoppedError on a stop."""
     archives = archives_of(workplace.home)
     followed = scope.followed_folders(workplace.home)
     callbacks = callbacks_of(workplace, job)
@@ -124,13 +124,13 @@ def _take(
 
 
 def _cwd_of_session(archives: Archives, source: Source) -> str:
-    """Return the working folder of a subagent's session, if that is archived; "" otherwise."""
+    """Return the working folder of a subagent's session, or "" if it is not archived."""
     entry = archives.index.entries().get(source.session) if source.agent else None
     return str((archives.meta_of(entry) or {}).get("cwd") or "") if entry else ""
 
 
 def _typed(archives: Archives, source: Source) -> Source:
-    """Give a subagent the agent type that the call in its session's archive names."""
+    """Return a subagent's source with the type that the call in its session's archive names."""
     entry = archives.index.entries().get(source.session)
     if source.agent_type != UNKNOWN_TYPE or entry is None:
         return source

@@ -1,4 +1,4 @@
-"""Tasks: assignment by a session's start, and the changes of `hivepipe task`."""
+"""Tasks: their assignment at a session's start, and the changes by `hivepipe task`."""
 
 import secrets
 import time
@@ -28,21 +28,21 @@ FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
 
 def assign_task(db: Database, job: Origin, args: AssignTask) -> None:
-    """Assign a task to a session that was started with it; an unknown task is added."""
+    """Assign a task to a session that was started with it. An unknown task is added."""
     tasks.add_task(db, args.task_id, "", job.time)
     tasks.assign_task(db, args.task_id, job.session, job.time, job.event_time_ns)
 
 
 class TaskBoard:
-    """Changes to the tasks of a home; they take effect at once."""
+    """Changes to the tasks of a home, which take effect at once."""
 
     def __init__(self, home: str, db: Database) -> None:
-        """Keep the database; the caller closes it."""
+        """Keep the database, which the caller closes."""
         self._home = home
         self._db = db
 
     def add(self, text: str, named: str = "") -> str:
-        """Add a task and return its id; a task that only a session had named gets its text."""
+        """Add a task, or the text of a task that a session named before; return its id."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
             raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")
@@ -73,8 +73,8 @@ class TaskBoard:
     def session(self, prefix: str, *, unknown: bool = False) -> str:
         """Return the full id of a session, given an id or a prefix.
 
-        TaskError: it is not valid, ambiguous or unknown. `unknown`: accept a session whose start
-        has not arrived yet.
+        Raise TaskError if it is invalid, ambiguous or unknown. With `unknown`, accept a session
+        whose start has not arrived yet.
         """
         if not valid_id(prefix):
             raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
@@ -84,10 +84,10 @@ class TaskBoard:
             raise TaskError(f"{len(found)} ids of a session begin with {prefix}")
         if found or unknown:
             return found[0] if found else prefix
-        raise TaskError(_no("session", prefix, sorted(known)) + _OR_UNKNOWN)
+        raise TaskError(_unknown_id("session", prefix, sorted(known)) + _OR_UNKNOWN)
 
     def finish(self, prefix: str) -> str:
-        """Mark a task as done; its sessions have no task any more."""
+        """Mark a task as done; its sessions then have no task."""
         task = self._find(prefix)
         self._set_state(task, "done")
         task_files.release(self._home, task)
@@ -95,7 +95,7 @@ class TaskBoard:
         return task
 
     def cancel(self, prefix: str, reason: str, *, unknown: bool = False) -> str:
-        """Cancel a task and stop its sessions; `unknown`: also a task that only its launcher knows.
+        """Cancel a task and stop its sessions; with `unknown`, the task may have no row yet.
 
         The file is written first, so that sessions stop even if the database is locked.
         """
@@ -120,7 +120,7 @@ class TaskBoard:
             tasks.set_task_state(self._db, task, status, at, time_ns, reason)
 
     def _like(self, prefix: str) -> list[str]:
-        """Return matching ids; an empty prefix (a script's empty variable) matches none."""
+        """Return matching ids. An empty prefix (an empty variable in a script) matches none."""
         return tasks.tasks_like(self._db, prefix) if prefix else []
 
     def _find(self, prefix: str, or_else: str = "") -> str:
@@ -129,16 +129,16 @@ class TaskBoard:
             return found[0]
         if found:
             raise TaskError(f"{len(found)} ids of a task begin with {prefix}")
-        raise TaskError(_no("task", prefix, tasks.tasks_like(self._db, "")) + or_else)
+        raise TaskError(_unknown_id("task", prefix, tasks.tasks_like(self._db, "")) + or_else)
 
 
 def _sessions_of_hooks(home: str) -> list[str]:
-    """Return the sessions in the hooks' files, including those that the store does not know yet."""
+    """Return the sessions in the hooks' files, which may be missing in the store."""
     return [read_small(str(path)).strip() for path in Path(home, "sessions").glob(".session_*")]
 
 
-def _no(kind: str, prefix: str, known: list[str]) -> str:
-    """Return the error for an unknown id, with similar ids."""
+def _unknown_id(kind: str, prefix: str, known: list[str]) -> str:
+    """Return the error text for an unknown id, with similar ids."""
     close = get_close_matches(prefix, known, n=_CLOSE_IDS) if prefix else []
     text = f"no {kind} has the id {prefix}"
     return f"{text}; close to it: {', '.join(close)}" if close else text
@@ -146,9 +146,9 @@ def _no(kind: str, prefix: str, known: list[str]) -> str:
 
 @contextmanager
 def task_board(home: str) -> Iterator[TaskBoard]:
-    """Open the tasks of a home; StoreError: the database cannot be used.
+    """Open the tasks of a home. Raise StoreError if the database cannot be used.
 
-    A session that starts right afterwards is told of them, also while no stack runs.
+    The briefings are updated, so that the next session has the changes even without a stack.
     """
     try:
         with opened(database_path(home)) as db:

@@ -1,7 +1,7 @@
-"""What the search index lacks: archives with new lines, and new summaries.
+"""Archives with new lines, and new summaries, which are missing in the search index.
 
-A folder that is as it was when all of its archives were indexed is left out; in one that changed,
-so are the archives that did not. A search costs as much as what is new.
+A folder that is unchanged since all of its archives were indexed is skipped. In a changed folder,
+unchanged archives are skipped. So the cost of a search depends on the new lines only.
 """
 
 import time
@@ -18,14 +18,14 @@ from hivepipe.archive.search.index import Archived, FolderState, SearchIndex
 from hivepipe.files.folders import Folder
 from hivepipe.operations.search import archived_of, catch_up, index_path, new_summaries
 
-SETTLED_NS = 1_000_000_000  # two changes within a tick of the clock have one time
+SETTLED_NS = 1_000_000_000  # two changes within a tick of the clock have the same time
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFolder:
     """The archives of a folder that may have new lines.
 
-    `state`: of the folder; None: it changed just now, or an archive cannot be read.
+    `state` is None if the folder changed just now, or an archive cannot be read.
     """
 
     name: str
@@ -35,21 +35,21 @@ class ChangedFolder:
 
 @dataclass(frozen=True, slots=True)
 class Unindexed:
-    """What may have new lines: summaries, and the archives of folders that changed."""
+    """New summaries, and the archives of changed folders, which may have new lines."""
 
     summaries: list[Archived]
     folders: list[ChangedFolder]
 
     @property
     def archived(self) -> list[Archived]:
-        """Return the summaries, then the archives, the one that started last first."""
+        """Return the summaries, and then the archives, those that started last first."""
         found = [each for folder in self.folders for each in folder.archived]
         found.sort(key=lambda each: each.began, reverse=True)
         return [*self.summaries, *found]
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether each of these folders is as it was, should it look so later."""
+        """Tell whether each folder has a state by which a later check can skip it."""
         return all(each.state for each in self.folders)
 
     def missing_bytes(self, index: SearchIndex) -> int:
@@ -58,7 +58,7 @@ class Unindexed:
 
 
 def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
-    """Return what may be new; an index of lines that were changed since is begun anew."""
+    """Return what may be new. An index with lines that have changed since is emptied first."""
     found = _look(home, index, archives)
     if any(map(index.has_another_edition, found.archived)):
         index.begin_anew()
@@ -72,7 +72,7 @@ def index_new(
     progress: Callable[[int], None] = lambda _bytes: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Index what is new; return how many bytes are left after a stop."""
+    """Index the new lines; return how many bytes are left after a stop."""
     left = catch_up(index, found.archived, progress, should_stop)
     states = {
         each.name: each.state
@@ -104,7 +104,7 @@ def _changed(
     entries: dict[str, Entry],
     known: FolderState | None,
 ) -> ChangedFolder | None:
-    """Return a folder with its changed archives; `known`: as it was when all were indexed."""
+    """Return a folder with its changed archives; `known` is its state when all were indexed."""
     keys = zlib.crc32("\n".join(entries).encode("utf-8", "surrogatepass"))
     state = FolderState(folder.changed_ns(), keys)
     if state == known:

@@ -1,6 +1,6 @@
-"""Work of the schedule on the pipeline itself.
+"""Periodic work on the pipeline itself.
 
-Except for `drop_dead_workers` it is background work of the writer or the slow worker, which the
+Except for `drop_dead_workers`, it is background work of the writer or the slow worker, which the
 scheduler enqueues only while that process is missing.
 """
 
@@ -48,7 +48,7 @@ def promote_retries(workplace: Workplace, _job: Origin, _args: PromoteRetries) -
 
 
 def drain_spool(workplace: Workplace, _job: Origin, _args: DrainSpool) -> None:
-    """Move spooled events into Redis, and notes of tool calls that Redis had refused."""
+    """Move spooled events and spooled notes of tool calls into Redis."""
     with connect(workplace.address) as connection:
         take_in_notes(connection, workplace.home)
         keeper = Housekeeper(connection, Path(workplace.home), workplace.address)
@@ -57,7 +57,7 @@ def drain_spool(workplace: Workplace, _job: Origin, _args: DrainSpool) -> None:
 
 
 def bring_back_strays(workplace: Workplace, _job: Origin, _args: BringBackStrays) -> None:
-    """Bring back lost jobs of killed workers, and clean up after killed hooks."""
+    """Requeue lost jobs of killed workers, and clean up after killed hooks."""
     with connect(workplace.address) as connection:
         Housekeeper(connection, Path(workplace.home), workplace.address).look_after()
 
@@ -79,6 +79,6 @@ def write_briefings(workplace: Workplace, _job: Origin, _args: WriteBriefings) -
 
 
 def export_skills(workplace: Workplace, _job: Origin, _args: ExportSkills) -> None:
-    """Bring skill-usage.json and its index up to date, and session.yaml."""
+    """Update skill-usage.json, its index and session.yaml."""
     SkillExports(workplace.home).finish()
     SessionExport(workplace.home).finish()

@@ -1,4 +1,4 @@
-"""Usage of messages, titles and counts of a transcript, as the worker that read it stores them."""
+"""Store the usage of messages, the titles and the counts that a worker read in a transcript."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from hivepipe.times import ns_of
 from hivepipe.transcripts.session_facts import CUSTOM_TITLE, SessionFacts
 from hivepipe.transcripts.usage import Usage
 
-MESSAGES_PER_JOB = 100  # some 25 kB
+MESSAGES_PER_JOB = 100  # about 25 kB
 
 
 def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterator[Job]:
@@ -35,7 +35,7 @@ def usage_jobs(usages: list[Usage], facts: SessionFacts | None = None) -> Iterat
 
 
 def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
-    """Record the usage in one job; messages of a forgotten session (by replay) are skipped."""
+    """Record the usage, without messages of forgotten sessions, which a fork may repeat."""
     for message in args.messages:
         try:
             unpacked = _unpacked(message)
@@ -49,7 +49,7 @@ def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
 
 
 def _note_model(db: Database, message: Usage) -> None:
-    """Set the model of a session from its last message; SessionStart seldom has it."""
+    """Set the model of a session or agent from its last message; SessionStart rarely has it."""
     if message.agent:
         agents.name_model(db, message.agent, message.rate.model)
     elif not message.is_sidechain and message.time:
@@ -58,9 +58,9 @@ def _note_model(db: Database, message: Usage) -> None:
 
 
 def _note_facts(db: Database, job: Origin, facts: dict[str, Any]) -> None:
-    """Record titles and counts; BadEnvelopeError: not the payload of `usage_jobs`.
+    """Record titles and counts. Raise BadEnvelopeError if they are not from `usage_jobs`.
 
-    A title by the user outweighs one by Claude, and one from hooks before the transcript was read.
+    A title by the user takes precedence over one by Claude, and over earlier ones from hooks.
     """
     try:
         for kind, (title, number) in dict(facts["titles"]).items():

@@ -11,7 +11,7 @@ from hivepipe.jobs.origin import Origin
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The home, the address of its Redis, what to do with follow-up jobs, the request to stop."""
+    """The home, the address of its Redis, and callbacks for follow-up jobs and stops."""
 
     home: str
     address: str
@@ -19,11 +19,11 @@ class Workplace:
     stop_requested: Callable[[], bool] = lambda: False
 
     def check_stop(self) -> None:
-        """Raise StoppedError when the process has been told to end; the job comes again."""
+        """Raise StoppedError if the process must end; the job will be executed again."""
         if self.stop_requested():
             raise StoppedError
 
 
 def address_of(home: str) -> str:
-    """Return where the Redis of a home listens, as its record says."""
+    """Return the address of a home's Redis from its record."""
     return Place("", home, read_record(home)).socket

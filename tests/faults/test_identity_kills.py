@@ -18,7 +18,7 @@ from hivepipe.db.location import database_path
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, SyncProfile
-from hivepipe.operations.identity_files import give_back, replace
+from hivepipe.operations.identity_files import replace, restore
 from hivepipe.operations.process_end import finish_process, sync_profile
 from hivepipe.operations.profiles import profile_book, sync_identity
 from hivepipe.operations.workplace import Workplace
@@ -84,7 +84,7 @@ def write(folders: Folders, text: str = OURS) -> str:
 
 
 def back(folders: Folders) -> str:
-    return give_back(folders.home, folders.file, set())
+    return restore(folders.home, folders.file, set())
 
 
 @pytest.mark.parametrize("before", [USERS, None])

@@ -7,7 +7,7 @@ import pytest
 
 from hivepipe.db.database import Database
 from hivepipe.db.forget import remove_rows
-from hivepipe.operations.forgotten_sessions import is_forgotten, say_forgotten
+from hivepipe.operations.forgotten_sessions import is_forgotten, update_marker
 
 
 @pytest.fixture
@@ -21,12 +21,12 @@ def test_the_store_is_read_again_when_somebody_has_said_so(tmp_path: Path, db: D
     home = str(tmp_path)
     assert not is_forgotten(home, "mine")
     remove_rows(db, ["mine"])
-    say_forgotten(home)
+    update_marker(home)
     assert is_forgotten(home, "mine")
     assert is_forgotten(home, "other", "mine")
     assert not is_forgotten(home, "other")
     remove_rows(db, ["other"])
-    say_forgotten(home)
+    update_marker(home)
     assert is_forgotten(home, "other")
 
 

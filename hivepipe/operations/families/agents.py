@@ -1,4 +1,4 @@
-"""Operations of agents: the four events of an agent, in any order."""
+"""Operations of agents: the four events of an agent, which may arrive in any order."""
 
 from hivepipe.jobs.args import Args, Id
 
@@ -6,7 +6,7 @@ TASK_COMPLETE = "task_complete"
 
 
 class Agent(Args):
-    """An agent, and what it cost if that is known."""
+    """An agent, and its tokens and duration if they are known."""
 
     agent_id: Id
     type: str = ""
@@ -23,7 +23,7 @@ class AgentCall(Agent):
 
 
 class InsertAgent(AgentCall, operation="insert_agent", handler="agents.insert_agent"):
-    """The Agent tool returned; `launch`: "completed" if the agent has finished."""
+    """The Agent tool returned; `launch` is "completed" if the agent has finished."""
 
     launch: str = ""
 

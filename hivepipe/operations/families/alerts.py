@@ -16,7 +16,7 @@ class RaiseAlerts(
 
 
 class Change(Args):
-    """An alert that was raised, or is over (`state`)."""
+    """An alert that was raised or is over, as `state` says."""
 
     name: str = ""
     text: str = ""
@@ -36,4 +36,4 @@ class RecordAlert(
 class SendAlert(
     Change, operation="send_alert", handler="alerts.send_alert", priority=7, queue=SLOW
 ):
-    """Tell the user's command and webhook of the change."""
+    """Send the change to the user's command and webhook."""

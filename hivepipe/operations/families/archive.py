@@ -1,4 +1,4 @@
-"""Operations of archives and of what is read from transcripts."""
+"""Operations of archives, and of data from transcripts."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ class ArchiveTranscript(
 ):
     """Append the new lines of a transcript to its archive.
 
-    `kind`: main or subagent. `claude`: the folder of Claude Code's files, if it is not the default.
-    `compacted`: the transcript was just compacted. `ends`: its session has ended. `settle_s`: the
-    delay of this look at the transcript.
+    `kind` is main or subagent. `claude` is the folder of Claude Code's files, if it is not the
+    default. `compacted` is True if the transcript was just compacted, `ends` if its session has
+    ended. `settle_s` is the delay of the job in seconds.
     """
 
     path: str = ""

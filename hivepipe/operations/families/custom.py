@@ -14,7 +14,7 @@ class RunCustom(
     queue=SLOW,
     of_no_session=True,
 ):
-    """Call the function of an entry point; `data`: the payload of the event's job, redacted."""
+    """Call the function of an entry point; `data` is the redacted payload of the event's job."""
 
     name: str
     event: str

@@ -11,7 +11,7 @@ class RecordGoal(Args, operation="record_goal", handler="history.record_goal"):
 
 
 class RecordNotice(Args, operation="record_notice", handler="history.record_notice"):
-    """Claude Code told of something that is no tool call."""
+    """A notice of Claude Code that is not a tool call."""
 
     kind: str = ""
     text: str = ""

@@ -1,4 +1,4 @@
-"""Operations of hives; the status of a worker is declared where its sender can reach it."""
+"""Operations of hives. RecordStatus is declared in a module that its sender may import."""
 
 from hivepipe.jobs.args import Args, Every
 from hivepipe.jobs.worker_status import RecordStatus

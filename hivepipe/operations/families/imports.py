@@ -22,5 +22,5 @@ class ImportRow(
 
 
 def import_row(db: Database, job: Origin, args: ImportRow) -> None:
-    """Import one row; MissingParentError names a missing parent."""
+    """Import one row. Raise MissingParentError if its parent is missing."""
     legacy_rows.import_row(db, args.table, args.row, job.id)

@@ -20,7 +20,7 @@ class SyncProfile(Args, operation="sync_profile", handler="process_end.sync_prof
 
 
 class SyncIdentity(Args, operation="sync_identity", handler="profiles.sync_identity"):
-    """Store one identity file from its snapshot, which is named by an id."""
+    """Store one identity file from its snapshot, whose name is an id."""
 
     profile_id: Id
     folder: str = ""
@@ -40,7 +40,7 @@ class FinishProcess(
 
 
 class IndexMemory(Args, operation="index_memory", handler="memory.index_memory", queue=SLOW):
-    """Index the memory files of a session; `folders`: one a line."""
+    """Index the memory files of a session; `folders` has one folder per line."""
 
     folders: str = ""
     swarm: str = ""

@@ -1,4 +1,4 @@
-"""Operations that delete what is outdated, and clean up agents."""
+"""Operations that delete outdated data and clean up agents."""
 
 from hivepipe.jobs.args import HERE, Args, Every
 from hivepipe.jobs.schedule_table import CLEANUP
@@ -39,7 +39,7 @@ class Prune(
     queue=SLOW,
     every=Every(DAY_SECS, "prune", "the database grows without limit"),
 ):
-    """Find outdated rows."""
+    """Delete outdated rows."""
 
 
 class DeleteOutdated(

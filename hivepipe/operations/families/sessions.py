@@ -5,7 +5,7 @@ from hivepipe.jobs.schedule_table import BY_THE_CLOCK, CLEANUP_EVERY_CHECKPOINTS
 
 
 class StartSession(Args, operation="start_session", handler="sessions.start_session"):
-    """A session starts or continues; `machine`: host, boot and pid namespace."""
+    """A session starts or continues in a process on a host."""
 
     transcript_path: str = ""
     pid: int | None = None
@@ -27,7 +27,7 @@ class ActivateSession(Args, operation="activate_session", handler="sessions.acti
 
 
 class PauseSession(Args, operation="pause_session", handler="sessions.pause_session"):
-    """A turn ends; `error` and `said`: kind and text of the error that ended it."""
+    """A turn ends; `error` and `said` are kind and text of the error that ended it."""
 
     error: str = ""
     said: str = ""
@@ -46,7 +46,7 @@ class EndSession(Args, operation="end_session", handler="sessions.end_session"):
 
 
 class Checkpoint(Args):
-    """A checkpoint with the totals of its instance; None: unknown. `type`: auto or final."""
+    """A checkpoint with its instance's totals or None; `type` is auto or final."""
 
     trigger: str = ""
     file_path: str = ""
@@ -65,7 +65,7 @@ class UpdateInstance(Checkpoint, operation="update_instance", handler="sessions.
     """Save the totals of an instance."""
 
     def cleanup_cause(self) -> str:
-        """Return a trigger for every tenth checkpoint of an instance, as in the predecessor."""
+        """Return a trigger for every tenth checkpoint of an instance, as the predecessor did."""
         count = self.checkpoint_count or 0
         return BY_THE_CLOCK if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
 
@@ -81,7 +81,7 @@ class LoseInstance(
     priority=5,
     of_no_session=True,
 ):
-    """The process of an instance is gone."""
+    """The process of an instance has ended."""
 
 
 class ConcludeSession(
@@ -90,8 +90,9 @@ class ConcludeSession(
     handler="session_end.conclude_session",
     queue=HERE,
 ):
-    """Do the follow-up work of a session's end; `path`: its transcript, `claude`: the folder of
-    Claude Code's files.
+    """Do the follow-up work of a session's end.
+
+    `path` is its transcript, `claude` the folder of Claude Code's files if it is not the default.
     """
 
     path: str = ""

@@ -11,7 +11,7 @@ class SummariseSession(
     priority=10,
     queue=LLM,
 ):
-    """Summarise a session; `compacted`: keep Claude Code's own summary of a compaction."""
+    """Summarise a session; with `compacted`, store Claude Code's summary of a compaction."""
 
     compacted: bool | None = None
     silent_since: str | None = None
@@ -25,7 +25,7 @@ class SummariseIdle(
     queue=HERE,
     every=Every(600, "idle_summaries", "sessions left open have no summary"),
 ):
-    """Have open sessions summarised that are idle."""
+    """Enqueue summaries of idle open sessions."""
 
 
 class RecordSummary(

@@ -7,11 +7,11 @@ from hivepipe.queue.names import SLOW
 
 
 class Probe(Args, operation="probe", handler="families.upkeep.probe", of_no_session=True):
-    """The event of `hivepipe doctor --probe`: its id is recorded, and nothing else."""
+    """The event of `hivepipe doctor --probe`, of which only the id is recorded."""
 
 
 def probe(_db: Database, _job: Origin, _args: Probe) -> None:
-    """Do nothing: the job's id is recorded where it is applied."""
+    """Do nothing, because the id of an applied job is recorded anyway."""
 
 
 class RecordSlot(
@@ -21,7 +21,7 @@ class RecordSlot(
     priority=9,
     of_no_session=True,
 ):
-    """A slot whose job ran outside the store."""
+    """A slot whose job ran outside a transaction of the store."""
 
     name: str = ""
     opened: int
@@ -80,7 +80,7 @@ class BringBackStrays(
     queue=HERE,
     every=Every(30, "strays", "jobs of killed workers stay lost", "writer"),
 ):
-    """Bring back lost jobs of killed workers."""
+    """Requeue lost jobs of killed workers."""
 
 
 class WriteBriefings(
@@ -102,4 +102,4 @@ class ExportSkills(
     queue=SLOW,
     every=Every(30, "exports", "skill-usage.json is out of date", "slow"),
 ):
-    """Bring the exports up to date."""
+    """Update the exports."""
