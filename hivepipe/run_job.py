@@ -34,7 +34,7 @@ from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.stock_jobs import count_tick, note_executed
-from hivepipe.queue.ticks import clock_runs, trigger
+from hivepipe.queue.ticks import scheduler_runs, trigger
 from hivepipe.redact.configured import use_rules
 
 MOST_RETRIES = 1_000_000  # RQ requires a number
@@ -52,7 +52,7 @@ def run_job(envelope: str) -> Retry | None:
     in_rq = get_current_job()
     connection = in_rq.connection if in_rq else connect(place.socket)
     attempts = (in_rq.number_of_retries or 0) if in_rq else 0
-    if in_rq and not attempts and job.settle_secs and clock_runs(connection):
+    if in_rq and not attempts and job.settle_secs and scheduler_runs(connection):
         return _again(job.settle_secs)  # its file still grows; the scheduler enqueues it again
     try:
         if job.operation == TICK:

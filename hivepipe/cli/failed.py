@@ -12,7 +12,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import actions
 from hivepipe.home import Place, locate
-from hivepipe.queue.failed_actions import settle
+from hivepipe.queue.failed_actions import retry_or_discard
 from hivepipe.queue.failed_jobs import FailedJob, FailedJobs, failed_jobs
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
@@ -109,7 +109,9 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
     place = locate(".")
     with _failed_jobs(place) as store:
         jobs = _selected(store, job_id, everything, operation)
-        retried = settle(store, place.home, "retry", jobs, BY).done if store and jobs else 0
+        retried = (
+            retry_or_discard(store, place.home, "retry", jobs, BY).done if store and jobs else 0
+        )
     say(f"{retried} sent back to the queues")
     if retried:
         _have_them_run(place)
@@ -129,7 +131,9 @@ def discard(job_id: str | None, everything: bool, operation: str | None, yes: bo
         jobs = _selected(store, job_id, everything, operation)
         if jobs and not yes:
             confirm_or_end(f"Discard {_named(jobs)}?")
-        done = settle(store, place.home, "discard", jobs, BY).done if store and jobs else 0
+        done = (
+            retry_or_discard(store, place.home, "discard", jobs, BY).done if store and jobs else 0
+        )
     say(f"{done} discarded")
 
 

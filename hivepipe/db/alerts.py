@@ -25,7 +25,7 @@ def end_alert(db: Database, name: str, time: str) -> None:
     db.execute(sql, {"name": name, "time": time})
 
 
-def standing(path: Path) -> dict[str, str]:
+def active_alerts(path: Path) -> dict[str, str]:
     """Return active alert -> time when it was raised, or {} if the store cannot be read."""
     sql = "SELECT name, min(raised_at) AS since FROM alerts WHERE ended_at IS NULL GROUP BY name"
     try:

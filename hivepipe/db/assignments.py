@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from hivepipe.db.database import Database
-from hivepipe.db.session_state import settle
+from hivepipe.db.session_state import update_status
 from hivepipe.errors import MissingParentError
 from hivepipe.events.job_plan import TWIN_WINDOW_NS
 from hivepipe.jobs.origin import Origin
@@ -132,11 +132,11 @@ def choose_session(db: Database, instance: str) -> None:
     db.execute(leave, parameters)
     db.execute(enter, parameters)
     for session in {before, session_of_instance(db, instance)} - {""}:
-        settle(db, session)
-    _take_back_visits(db, instance)
+        update_status(db, session)
+    _end_visited_sessions(db, instance)
 
 
-def _take_back_visits(db: Database, instance: str) -> None:
+def _end_visited_sessions(db: Database, instance: str) -> None:
     """End sessions again that one event had opened, if its instance then moved to another session.
 
     Until some version after 2.1.197, the first event of a fork named the forked session.
@@ -154,7 +154,7 @@ def _take_back_visits(db: Database, instance: str) -> None:
     sql = "UPDATE sessions SET state_time_ns = last_end_ns - 1 WHERE id = :id"
     for row in db.rows(visited, {"instance": instance}):
         db.execute(sql, {"id": row["session_id"]})
-        settle(db, row["session_id"])
+        update_status(db, row["session_id"])
 
 
 def session_of_instance(db: Database, instance: str) -> str:

@@ -121,7 +121,7 @@ def start_capture(db: Database) -> None:
             sql = "INSERT INTO team_home (id) VALUES (CAST(:id AS TEXT))"
             db.execute(sql, {"id": secrets.token_hex(16).encode()})
         if is_new:
-            _want_pass(db)
+            _request_pass(db)
 
 
 def stop_capture(db: Database) -> None:
@@ -158,10 +158,10 @@ def start_pass(db: Database, terms: str) -> None:
     """Request that all rows are sent again, by these terms."""
     with db.transaction():
         db.execute("UPDATE team_home SET terms = CAST(:terms AS TEXT)", {"terms": terms.encode()})
-        _want_pass(db)
+        _request_pass(db)
 
 
-def _want_pass(db: Database) -> None:
+def _request_pass(db: Database) -> None:
     next_version = _NEXT.format(at=_MICROSECONDS.format(at=_NOW))
     db.execute(f"UPDATE team_home SET sweep_below = {next_version}, sweep_at = NULL", {})
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from hivepipe.db.listings import Listings, beginning
+from hivepipe.db.listings import Listings, prefix_bounds
 
 
 class FileCheckpoint(NamedTuple):
@@ -22,7 +22,7 @@ def file_checkpoints(store: Listings, session: str = "") -> list[FileCheckpoint]
         FROM session_logs WHERE message LIKE 'Auto-checkpoint: %' {which}
         GROUP BY 1, 2 HAVING path <> ''
     """
-    rows = store.rows(sql, beginning(session))
+    rows = store.rows(sql, prefix_bounds(session))
     return [
         FileCheckpoint(str(row["path"]), row["session_id"] or "", row["last_at"] or "")
         for row in rows

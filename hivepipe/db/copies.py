@@ -27,7 +27,7 @@ def copy_to(path: Path, target: Path) -> bool:
     return True
 
 
-def trouble_of(path: Path) -> str:
+def error_of(path: Path) -> str:
     """Return the error of a copy, or "" if it is intact or does not exist."""
     if not path.exists():
         return ""

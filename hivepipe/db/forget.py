@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hivepipe.db.database import Database, Row
 from hivepipe.db.hive import end_worker
-from hivepipe.db.listings import beginning, listings
+from hivepipe.db.listings import listings, prefix_bounds
 from hivepipe.jobs.forget_query import Wanted
 
 FORGOTTEN = "***FORGOTTEN***"
@@ -74,7 +74,7 @@ def sessions_beginning(db: Database, start: str) -> set[str]:
             SELECT DISTINCT {column} AS id FROM {table}
             WHERE {column} >= :prefix AND {column} < :behind
         """
-        found |= {row["id"] for row in db.rows(sql, beginning(start))}
+        found |= {row["id"] for row in db.rows(sql, prefix_bounds(start))}
     return found
 
 

@@ -107,7 +107,7 @@ def _task_left_by(db: Database, worker: str) -> str:
     return row["id"] if row else ""
 
 
-def unended(db: Database, hive: str) -> set[str]:
+def live_workers(db: Database, hive: str) -> set[str]:
     """Return the workers of a hive that are neither archived nor deleted in the database."""
     sql = """
         SELECT id FROM hive_workers
@@ -122,7 +122,7 @@ def archived_before(db: Database, hive: str, time: str) -> set[str]:
     return {row["id"] for row in db.rows(sql, {"hive": hive, "time": time})}
 
 
-def over(db: Database, session: str) -> str:
+def ended_worker(db: Database, session: str) -> str:
     """Return as text which archived or deleted worker had a session, or ""."""
     sql = """
         SELECT id, deleted_at FROM hive_workers
@@ -147,7 +147,7 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
     return store.rows(sql, {"hive": hive})
 
 
-def known(db: Database, worker: str) -> set[tuple[object, ...]]:
+def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
     """Return marks of a worker's stored runs, newest status and state; empty if it is unknown.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.

@@ -14,7 +14,7 @@ _EVERY = 10_000
 _FIRST_WORDS = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 _FUNCTIONS = ("json_set", "json_object", "datetime", "coalesce")
 _READABLE = (*TABLES, "sqlite_master", "sqlite_schema")
-_BOOKS = "changed_rows"
+_CHANGED_ROWS = "changed_rows"
 
 _ACTIONS = {
     sqlite3.SQLITE_INSERT: "INSERT into",
@@ -38,13 +38,13 @@ class LegacySql:
         self._db = sqlite3.connect(":memory:", isolation_level=None)
         self._db.row_factory = sqlite3.Row
         self._db.execute(
-            f"CREATE TABLE {_BOOKS} (name TEXT, number INTEGER, UNIQUE (name, number))"
+            f"CREATE TABLE {_CHANGED_ROWS} (name TEXT, number INTEGER, UNIQUE (name, number))"
         )
         for table, columns in TABLES.items():
             self._make(table, columns)
             for row in known.get(table, ()):
                 self._copy(table, {name: row[name] for name in columns if name in row.keys()})  # noqa: SIM118
-        self._db.execute(f"DELETE FROM {_BOOKS}")
+        self._db.execute(f"DELETE FROM {_CHANGED_ROWS}")
         self._reason = ""
         self._now = ""
         self._touched: set[Touched] = set()
@@ -57,7 +57,7 @@ class LegacySql:
         for event in ("INSERT", "UPDATE"):
             self._db.execute(
                 f"CREATE TRIGGER note_{event}_{table} AFTER {event} ON {table} BEGIN "
-                f"INSERT OR IGNORE INTO {_BOOKS} VALUES ('{table}', new.rowid); END"
+                f"INSERT OR IGNORE INTO {_CHANGED_ROWS} VALUES ('{table}', new.rowid); END"
             )
 
     def _copy(self, table: str, row: Mapping[str, object]) -> None:
@@ -90,7 +90,7 @@ class LegacySql:
             return touched
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             self._undo()
-            raise RefusedError(self._words(error, steps[0])) from error
+            raise RefusedError(self._error_text(error, steps[0])) from error
         finally:
             self._db.set_authorizer(None)
             self._db.set_progress_handler(None, 0)
@@ -100,7 +100,7 @@ class LegacySql:
             self._db.execute("ROLLBACK TO entry")
             self._db.execute("RELEASE entry")
 
-    def _words(self, error: Exception, steps: int) -> str:
+    def _error_text(self, error: Exception, steps: int) -> str:
         if self._reason:
             return f"{self._reason} is not allowed"
         if steps < 0:
@@ -111,8 +111,11 @@ class LegacySql:
 
     def take_touched(self) -> set[Touched]:
         """Return the rows that were inserted or changed since the last call."""
-        found = {(row[0], row[1]) for row in self._db.execute(f"SELECT name, number FROM {_BOOKS}")}
-        self._db.execute(f"DELETE FROM {_BOOKS}")
+        found = {
+            (row[0], row[1])
+            for row in self._db.execute(f"SELECT name, number FROM {_CHANGED_ROWS}")
+        }
+        self._db.execute(f"DELETE FROM {_CHANGED_ROWS}")
         self._touched |= found
         return found
 

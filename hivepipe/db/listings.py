@@ -54,7 +54,7 @@ def one_of(kind: str, prefix: str, found: list[str]) -> str:
     return found[0]
 
 
-def beginning(prefix: str) -> dict[str, str]:
+def prefix_bounds(prefix: str) -> dict[str, str]:
     """Return the bounds of ids with this prefix: `:prefix` inclusive, `:behind` exclusive."""
     return {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
 
@@ -165,7 +165,7 @@ class Listings:
 
     def ids(self, kind: str, prefix: str) -> list[str]:
         """Return the ids of a kind (key of `_IDS`) that start with `prefix`."""
-        return [str(row["id"]) for row in self.rows(_IDS[kind], beginning(prefix))]
+        return [str(row["id"]) for row in self.rows(_IDS[kind], prefix_bounds(prefix))]
 
     def sessions(self, with_ended: bool, limit: int = _ALL) -> list[Entry]:
         """Return the open sessions, or all, newest first, at most `limit`."""

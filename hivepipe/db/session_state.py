@@ -78,10 +78,10 @@ def note_end(db: Database, job: Origin, reason: str) -> None:
     db.execute(sql, ended | {"reason": reason, "time": job.time})
     if reason not in PROCESS_GOES_ON:
         db.execute(of_process, ended)
-    settle(db, job.session)
+    update_status(db, job.session)
 
 
-def settle(db: Database, session: str) -> None:
+def update_status(db: Database, session: str) -> None:
     """Update the status after an end, or after an instance entered or left the session."""
     sql = """
         SELECT status, turn, state_time_ns, last_end_ns, last_end_reason,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import orjson
 
 from hivepipe.db.database import Database
-from hivepipe.db.listings import beginning
+from hivepipe.db.listings import prefix_bounds
 from hivepipe.db.session_state import note_signal
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.origin import Origin
@@ -192,7 +192,7 @@ def session_exists(db: Database, session: str) -> bool:
 def sessions_like(db: Database, prefix: str) -> list[str]:
     """Return the ids with this prefix; an exact match is returned alone."""
     sql = "SELECT id FROM sessions WHERE id >= :prefix AND id < :behind ORDER BY id"
-    found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
+    found = [str(row["id"]) for row in db.rows(sql, prefix_bounds(prefix))]
     return [prefix] if prefix in found else found
 
 

@@ -1,7 +1,7 @@
 """The user's tasks. For state, progress and session the newest event counts."""
 
 from hivepipe.db.database import Database
-from hivepipe.db.listings import Entry, Listings, beginning
+from hivepipe.db.listings import Entry, Listings, prefix_bounds
 
 _COLUMNS = """
     id, status, text, progress, reason, session_id, created_at, updated_at, progress_at, finished_at
@@ -77,7 +77,7 @@ def has_text(db: Database, task: str) -> bool:
 def tasks_like(db: Database, prefix: str) -> list[str]:
     """Return the ids with this prefix; an exact match is returned alone."""
     sql = "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY id"
-    found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
+    found = [str(row["id"]) for row in db.rows(sql, prefix_bounds(prefix))]
     return [prefix] if prefix in found else found
 
 

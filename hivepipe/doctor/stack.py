@@ -18,7 +18,7 @@ from hivepipe.files.regular_file import regular
 from hivepipe.queue import claims, connection, endpoint, lost_events
 from hivepipe.queue.names import QUEUES
 from hivepipe.queue.rq_workers import reductions_of, rq_workers
-from hivepipe.queue.ticks import clock_runs
+from hivepipe.queue.ticks import scheduler_runs
 from hivepipe.settings import of_files
 from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
@@ -147,7 +147,7 @@ def reduced(facts: Facts) -> Iterator[Finding]:
     """Find stock RQ workers, or a missing scheduler: some work is done later, or not at all."""
     if facts.programs:  # `programs` covers this case
         return
-    found = _query(facts, lambda client: (rq_workers(client), clock_runs(client)))
+    found = _query(facts, lambda client: (rq_workers(client), scheduler_runs(client)))
     for reduction in reductions_of(*found) if found else ():
         yield Finding(reduction.text, is_note=reduction.name != "no_scheduler")
 

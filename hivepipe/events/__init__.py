@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hivepipe.events.hosts import Host
 
-_OF_OTHERS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
+_OTHER_HOST_FIELDS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
 
 
 def parse_event(name: str, data: bytes) -> Event | None:
@@ -29,9 +29,9 @@ def parse_event(name: str, data: bytes) -> Event | None:
         problems.append("hook_event_name is not a text")
     kind = KINDS.get(name)
     if kind is None:
-        from hivepipe.events.other_events import KINDS_BESIDE  # noqa: PLC0415  rare
+        from hivepipe.events.other_events import OTHER_KINDS  # noqa: PLC0415  rare
 
-        kind = KINDS_BESIDE.get(name)
+        kind = OTHER_KINDS.get(name)
     if kind is None:
         return None
     event = kind(name, fields, data, problems)
@@ -42,7 +42,9 @@ def parse_event(name: str, data: bytes) -> Event | None:
 
 def _other_host(fields: Fields) -> "Host | None":
     """Return the host of the event, or None for Claude Code."""
-    if _OF_OTHERS.isdisjoint(fields) and "/rollout-" not in str(fields.get("transcript_path")):
+    if _OTHER_HOST_FIELDS.isdisjoint(fields) and "/rollout-" not in str(
+        fields.get("transcript_path")
+    ):
         return None
     from hivepipe.events.hosts import host_of  # noqa: PLC0415  rare
 

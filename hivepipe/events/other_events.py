@@ -117,7 +117,7 @@ class PostModelSwitch(Event):
         self.source = self._text(fields, "source", CAP_NAME)
 
 
-KINDS_BESIDE: dict[str, type[Event]] = {
+OTHER_KINDS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (PostToolBatch, PermissionRequest, PermissionDenied, Notification, PostModelSwitch)
 }

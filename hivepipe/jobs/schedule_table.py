@@ -22,7 +22,7 @@ TICK = "tick"
 TICK_PRIORITY = 4
 TICK_QUEUE = queue_of(TICK_PRIORITY)
 
-BY_THE_CLOCK = "periodic"
+PERIODIC_TRIGGER = "periodic"
 
 CLEANUP = "cleanup"
 CLEANUP_EVERY_CHECKPOINTS = 10
@@ -88,7 +88,7 @@ def read_tick(tick: Envelope) -> Tick:
 def job_of(tick: Envelope) -> Message:
     """Return the job of a tick. Raise BadEnvelopeError if the tick is not valid."""
     name, operation, slot = read_tick(tick)
-    payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": BY_THE_CLOCK}
+    payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": PERIODIC_TRIGGER}
     return compose(f"{name}-{slot}", Job(operation, payload, name), tick.event_time_ns)
 
 
@@ -107,6 +107,6 @@ def name_and_slot(job_id: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found and found[1] else None
 
 
-def runs_by_the_clock(job_id: str) -> bool:
+def is_periodic_id(job_id: str) -> bool:
     """Tell whether this is the id of a tick or of a periodic job."""
     return _ID.fullmatch(job_id) is not None

@@ -26,7 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hivepipe.db.copies import copy_to, trouble_of
+from hivepipe.db.copies import copy_to, error_of
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import BackupError, StoreError
@@ -222,7 +222,7 @@ def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, di
         for name, digest in manifest["sha256"].items():
             if _sum(Path(folder, name)) != digest:
                 raise BackupError(f"{source} is damaged: {name} is not what it was")
-        if trouble := trouble_of(Path(folder, DATABASE)):
+        if trouble := error_of(Path(folder, DATABASE)):
             raise BackupError(f"the database in {source} cannot be used: {trouble}")
         yield folder, manifest
 

@@ -145,7 +145,7 @@ def _look(place: Place, stack: Stack, alive: bool) -> tuple[Figures | None, list
 
 
 def _described(home: str, alerts: list[Alert]) -> list[dict[str, Any]]:
-    since = stored.standing(database_path(home))
+    since = stored.active_alerts(database_path(home))
     return [
         {
             "name": alert.name,

@@ -30,14 +30,14 @@ def raise_alerts(workplace: Workplace, job: Origin, _args: RaiseAlerts) -> None:
         found = figures(connection)
         seen = alerts_of(vitals(workplace.home, found, connection))
         add_sample(connection, found.operations, zero_rows(effectless(workplace.home)))
-        known = alert_counts.standing(connection)
+        known = alert_counts.load(connection)
         if known is None:
-            known = dict.fromkeys(stored.standing(database_path(workplace.home)), 0)
+            known = dict.fromkeys(stored.active_alerts(database_path(workplace.home)), 0)
         change = follow(seen, known)
         _report(workplace, job, change)
-        alert_counts.remember(connection, change.standing)
-        latencies.look(connection)  # last, because a full Redis refuses it
-        hook_times.look(connection)
+        alert_counts.save(connection, change.standing)
+        latencies.add_sample(connection)  # last, because a full Redis refuses it
+        hook_times.add_sample(connection)
 
 
 def _report(workplace: Workplace, job: Origin, change: Change) -> None:

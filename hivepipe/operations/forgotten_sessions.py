@@ -15,12 +15,12 @@ from hivepipe.home import write_small
 
 def is_forgotten(home: str, *sessions: str) -> bool:
     """Tell whether any of these sessions was forgotten."""
-    return not _forgotten(home, stamp(_word(home))).isdisjoint(sessions)
+    return not _forgotten(home, stamp(_marker(home))).isdisjoint(sessions)
 
 
 def update_marker(home: str) -> None:
     """Change the marker, so that every process of the home reads the list again."""
-    write_small(_word(home), f"{time.time_ns()}\n")
+    write_small(_marker(home), f"{time.time_ns()}\n")
 
 
 @lru_cache(maxsize=4)
@@ -28,5 +28,5 @@ def _forgotten(home: str, _stamp: Stamp) -> frozenset[str]:
     return frozenset(forgotten_sessions(database_path(home)))
 
 
-def _word(home: str) -> str:
+def _marker(home: str) -> str:
     return f"{home}/forgotten"

@@ -22,7 +22,7 @@ from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, S
 from hivepipe.operations.identity_files import is_ours, replace, restore
 from hivepipe.operations.memory import catch_up, embed_missing, index_path
 from hivepipe.operations.pm2 import end_tunnels
-from hivepipe.operations.profiles import digest_of, trouble_of
+from hivepipe.operations.profiles import digest_of, refusal_of
 from hivepipe.operations.recall import prepare_recall
 from hivepipe.operations.workplace import Workplace
 
@@ -39,8 +39,8 @@ def sync_profile(workplace: Workplace, job: Origin, args: SyncProfile) -> None:
     make_folders(folder)
     with closing(Database(database_path(workplace.home))) as db:
         for name in IDENTITY_FILES:
-            _bring(db, workplace.home, profile, Path(folder, name))
-        _take_in(db, workplace, job, profile, folder)
+            _write_newer_version(db, workplace.home, profile, Path(folder, name))
+        _enqueue_files(db, workplace, job, profile, folder)
     _remove_old_copies(workplace.home)
 
 
@@ -54,7 +54,7 @@ def finish_process(workplace: Workplace, job: Origin, _args: FinishProcess) -> N
         # Read before the folder's current content becomes a version.
         known = _known_claude_md(db, own["profile_id"], own["folder"]) if own else set()
         if own is not None:
-            _take_in(db, workplace, job, own["profile_id"], own["folder"])
+            _enqueue_files(db, workplace, job, own["profile_id"], own["folder"])
     if own is not None and is_last:
         path = Path(own["folder"], CLAUDE_MD)
         refusal = restore(workplace.home, path, known)
@@ -73,7 +73,7 @@ def _index_memories(home: str) -> None:
             embed_missing(index)
 
 
-def _bring(db: Database, home: str, profile: str, path: Path) -> None:
+def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> None:
     """Write the store's newer version to the folder, if the file there is an old copy."""
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:
@@ -99,13 +99,15 @@ def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 
 
-def _take_in(db: Database, workplace: Workplace, job: Origin, profile: str, folder: str) -> None:
+def _enqueue_files(
+    db: Database, workplace: Workplace, job: Origin, profile: str, folder: str
+) -> None:
     """Enqueue the current files for sync_identity, which stores the new ones."""
     jobs = []
     for name in IDENTITY_FILES:
         data = read_regular(f"{folder}/{name}")
-        is_theirs = name == CLAUDE_MD and _is_the_users(db, workplace.home, profile, folder)
-        if data is None or is_theirs or trouble_of(data):
+        is_theirs = name == CLAUDE_MD and _has_user_text(db, workplace.home, profile, folder)
+        if data is None or is_theirs or refusal_of(data):
             continue
         snapshot = keep(workplace.home, f"{folder}/{name}", job.event_time_ns)
         if snapshot:
@@ -121,7 +123,7 @@ def _take_in(db: Database, workplace: Workplace, job: Origin, profile: str, fold
         workplace.follow_up(job, jobs)
 
 
-def _is_the_users(db: Database, home: str, profile: str, folder: str) -> bool:
+def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:
     """Tell whether CLAUDE.md has the user's text: ours is not written yet, or was restored."""
     return (
         not is_ours(home, Path(folder, CLAUDE_MD))

@@ -48,7 +48,7 @@ def sync_identity(db: Database, job: Origin, args: SyncIdentity) -> None:
         return
     profiles.add_profile(db, profile, job.time)
     folder, digest = args.folder, digest_of(data)
-    refusal = trouble_of(data)
+    refusal = refusal_of(data)
     if refusal:
         message = f"{name} of profile {profile} is not stored: {refusal}"
         insert_log(db, job, "WARNING", message, "{}")
@@ -83,7 +83,7 @@ def _is_news(db: Database, profile: str, folder: str, name: str, digest: str, so
     return bool(known) and known != digest and not profiles.is_version(db, profile, name, digest)
 
 
-def trouble_of(data: bytes) -> str:
+def refusal_of(data: bytes) -> str:
     """Return the reason not to store this content, or ""."""
     if len(data) > MOST_BYTES:
         return f"it has more than {MOST_BYTES // 1024} kB"
@@ -130,7 +130,7 @@ class ProfileBook:
 
     def put(self, profile: str, name: str, data: bytes, source: str) -> bool:
         """Make this the current version of a file; return False if it is the current one."""
-        refusal = trouble_of(data)
+        refusal = refusal_of(data)
         if refusal:
             raise ProfileError(f"{name} is not stored: {refusal}")
         digest, (at, time_ns) = digest_of(data), now()

@@ -15,7 +15,7 @@ from hivepipe.errors import LockHeldError, StoreError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
-from hivepipe.jobs.schedule_table import BY_THE_CLOCK, extra_job, job_of, read_tick
+from hivepipe.jobs.schedule_table import PERIODIC_TRIGGER, extra_job, job_of, read_tick
 from hivepipe.operations.families.upkeep import RecordSlot
 from hivepipe.operations.workplace import Workplace
 from hivepipe.stack.lock import locked_file, runtime_for
@@ -38,7 +38,7 @@ def job_due(db: Database | None, tick: Envelope) -> Message | None:
             return None
     except sqlite3.Error:  # the job is still applied only once
         return job
-    return extra_job(name, operation, BY_THE_CLOCK, tick.event_time_ns)
+    return extra_job(name, operation, PERIODIC_TRIGGER, tick.event_time_ns)
 
 
 def record_own_slot(db: Database, job: Origin) -> None:

@@ -52,14 +52,14 @@ def drain_spool(workplace: Workplace, _job: Origin, _args: DrainSpool) -> None:
     with connect(workplace.address) as connection:
         take_in_notes(connection, workplace.home)
         keeper = Housekeeper(connection, Path(workplace.home), workplace.address)
-        while keeper.drain() or keeper.has_bad_ones:
+        while keeper.drain() or keeper.has_unreadable_files:
             workplace.check_stop()
 
 
 def bring_back_strays(workplace: Workplace, _job: Origin, _args: BringBackStrays) -> None:
     """Requeue lost jobs of killed workers, and clean up after killed hooks."""
     with connect(workplace.address) as connection:
-        Housekeeper(connection, Path(workplace.home), workplace.address).look_after()
+        Housekeeper(connection, Path(workplace.home), workplace.address).maintain()
 
 
 def record_activity(workplace: Workplace, _job: Origin, _args: RecordActivity) -> None:

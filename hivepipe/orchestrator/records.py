@@ -52,7 +52,7 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
         changed = [
             worker
             for worker in workers
-            if not _marks(worker, states.get(worker.id)) <= store.known(db, worker.id)
+            if not _marks(worker, states.get(worker.id)) <= store.stored_marks(db, worker.id)
         ]
         if changed:
             with db.transaction():
@@ -92,7 +92,7 @@ def over(hive: Hive, session: str) -> str:
             return f"{worker.id} is archived"
     try:
         with opened(hive.home) as db:
-            return store.over(db, session)
+            return store.ended_worker(db, session)
     except StoreError:  # the database is missing or cannot be used: the folders were checked
         return ""
 

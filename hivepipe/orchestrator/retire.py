@@ -86,7 +86,7 @@ def follow(hive: Hive) -> list[Worker]:
             _follow(hive, worker)
     there = {worker.id for worker in (*hive.workers(), *at_work)}
     with records.opened(hive.home) as db:
-        gone = store.unended(db, str(hive.root)) - there
+        gone = store.live_workers(db, str(hive.root)) - there
         if not gone:
             return at_work
         archived = {worker.id for worker in hive.archived()}

@@ -42,7 +42,7 @@ class Activity:
     profile: str
 
 
-def some_is_noted(connection: Redis) -> bool:
+def has_activity(connection: Redis) -> bool:
     """Tell whether any session has activity that is not yet committed to the store."""
     return bool(connection.exists(ACTIVE_KEY, TAKEN_KEY))
 
@@ -62,7 +62,7 @@ def take_activity(connection: Redis) -> list[Activity]:
     return [activity for activity in read if activity]
 
 
-def settle_activity(connection: Redis) -> None:
+def acknowledge_activity(connection: Redis) -> None:
     """Clear the taken sessions, after their activity is committed."""
     connection.delete(TAKEN_KEY)
 

@@ -10,7 +10,7 @@ from hivepipe.queue.scripts import script
 
 PUSH_SECS = 2.0
 
-_SETTLE = script("settle_work")
+_DELAY = script("delay_work")
 
 Work = tuple[Message, float]  # a job and its delay in seconds
 
@@ -34,7 +34,7 @@ def enqueue_work(connection: Redis, jobs: list[Work], *, is_periodic: bool = Fal
         # One transaction, so that no worker sees a job before its delay is set.
         with connection.pipeline() as both:
             both.eval(push.decode(), 1, *arguments)
-            both.eval(_SETTLE, 0, *places)
+            both.eval(_DELAY, 0, *places)
             replies = both.execute(raise_on_error=False)
     except RedisError as error:
         raise RefusedError(str(error)) from None

@@ -12,7 +12,9 @@ Verb = Literal["retry", "discard"]
 IDS_RECORDED = 100
 
 
-def settle(store: FailedJobs, home: str, verb: Verb, jobs: list[FailedJob], by: str) -> Action:
+def retry_or_discard(
+    store: FailedJobs, home: str, verb: Verb, jobs: list[FailedJob], by: str
+) -> Action:
     """Retry or discard jobs; return what was recorded.
 
     `by` is `command`, or the page and its client. Raise HivepipeError if the action is done but

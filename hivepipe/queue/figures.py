@@ -51,7 +51,7 @@ def figures(client: Redis) -> Figures:
         newer_version=_newer(client.get(claim_scripts.NEWER_KEY)),
         operations={name.decode(): int(count) for name, count in sorted(operations.items())},
         workers=rq_workers(client),
-        scheduler=ticks.clock_runs(client),
+        scheduler=ticks.scheduler_runs(client),
         latencies=latencies(client),
         hook_times=hook_times(client),
     )

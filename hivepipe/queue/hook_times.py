@@ -12,10 +12,10 @@ from typing import Any
 
 from redis import Redis
 
-from hivepipe.queue.latencies import MOST_LOOKS, Counts, percentile
+from hivepipe.queue.latencies import MOST_SAMPLES, Counts, percentile
 
 HOOK_TIMES_KEY = "hivepipe:hook_times"  # hash: "<event> <step>" -> hooks since the last sample
-LOOKS_KEY = "hivepipe:hook_times:looks"  # list of such hashes, newest first
+SAMPLES_KEY = "hivepipe:hook_times:looks"  # list of such hashes, newest first
 _US = 1e-3  # unit of the steps, in ms
 
 
@@ -28,20 +28,20 @@ class HookTime:
     p99_ms: float
 
 
-def look(client: Redis) -> None:
+def add_sample(client: Redis) -> None:
     """Turn the counts since the last sample into a sample."""
     with client.pipeline() as both:
         both.hgetall(HOOK_TIMES_KEY)
         both.delete(HOOK_TIMES_KEY)
         found, _ = both.execute()
     if found:
-        client.lpush(LOOKS_KEY, json.dumps(_numbers(found)))
-        client.ltrim(LOOKS_KEY, 0, MOST_LOOKS - 1)
+        client.lpush(SAMPLES_KEY, json.dumps(_numbers(found)))
+        client.ltrim(SAMPLES_KEY, 0, MOST_SAMPLES - 1)
 
 
 def hook_times(client: Redis) -> dict[str, HookTime]:
     """Return the times by event, from the samples and the counts since the last one."""
-    listed: Any = client.lrange(LOOKS_KEY, 0, -1)
+    listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
     found: dict[str, Counts] = {}
     for numbers in [_numbers(client.hgetall(HOOK_TIMES_KEY)), *map(json.loads, listed)]:
         for name, number in numbers.items():

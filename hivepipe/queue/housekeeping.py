@@ -13,7 +13,7 @@ from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.files.logs import HOOK_LOG, name_to_rotate_to
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import logs_folder
-from hivepipe.jobs.schedule_table import runs_by_the_clock
+from hivepipe.jobs.schedule_table import is_periodic_id
 from hivepipe.queue.claim_scripts import NEWER_KEY, NEWER_SECS
 from hivepipe.queue.connection import ACCEPTED_KEY, send
 from hivepipe.queue.names import ALL_QUEUES
@@ -55,7 +55,7 @@ class Housekeeper:
         self._bad: dict[Path, str] = {}  # unreadable spool file, to be moved to `bad/` -> reason
         # path that cannot be read or moved -> time of the next attempt
         self._stuck: dict[Path, float] = {}
-        self._cleansed = -1  # number of accepted jobs at the last rewrite
+        self._accepted_at_rewrite = -1  # number of accepted jobs at the last rewrite
         self._rewritten_at = 0.0
         self._quiet_since = 0.0
         self._reconciled_at = 0.0
@@ -107,7 +107,7 @@ class Housekeeper:
         return True
 
     @property
-    def has_bad_ones(self) -> bool:
+    def has_unreadable_files(self) -> bool:
         """Tell whether unreadable files remain, which the next turn moves to `bad/`."""
         return bool(self._bad)
 
@@ -146,12 +146,12 @@ class Housekeeper:
     def tidy(self) -> None:
         """Do the work that is due while no job waits."""
         now = time.monotonic()
-        self._cleanse_when_quiet(now)
+        self._rewrite_aof_when_quiet(now)
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
             self._reconciled_at = now
-            self.look_after()
+            self.maintain()
 
-    def look_after(self) -> None:
+    def maintain(self) -> None:
         """Requeue lost jobs, and clean up after killed hooks."""
         drop_superseded(self._connection)
         redact_failed_jobs(self._connection, not self._is_our_server)
@@ -163,7 +163,7 @@ class Housekeeper:
         self._remove_spare_folder()
         self._rotate_hook_log()
 
-    def cleanse_at_end(self) -> None:
+    def rewrite_aof_at_end(self) -> None:
         """Rewrite the append-only file, so that it has no text of finished jobs."""
         try:
             if self._is_our_server:
@@ -173,12 +173,12 @@ class Housekeeper:
         except RedisError as error:
             logger.warning("append-only file not rewritten: %s", error)
 
-    def _cleanse_when_quiet(self, now: float) -> None:
+    def _rewrite_aof_when_quiet(self, now: float) -> None:
         """Rewrite the append-only file when no job waits, to remove the text of finished jobs."""
         if not self._is_our_server:
             return
         accepted = self.accepted()
-        if accepted == self._cleansed or not self.nothing_waits():
+        if accepted == self._accepted_at_rewrite or not self.nothing_waits():
             self._quiet_since = 0.0
             return
         self._quiet_since = self._quiet_since or now
@@ -188,7 +188,7 @@ class Housekeeper:
             self._connection.bgrewriteaof()
         except ResponseError:  # a rewrite is running
             return
-        self._cleansed, self._rewritten_at = accepted, now
+        self._accepted_at_rewrite, self._rewritten_at = accepted, now
 
     def accepted(self) -> int:
         """Return the number of jobs ever accepted, without periodic jobs."""
@@ -203,7 +203,7 @@ class Housekeeper:
             some.zrange(f"rq:scheduled:{queue}", 0, MOST_PERIODIC)
         members = [member for found in some.execute() for member in found]
         ids = (member.decode("utf-8", "replace").partition(":")[0] for member in members)
-        return all(runs_by_the_clock(id) for id in ids)
+        return all(is_periodic_id(id) for id in ids)
 
     def _wait_for_rewrite(self) -> None:
         end = time.monotonic() + 5

@@ -17,12 +17,12 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.events.job_plan import utc
-from hivepipe.jobs.schedule_table import runs_by_the_clock
+from hivepipe.jobs.schedule_table import is_periodic_id
 from hivepipe.queue.names import QUEUES
 from hivepipe.times import now
 
 LATENCIES_KEY = "hivepipe:latencies"  # list of samples, newest first
-MOST_LOOKS = 180  # three hours with jobs in every minute
+MOST_SAMPLES = 180  # three hours with jobs in every minute
 MOST_JOBS = 2000  # the newest jobs of a queue for each sample: 20 ms
 _STEPS = 4  # per doubling of the duration: a percentile is at most 19 % too high
 
@@ -46,7 +46,7 @@ class Latencies:
     course: dict[str, Latency]
 
 
-def look(client: Redis) -> None:
+def add_sample(client: Redis) -> None:
     """Add a sample of the jobs that finished since the last one, without periodic jobs."""
     before: Any = client.lindex(LATENCIES_KEY, 0)
     since = json.loads(before)["at"] if before else ""
@@ -59,7 +59,7 @@ def look(client: Redis) -> None:
             found.setdefault(operation, Counter())[step] += 1
     if found:
         client.lpush(LATENCIES_KEY, json.dumps({"at": at, "operations": found}))
-        client.ltrim(LATENCIES_KEY, 0, MOST_LOOKS - 1)
+        client.ltrim(LATENCIES_KEY, 0, MOST_SAMPLES - 1)
 
 
 def latencies(client: Redis) -> Latencies:
@@ -84,7 +84,7 @@ def _finished(client: Redis) -> Iterator[tuple[str, str, int]]:
         ids: Any = client.zrevrange(f"rq:finished:{queue}", 0, MOST_JOBS - 1)
         pipe = client.pipeline(transaction=False)
         for id in ids:
-            if not runs_by_the_clock(id.decode("utf-8", "replace")):
+            if not is_periodic_id(id.decode("utf-8", "replace")):
                 pipe.hmget(b"rq:job:" + id, "hp", "description", "created_at", "ended_at")
         for ours, *fields in pipe.execute():
             if ours and all(fields):

@@ -34,16 +34,16 @@ class Reduction(NamedTuple):
     text: str
 
 
-def reductions(is_stock: bool, roles: set[str], clock_runs: bool) -> list[Reduction]:
+def reductions(is_stock: bool, roles: set[str], scheduler_runs: bool) -> list[Reduction]:
     """Return the reduced functions.
 
     With `is_stock`, stock RQ workers serve the queues and there is no writer. `roles` are those of
     hivepipe's live workers.
     """
     judged = (
-        (is_stock and clock_runs, Reduction("stock_workers", _LATE)),
-        (is_stock and not clock_runs, Reduction("stock_workers", _NEVER)),
-        (not clock_runs, Reduction("no_scheduler", _NO_CLOCK)),
+        (is_stock and scheduler_runs, Reduction("stock_workers", _LATE)),
+        (is_stock and not scheduler_runs, Reduction("stock_workers", _NEVER)),
+        (not scheduler_runs, Reduction("no_scheduler", _NO_CLOCK)),
         (is_stock and "slow" not in roles, Reduction("no_slow_worker", _SLOW)),
         (is_stock and "llm" not in roles, Reduction("no_llm_worker", _LLM)),
     )

@@ -129,11 +129,11 @@ def only_stock(workers: list[RqWorker]) -> bool:
     )
 
 
-def reductions_of(workers: list[RqWorker], clock_runs: bool) -> list[Reduction]:
+def reductions_of(workers: list[RqWorker], scheduler_runs: bool) -> list[Reduction]:
     """Return the reduced functions with these workers, or [] if no worker is alive."""
     if not any(worker.is_alive for worker in workers):
         return []
-    return reductions(only_stock(workers), living_roles(workers), clock_runs)
+    return reductions(only_stock(workers), living_roles(workers), scheduler_runs)
 
 
 def living_roles(workers: list[RqWorker]) -> set[str]:

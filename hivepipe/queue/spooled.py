@@ -61,7 +61,7 @@ def _files(folder: Path, *suffixes: str) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
-def some_wait_on_disk(home: str) -> bool:
+def has_spooled(home: str) -> bool:
     """Tell whether an event or a call note is on disk, in the folders that can be read."""
     return any(_holds(folder, NOTES, ("",)) for folder in all_folders(home)) or any(
         _holds(folder, "", (JOBS, RAW)) for folder in spool_folders(home)

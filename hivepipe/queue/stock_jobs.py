@@ -32,7 +32,7 @@ def promote_due(connection: Redis) -> int:
     return int(promoted)
 
 
-def some_are_due(connection: Redis, now: float) -> bool:
+def has_due_retries(connection: Redis, now: float) -> bool:
     """Tell whether a retry is due, or has a due time that only a clock set back explains."""
     spans = (("-inf", now), (now + LONGEST_SECS, "+inf"))
     keys = [f"rq:scheduled:{queue}" for queue in QUEUES]

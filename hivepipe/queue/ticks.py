@@ -58,7 +58,7 @@ def due_times(connection: Redis) -> dict[str, float]:
     return {id.decode(): at for id, at in found if id.startswith(TICK_PREFIX)}
 
 
-def clock_runs(connection: Redis) -> bool:
+def scheduler_runs(connection: Redis) -> bool:
     """Tell whether a scheduler runs."""
     return bool(connection.exists(LOCK_KEY))
 

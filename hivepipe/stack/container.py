@@ -16,7 +16,7 @@ from hivepipe.errors import HivepipeError, StackError
 from hivepipe.home import locate, read_record, tree_of
 from hivepipe.queue.connection import connect
 from hivepipe.queue.rq_workers import rq_workers
-from hivepipe.queue.ticks import clock_runs
+from hivepipe.queue.ticks import scheduler_runs
 from hivepipe.settings import variable
 from hivepipe.stack import other_redis, registration
 from hivepipe.stack.lock import Stack, locked_folder, make_private, runtime_for
@@ -69,7 +69,7 @@ def _is_well(process: Process) -> bool:
     with connect(locate(".").socket) as connection:
         connection.ping()
         if process.name == "scheduler":
-            return clock_runs(connection)
+            return scheduler_runs(connection)
         if not process.is_rq_worker:
             return True
         host = socket.gethostname()

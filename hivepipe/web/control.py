@@ -10,7 +10,7 @@ from starlette.requests import Request
 from hivepipe.db.listings import Entry
 from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import Action, record
-from hivepipe.queue.failed_actions import settle
+from hivepipe.queue.failed_actions import retry_or_discard
 from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack.lock import Stack
@@ -73,7 +73,7 @@ def carry_out(known: KnownHome, choice: Choice, client: str) -> Outcome:
     with failed_jobs(Stack.of(known.place()).address) as store:
         jobs = choice.jobs(store.jobs())
         if choice.is_sure:
-            done = settle(store, known.home, choice.verb, jobs, f"page, {client}")
+            done = retry_or_discard(store, known.home, choice.verb, jobs, f"page, {client}")
             return Outcome(done, {})
     shown: list[Any] = [
         {"id": job.id.encode("utf-8", "replace").decode(), "operation": job.operation,

@@ -25,12 +25,12 @@ from hivepipe.events.job_plan import ENVELOPE_VERSION
 from hivepipe.jobs.schedule_table import TICK_QUEUE, Periodic, next_due, tick_id, tick_of
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import ticks
-from hivepipe.queue.activity import some_is_noted
+from hivepipe.queue.activity import has_activity
 from hivepipe.queue.client import FUNCTION, TIMEOUT_SECS
 from hivepipe.queue.rq_workers import living_roles, rq_workers
 from hivepipe.queue.scripts import script
-from hivepipe.queue.spooled import some_wait_on_disk
-from hivepipe.queue.stock_jobs import some_are_due
+from hivepipe.queue.spooled import has_spooled
+from hivepipe.queue.stock_jobs import has_due_retries
 from hivepipe.stack.installed import installed
 
 LOCK_SECS = 20
@@ -131,11 +131,11 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         """Tell whether the row has work; True if that cannot be known in advance."""
         match row.operation:
             case "promote_retries":
-                return some_are_due(self.connection, now)
+                return has_due_retries(self.connection, now)
             case "drain_spool":
-                return bool(self._home) and some_wait_on_disk(self._home)
+                return bool(self._home) and has_spooled(self._home)
             case "record_activity":
-                return some_is_noted(self.connection)
+                return has_activity(self.connection)
         return True
 
     def _reconcile(self) -> None:

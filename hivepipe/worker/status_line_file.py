@@ -65,7 +65,7 @@ def content(home: str) -> dict[str, Any]:
         "v": 1,
         "day": time.strftime("%Y-%m-%d"),
         "today_usd": today_usd,
-        "alerts": len(alerts.standing(path)),
+        "alerts": len(alerts.active_alerts(path)),
         "sessions": {session.id: _entry(session) for session in sessions},
     }
 

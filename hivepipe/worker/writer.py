@@ -156,7 +156,7 @@ class Writer(ClaimingWorker):
     def _before_leaving(self) -> None:
         if self._db is not None:
             self._heartbeats.flush(self._db)
-        self._housekeeper.cleanse_at_end()
+        self._housekeeper.rewrite_aof_at_end()
 
     def _close(self) -> None:
         if self._db is not None:

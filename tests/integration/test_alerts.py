@@ -23,7 +23,7 @@ from hivepipe.alerts.rules import CALM_LOOKS
 from hivepipe.db.spending import Amount, spending
 from hivepipe.monitor.snapshot import budget
 from hivepipe.operations.declared import PERIODIC
-from hivepipe.queue.alert_counts import STANDING_KEY
+from hivepipe.queue.alert_counts import ALERTS_KEY
 from hivepipe.queue.figures import SAMPLES_KEY
 from hivepipe.queue.latencies import latencies
 from hivepipe.queue.rq_workers import rq_workers
@@ -188,7 +188,7 @@ def test_nobody_is_told_again_while_the_database_cannot_be_written_or_redis_lost
     assert standing(stack) == []
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
         db.execute("INSERT INTO alerts (name, text, raised_at) VALUES ('failed_jobs', '', '2026')")
-    client.delete(STANDING_KEY)
+    client.delete(ALERTS_KEY)
     look(client)
     assert standing(stack) == [("failed_jobs", True)]
     log = (stack.root / f"writer{stack.path.name}.log").read_text()

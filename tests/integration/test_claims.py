@@ -12,7 +12,7 @@ from hivepipe.queue import client
 from hivepipe.queue.claims import Claims, accounts
 from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.queue.names import QUEUES
-from hivepipe.queue.stock_jobs import promote_due, some_are_due
+from hivepipe.queue.stock_jobs import has_due_retries, promote_due
 from tests.conftest import Server
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -158,6 +158,6 @@ def test_stock_workers_too_get_retries_that_a_clock_put_off(
     set_clock_back(connection, secs)
     connection.hset("rq:job:theirs", "status", "scheduled")
     connection.zadd("rq:scheduled:high", {"theirs": time.time() + secs})
-    assert some_are_due(connection, time.time())
+    assert has_due_retries(connection, time.time())
     assert promote_due(connection) == 1
     assert connection.zrange("rq:scheduled:high", 0, -1) == [b"theirs"]

@@ -79,12 +79,12 @@ def test_hooks_without_redis_and_probes_are_not_counted(
 def test_counts_are_put_aside_and_limited(
     client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook_times, "MOST_LOOKS", 3)
+    monkeypatch.setattr(hook_times, "MOST_SAMPLES", 3)
     for _ in range(5):
         client.hincrby(hook_times.HOOK_TIMES_KEY, "Stop 56", 2)  # 16.4 ms
         before = hook_times.hook_times(client)
-        hook_times.look(client)
-        hook_times.look(client)
+        hook_times.add_sample(client)
+        hook_times.add_sample(client)
     assert before == {"Stop": hook_times.HookTime(8, 16.4, 16.4)}
     assert hook_times.hook_times(client)["Stop"].hooks == 6
     client.hincrby(hook_times.HOOK_TIMES_KEY, "Stop 80", 6)  # 1048.6 ms

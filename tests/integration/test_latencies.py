@@ -39,8 +39,8 @@ def test_a_job_of_a_hook_is_counted_once_and_shown_alike(
     writer.start()
     fire("SessionStart", SESSION_START, private_home.env)
     until(lambda: is_drained(private_home, redis_server, writer), "the session is recorded")
-    latencies.look(client)
-    latencies.look(client)
+    latencies.add_sample(client)
+    latencies.add_sample(client)
 
     status = json.loads(private_home.command("status", "--json", expect=None))
     said = status["latencies"]
@@ -60,7 +60,7 @@ def test_a_job_of_a_hook_is_counted_once_and_shown_alike(
 def test_percentiles_are_at_most_a_step_too_high(client: redis.Redis) -> None:
     for number in range(100):
         finish(client, f"job{number}", 0.010 if number < 98 else 4.0)
-    latencies.look(client)
+    latencies.add_sample(client)
     found = latencies.latencies(client).operations["op"]
     assert found.jobs == 100
     assert 10 <= found.p50_ms <= 12
@@ -78,7 +78,7 @@ def test_what_is_no_job_of_a_hook_is_left_out(client: redis.Redis) -> None:
     client.zrem("rq:finished:low", "archive")
     client.zadd("rq:finished:slow", {"archive": time.time() + 60})
     client.zadd("rq:finished:low", {"expired": time.time()})
-    latencies.look(client)
+    latencies.add_sample(client)
     found = latencies.latencies(client).operations
     assert found == {"op": latencies.Latency(1, 1, 1)}
 
@@ -86,11 +86,11 @@ def test_what_is_no_job_of_a_hook_is_left_out(client: redis.Redis) -> None:
 def test_the_looks_of_the_past_are_limited(
     client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(latencies, "MOST_LOOKS", 3)
+    monkeypatch.setattr(latencies, "MOST_SAMPLES", 3)
     for number in range(5):
         finish(client, f"job{number}", 1)
-        latencies.look(client)
-        latencies.look(client)
+        latencies.add_sample(client)
+        latencies.add_sample(client)
     assert [each.jobs for each in latencies.latencies(client).course.values()] == [1, 1, 1]
 
 
@@ -108,5 +108,5 @@ def test_looks_of_a_clock_that_was_set_back_are_counted(client: redis.Redis) -> 
     ahead = {"at": "2999-01-01T00:00:00.000000Z", "operations": {"op": {"8": 2}}}
     client.lpush(latencies.LATENCIES_KEY, json.dumps(ahead))
     finish(client, "job", 1)
-    latencies.look(client)
+    latencies.add_sample(client)
     assert latencies.latencies(client).operations["op"].jobs == 3

@@ -17,7 +17,7 @@ from hivepipe.operations.prune_files import _events_over
 from hivepipe.queue import raw_spool
 from hivepipe.queue.deduplication import oldest_job_time
 from hivepipe.queue.housekeeping import Housekeeper
-from hivepipe.queue.spooled import some_wait_on_disk
+from hivepipe.queue.spooled import has_spooled
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.worker import idle_shutdown
 from tests import payloads
@@ -64,7 +64,7 @@ def test_status_and_alerts_count_a_raw_event(setting: Setting, raw: Path) -> Non
 
 
 def test_the_clock_and_the_notice_see_a_raw_event(setting: Setting, raw: Path) -> None:
-    assert some_wait_on_disk(str(setting.home.path))
+    assert has_spooled(str(setting.home.path))
     aged(raw, 7200)
     assert "1 event waits on disk" in waiting_notice.notice(str(setting.home.path))
 

@@ -16,7 +16,7 @@ def test_a_rewrite_that_began_before_the_last_jobs_is_not_the_last(
         client.set("job", SECRET)
         client.delete("job")
         assert client.info("persistence")["aof_rewrite_in_progress"]
-        Housekeeper(client, private_home.path, redis_server.address).cleanse_at_end()
+        Housekeeper(client, private_home.path, redis_server.address).rewrite_aof_at_end()
         assert not client.info("persistence")["aof_rewrite_in_progress"]
     files = [path for path in private_home.path.rglob("*.aof") if path.is_file()]
     assert files

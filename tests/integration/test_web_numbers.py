@@ -112,7 +112,7 @@ def day() -> Iterator[Day]:
         made = Day(sandbox, f"http://{address.netloc}", token)
         until(lambda: _is_settled(made), "the day is not written")
         with made.redis() as client:
-            latencies.look(client)
+            latencies.add_sample(client)
             at = "2026-11-24T01:02:03.456789Z"
             client.hset("rq:job:dead", mapping={"data": "?", "status": "failed", "ended_at": at})
             client.zadd("rq:failed:medium", {"dead": -1})

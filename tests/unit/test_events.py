@@ -125,7 +125,7 @@ def test_every_example_is_read_into_its_typed_fields_without_a_problem(label: st
 
 
 def test_there_is_an_example_and_a_type_for_each_event() -> None:
-    assert set(payloads.EVENTS) == {*claude_code.KINDS, *other_events.KINDS_BESIDE}
+    assert set(payloads.EVENTS) == {*claude_code.KINDS, *other_events.OTHER_KINDS}
 
 
 @pytest.mark.parametrize("label", payloads.ALL)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hivepipe.events.claude_code import KINDS
-from hivepipe.events.other_events import KINDS_BESIDE
+from hivepipe.events.other_events import OTHER_KINDS
 from hivepipe.install.hook_entries import EVENTS
 from tests.conftest import ROOT
 from tests.real.known import EVERY, known, news, unseen, unused
@@ -17,7 +17,7 @@ from tests.real.report import report
 from tests.real.tally import Tally, Total
 
 KNOWN = known()
-READERS = KINDS | KINDS_BESIDE
+READERS = KINDS | OTHER_KINDS
 SOURCE = "\n".join(path.read_text() for path in ROOT.glob("hivepipe/**/*.py"))
 OF_THE_PREDECESSOR = {"task_id": "a", "outcome": "failed"}  # then more is asked for
 

@@ -73,8 +73,8 @@ def test_a_look_at_a_worker_reads_its_own_rows(tmp_path: Path) -> None:
     with closing(ExplainingDatabase(tmp_path / "hive.db")) as db:
         db.execute("INSERT INTO hive_workers (id, hive) VALUES ('w-1', '.hive')", {})
         db.execute("INSERT INTO hive_runs VALUES ('w-1','',1,'','',7,'','','','',0,'',5)", {})
-        assert hive.known(db, "w-1") == {("status", 0), ("state", None), (1, 7, "", 5)}
-        assert hive.known(db, "w-2") == set()
+        assert hive.stored_marks(db, "w-1") == {("status", 0), ("state", None), (1, 7, "", 5)}
+        assert hive.stored_marks(db, "w-2") == set()
         assert db.plans
         assert not scans(db.plans)
 

@@ -11,10 +11,10 @@ from hivepipe.jobs.schedule_table import (
     TICK,
     Periodic,
     extra_job,
+    is_periodic_id,
     job_of,
     name_and_slot,
     next_due,
-    runs_by_the_clock,
     slot_at,
     tick_of,
 )
@@ -90,7 +90,7 @@ def test_a_tick_that_names_nothing_of_ours_is_refused(row: Periodic) -> None:
 def test_ids_say_what_runs_by_the_clock(
     job_id: str, by_the_clock: bool, found: tuple[str, int] | None
 ) -> None:
-    assert runs_by_the_clock(job_id) is by_the_clock
+    assert is_periodic_id(job_id) is by_the_clock
     assert name_and_slot(job_id) == found
 
 

@@ -1,7 +1,7 @@
 """Operations of sessions: start, activity, pause, end, checkpoints."""
 
 from hivepipe.jobs.args import HERE, Args, Every
-from hivepipe.jobs.schedule_table import BY_THE_CLOCK, CLEANUP_EVERY_CHECKPOINTS
+from hivepipe.jobs.schedule_table import CLEANUP_EVERY_CHECKPOINTS, PERIODIC_TRIGGER
 
 
 class StartSession(Args, operation="start_session", handler="sessions.start_session"):
@@ -67,7 +67,7 @@ class UpdateInstance(Checkpoint, operation="update_instance", handler="sessions.
     def cleanup_cause(self) -> str:
         """Return a trigger for every tenth checkpoint of an instance, as the predecessor did."""
         count = self.checkpoint_count or 0
-        return BY_THE_CLOCK if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
+        return PERIODIC_TRIGGER if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
 
 
 class InsertLog(Checkpoint, operation="insert_log", handler="history.insert_log"):
