@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 import zlib
@@ -23,6 +22,7 @@ from hivepipe.queue import client as wire
 from hivepipe.queue.claims import accounts
 from tests.conftest import (
     ALL_QUEUES,
+    COMMANDS,
     PATIENCE_SECS,
     ROOT,
     Home,
@@ -109,7 +109,7 @@ class Bench:
         self.has_slow_worker = False
         self.project = str(home.project)
         self.swarm = f"swarm-{short_hash(str(home.project))}"
-        self.cli = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+        self.forker = COMMANDS
         self.hooks = ROOT / "hooks"
         self.fired_at: dict[str, tuple[int, int]] = {}
         self.hooks_ended = 0
@@ -204,15 +204,8 @@ class Bench:
 
     def command(self, *arguments: str, expect: int | None = 0) -> str:
         """Run the command line in the project; return what it said."""
-        done = subprocess.run(
-            [*self.cli, *arguments],
-            env=self.home.env,
-            cwd=self.home.project,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECS,
-            check=False,
-        )
+        run = (self.home.env, self.home.project, PATIENCE_SECS)
+        done = self.forker.run(arguments, "", *run)
         assert expect in (None, done.returncode), done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -8,9 +8,11 @@ import shutil
 import subprocess
 import sysconfig
 import venv
+from functools import cached_property
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.conftest import CLI, ROOT
+from tests.forked import Forker
 
 TODAY, NEXT = "1.0.0", "9.0.0"
 
@@ -100,7 +102,7 @@ class Release:
         """The command that starts its writer."""
         return [self.python, "-I", str(self.package / "_workers" / "writer.py")]
 
-    @property
-    def cli(self) -> list[str]:
-        """The command line."""
-        return [self.python, "-I", "-m", "hivepipe.cli.main"]
+    @cached_property
+    def forker(self) -> Forker:
+        """What runs its commands."""
+        return Forker([self.python], [self.python, *CLI[1:]])

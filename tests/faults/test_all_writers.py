@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import QUEUES, Process, until
+from tests.conftest import COMMANDS, QUEUES, Process, until
 from tests.faults import oracle
 from tests.faults.harness import Bench, random_of
 from tests.faults.oracle import Fired
@@ -162,14 +161,7 @@ def test_all_writers_at_once(bench: Bench) -> None:
 
 def drain(bench: Bench) -> None:
     """A file that the writer takes in meanwhile, or a busy database, is no fault of anybody."""
-    subprocess.run(
-        [sys.executable, "-I", "-m", "hivepipe.cli.main", "drain"],
-        env=bench.home.env,
-        cwd=bench.home.project,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    COMMANDS.run(["drain"], "", bench.home.env, bench.home.project, 60)
     time.sleep(0.05)
 
 

@@ -52,7 +52,7 @@ def fire(bench: Bench, release: Release, events: tuple[Fired, ...], at_once: int
 
 def status_of(bench: Bench, release: Release) -> dict[str, object]:
     """Ask the command line of a release."""
-    bench.cli = release.cli
+    bench.forker = release.forker
     return dict(json.loads(bench.command("status", "--json", expect=1)))  # nothing supervises here
 
 
@@ -148,7 +148,7 @@ def test_a_file_of_the_next_release_does_not_hide_the_ones_behind_it(bench: Benc
 @pytest.fixture
 def stack(bench: Bench, today: Release) -> Iterator[Release]:
     """Today's release, whose stack is up."""
-    bench.cli = today.cli
+    bench.forker = today.forker
     bench.hooks = today.hooks
     bench.up()
     yield today

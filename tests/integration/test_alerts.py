@@ -28,7 +28,7 @@ from hivepipe.queue.figures import SAMPLES_KEY
 from hivepipe.queue.latencies import latencies
 from hivepipe.queue.rq_workers import rq_workers
 from hivepipe.queue.ticks import LOCK_KEY, run_triggered, trigger
-from tests.conftest import CLI, Home, Server, Writer, fire_all, until
+from tests.conftest import CLI, COMMANDS, Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 
 (ROW,) = [row for row in PERIODIC if row.operation == "raise_alerts"]
@@ -91,15 +91,7 @@ def revive(client: redis.Redis) -> None:
 
 
 def status(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*CLI, "status", *arguments],
-        env=home.env,
-        cwd=home.project,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return COMMANDS.run(["status", *arguments], "", home.env, home.project, 60)
 
 
 def standing(home: Home) -> list[tuple[str, bool]]:

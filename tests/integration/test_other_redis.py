@@ -13,6 +13,7 @@ import redis
 from rq import Queue
 
 from hivepipe.home import read_record
+from hivepipe.queue.claims import accounts
 from tests.conftest import find_server
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     ONE_OF_EACH,
@@ -299,6 +300,12 @@ def test_only_one_redis_can_be_chosen(sandbox: Sandbox) -> None:  # noqa: F811
 # ---- and gone again
 
 
+def waiting(client: "redis.Redis") -> int:
+    """Return how many jobs wait or run."""
+    found = accounts(client)
+    return found["waiting"] + found["running"] + found["retrying"]
+
+
 def test_uninstall_leaves_nothing_of_ours_and_all_of_theirs(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
@@ -307,6 +314,7 @@ def test_uninstall_leaves_nothing_of_ours_and_all_of_theirs(
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
     sandbox.fire("s1")
     eventually(lambda: "s1" in sandbox.sessions())
+    eventually(lambda: not waiting(theirs.client(3)))  # what comes by the clock is due at first
     sandbox.run("uninstall")
     assert theirs.client(3).keys("*") == [b"mine"]
     assert sandbox.processes().keys() <= {"redis"}

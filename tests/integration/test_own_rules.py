@@ -1,12 +1,11 @@
 """Rules of one's own hold for everything that is written, whoever writes it."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import Home, Server, Writer, fire, is_drained, untagged, until
+from tests.conftest import COMMANDS, Home, Server, Writer, fire, is_drained, untagged, until
 from tests.payloads import SESSION_START, USER_PROMPT_SUBMIT, changed
 
 RULE = "[[redaction.rules]]\nname = 'employee'\npattern = 'EMP-[0-9]+'\nkeywords = ['EMP-']\n"
@@ -22,15 +21,7 @@ def home(private_home: Home) -> Home:
 
 
 def command(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
-        env=home.env,
-        cwd=home.project,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return COMMANDS.run(arguments, "", home.env, home.project, 60)
 
 
 def prompt(home: Home) -> str:

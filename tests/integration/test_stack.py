@@ -26,7 +26,7 @@ from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, take_lock
 from hivepipe.stack.ping import answers
-from tests.conftest import CLI, fire, home_name, until
+from tests.conftest import CLI, COMMANDS, fire, home_name, until
 
 STARTED = [entry.name for entry in processes.needed_with("") if not entry.is_on_demand]
 EVERY = ("supervisord", *STARTED)
@@ -75,18 +75,23 @@ class Sandbox:
         )
 
     def run(self, *arguments: str, expect: int = 0, **env: str) -> str:
-        process = self.start(*arguments, **env)
-        out, err = process.communicate(timeout=90)
-        assert process.returncode == expect, f"{process.returncode}\n{out}\n{err}"
-        return out + err
+        done = self.done(*arguments, **env)
+        assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout + done.stderr
+
+    def done(self, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        before = os.umask(0)
+        try:
+            return COMMANDS.run(arguments, "", self.env | env, self.project, 90)
+        finally:
+            os.umask(before)
 
     def status(self, expect: int = 0, **env: str) -> dict[str, object]:
         return dict(json.loads(self.run("status", "--json", expect=expect, **env)))
 
     def report(self) -> dict[str, object]:
         """What `status` says, whether or not all is well."""
-        out, _ = self.start("status", "--json").communicate(timeout=90)
-        return dict(json.loads(out))
+        return dict(json.loads(self.done("status", "--json").stdout))
 
     @property
     def socket(self) -> str:

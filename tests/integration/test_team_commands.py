@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CLI, Home, fire, until
+from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, Home, fire, until
 from tests.payloads import EVENTS, changed
 from tests.team_scene import ADMIN, SECRET, Team
 
@@ -26,15 +26,7 @@ def run(private_home: Home, team: Team, tmp_path: Path) -> Run:
     def call(*words: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
         env = {**private_home.env, "XDG_CONFIG_HOME": str(tmp_path / "config")}
         env |= {"PGPASSFILE": str(tmp_path / "pgpass"), **more}
-        done = subprocess.run(
-            [*CLI, *words],
-            env=env,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = COMMANDS.run(words, "", env, tmp_path, PATIENCE_SECS)
         assert done.returncode == code, done.stdout + done.stderr
         return done
 

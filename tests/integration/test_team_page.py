@@ -15,7 +15,7 @@ from hivepipe.db.location import database_path
 from hivepipe.team import address
 from hivepipe.team.shipment import Shipment
 from tests.archive_scene import lines
-from tests.conftest import CLI, ROOT, Home, fire
+from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire
 from tests.integration.test_readme import steps
 from tests.object_store import KEY, ObjectStore, object_store
 from tests.payloads import EVENTS, SESSION_START, changed
@@ -47,15 +47,7 @@ class Person:
         words = [os.path.expandvars(word) for word in shlex.split(command)]
         words = [env.get(word.removeprefix("$"), word) for word in words]
         assert words[0] == "hivepipe"
-        done = subprocess.run(
-            [*CLI, *words[1:]],
-            env=env,
-            cwd=self.home.project,
-            input=typed,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = COMMANDS.run(words[1:], typed, env, self.home.project, PATIENCE_SECS)
         assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
         return done.stdout
 

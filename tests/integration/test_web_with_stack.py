@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CLI, Home, until
+from tests.conftest import COMMANDS, Home, until
 
 STARTED_SECS = 60  # the slow worker's heartbeat and the supervisor's tick, on a loaded machine
 
@@ -35,11 +35,7 @@ def two(private_home: Home) -> Iterator[list[Home]]:
 
 
 def ask(home: Home, *words: str) -> str:
-    done = subprocess.run(
-        [*CLI, *words], env=home.env, cwd=home.project, capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
-    return done.stdout
+    return COMMANDS.run(words, "", home.env, home.project, 120).stdout
 
 
 def record(home: Home) -> Path:
