@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -341,17 +341,24 @@ class Home:
         return int(found[0]["n"]) if found else 0
 
 
-@pytest.fixture
-def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+@contextmanager
+def made_home() -> Iterator[Home]:
     """A home nobody else uses; short, for a socket path has 103 bytes."""
     root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
     home = Home(root)
     home.make()
-    home.inside(monkeypatch)
     try:
         yield home
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A home of this test, in whose environment the product's code runs in its process, too."""
+    with made_home() as home:
+        home.inside(monkeypatch)
+        yield home
 
 
 # ---- processes

@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from hivepipe.mcp_server.protocol import LONGEST_MESSAGE
 from tests.archive_scene import AGENT, SESSION, TOKEN
-from tests.conftest import CLI, ROOT, Home, fire_all
+from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire_all, made_home
 from tests.integration.test_cli_listings import DAY, OTHER, command
 from tests.integration.test_transcript_command import HOSTILE, answer, call, said, text
 
@@ -28,17 +28,31 @@ FIRST_ANSWER_SECS = 0.3
 LONG = "the invoice has a line\n" * 2000
 
 
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    """A home that all tests read and none changes."""
+    with made_home() as made:
+        record(made)
+        yield made
+
+
 @pytest.fixture
-def home(private_home: Home) -> Home:
-    """A session of hooks whose transcript is archived, with a subagent, and an ended one."""
-    command(private_home, "init", "--local")
-    fire_all(DAY, private_home.with_env(CHECKPOINT_INTERVAL="0", AUTOSTART="0"))
-    command(private_home, "drain")
-    folder = private_home.root / ".claude" / "projects" / "-shop"
+def own_home(private_home: Home) -> Home:
+    """The same, to be changed."""
+    record(private_home)
+    return private_home
+
+
+def record(home: Home) -> None:
+    """Have a session of hooks whose transcript is archived, with a subagent, and an ended one."""
+    command(home, "init", "--local")
+    fire_all(DAY, home.with_env(CHECKPOINT_INTERVAL="0", AUTOSTART="0"))
+    command(home, "drain")
+    folder = home.root / ".claude" / "projects" / "-shop"
     (folder / SESSION / "subagents").mkdir(parents=True)
 
     def each(number: int, kind: str, *content: Any, **more: Any) -> bytes:
-        return said(private_home, number, kind, *content, **more)
+        return said(home, number, kind, *content, **more)
 
     edit = {"old_string": "x = 1", "new_string": "x = 2"}
     (folder / f"{SESSION}.jsonl").write_bytes(
@@ -55,8 +69,7 @@ def home(private_home: Home) -> Home:
              agentId=AGENT)
         + each(9, "user", answer("t9", "The file was made"), agentId=AGENT)
     )  # fmt: skip
-    command(private_home, "archive", "sweep")
-    return private_home
+    command(home, "archive", "sweep")
 
 
 def parameters(home: Home) -> StdioServerParameters:
@@ -246,11 +259,13 @@ def capable(server: StdioServerParameters, mode: str) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_the_plugin_has_tools_with_the_package_and_no_error_without(home: Home, mode: str) -> None:
+def test_the_plugin_has_tools_with_the_package_and_no_error_without(
+    home: Home, mode: str, tmp_path: Path
+) -> None:
     bare, package = "/usr/bin:/bin", Path(CLI[0]).parent
     assert capable(of_plugin(home, f"{package}:{bare}"), mode)
     assert not capable(of_plugin(home, bare), mode)
-    older = home.root / "older"
+    older = tmp_path / "older"
     older.mkdir()
     (older / "hivepipe").write_text("#!/bin/sh\nexit 64\n")  # knows no command `mcp`
     (older / "hivepipe").chmod(0o755)
@@ -372,22 +387,21 @@ def test_files_are_those_of_session_show(home: Home) -> None:
 # ---- projects
 
 
-def test_all_projects_are_read_and_one_can_be_chosen(home: Home) -> None:
+def test_all_projects_are_read_and_one_can_be_chosen(own_home: Home) -> None:
+    home = own_home
     other = home.root / "garden"
     other.mkdir()
     mine = {"HIVEPIPE_HOME": ""}
-    init = subprocess.run(
-        [*CLI, "init", "--local", "--no-probe"], env=home.env | mine, cwd=other, check=False,
-        capture_output=True, text=True,
-    )  # fmt: skip
+    words = ["init", "--local", "--no-probe"]
+    init = COMMANDS.run(words, "", home.env | mine, other, PATIENCE_SECS)
     assert init.returncode == 0, init.stdout + init.stderr
     folder = home.root / ".claude" / "projects" / "-garden"
     folder.mkdir()
     fields = json.loads(said(home, 9, "user", text("a cart of earth")))
     line = json.dumps(fields | {"cwd": str(other), "sessionId": OTHER})
     (folder / f"{OTHER}.jsonl").write_text(line + "\n")
-    subprocess.run([*CLI, "archive", "sweep"], env=home.env | mine, cwd=other, check=True,
-                   capture_output=True)  # fmt: skip
+    swept = COMMANDS.run(["archive", "sweep"], "", home.env | mine, other, PATIENCE_SECS)
+    assert swept.returncode == 0
     sessions = [row["session"] for row in asked(home, "search", query="cart")[1:-1]]
     assert sessions[-1] == OTHER
     assert SESSION in sessions[:-1]
@@ -472,7 +486,8 @@ def test_without_anything_recorded_there_are_no_rows_and_nothing_is_made(tmp_pat
     assert [path.name for path in tmp_path.iterdir() if path.name != "shop"] == []
 
 
-def test_damaged_data_is_named(home: Home) -> None:
+def test_damaged_data_is_named(own_home: Home) -> None:
+    home = own_home
     home.database.write_bytes(b"no database" * 1000)
     (archived,) = home.kept.rglob(f"*_{SESSION}.jsonl")
     calls = [("timeline", {"session": SESSION}), ("costs", {}), ("files", {})]
