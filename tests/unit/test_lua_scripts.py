@@ -39,13 +39,15 @@ def constants_of(path: Path) -> set[str]:
 
 def calls() -> dict[str, set[str]]:
     """Return script -> the constants that the code passes."""
-    nodes = (
-        node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
-    )
+    texts = (path.read_text() for path in PACKAGE.rglob("*.py"))
+    named = (text for text in texts if re.search(r"\bscript\b", text))
+    nodes = (node for text in named for node in ast.walk(ast.parse(text)))
     return {
         ast.literal_eval(node.args[0]): {str(given.arg) for given in node.keywords}
         for node in nodes
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "script"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "script"
     }
 
 
