@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hivepipe.install.hook_entries import OLDEST_WITH_PLUGIN, events_of
+from tests.conftest import until
 from tests.installed import User, changed
 from tests.integration.test_plugin import Plugin
 
@@ -81,6 +82,7 @@ def test_a_probe_leaves_no_row_no_marker_and_no_file(user: User) -> None:
     found = probed(user)  # stopped by the user: nothing is started
     assert verdicts(found) == RECORDED
     assert all(each["by_hand"] for each in found)
+    until(lambda: not user.processes(), "a process of hooks has not ended")  # with an open database
     assert traces(user) == before
     assert set(user.files(user.recorded)) <= files
     assert [session["id"] for session in user.sessions()] == ["s1"]
