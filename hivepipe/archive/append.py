@@ -1,8 +1,8 @@
 """Append the new lines of a transcript to its archive, redacted, one chunk at a time.
 
-A chunk is synced to disk before it is yielded. The caller then writes the checkpoint (`Offsets`). A
-kill leaves the old checkpoint, and the lines behind it are cut off and written again, or the new
-one.
+A chunk is synced to disk before it is yielded. The caller then writes the checkpoint (`Offsets`).
+After a kill the checkpoint is either the old one or the new one. Lines after it are cut off and
+written again.
 """
 
 import os
@@ -22,7 +22,7 @@ from hivepipe.transcripts.session_facts import SessionFacts
 from hivepipe.transcripts.usage import Usage
 
 PORTION_BYTES = 32 << 20
-# Room for placeholders longer than their secrets, when fewer secrets were known
+# A placeholder can be longer than its secret, so a line written earlier may be longer than now.
 _ROOM_BYTES = 1 << 20
 
 # line -> (redacted line, names of the rules that matched)
@@ -53,15 +53,17 @@ def chunks(
     should_stop: Callable[[], bool],
     claim: Callable[[], None],
 ) -> Iterator[Chunk]:
-    """Append new lines, yielding at least every 32 MB; StoppedError: the process is to stop.
+    """Append new lines, yielding at least every 32 MB.
 
-    `offsets` is the last checkpoint; None: unknown. `claim` is called before a file is made.
-    `redact` may learn secrets from line to line, `redact_alone` uses the rules only.
-    EditedArchiveError: the archive is not as it was written.
+    `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before a file is
+    made. `redact` may learn secrets from line to line; `redact_alone` uses the rules only.
+
+    Raises StoppedError if the process is to stop, and EditedArchiveError if another program changed
+    the archive.
     """
     size = source.status.st_size
     removed_lines = RemovedLines()
-    before = offsets if offsets and _goes_on(kept, offsets, source, size) else None
+    before = offsets if offsets and _continues(kept, offsets, source, size) else None
     if before:
         if size == before.source_bytes:
             return
@@ -69,13 +71,13 @@ def chunks(
         if removed_lines.checksum != before.removed_lines:
             before = None
     if offsets:
-        either = (redact, redact_alone)
-        _refuse_edited(kept, offsets, source, either, removed_lines if before else None)
+        redactions = (redact, redact_alone)
+        _refuse_edited(kept, offsets, source, redactions, removed_lines if before else None)
     claim()
     with os.fdopen(kept.open_to_append(), "r+b") as archive:
         if before is None:
-            before, removed_lines = _taken_stock(archive)
-            counted = totals_cache.anew(kept, before)
+            before, removed_lines = _read_all(archive)
+            counted = totals_cache.recount(kept, before)
         else:
             counted = totals_cache.take(kept, before)
         archive.truncate(before.length)
@@ -84,8 +86,8 @@ def chunks(
         yield from growth.chunks(archive, should_stop)
 
 
-def _goes_on(kept: Kept, offsets: Offsets, source: Source, size: int) -> bool:
-    """Tell whether archive and transcript are the files of the checkpoint, possibly longer."""
+def _continues(kept: Kept, offsets: Offsets, source: Source, size: int) -> bool:
+    """Tell whether archive and transcript are still the files of the checkpoint, maybe longer."""
     status = kept.lines_status()
     is_whole = status is not None and (kept.is_packed or status.st_size >= offsets.length)
     return (
@@ -99,12 +101,12 @@ def _refuse_edited(
     kept: Kept,
     offsets: Offsets,
     source: Source,
-    either: tuple[Redact, Redact],
+    redactions: tuple[Redact, Redact],
     removed_lines: RemovedLines | None,
 ) -> None:
     """Raise EditedArchiveError if the lines are neither as committed nor left by a killed process.
 
-    `removed_lines` None: the lines behind the checkpoint are kept, so they are not checked.
+    If `removed_lines` is None, the lines after the checkpoint are kept and not checked.
     """
     if kept.lines_status() is None or kept.is_untouched(offsets):
         return
@@ -112,7 +114,7 @@ def _refuse_edited(
         if summed(lines, offsets.length) != (offsets.length, offsets.checksum):
             raise EditedArchiveError
         if removed_lines and not _is_torn_write(
-            lines, offsets, source, either, removed_lines.copy()
+            lines, offsets, source, redactions, removed_lines.copy()
         ):
             raise EditedArchiveError
 
@@ -121,14 +123,14 @@ def _is_torn_write(
     lines: BinaryIO,
     offsets: Offsets,
     source: Source,
-    either: tuple[Redact, Redact],
+    redactions: tuple[Redact, Redact],
     removed_lines: RemovedLines,
 ) -> bool:
-    """Tell whether the lines behind the checkpoint are the start of what would be written there.
+    """Tell whether the lines after the checkpoint are a part of what would be written there.
 
     The process that wrote them may have known fewer secrets of the session.
     """
-    redact, redact_alone = either
+    redact, redact_alone = redactions
     reader = LineReader(source.descriptor, offsets.source_bytes, offsets.source_checksum)
     for batch in reader.batches():
         for raw in batch:
@@ -145,8 +147,8 @@ def _is_torn_write(
     return not lines.read(1)
 
 
-def _taken_stock(archive: IO[bytes]) -> tuple[Offsets, RemovedLines]:
-    """Return the checkpoint of an archive read from its lines, and all its lines as removed."""
+def _read_all(archive: IO[bytes]) -> tuple[Offsets, RemovedLines]:
+    """Return a checkpoint computed from all lines of an archive, and these lines as removed."""
     removed_lines = RemovedLines()
     reader = LineReader(archive.fileno(), takes_open_end=False)
     for batch in reader.batches():

@@ -1,11 +1,10 @@
 """The files of one archive: its lines, their checkpoint (`Offsets`) and derived files.
 
-They are written in this order: lines, checkpoint, metadata, totals. The checkpoint is overwritten
-in place by one write. Metadata and totals are replaced atomically and can be rebuilt from the
-lines.
+They are written in this order: lines, checkpoint, metadata, totals. One write overwrites the
+checkpoint in place. Metadata and totals are replaced atomically and can be rebuilt from the lines.
 
-The checkpoint has the checksum of the lines, and the metadata have their own. Files that do not
-match were changed by another program, and are left as they are.
+The checkpoint contains the checksum of the lines, and the metadata contain their own. If a checksum
+does not match, another program changed the file. Such a file is not changed.
 """
 
 import dataclasses
@@ -25,7 +24,7 @@ from hivepipe.files.folders import Folder
 
 Meta = dict[str, Any]
 
-Stamp = tuple[int, ...]  # changes whenever the file does; empty: no file
+Stamp = tuple[int, ...]  # changes whenever the file does; empty without a file
 
 COPY_BYTES = 1 << 20
 META_SUFFIX = ".meta.json"
@@ -50,7 +49,7 @@ class Kept:
     # ---- files other than the lines
 
     def offsets(self) -> Offsets | None:
-        """Return the last checkpoint; None: unknown, and the lines have to be read."""
+        """Return the last checkpoint, or None if it is unknown and the lines have to be read."""
         data = self._folder.read(self._offsets)
         if not data:
             return Offsets.of_meta(self.meta())
@@ -62,8 +61,8 @@ class Kept:
     def write_offsets(self, offsets: Offsets) -> None:
         """Commit the lines that were written since the last checkpoint.
 
-        The folder is marked, because searches look only into folders that changed: before it, so
-        that a kill does no harm, and behind it, for a search in between.
+        The folder is marked, because searches read only folders that changed. It is marked before
+        the write in case the process is killed, and after it for a search that runs in between.
         """
         self._folder.mark()
         self._folder.overwrite(self._offsets, offsets.text())
@@ -78,7 +77,7 @@ class Kept:
         self._folder.replace(self._learned, data)
 
     def meta(self) -> Meta | None:
-        """Return the metadata; None: there are none, or they cannot be parsed."""
+        """Return the metadata, or None if they are missing or cannot be parsed."""
         return _meta_of(self._folder.read(self._meta))
 
     def write_meta(self, meta: Meta) -> None:
@@ -88,7 +87,7 @@ class Kept:
     def meta_is_as_written(self) -> bool:
         """Tell whether the metadata are as hivepipe wrote them.
 
-        Also true if there are none, if they are damaged, and for those of 1.0.0, which have no
+        Return True also if they are missing or damaged, and for metadata of 1.0.0, which have no
         checksum.
         """
         data = self._folder.read(self._meta)
@@ -98,7 +97,7 @@ class Kept:
         return _META_SUM.encode() not in data or data == _meta_text(meta)
 
     def meta_size(self) -> int:
-        """Return the size of the metadata in bytes; 0 without any."""
+        """Return the size of the metadata in bytes, or 0 without metadata."""
         status = self._folder.status(self._meta)
         return status.st_size if status else 0
 
@@ -108,12 +107,12 @@ class Kept:
         return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
 
     def changed_ns(self) -> int:
-        """Return when the committed lines last changed, in ns since 1970; 0: there are none."""
+        """Return when the committed lines last changed (ns since 1970), or 0 without lines."""
         found = (self._folder.status(each) for each in (self._offsets, self._learned, self._meta))
         return max((status.st_ctime_ns for status in found if status), default=0)
 
     def lines_stamp(self) -> Stamp:
-        """Return a value that changes whenever the committed lines, or the secrets of them, do."""
+        """Return a value that changes whenever the committed lines or the learned secrets do."""
         names = (self._lines, self._packed, self._offsets, self._learned)
         found = [self._folder.status(each) for each in names]
         return tuple(
@@ -135,7 +134,7 @@ class Kept:
         self._folder.remove(self._totals)
 
     def removed_lines(self) -> bytes:
-        """Return the hashes of lines that the transcript no longer has; empty without any."""
+        """Return the hashes of lines that the transcript no longer has."""
         return self._folder.read(self._removed_lines) or b""
 
     def write_removed_lines(self, data: bytes) -> None:
@@ -143,14 +142,14 @@ class Kept:
         self._folder.replace(self._removed_lines, data)
 
     def clear_removed_lines(self) -> None:
-        """Remove these hashes, when the transcript has all lines again."""
+        """Remove the hashes, after the transcript has all lines again."""
         self._folder.remove(self._removed_lines)
 
     # ---- lines
 
     @property
     def is_packed(self) -> bool:
-        """Tell whether the lines are compressed. If both files exist, the plain one counts."""
+        """Tell whether the lines are compressed; if both files exist, the plain one counts."""
         return self._folder.status(self._lines) is None and bool(self._folder.status(self._packed))
 
     @property
@@ -159,11 +158,11 @@ class Kept:
         return f"{self.name.path}.gz" if self.is_packed else self.name.path
 
     def lines_status(self) -> os.stat_result | None:
-        """Return the file status of the lines; None: there is no file."""
+        """Return the file status of the lines, or None if there is no file."""
         return self._folder.status(self._lines) or self._folder.status(self._packed)
 
     def open_to_append(self) -> int:
-        """Return a descriptor to read and append lines; a compressed archive is unpacked."""
+        """Return a descriptor to read and append lines, after unpacking a compressed archive."""
         if self.is_packed:
             self._unpack()
         return self._folder.open(self._lines, os.O_RDWR | os.O_CREAT)
@@ -172,7 +171,8 @@ class Kept:
     def open_to_read(self) -> Iterator[BinaryIO]:
         """Open the lines for reading, compressed or not.
 
-        FileNotFoundError: there are none. BadGzipFile, also during reading: they are damaged.
+        Raises FileNotFoundError without lines, and BadGzipFile, also during reading, if they are
+        damaged.
         """
         packed = self.is_packed
         descriptor = self._folder.open(self._packed if packed else self._lines)
@@ -187,7 +187,7 @@ class Kept:
                 raise gzip.BadGzipFile(str(error)) from error
 
     def replace_lines(self, lines: Iterable[bytes], offsets: Offsets) -> Offsets:
-        """Replace all lines atomically; return the new checkpoint. The modification time stays."""
+        """Replace all lines atomically, keep their modification time, return the new checkpoint."""
         temporary = f".{self._lines}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         length = checksum = 0
@@ -223,9 +223,9 @@ class Kept:
         self._folder.remove(self._packed)
 
     def pack(self) -> Iterator[int]:
-        """Compress the lines, yielding sizes of chunks so that the caller can stop in between.
+        """Compress the lines; yield the size of each chunk, so that the caller can stop in between.
 
-        The modification time stays, because retention depends on it.
+        The modification time is kept, because retention depends on it.
         """
         temporary = f".{self._packed}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -245,14 +245,14 @@ class Kept:
         self._folder.remove(self._lines)
 
     def is_untouched(self, offsets: Offsets) -> bool:
-        """Tell, by time and size of the lines, whether no other program changed them."""
+        """Tell by time and size whether no other program changed the lines."""
         status = self.lines_status()
         if status is None or status.st_mtime_ns != offsets.stamp:
             return False
         return self.is_packed or status.st_size == offsets.length
 
     def were_redacted_by(self, rules: int, offsets: Offsets) -> bool:
-        """Tell whether all lines are as they were redacted by the rules with this checksum."""
+        """Tell whether all lines were redacted by the rules with this checksum and not changed."""
         is_by_these = offsets.rules == rules != 0
         return is_by_these and (self.is_untouched(offsets) or self._is_whole(offsets))
 
@@ -266,7 +266,7 @@ class Kept:
         return offsets is not None and self.meta_is_as_written() and self._is_whole(offsets)
 
     def lines_are_as_written(self) -> bool:
-        """Tell whether the lines are as committed, with nothing behind them; reads all lines."""
+        """Tell whether the file has exactly the committed lines; reads all lines."""
         offsets = self.offsets()
         return offsets is not None and self._is_whole(offsets)
 

@@ -1,7 +1,8 @@
 """Extend an archive from its transcript: lines first, then their checkpoint, then the metadata.
 
-The metadata are written when the archive has grown by sixteen times their size, and whenever the
-transcript has settled. So a turn writes little beyond its own lines, however long the session.
+The metadata are written when the archive has grown by sixteen times their size, and when the
+transcript has settled. A turn therefore writes little more than its own lines, even in a long
+session.
 """
 
 import logging
@@ -50,7 +51,7 @@ class ArchiveCallbacks:
     tell_cleared: Callable[[str, int], None] = lambda _key, _lines: None
     is_forgotten: Callable[[str], bool] = lambda _session: False
     should_stop: Callable[[], bool] = lambda: False
-    # Metadata -> further metadata, which a predecessor kept for this transcript
+    # Metadata -> more metadata, which a predecessor of hivepipe kept for this transcript
     adds: Callable[[Meta], Meta] = lambda _described: {}
 
     def check_stop(self) -> None:
@@ -63,11 +64,12 @@ class Archives(Catalog):
     """The archives below one root, with the operations that extend them."""
 
     def extend(self, source: Source, callbacks: ArchiveCallbacks, *, settled: bool = False) -> int:
-        """Append the lines of a transcript that its archive lacks; return how many.
+        """Append the new lines of a transcript to its archive; return how many.
 
-        StoppedError: the process is to stop; the lines appended so far are kept. `settled`: the
-        transcript will not grow soon, so its metadata are brought up to date, and an archive
-        without any time in its lines can be named too.
+        `settled` means that the transcript will not grow soon. Its metadata are then updated, and
+        an archive gets a name even if none of its lines has a time.
+
+        Raises StoppedError if the process is to stop. The lines appended so far are kept.
         """
         make_root(self.root)
         with locked(self.root, source.key, callbacks.check_stop):
@@ -77,7 +79,7 @@ class Archives(Catalog):
             try:
                 lines, is_described = self._grow(source, callbacks, settled)
             except EditedArchiveError:
-                self._leave(source)
+                self._abandon(source)
                 lines, is_described = self._grow(source, callbacks, settled)
         if settled:
             self._clear_others(source, callbacks)
@@ -110,11 +112,11 @@ class Archives(Catalog):
                 self._clear(kept, source.key, self.known_of(source.session), callbacks)
             is_described = self._describe_if_due(kept, source, callbacks, settled)
             if kept.offsets() and source.key not in self.index.entries():
-                self._note(kept, source)  # the index was rebuilt meanwhile
+                self._enter_in_index(kept, source)  # the index was rebuilt meanwhile
         return lines, is_described
 
-    def _leave(self, source: Source) -> None:
-        """Give up an archive that a person edited; the next one is started under another name."""
+    def _abandon(self, source: Source) -> None:
+        """Stop extending an archive that was edited; the next one gets another name."""
         entry = self.index.entries()[source.key]
         logger.warning("%s was changed by another program: a new archive begins", entry["path"])
         self.index.change({source.key: None})
@@ -137,7 +139,7 @@ class Archives(Catalog):
             callbacks.should_stop,
             lambda: self.manifest.claim(kept.name.path),
         ):
-            self._note(kept, source)
+            self._enter_in_index(kept, source)
             callbacks.tell(source, f"{self.root}/{kept.path}", chunk)
             if new := [each for each in of_session.known if each not in before]:
                 Learning.of(kept).with_known(new).write(kept)
@@ -156,7 +158,7 @@ class Archives(Catalog):
         return lines
 
     def _name(self, source: Source, settled: bool) -> ArchiveName | None:
-        """Return the name of the archive, existing or new; None: there is no time to name it by."""
+        """Return the existing or new name of the archive, or None if no time is known for it."""
         entry = self.index.entries().get(source.key)
         if entry:
             return ArchiveName.of_path(entry["path"])
@@ -171,8 +173,8 @@ class Archives(Catalog):
     def _is_free(self, name: ArchiveName, source: Source) -> bool:
         """Tell whether an archive may have this name.
 
-        It may not if a file there is not ours, or belongs to a subagent of the same id in another
-        session.
+        It may not if such a file exists that hivepipe did not write, or that belongs to a subagent
+        with the same id in another session.
         """
         try:
             with Folder(self.root, *name.folders) as folder:
@@ -183,8 +185,8 @@ class Archives(Catalog):
         except FileNotFoundError:
             return True
 
-    def _note(self, kept: Kept, source: Source) -> None:
-        """Enter the archive in the index if its entry is missing or differs."""
+    def _enter_in_index(self, kept: Kept, source: Source) -> None:
+        """Add the archive to the index if its entry is missing or differs."""
         entry = entry_of(_identity(source, self.meta(kept)), kept)
         if self.index.entries().get(source.key) != entry:
             self.index.change({source.key: entry})
@@ -192,10 +194,9 @@ class Archives(Catalog):
     # ---- secrets found earlier
 
     def _clear(self, kept: Kept, key: str, known: list[str], callbacks: ArchiveCallbacks) -> bool:
-        """Redact the known secrets of a session in all lines of an archive; return whether any were
-        found.
+        """Redact the known secrets of a session in an archive; return whether any line changed.
 
-        An archive that was edited is left alone.
+        An archive that was edited is not changed.
         """
         if is_cleared_of(kept, known) or not kept.lines_are_as_written():
             return False
@@ -246,7 +247,7 @@ class Archives(Catalog):
         return True
 
     def _describe_again(self, key: str, callbacks: ArchiveCallbacks) -> None:
-        """Update the metadata of an archive that was redacted again, or whose subagent has grown.
+        """Update the metadata of an archive after a later redaction or new lines of a subagent.
 
         The tokens and files of a session include those of its subagents.
         """
@@ -281,7 +282,7 @@ class Archives(Catalog):
 
 
 def _rules_of(before: Offsets, redactor: "Redactor") -> int:
-    """Return the rules by which all lines are redacted once this redactor added some; 0: others."""
+    """Return the checksum of the rules of all lines after this append, or 0 if they differ."""
     is_of_one = before.rules == redactor.checksum or not before.length
     return redactor.checksum if is_of_one else 0
 

@@ -1,6 +1,6 @@
 """Find, read and remove the archives of one root.
 
-The metadata of the last archives used are cached while their files stay the same.
+The metadata of recently used archives are cached while their files stay the same.
 """
 
 import os
@@ -13,7 +13,7 @@ import orjson
 from hivepipe.archive.archive_files import META_SUFFIX, Kept, Meta, Stamp
 from hivepipe.archive.found_values import Learning
 from hivepipe.archive.index import Entry, Index, is_entry, key_of
-from hivepipe.archive.locks import let_everybody_finish, locked
+from hivepipe.archive.locks import locked, wait_for_holders
 from hivepipe.archive.month_folders import month_folders, remove_empty
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.totals import TotalsCache
@@ -22,7 +22,7 @@ from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
 from hivepipe.transcripts.totals import Totals
 
-AT_HAND = 256
+CACHED_METAS = 256
 
 
 class Catalog:
@@ -38,15 +38,13 @@ class Catalog:
 
     @contextmanager
     def opened(self, entry: Entry) -> Iterator[Kept]:
-        """Open the archive of an entry; FileNotFoundError: its folder is gone."""
+        """Open the archive of an entry. Raises FileNotFoundError if its folder is gone."""
         name = ArchiveName.of_path(entry["path"])
         with Folder(self.root, *name.folders) as folder:
             yield Kept(folder, name)
 
     def meta(self, kept: Kept) -> Meta | None:
-        """Return the metadata of an archive, from the cache if the file is unchanged; None without
-        any.
-        """
+        """Return the metadata of an archive, from the cache if the file is unchanged, or None."""
         stamp = kept.meta_stamp()
         known = self._metas.get(kept.name.path)
         if known and known[0] == stamp:
@@ -60,7 +58,7 @@ class Catalog:
         """Cache metadata for as long as their file is unchanged."""
         self._metas[kept.name.path] = (stamp, meta)
         self._metas.move_to_end(kept.name.path)
-        if len(self._metas) > AT_HAND:
+        if len(self._metas) > CACHED_METAS:
             self._metas.popitem(last=False)
 
     def totals(self, kept: Kept) -> Totals | None:
@@ -73,7 +71,7 @@ class Catalog:
         return counted.totals
 
     def meta_of(self, entry: Entry) -> Meta | None:
-        """Return the metadata of an entry's archive; None: they are gone, or cannot be read."""
+        """Return the metadata of an entry's archive, or None if they cannot be read."""
         try:
             with self.opened(entry) as kept:
                 return self.meta(kept)
@@ -101,8 +99,9 @@ class Catalog:
         return list(known)
 
     def find(self, start: str) -> tuple[str, Entry]:
-        """Return the archive whose session or subagent id starts so; ArchiveError: none, or
-        several.
+        """Return the archive whose session or subagent id begins with `start`.
+
+        Raises ArchiveError if there is no such archive, or more than one.
         """
         entries = self.index.entries()
         found = [key for key in entries if start in (key, entries[key]["agent_id"])] or [
@@ -118,14 +117,14 @@ class Catalog:
         return found[0], entries[found[0]]
 
     def on_disk(self) -> Iterator[tuple[str, Entry]]:
-        """Yield every archive of ours that has metadata, also without an index entry."""
+        """Yield every archive of hivepipe's that has metadata, even if it is not in the index."""
         made = self.manifest.made()
         for entry, kept in self.each_on_disk():
             if kept.name.path in made:
                 yield key_of(entry), entry
 
     def each_on_disk(self) -> Iterator[tuple[Entry, Kept]]:
-        """Yield every archive that has valid metadata, also those that are not in the manifest."""
+        """Yield every archive that has valid metadata, even if it is not in the manifest."""
         for names in month_folders(self.root):
             with suppress(FileNotFoundError), Folder(self.root, *names) as folder:
                 for file in folder.names():
@@ -151,12 +150,12 @@ class Catalog:
     def remove_sessions(self, sessions: Collection[str]) -> list[str]:
         """Remove the archives of sessions and their subagents; return their paths.
 
-        This includes archives that are not in the index. A session that goes on is archived again
-        unless the caller has recorded it as forgotten.
+        Archives that are not in the index are removed, too. A session that continues is archived
+        again unless the caller has recorded it as forgotten.
         """
         if not os.path.isdir(self.root):
             return []
-        let_everybody_finish(self.root)
+        wait_for_holders(self.root)
         known = {**dict(self.on_disk()), **self.index.entries()}
         removed = []
         for key, entry in sorted(known.items()):
@@ -167,10 +166,10 @@ class Catalog:
         return removed
 
     def remove_if_older(self, key: str, before: float) -> bool:
-        """Remove an archive that has not grown since `before` (seconds of 1970); return whether it
-        was.
+        """Remove an archive that has not grown since `before`; return whether it was removed.
 
-        An archive that was edited stays: a person works with it.
+        `before` is in seconds since 1970. An archive that was edited is kept, because a person
+        works with it.
         """
         with locked(self.root, key):
             entry = self.index.entries().get(key)
@@ -206,6 +205,6 @@ def entry_of(meta: Meta, kept: Kept) -> Entry:
 
 
 def text_of(meta: Meta, name: str) -> str:
-    """Return a text of the metadata; "" if it is missing or not a text."""
+    """Return a text field of the metadata, or "" if it is missing or not a text."""
     value = meta.get(name)
     return value if isinstance(value, str) else ""

@@ -1,7 +1,8 @@
-"""Secrets found once in a session: all its archives are redacted of them, earlier lines included.
+"""A secret found once in a session is redacted in all its archives, including earlier lines.
 
-Each archive keeps the secrets of its own lines; together they are the known ones of the session. An
-archive is cleared of all secrets known by then when its transcript has settled.
+Each archive stores the secrets found in its own lines. The known secrets of a session are those of
+all its archives. When a transcript has settled, all secrets known by then are redacted in its
+archive.
 """
 
 import zlib
@@ -24,8 +25,8 @@ class Learning:
     """The learned secrets of one archive; damaged data are treated as empty."""
 
     known: tuple[str, ...] = ()  # the lines of `Redactor.known`
-    cleared: int = 0  # checksum of the secrets that its lines were cleared of; 0: none
-    edition: int = 0  # number of times that its lines were replaced
+    cleared: int = 0  # checksum of the secrets that its lines were cleared of, or 0
+    edition: int = 0  # how often its lines were replaced
 
     @classmethod
     def of(cls, kept: Kept) -> "Learning":
@@ -42,7 +43,7 @@ class Learning:
         kept.write_learned(orjson.dumps(data))
 
     def with_known(self, known: Iterable[str]) -> "Learning":
-        """Return a copy that has these too, in the order in which they were found."""
+        """Return a copy that also has these secrets, in the order in which they were found."""
         return replace(self, known=tuple(dict.fromkeys((*self.known, *known))))
 
 
@@ -59,8 +60,8 @@ def is_cleared_of(kept: Kept, known: Sequence[str]) -> bool:
 def clear(kept: Kept, redactor: "Redactor") -> int:
     """Redact an archive's lines; return how many changed.
 
-    The caller holds the lock and has checked the lines. A line without a secret keeps every byte,
-    and an archive without one is not written.
+    The caller holds the lock and has checked the lines. A line without a secret keeps every byte.
+    An archive without a secret is not written.
     """
     offsets = kept.offsets()
     changed = 0

@@ -1,8 +1,9 @@
 """archive-index.json: the archive of each session and subagent.
 
-An entry has only values that stay the same while the archive grows, so a turn does not change the
-index, and a rebuilt index is equal. A new entry goes to a journal first. A small index is written
-at once, a large one at most every ten minutes. Readers use both files.
+An entry has only values that stay the same while the archive grows. A turn therefore does not
+change the index, and a rebuilt index is equal to the old one. A new entry is written to a journal
+first. A small index is then written at once, a large one at most every ten minutes. Readers use
+both files.
 """
 
 import os
@@ -28,7 +29,7 @@ LARGE_EVERY_SECS = 600.0
 
 
 class Entry(TypedDict):
-    """The entry of one archive; `agent_id` and `agent_type` are empty for a session's own."""
+    """The entry of one archive; `agent_id` and `agent_type` are empty for a main session."""
 
     kind: str  # main-session or subagent
     session_id: str
@@ -89,7 +90,7 @@ class Index:
         self.change({})
 
     def move_to_journal(self) -> None:
-        """Put all entries into the journal, before the file is given back to another program."""
+        """Put all entries into the journal, before the file is returned to another program."""
         with locked(self._root, ""), Folder(self._root) as folder:
             folder.replace(JOURNAL, _lines(self._read(folder)))
 
@@ -120,7 +121,7 @@ class Index:
             # The journal is emptied last: an entry in both is harmless.
             os.close(folder.open(JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
             self._in_file = entries
-        else:  # edited by a person: leave the file, and keep everything in the journal
+        else:  # a person edited the file: it stays, and the journal keeps all entries
             gone = {key: None for key in self._in_file if key not in entries}
             folder.replace(JOURNAL, _lines({**gone, **entries}))
         self._entries = entries
@@ -146,7 +147,7 @@ def _lines(changes: Mapping[str, Entry | None]) -> bytes:
 def _is_in(made: Mapping[str, str], entry: Entry) -> bool:
     """Tell whether the manifest lists an archive, by the path of its uncompressed lines.
 
-    The entry then has the manifest's text of it, which would be kept twice.
+    The entry then uses the manifest's string of the path, which saves memory.
     """
     path = entry["path"]
     listed = made.get(path.removesuffix(".gz"))
@@ -167,7 +168,7 @@ def _text(entries: Entries) -> bytes:
 
 
 def _parsed(data: bytes | None) -> Entries:
-    """Return the entries of a file; {} if it cannot be parsed: a rebuild restores them."""
+    """Return the entries of a file, or {} if it cannot be parsed: a rebuild restores them."""
     try:
         return {
             key: _shared(key, entry) for key, entry in _pairs(data or b"{}") if is_of(entry, key)
@@ -177,7 +178,7 @@ def _parsed(data: bytes | None) -> Entries:
 
 
 def _pairs(data: bytes) -> Iterator[tuple[str, Any]]:
-    """Yield keys and entries, one line after the other: at once they take twice the memory."""
+    """Yield keys and entries line by line, because parsing all at once takes twice the memory."""
     if not (data.startswith(_HEAD) and data.endswith(_TAIL)):
         yield from orjson.loads(data).get("archives", {}).items()
         return
@@ -188,7 +189,7 @@ def _pairs(data: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _shared(key: str, entry: Entry) -> Entry:
-    """Return an entry whose texts are kept once, however many entries have them."""
+    """Return the entry with strings that are shared between entries, which saves memory."""
     entry["kind"], entry["agent_type"] = intern(entry["kind"]), intern(entry["agent_type"])
     if not entry["agent_id"]:
         entry["session_id"] = key
@@ -211,12 +212,12 @@ def _apply(entries: Entries, line: bytes) -> None:
 
 
 def is_of(value: object, key: str) -> TypeGuard[Entry]:
-    """Tell whether it is a valid entry of this key."""
+    """Tell whether the value is a valid entry with this key."""
     return is_entry(value) and key == key_of(value)
 
 
 def is_entry(value: object) -> TypeGuard[Entry]:
-    """Tell whether it is a valid entry; users can edit the files, and a clone may bring its own."""
+    """Tell whether the value is a valid entry; users can edit the file, and clones contain it."""
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in Entry.__annotations__)

@@ -14,13 +14,16 @@ POLL_SECS = 0.02
 
 @contextmanager
 def locked(root: str, key: str, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock of an archive, by its key, or of the index (""); `wait` may raise."""
+    """Hold the lock of the archive with this key, or of the index if the key is "".
+
+    `wait` is called while another process holds the lock, and may raise.
+    """
     with _held(root, short_hash(key)[:2] if key else "index", wait):
         yield
 
 
-def let_everybody_finish(root: str) -> None:
-    """Wait until every archive lock that is held now has been released once."""
+def wait_for_holders(root: str) -> None:
+    """Wait until every archive lock that is held now has been released."""
     for number in range(256):
         with _held(root, f"{number:02x}", lambda: None):
             pass

@@ -7,10 +7,10 @@ from hivepipe.files.folders import Folder
 
 
 def remove_empty(base: str, *names: str) -> None:
-    """Remove the innermost of these folders and its parents, as far as they are empty.
+    """Remove the innermost of these folders and then its parents, until one is not empty.
 
-    The names of the folders may reveal something about the content. A process that makes a file
-    there at the same moment fails and tries again.
+    They are removed because their names may reveal something about the content. A process that
+    makes a file there at the same moment fails and tries again.
     """
     for end in range(len(names), 0, -1):
         *outer, name = names[:end]
@@ -29,7 +29,7 @@ def month_folders(root: str) -> Iterator[tuple[str, ...]]:
 
 
 def _inside(root: str, *names: str) -> list[str]:
-    """Return the folders inside a folder, without links; [] if it is missing or a link."""
+    """Return the folders inside a folder, without links, or [] if it is missing or a link."""
     try:
         with Folder(root, *names) as folder:
             found = folder.names()

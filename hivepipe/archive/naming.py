@@ -50,7 +50,7 @@ class ArchiveName:
         return "{}T{}:{}:{}Z".format(*found.groups()) if found else ""
 
     def choices(self, session: str) -> Iterator["ArchiveName"]:
-        """Yield this name, then alternatives for the case that it is taken."""
+        """Yield this name, then alternatives to use if it is taken."""
         yield self
         yield ArchiveName(self.folders, f"{self.stem}_{session}")
         for number in count(2):
@@ -58,12 +58,12 @@ class ArchiveName:
 
 
 def is_archive_path(path: str) -> bool:
-    """Tell whether it is a valid path of an archive, relative to the root."""
+    """Tell whether a path, relative to the root, is a valid path of an archive."""
     return _PATH.fullmatch(path) is not None
 
 
 def folder_name(agent_type: str) -> str:
-    """Encode an agent type as the name of one folder, whatever characters it has."""
+    """Return the folder name for an agent type, which may have any characters."""
     name = quote(agent_type, safe="", errors="replace")
     if not name.strip("."):
         name = name.replace(".", "%2E") or "%"

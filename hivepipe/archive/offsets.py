@@ -1,10 +1,10 @@
 """The checkpoint of an archive: how far archive and transcript were read and written.
 
-It has a hundred bytes and is written in place after the lines are on disk: this is the commit.
-Lines behind it were left by a killed process; they are cut off and written again.
+It has a hundred bytes. It is written in place after the lines are on disk, which commits them.
+Lines after it were left by a killed process. They are cut off and written again.
 
-A second line says by which rules the lines were redacted. It counts for this length and checksum
-alone, because releases before 2026-11-25 write only the first one.
+A second line has the checksum of the rules that redacted the lines. It is valid only for the same
+length and checksum of the lines, because releases before 2026-11-25 write only the first line.
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,15 +22,16 @@ class Offsets:
     source_bytes: int = 0
     source_checksum: int = 0
     source_tail: int = 0  # checksum of the last bytes, to recognise the same file
-    removed_lines: int = 0  # checksum of the hashes of lines that the source no longer has; 0: none
-    # Modification time of the lines in ns; 0: unknown. Another time: another program wrote there.
+    removed_lines: int = 0  # checksum of the hashes of lines that the source no longer has, or 0
+    # Modification time of the lines in ns, or 0 if unknown. If the file has another time, another
+    # program wrote to it.
     stamp: int = field(default=0, compare=False)
-    # Checksum of the rules by which all lines were redacted; 0: unknown, or of several
+    # Checksum of the rules that redacted all lines, or 0 if they are unknown or differ
     rules: int = field(default=0, compare=False)
 
     @classmethod
     def all_in(cls, data: bytes) -> "list[Offsets | None]":
-        """Parse the outputs of `text` in a file; None: one that is damaged."""
+        """Return the checkpoints in a file of outputs of `text`, with None for a damaged one."""
         lines = data.splitlines()
         rules = dict(filter(None, map(_rules_in, lines)))
         found = [cls._parse(line) for line in lines if not line.startswith(_RULES)]
@@ -57,7 +58,7 @@ class Offsets:
 
     @classmethod
     def of_meta(cls, meta: dict[str, Any] | None) -> "Offsets | None":
-        """Return the checkpoint in metadata; None if they have none."""
+        """Return the checkpoint in metadata, or None if they have none."""
         try:
             archive, source = meta["archive"], meta["source"]  # type: ignore[index]
             return cls(
@@ -86,7 +87,7 @@ class Offsets:
 
 
 def _rules_in(line: bytes) -> tuple[tuple[int, int], int] | None:
-    """Return length and checksum of the lines that were redacted by rules, and their checksum."""
+    """Parse a line of rules into (length and checksum of the lines), checksum of the rules."""
     name, *words = line.split() or [b""]
     if name != _RULES or len(words) != 3:
         return None

@@ -1,7 +1,7 @@
 """Read complete lines of a file that is still growing.
 
 A line is complete when it ends with a newline, or when it is the last one and a whole JSON object.
-A line above the size limit is not held in memory; it is replaced by its size and hash.
+A line above the size limit is not kept in memory. It is replaced by its size and hash.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ def tail_checksum(descriptor: int, offset: int) -> int:
 
 
 class LineReader:
-    """A reader that continues at an offset; `offset` and `checksum` are those after a batch."""
+    """A reader that starts at an offset; `offset` and `checksum` are updated after each batch."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class LineReader:
         chunk_bytes: int = 0,
         takes_open_end: bool = True,
     ) -> None:
-        """Start at an offset; the bytes before it have this CRC-32.
+        """Start at an offset; `checksum` is the CRC-32 of the bytes before it.
 
-        `takes_open_end`: a last line without a newline is complete if it is a whole object.
+        With `takes_open_end`, a last line without a newline counts if it is a whole JSON object.
         """
         self.offset = offset
         self.checksum = checksum
@@ -72,7 +72,7 @@ class LineReader:
 
 
 class _Pending:
-    """The pieces of one line; above the limit, only size and hash."""
+    """The pieces of one line, or only its size and hash if it is above the limit."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -1,7 +1,7 @@
 """Lines in an archive that its transcript no longer has, because it was shrunk or replaced.
 
-If the transcript gets them again, they are not archived twice. Each line is stored as a hash of
-eight bytes, repeated as often as the line.
+If the transcript contains them again later, they are not archived twice. Each line is stored as a
+hash of eight bytes, as often as the line occurs.
 """
 
 import zlib
@@ -28,7 +28,7 @@ class RemovedLines:
         self._names.update(map(_name, lines))
 
     def take(self, line: bytes) -> bool:
-        """Remove the line once; return whether it was there."""
+        """Remove one occurrence of the line; return whether there was one."""
         if not self._names:
             return False
         name = _name(line)
@@ -43,7 +43,7 @@ class RemovedLines:
 
     @property
     def checksum(self) -> int:
-        """Return the CRC-32 of the text; 0 if it is empty."""
+        """Return the CRC-32 of the text, or 0 if it is empty."""
         return zlib.crc32(self.text()) if self._names else 0
 
 

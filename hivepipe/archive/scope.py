@@ -1,8 +1,9 @@
 """Decide which transcripts a home may archive without an event from a hook.
 
-A transcript belongs to the home of the folder that its first line names: of the registered project
-above it, or of its main checkout. One without a home is taken only if its folder is among those
-that the user told this home to follow; one of an opted-out project is never taken.
+The first line of a transcript names a folder. The transcript belongs to the home of the registered
+project that contains this folder, or of its main checkout. A transcript without a home is archived
+only if the user told this home to follow its folder. A transcript of a project that was switched
+off is never archived.
 """
 
 import os
@@ -17,7 +18,7 @@ CLAUDE_FOLDERS = "claude-folders"
 
 
 def may_take(home: str, cwd: str, followed: list[str]) -> bool:
-    """Tell whether this home may take a transcript of a session that worked in this folder."""
+    """Tell whether this home may archive a transcript of a session that worked in this folder."""
     folder = os.path.realpath(cwd)
     _, record = nearest_record(folder)
     if record.get("state") == "off":
@@ -40,14 +41,14 @@ def followed_folders(home: str) -> list[str]:
 def follow(home: str, folder: str) -> None:
     """Let this home archive transcripts of sessions that worked in this folder.
 
-    ArchiveError: it is a file, or belongs to another home. The folder may be deleted: Claude Code
-    keeps transcripts elsewhere.
+    The folder may be deleted, because Claude Code keeps transcripts elsewhere. Raises ArchiveError
+    if it is a file, or belongs to another home.
     """
     real = os.path.realpath(folder)
     if os.path.lexists(real) and not os.path.isdir(real):
         raise ArchiveError(f"{folder} is not a folder")
     if not real.isprintable():
-        raise ArchiveError(f"{real!r} cannot be noted, a line to each folder")
+        raise ArchiveError(f"{real!r} has characters that the list of folders cannot contain")
     owner = nearest_record(real)[1].get("home", home)
     if owner != home:
         raise ArchiveError(f"{real} has a home of its own: {owner}")
@@ -55,7 +56,7 @@ def follow(home: str, folder: str) -> None:
 
 
 def unfollow(home: str, folder: str) -> None:
-    """Stop following a folder; ArchiveError: it was not followed."""
+    """Stop following a folder. Raises ArchiveError if it was not followed."""
     real = os.path.realpath(folder)
     left = followed_folders(home)
     if real not in left:

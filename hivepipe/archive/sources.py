@@ -38,7 +38,7 @@ _OF_CODEX = re.compile(r"rollout-.*-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
 
 
 class Head(NamedTuple):
-    """Values of the first lines; empty where none has one."""
+    """Values from the first lines; a value that no line has is empty."""
 
     lines: int
     time: str  # time of the first line that has one: UTC, milliseconds
@@ -52,7 +52,7 @@ class Source:
 
     path: str
     session: str
-    agent: str  # id of a subagent; "" for the session's own
+    agent: str  # id of a subagent, or "" for a main session
     agent_type: str
     descriptor: int
     started_at: str = ""  # time in its name, for transcripts without a time in their lines
@@ -94,11 +94,13 @@ def default_folder() -> str:
 def open_source(
     path: str, claude_folder: str = "", session: str = "", agent_type: str = ""
 ) -> Iterator[Source]:
-    """Open a transcript; RefusedTranscriptError: it is not one. Raises OSError as `open` does.
+    """Open a transcript.
 
+    `claude_folder` is Claude Code's folder if it is not the default one. `session` and `agent_type`
+    are values of the event, which are used if the path has none.
+
+    Raises OSError as `open` does, and RefusedTranscriptError if the file is not a transcript.
     Messages do not contain the path, because they go into a log and folder names are private.
-    `claude_folder`: Claude Code's folder if it is not a default one. `session` and `agent_type`:
-    values of the event, used where the path has none.
     """
     real = os.path.realpath(absolute(path))
     root, names = _inside_claude(real, claude_folder)
@@ -168,9 +170,10 @@ def _noted_type(real: str) -> str:
 
 
 def transcripts_in(claude_folder: str) -> Iterator[str]:
-    """Yield the path of every transcript, each session's own before those of its subagents.
+    """Yield the path of every transcript, each session before its subagents.
 
-    Within a folder, the least recently changed come first: what a session copied is older.
+    Within a folder, files are sorted by the time of their last change, oldest first, because a
+    transcript is older than a copy of it.
     """
     projects = f"{claude_folder}/projects"
     for project in _real_folders(projects):
@@ -181,7 +184,7 @@ def transcripts_in(claude_folder: str) -> Iterator[str]:
 
 
 def transcripts_of_agents(path: str) -> list[str]:
-    """Return the transcripts of a session's subagents, given the path of its own."""
+    """Return the transcripts of a session's subagents; `path` is the transcript of the session."""
     return [*_below(f"{path.removesuffix('.jsonl')}/subagents")]
 
 

@@ -1,8 +1,8 @@
 """Totals of archives: a cache in memory, and a copy on disk saved now and then.
 
-Totals depend on the lines of their archive only. They are saved when the archive has grown by
-several times their size; after a restart the lines since then are counted again. This limits
-both what is written per turn and what is read twice.
+Totals depend only on the lines of their archive. They are saved when the archive has grown by
+several times their size. After a restart, the lines since then are counted again. This limits the
+bytes written per turn and the bytes read twice.
 """
 
 import zlib
@@ -21,16 +21,16 @@ GROWTH_PER_SIZE = 16
 
 @dataclass(slots=True)
 class Counted:
-    """The totals of the first `length` bytes; the saved totals cover `laid_aside` of them."""
+    """The totals of the first `length` bytes; the saved totals cover `saved_length` of them."""
 
     totals: Totals
     length: int = 0
     checksum: int = 0
-    laid_aside: int = 0
-    size: int = 4096  # size of the saved totals in bytes, when they were last written or read
+    saved_length: int = 0
+    size: int = 4096  # of the saved totals in bytes, when they were last written or read
 
     def feed(self, lines: list[bytes]) -> None:
-        """Count lines that are in the archive now."""
+        """Count lines that were added to the archive."""
         for line in lines:
             self.totals.feed(line)
             self.length += len(line) + 1
@@ -45,25 +45,26 @@ class TotalsCache:
         self._counted: OrderedDict[str, Counted] = OrderedDict()
 
     def take(self, kept: Kept, offsets: Offsets) -> Counted:
-        """Return the totals of an archive up to its checkpoint, and take them out of the cache.
+        """Return the totals of an archive up to its checkpoint, and remove them from the cache.
 
-        A caller that fails while it feeds the totals does not return them with `keep`.
+        They are removed because a caller may fail while it adds lines to them. A caller that
+        succeeds puts them back with `keep`.
         """
         counted = self._counted.pop(kept.name.path, None)
         if counted is None or (counted.length, counted.checksum) != (
             offsets.length,
             offsets.checksum,
         ):
-            counted = _laid_aside(kept)
+            counted = _saved(kept)
             if not _catch_up(counted, kept, offsets):
                 counted = Counted(Totals())
                 _catch_up(counted, kept, offsets)
-            counted.totals.take_usages()  # of lines whose usage was reported when they were added
+            counted.totals.take_usages()  # these were reported when their lines were added
             counted.totals.take_facts()
         return counted
 
-    def anew(self, kept: Kept, offsets: Offsets) -> Counted:
-        """Count all lines of an archive of unknown reports, so that all usage is reported."""
+    def recount(self, kept: Kept, offsets: Offsets) -> Counted:
+        """Count all lines of an archive, so that their usage is reported (again)."""
         counted = Counted(Totals())
         _catch_up(counted, kept, offsets)
         return counted
@@ -73,19 +74,19 @@ class TotalsCache:
         self._counted[kept.name.path] = counted
         if len(self._counted) > IN_MEMORY:
             self._counted.popitem(last=False)
-        if counted.length - counted.laid_aside >= GROWTH_PER_SIZE * counted.size:
+        if counted.length - counted.saved_length >= GROWTH_PER_SIZE * counted.size:
             head = {"bytes": counted.length, "crc32": f"{counted.checksum:08x}"}
             data = orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + counted.totals.dump()
             kept.write_totals(data)
-            counted.laid_aside, counted.size = counted.length, len(data)
+            counted.saved_length, counted.size = counted.length, len(data)
 
     def drop(self, kept: Kept) -> None:
         """Drop the cached totals of an archive that is removed."""
         self._counted.pop(kept.name.path, None)
 
 
-def _laid_aside(kept: Kept) -> Counted:
-    """Return the saved totals; empty ones if there are none, or those of another version."""
+def _saved(kept: Kept) -> Counted:
+    """Return the saved totals, or empty ones if they are missing or of another version."""
     data = kept.totals()
     first, _, dumped = data.partition(b"\n")
     try:
@@ -98,7 +99,7 @@ def _laid_aside(kept: Kept) -> Counted:
 
 
 def _catch_up(counted: Counted, kept: Kept, offsets: Offsets) -> bool:
-    """Count the lines up to the checkpoint; return False if the totals are of other lines."""
+    """Count the lines up to the checkpoint; return whether the totals belong to these lines."""
     if counted.length < offsets.length:
         with kept.open_to_read() as lines:
             lines.seek(counted.length)

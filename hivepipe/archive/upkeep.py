@@ -20,8 +20,8 @@ COMPRESS_AFTER_SECS = 30 * 86400.0
 def compress(catalog: Catalog, check_stop: Callable[[], None]) -> int:
     """Compress the archives that have not grown for a month; return how many.
 
-    `check_stop` may raise at any time; finished archives stay compressed. OSError: one archive
-    could not be compressed; it is raised after all others are done.
+    `check_stop` may raise at any time; archives that are done stay compressed. Raises OSError if an
+    archive could not be compressed, after all others are done.
     """
     changed: dict[str, Entry | None] = {}
     compressed = 0
@@ -58,9 +58,9 @@ def _compress(kept: Kept, check_stop: Callable[[], None]) -> bool:
 
 
 def adopt(catalog: Catalog) -> int:
-    """Enter the archives of 1.0.0, which had no manifest, in the manifest; return how many.
+    """Add the archives of 1.0.0, which had no manifest, to the manifest; return how many.
 
-    An archive qualifies if its checkpoint and checksums match its files.
+    An archive is added if its checkpoint and checksums match its files.
     """
     adopted = 0
     for _, kept in catalog.each_on_disk():
@@ -150,4 +150,4 @@ def _bad_source(path: str, offsets: Offsets) -> Iterator[str]:
         os.fdopen(os.dup(source.descriptor), "rb") as lines,
     ):
         if summed(lines, offsets.source_bytes)[1] != offsets.source_checksum:
-            yield "its transcript was changed since; the archive has it as it was"
+            yield "its transcript was changed later; the archive has the earlier content"

@@ -30,7 +30,7 @@ def forget_index(home: str) -> None:
     """Empty the index, because indexed lines have changed and removed text must not be found."""
     if index_path(home).exists():
         with closing(SearchIndex(index_path(home))) as index:
-            index.begin_anew()
+            index.start_empty()
 
 
 def archived_of(archives: Archives, key: str, entry: Entry, kept: Kept) -> Archived | None:

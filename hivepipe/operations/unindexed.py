@@ -61,7 +61,7 @@ def unindexed(home: str, index: SearchIndex, archives: Archives) -> Unindexed:
     """Return what may be new. An index with lines that have changed since is emptied first."""
     found = _look(home, index, archives)
     if any(map(index.has_another_edition, found.archived)):
-        index.begin_anew()
+        index.start_empty()
         found = _look(home, index, archives)
     return found
 

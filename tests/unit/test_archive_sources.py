@@ -279,7 +279,7 @@ def test_a_followed_folder_is_taken_unless_somebody_has_it(
         scope.follow(str(home), __file__)
     odd = tmp_path / "two\nlines"
     odd.mkdir()
-    with pytest.raises(ArchiveError, match="cannot be noted"):
+    with pytest.raises(ArchiveError, match="has characters that the list"):
         scope.follow(str(home), str(odd))
     scope.unfollow(str(home), str(loose))
     assert scope.followed_folders(str(home)) == []

@@ -293,7 +293,9 @@ def test_every_fault_is_named(scene: Scene) -> None:
     assert list(said(whole, 0o644)) == ["others may read it: mode 0644, not 0600"]
     assert list(said(None)) == ["its lines are missing"]
     scene.path.write_bytes(lines(4).replace(b"answer 2", b"ANSWER 2"))
-    assert problems(scene) == ["its transcript was changed since; the archive has it as it was"]
+    assert problems(scene) == [
+        "its transcript was changed later; the archive has the earlier content"
+    ]
     scene.path.unlink()
     assert problems(scene) == []
     scene.archives.index.change({"second": None})

@@ -92,7 +92,7 @@ def test_nothing_to_find(line: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b"torn {", b"[1]", b"[" * 3000, b'{"a":' * 3000])
 def test_no_line_of_a_transcript(line: bytes) -> None:
-    with pytest.raises(ValueError, match="no JSON object"):
+    with pytest.raises(ValueError, match="not a readable JSON object"):
         passage_of(line)
 
 

@@ -2,14 +2,14 @@
 
     archives   one row per archive, and how far it is indexed (bytes of the plain lines)
     passages   one row per line with text: offset, time, author, tool, whether it is a call
-               of hivepipe or its result; its id is the rowid in the next two
-    pieces     contentless FTS5 table of trigrams: finds any part of a text
-    words      contentless FTS5 table of words: finds whole words and prefixes
+               of hivepipe or its result; its id is the rowid in the next two tables
+    pieces     contentless FTS5 table of trigrams, which finds any part of a text
+    words      contentless FTS5 table of words, which finds whole words and prefixes
     calls      ids of tool calls with their tool, for the results that follow
     skipped    one row per line that could not be indexed, and why
-    folders    folders of which every archive is indexed, and when they last changed
+    folders    folders whose archives are all indexed, and when they last changed
 
-All of it is derived from the archives: the next search rebuilds a deleted file.
+Everything is derived from the archives. If the file is deleted, the next search rebuilds it.
 """
 
 import os
@@ -57,7 +57,7 @@ PRAGMA user_version={VERSION};
 """
 
 
-# Not part of the schema: an index of an earlier version gets it, too.
+# Not part of the schema, because an older index gets this table, too.
 _FOLDERS = """
 CREATE TABLE IF NOT EXISTS folders (
   name TEXT PRIMARY KEY, changed_ns INTEGER NOT NULL, keys INTEGER NOT NULL) WITHOUT ROWID
@@ -91,8 +91,8 @@ class Hit:
     offset: int
     time: str
     who: str
-    tool: str = ""  # that the line calls, or that answers there
-    is_own: int = 0  # 1: a call of hivepipe, or its result
+    tool: str = ""  # the tool of the call or of the result in the line
+    is_own: int = 0  # 1 if it is a call of hivepipe or its result
 
 
 class FolderState(NamedTuple):
@@ -106,7 +106,10 @@ class SearchIndex:
     """An open index; several processes may use one file."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create it; SearchError: SQLite has no FTS5 here, or the file is broken."""
+        """Open or create the index.
+
+        Raises SearchError if SQLite has no FTS5, or the file is damaged.
+        """
         self._path = path
         self._begin()
 
@@ -114,7 +117,7 @@ class SearchIndex:
         try:
             self._db = self._open()
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, VERSION):  # made by another version: rebuilding costs only time
+            if version not in (0, VERSION):  # made by another version, and can be rebuilt
                 self._db.close()
                 remove_index(self._path)
                 self._db = self._open()
@@ -122,7 +125,7 @@ class SearchIndex:
                 if not self._db.execute("PRAGMA user_version").fetchone()[0]:
                     for statement in _SCHEMA.split(";\n"):
                         self._db.execute(statement)
-                    # By it a rebuilt index is known as another one.
+                    # A random id distinguishes a rebuilt index from the old one.
                     self._db.execute(f"PRAGMA application_id={secrets.randbits(31)}")
                 self._db.execute(_FOLDERS)
             self._db.execute(
@@ -132,7 +135,7 @@ class SearchIndex:
             raise self._unusable(error) from error
 
     def _unusable(self, error: sqlite3.Error) -> SearchError:
-        # Neither a lock nor a full disk
+        # An OperationalError is a lock or a full disk, for instance.
         is_broken = not isinstance(error, sqlite3.OperationalError)
         hint = "; delete it to rebuild it" if is_broken else ""
         return SearchError(f"cannot use {self._path}: {error}{hint}")
@@ -152,17 +155,17 @@ class SearchIndex:
     # ---- indexing
 
     def has_another_edition(self, archived: Archived) -> bool:
-        """Tell whether indexed lines of an archive were changed since."""
+        """Tell whether lines of an archive were changed after they were indexed."""
         sql = "SELECT 1 FROM archives WHERE key = :key AND edition != :edition"
         return bool(self._ask(sql, {"key": archived.key, "edition": archived.edition}))
 
     def folders(self) -> dict[str, FolderState]:
-        """Return the folders of which every archive was indexed, as they were then."""
+        """Return the folders whose archives were all indexed, with their state at that time."""
         rows = self._ask("SELECT name, changed_ns, keys FROM folders", {})
         return {name: FolderState(changed_ns, keys) for name, changed_ns, keys in rows}
 
     def keep_folders(self, found: dict[str, FolderState]) -> None:
-        """Note that every archive of these folders is indexed."""
+        """Record that every archive of these folders is indexed."""
         with self._transaction():
             self._db.executemany(
                 "INSERT OR REPLACE INTO folders VALUES (?, ?, ?)",
@@ -178,8 +181,8 @@ class SearchIndex:
         sql = "SELECT max(id) FROM passages"
         return tuple(int(self._ask(each, {})[0][0] or 0) for each in ("PRAGMA application_id", sql))
 
-    def begin_anew(self) -> None:
-        """Start an empty index: rows that FTS5 deletes would stay in its file for a while."""
+    def start_empty(self) -> None:
+        """Replace the file with an empty index; rows that FTS5 deletes stay in it for a while."""
         self._db.close()
         remove_index(self._path)
         self._begin()
@@ -191,8 +194,8 @@ class SearchIndex:
     def catch_up(self, archived: Archived, should_stop: Callable[[], bool] = lambda: False) -> int:
         """Index the new lines of an archive; return the number of passages.
 
-        After a kill or a stop, committed lines stay indexed and the rest follows the next time.
-        SearchError: for instance, the disk is full.
+        After a kill or a stop, committed lines stay indexed and the next call indexes the rest.
+        Raises SearchError, for instance if the disk is full.
         """
         if not self.missing_bytes(archived):
             return 0
@@ -254,14 +257,15 @@ class SearchIndex:
         ).lastrowid
         text = folded(passage.words)
         self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, text))
-        # The last two characters start a trigram too, so that terms of one or two are found.
+        # The newlines make the last two characters start a trigram, too. A term of one or two
+        # characters is found as the start of a trigram.
         self._db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (row, f"{text}\n\n"))
         return 1
 
     def _calls_of(self, archive: int, uses: ToolUses) -> tuple[str, bool]:
-        """Return the tool that a line calls or that answers there, and whether all is hivepipe's.
+        """Return the tool of a line's call or result, and whether the whole line is hivepipe's.
 
-        The calls that begin there are kept for their results.
+        The calls in the line are stored for their results.
         """
         note = "INSERT OR IGNORE INTO calls (archive, id, tool, is_own) VALUES (?, ?, ?, ?)"
         rows = [(archive, call, tool, call in uses.own) for call, tool in uses.begun]
@@ -297,7 +301,7 @@ class SearchIndex:
     def facets(self, terms: list[Term], filters: Filters) -> dict[str, Counter[str]]:
         """Return the number of matching lines by local day, project, agent, role and tool.
 
-        The days count all lines, "" those without a time.
+        The day "" counts the lines without a time.
         """
         facets: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
         matching = self._matching(terms)
@@ -350,7 +354,7 @@ class SearchIndex:
         return _Matching(sql, wanted)
 
     def _piece(self, text: str) -> str:
-        """Return the FTS5 condition for a part of a text; "": it occurs nowhere."""
+        """Return the FTS5 condition for a part of a text, or "" if it occurs nowhere."""
         if len(text) >= TRIGRAM:
             return quoted(text)
         sql = "SELECT term FROM temp.trigrams WHERE term >= :first AND term < :behind"

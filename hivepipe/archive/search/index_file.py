@@ -1,4 +1,4 @@
-"""The file of the search index: its name, its removal, and the lines that it lacks."""
+"""The file of the search index: its name, its removal, and the lines that are not indexed."""
 
 import sqlite3
 from contextlib import closing
@@ -19,7 +19,7 @@ class Skipped(NamedTuple):
 def skipped_lines(path: Path, limit: int) -> tuple[list[Skipped], int]:
     """Return up to `limit` lines that could not be indexed, and the number of all.
 
-    A missing or unreadable index has none; the next search reports the reason.
+    Return none for a missing or unreadable index. The next search reports the reason.
     """
     some = """
         SELECT a.key, s.offset, s.reason FROM skipped s JOIN archives a ON a.id = s.archive

@@ -1,4 +1,7 @@
-"""Calls of hivepipe's own commands and tools in transcripts: their results repeat other texts."""
+"""Calls of hivepipe's own commands and tools in transcripts.
+
+They are marked because their results repeat texts of other lines.
+"""
 
 import re
 from typing import NamedTuple
@@ -13,9 +16,12 @@ _LONGEST_COMMAND = 1 << 16
 
 
 class ToolUses(NamedTuple):
-    """Ids of tool calls in one line: `own` begin there and are hivepipe's, `answered` end there.
+    """The tool calls in one line.
 
-    `is_mixed`: the line has other text or other calls, too. `begun`: id and tool of each call.
+    own       ids of the calls of hivepipe
+    answered  ids of the calls whose results are in the line
+    is_mixed  whether the line has other text or other calls, too
+    begun     id and tool of each call
     """
 
     own: tuple[str, ...] = ()

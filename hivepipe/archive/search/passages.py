@@ -9,7 +9,7 @@ from hivepipe.events.claude_code import clean, is_machine_made
 from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-SUMMARY = "hivepipe-summary"  # type of a line that contains a summary of ours
+SUMMARY = "hivepipe-summary"  # type of a line that contains a summary by hivepipe
 ROLES = ("user", "claude", "tool", "title", "summary")
 
 
@@ -24,15 +24,15 @@ class Passage:
 
 
 def passage_of(raw: bytes) -> Passage | None:
-    """Return the text of a line; None: it has none.
+    """Return the text of a line, or None if it has no text.
 
-    ValueError: it is not a JSON object, or is nested too deeply.
+    Raises ValueError if the line is not a JSON object, or is nested too deeply.
     """
     if not raw.strip():
         return None
     line = read_line(raw)
     if line is None:
-        raise ValueError("no JSON object that can be read")
+        raise ValueError("not a readable JSON object")
     kind = text(line, "type")
     if kind in _TITLES:
         who, found = "title", [text(line, _TITLES[kind], cap=1 << 16)]

@@ -8,7 +8,7 @@ from hivepipe.errors import SearchError
 
 _PARTS = re.compile(r'"([^"]*)"|(\S+)')
 _WORD = re.compile(r"\w")
-_SIGMA = "\N{GREEK SMALL LETTER SIGMA}"  # the final form occurs at the end of a word only
+_SIGMA = "\N{GREEK SMALL LETTER SIGMA}"  # the final form occurs only at the end of a word
 _ONLY_WORD = re.compile(r"\w+")
 
 
@@ -22,16 +22,16 @@ class Term:
 
     @property
     def is_of_words(self) -> bool:
-        """Tell whether word boundaries matter; a text without a letter or digit has none."""
+        """Tell whether word boundaries matter; a text without a letter or digit has no words."""
         return self.begins_word and bool(_WORD.search(self.text))
 
     @property
     def is_one_word(self) -> bool:
-        """Tell whether it consists of letters, digits and underscores."""
+        """Tell whether the text consists of letters, digits and underscores."""
         return bool(_ONLY_WORD.fullmatch(self.text))
 
     def place_in(self, folded_text: str) -> tuple[int, int] | None:
-        """Return the range of its first occurrence in a folded text; None: it does not occur."""
+        """Return the range of the first occurrence in a folded text, or None."""
         if not self.is_of_words:
             begin = folded_text.find(self.text)
             return None if begin < 0 else (begin, begin + len(self.text))
@@ -42,7 +42,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """SQL conditions besides the terms; empty: all lines."""
+    """SQL conditions besides the terms; without conditions, all lines match."""
 
     sql: str = ""
     values: dict[str, object] = field(default_factory=dict)
@@ -59,9 +59,7 @@ class Filters:
         since: str = "",
         until: str = "",
     ) -> "Filters":
-        """Return the conditions; `session` may be a prefix of an id, times are UTC as in the
-        archive.
-        """
+        """Return the conditions; `session` may be a prefix of an id, and times are in UTC."""
         conditions = {
             "AND substr(a.project || '/', 1, length(:project)) = :project": project,
             "AND substr(a.session_id, 1, length(:session)) = :session": session,
@@ -89,10 +87,11 @@ def folded(text: str) -> str:
 
 
 def terms_of(query: str, *, whole_words: bool = False) -> list[Term]:
-    """Return the terms of a query; SearchError: there are none.
+    """Return the terms of a query.
 
-    "some text" in quotes is a phrase, wor* matches words with this prefix. There is no other
-    syntax, because searched texts are full of dots, dashes and brackets.
+    "some text" in quotes is a phrase, and wor* matches words with this prefix. There is no other
+    syntax, because searched texts are full of dots, dashes and brackets. Raises SearchError if the
+    query has no term.
     """
     terms = list(dict.fromkeys(_terms(query, whole_words)))
     if not terms:
