@@ -88,6 +88,15 @@ def test_no_spelling_hides_a_secret(rule: Rule) -> None:
 
 
 @each_rule
+@pytest.mark.parametrize("before", ["x\n", "x\t"])
+def test_no_line_break_of_json_hides_a_secret(rule: Rule, before: str) -> None:
+    """In JSON in JSON the letter of an escape stands before the text: `\\\\ncurl -u ...`."""
+    for text, _ in samples(rule, [0]):
+        assert redact_line(json.dumps([before + text]).encode())[1], text
+        assert redact_line(json.dumps([json.dumps([before + text])]).encode())[1], text
+
+
+@each_rule
 def test_what_is_redacted_once_stays_as_it_is(rule: Rule) -> None:
     for text, _ in samples(rule, [0]):
         once = redact_text(text)
