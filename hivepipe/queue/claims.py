@@ -7,15 +7,15 @@ and a crash at that moment loses it. Here the script that takes a job from its q
 """
 
 import base64
+import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from redis import Redis
 
-from hivepipe.events.job_plan import ENVELOPE_VERSION, dumps
+from hivepipe.events.job_plan import ENVELOPE_VERSION, dumps, utc
 from hivepipe.queue.claim_scripts import (
     ACKNOWLEDGE,
     BURY,
@@ -179,7 +179,7 @@ class Claims:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return utc(time.time_ns())
 
 
 def _packed(reason: str) -> bytes:

@@ -6,11 +6,11 @@ listed too, with the operation `?`, so that it can be discarded.
 
 import base64
 import re
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from hivepipe.errors import BadEnvelopeError, HivepipeError, StackError
-from hivepipe.events.job_plan import queue_of
+from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.jobs.envelope import Envelope, read_envelope, redacted
 from hivepipe.queue.client import RETRY_SECS
 from hivepipe.queue.connection import connect
@@ -110,7 +110,7 @@ class FailedJobs:
         """Return jobs to the queues of their original priority; return how many were moved."""
         move, retried = self._connection.register_script(_RETRY), 0
         for at in range(0, len(jobs), AT_A_TIME):
-            arguments: list[Any] = [datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")]
+            arguments: list[Any] = [utc(time.time_ns())]
             for job in jobs[at : at + AT_A_TIME]:
                 arguments += (_bytes(job.id), job.queue, job.target)
             retried += int(move(args=arguments))

@@ -26,7 +26,7 @@ _PLAIN = frozenset(
 )
 
 
-class _NoGlobals(pickle.Unpickler):
+class PlainUnpickler(pickle.Unpickler):
     """An unpickler that accepts plain values only."""
 
     def find_class(self, module: str, name: str) -> object:
@@ -55,7 +55,7 @@ def envelope_text(data: bytes) -> str:
     try:
         pickled = inflated(data)
         _check_opcodes(pickled)
-        value = _NoGlobals(io.BytesIO(pickled)).load()
+        value = PlainUnpickler(io.BytesIO(pickled)).load()
     except BadEnvelopeError:
         raise
     except Exception as error:  # noqa: BLE001  a pickle can raise any exception

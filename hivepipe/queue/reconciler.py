@@ -13,6 +13,7 @@ from redis.exceptions import ResponseError
 
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.jobs.envelope import read_envelope, redacted
+from hivepipe.queue.claim_scripts import EXECUTION
 from hivepipe.queue.client import job_data
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.queue.names import ALL_QUEUES
@@ -81,7 +82,7 @@ def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
             job_id, _, execution = member.partition(b":")
             # A worker of hivepipe recovers its claims when it starts.
             is_ours = not is_shared or any(_fields(connection, job_id, "hp"))
-            if execution != b"hivepipe" and is_ours:
+            if execution != EXECUTION.encode() and is_ours:
                 found += int(reclaim(args=[queue, member, job_id, int(ends <= now)]))
     return found
 

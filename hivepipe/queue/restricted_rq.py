@@ -5,7 +5,6 @@ the failure callback that a job names. If data cannot be loaded, RQ shows the jo
 """
 
 import io
-import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,18 +17,7 @@ from rq.utils import import_attribute
 from hivepipe.errors import StackError
 from hivepipe.queue.client import FUNCTION
 from hivepipe.queue.connection import url
-
-
-class _NoGlobals(pickle.Unpickler):
-    """An unpickler that accepts plain values only."""
-
-    def find_class(self, module: str, name: str) -> object:
-        """Refuse every global."""
-        raise pickle.UnpicklingError(f"refused: the pickle names {module}.{name}")
-
-    def persistent_load(self, pid: object) -> object:
-        """Refuse every persistent reference."""
-        raise pickle.UnpicklingError("refused: the pickle refers to something outside")
+from hivepipe.queue.job_data import PlainUnpickler
 
 
 def run(address: str, arguments: Sequence[str]) -> int:
@@ -57,7 +45,7 @@ def restrict() -> None:
 
 
 def _loads(data: bytes) -> Any:
-    return _NoGlobals(io.BytesIO(data)).load()
+    return PlainUnpickler(io.BytesIO(data)).load()
 
 
 def _our_function(name: str) -> Callable[..., Any]:

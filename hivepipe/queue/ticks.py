@@ -25,6 +25,7 @@ from hivepipe.jobs.schedule_table import (
     tick_id,
     tick_of,
 )
+from hivepipe.queue.claim_scripts import EXECUTION
 from hivepipe.queue.client import RETRY_SECS, job_data
 from hivepipe.queue.connection import PERIODIC_KEY, enqueue
 from hivepipe.queue.names import ALL_QUEUES
@@ -39,15 +40,16 @@ TICK_PREFIX = b"tick-"
 _FIRE = script(
     "fire_tick",
     ENVELOPE_VERSION=str(ENVELOPE_VERSION),
+    EXECUTION=EXECUTION,
     PERIODIC_KEY=PERIODIC_KEY,
     RETRIES=str(len(RETRY_SECS)),
     RETRY_INTERVALS=str(list(RETRY_SECS)),
     SCHEDULED_KEY=SCHEDULED_KEY,
 )
 
-_FINISH = script("finish_ticks")
+_FINISH = script("finish_ticks", EXECUTION=EXECUTION)
 
-_FORGET = script("forget_tick", SCHEDULED_KEY=SCHEDULED_KEY)
+_FORGET = script("forget_tick", EXECUTION=EXECUTION, SCHEDULED_KEY=SCHEDULED_KEY)
 
 _SUPERSEDE = script("supersede_failed", EXECUTED_KEY=EXECUTED_KEY)
 

@@ -9,7 +9,8 @@
 -- ARGV[5]    data
 -- ARGV[6]    now in RQ's format
 -- Returns    1 if the tick was fired, else 0
--- Constants  ENVELOPE_VERSION, PERIODIC_KEY, RETRIES, RETRY_INTERVALS, SCHEDULED_KEY
+-- Constants  ENVELOPE_VERSION, EXECUTION, PERIODIC_KEY, RETRIES, RETRY_INTERVALS,
+--            SCHEDULED_KEY
 
 local id, q, now, due, data, at = unpack(ARGV)
 local job, scheduled = 'rq:job:' .. id, SCHEDULED_KEY
@@ -19,7 +20,7 @@ if redis.call('EXISTS', job) == 0 then
   redis.call('ZREM', scheduled, id)  -- its hash is lost: the scheduler creates both again
   return 0
 end
-if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
+if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':' .. EXECUTION) then return 0 end
 redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
   'hp', ENVELOPE_VERSION, 'retries_left', RETRIES,
   'retry_intervals', RETRY_INTERVALS)  -- rq-scheduler sets none
