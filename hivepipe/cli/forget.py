@@ -17,7 +17,7 @@ from hivepipe.db.database import opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
-from hivepipe.jobs.forget_query import Wanted
+from hivepipe.jobs.forget_query import ForgetQuery
 from hivepipe.maintenance.forget import Deleted, Forgetting
 from hivepipe.text.plurals import counted
 
@@ -57,7 +57,7 @@ def forget(
         raise click.UsageError("one of SESSION, --before DATE and --matching TEXT is required")
     if as_json and not (dry_run or yes):
         raise click.UsageError("--json cannot ask: add --dry-run or --yes")
-    wanted = Wanted(frozenset()) if matching is None else Wanted.text(_text(matching))
+    wanted = ForgetQuery(frozenset()) if matching is None else ForgetQuery.text(_text(matching))
     os.umask(0o077)
     place = locate(".")
     if not os.path.isdir(place.home):
@@ -70,7 +70,9 @@ def forget(
             elif before is not None:
                 wanted = wanted.with_sessions(forgetting.sessions_before(stored(before, utc=False)))
             else:
-                wanted = wanted.with_sessions(forgetting.sessions_saying(wanted, dry_run=dry_run))
+                wanted = wanted.with_sessions(
+                    forgetting.sessions_with_text(wanted, dry_run=dry_run)
+                )
             if as_json:
                 _forget_as_json(forgetting, wanted, dry_run)
             else:
@@ -86,7 +88,7 @@ def _text(matching: str) -> str:
     return text
 
 
-def _forget_as_json(forgetting: Forgetting, wanted: Wanted, dry_run: bool) -> None:
+def _forget_as_json(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) -> None:
     transcripts = forgetting.transcripts(wanted.sessions)
     found = list(_all_of_it(forgetting, wanted, dry_run)) if _is_something(wanted) else []
     left = forgetting.files_with(wanted) if wanted.spellings and not dry_run else []
@@ -101,17 +103,17 @@ def _forget_as_json(forgetting: Forgetting, wanted: Wanted, dry_run: bool) -> No
         click.get_current_context().exit(1)
 
 
-def _is_something(wanted: Wanted) -> bool:
+def _is_something(wanted: ForgetQuery) -> bool:
     """Return True if there is a session or a text to delete; a text may be in no session."""
     return bool(wanted.sessions or wanted.spellings)
 
 
-def _all_of_it(forgetting: Forgetting, wanted: Wanted, dry_run: bool) -> Iterator[Deleted]:
+def _all_of_it(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
     yield from forgetting.forget(wanted, dry_run=dry_run)
     yield from forgetting.clean(dry_run=dry_run)
 
 
-def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) -> None:
+def _forget(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool, yes: bool) -> None:
     transcripts = forgetting.transcripts(wanted.sessions)
     folders = forgetting.hive_folders(wanted.sessions)
     for each in sorted(wanted.sessions):

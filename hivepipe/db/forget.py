@@ -12,7 +12,7 @@ from pathlib import Path
 from hivepipe.db.database import Database, Row
 from hivepipe.db.hive import end_worker
 from hivepipe.db.listings import listings, prefix_bounds
-from hivepipe.jobs.forget_query import Wanted
+from hivepipe.jobs.forget_query import ForgetQuery
 
 FORGOTTEN = "***FORGOTTEN***"
 
@@ -115,7 +115,7 @@ def last_seen(db: Database) -> dict[str, str]:
     return {row["id"]: row["time"] or "" for row in db.rows(sql)}
 
 
-def sessions_saying(db: Database, wanted: Wanted) -> set[str]:
+def sessions_with_text(db: Database, wanted: ForgetQuery) -> set[str]:
     """Return the sessions of the rows that contain the text."""
     found = set()
     for table, column in NAMING.items():
@@ -125,7 +125,7 @@ def sessions_saying(db: Database, wanted: Wanted) -> set[str]:
     return found
 
 
-def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
+def remove_text(db: Database, wanted: ForgetQuery, *, dry_run: bool = False) -> int:
     """Replace the text with a placeholder in all tables; return the number of rows with it.
 
     A row whose primary key contains the text is deleted. A row that foreign keys protect stays.
@@ -153,7 +153,7 @@ def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
 
 
 def _clean_row(
-    db: Database, table: str, row: Row, columns: list[str], wanted: Wanted, named_by: set[str]
+    db: Database, table: str, row: Row, columns: list[str], wanted: ForgetQuery, named_by: set[str]
 ) -> None:
     which = {"row_number": row["row_number"]}
     if named_by.intersection(columns):
@@ -164,11 +164,11 @@ def _clean_row(
     db.execute(f"UPDATE {table} SET {to} WHERE rowid = :row_number", {**values, **which})
 
 
-def _columns_with_text(row: Row, wanted: Wanted) -> list[str]:
+def _columns_with_text(row: Row, wanted: ForgetQuery) -> list[str]:
     return [
         name
         for name, value in zip(row.keys(), row, strict=True)
-        if isinstance(value, str) and wanted.holds_text(value.encode("utf-8", "surrogatepass"))
+        if isinstance(value, str) and wanted.contains_text(value.encode("utf-8", "surrogatepass"))
     ]
 
 

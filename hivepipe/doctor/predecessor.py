@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hivepipe.db.foreign import is_foreign, is_own
+from hivepipe.db.foreign_rows import count_foreign_rows
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.db.others_rows import written_by_others
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import MigrationError
 from hivepipe.migration import record as records
@@ -59,7 +59,7 @@ def rows(facts: Facts) -> Iterator[Finding]:
     if not is_own(path):
         return
     with listings(path) as store:
-        found = written_by_others(store)
+        found = count_foreign_rows(store)
     if found:
         counts = ", ".join(f"{number} of {table}" for table, number in found.items())
         text = f"another program wrote rows into {path} within two days ({counts})"

@@ -112,7 +112,7 @@ class Event:
         "session_id",
         "transcript_path",
     )
-    shows_life = False  # True if it begins or ends a call or a turn, or waits in one
+    is_activity = False  # True if it begins or ends a call or a turn, or waits in one
     waits_for = ""  # the question that a person must answer, or ""
     calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # the calls of a batch
 
@@ -209,7 +209,7 @@ class UserPromptSubmit(Event):
     """
 
     __slots__ = ("is_users", "prompt", "title", "whole_prompt")
-    shows_life = True
+    is_activity = True
 
     def read(self, fields: Fields) -> None:
         """Read the fields of this kind of event."""
@@ -237,7 +237,7 @@ class ToolEvent(Event):
     """A tool call, before or after its execution."""
 
     __slots__ = ("duration_ms", "outcome", "response", "tool", "tool_input", "tool_use_id")
-    shows_life = True
+    is_activity = True
 
     def read(self, fields: Fields) -> None:
         """Read the fields of this kind of event."""
@@ -404,7 +404,7 @@ class Stop(Event):
     """A turn ended, normally (Stop) or by an API error (StopFailure)."""
 
     __slots__ = ("background_tasks", "effort", "error", "last_message")
-    shows_life = True
+    is_activity = True
 
     def read(self, fields: Fields) -> None:
         """Read the fields of this kind of event."""

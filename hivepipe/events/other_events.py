@@ -67,7 +67,7 @@ class PostToolBatch(Event):
     """All calls of one answer have ended, including those that were not run."""
 
     __slots__ = ("calls",)
-    shows_life = True
+    is_activity = True
 
     def read(self, fields: Fields) -> None:
         """Read the fields of this kind of event."""
@@ -95,14 +95,14 @@ class Notification(Event):
         self.message = self._text(fields, "message", CAP_ERROR)
 
     @property
-    def shows_life(self) -> bool:  # type: ignore[override]
+    def is_activity(self) -> bool:  # type: ignore[override]
         """Tell whether it waits for a person within a turn."""
         return self.kind in ASKS_A_PERSON
 
     @property
     def waits_for(self) -> str:  # type: ignore[override]
         """Return the question, or ""."""
-        return (self.message or self.kind) if self.shows_life else ""
+        return (self.message or self.kind) if self.is_activity else ""
 
 
 class PostModelSwitch(Event):

@@ -340,7 +340,7 @@ def _with_prompt(
 
 def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch | None":
     """Return the guard's view of this event, or None if the guard ignores it."""
-    if not context.own_session or not event.shows_life:
+    if not context.own_session or not event.is_activity:
         return None
     from hivepipe.guard.client import Watch
 

@@ -24,14 +24,14 @@ HERE = ""  # queue of an operation that the writer executes outside its transact
 class Every(NamedTuple):
     """The schedule of a periodic operation; `why` says what happens if it does not run.
 
-    `stands_in_for` names a worker that does this work itself: the job runs only while it is
+    `fallback_for` names a worker that does this work itself: the job runs only while it is
     missing.
     """
 
     interval_secs: int
     name: str
     why: str
-    stands_in_for: str = ""
+    fallback_for: str = ""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -42,7 +42,7 @@ class Args:
     handler: ClassVar[str] = ""
     priority: ClassVar[int] = 0
     queue: ClassVar[str | None] = None
-    of_no_session: ClassVar[bool] = False
+    without_session: ClassVar[bool] = False
     every: ClassVar[Every | None] = None
     _types: ClassVar[dict[str, tuple[type, ...]]] = {}
     _ids: ClassVar[frozenset[str]] = frozenset()
@@ -54,7 +54,7 @@ class Args:
         handler: str = "",
         priority: int = 0,
         queue: str | None = None,
-        of_no_session: bool = False,
+        without_session: bool = False,
         every: Every | None = None,
     ) -> None:
         """Declare an operation.
@@ -62,7 +62,7 @@ class Args:
         `handler` is module.function below hivepipe.operations, imported at its first use.
         `priority` is 1 for the most urgent jobs; operations that hooks plan have theirs in
         PRIORITIES. `queue` is None if the writer executes the operation in its transaction. With
-        `of_no_session`, its rows belong to no session, or name their session themselves.
+        `without_session`, its rows belong to no session, or name their session themselves.
         """
         types = {name: _classes(hint) for name, hint in cls.__annotations__.items()}
         cls._types = {**cls._types, **types}
@@ -71,7 +71,7 @@ class Args:
         if operation:
             cls.operation, cls.handler, cls.queue = operation, handler, queue
             cls.priority = priority or PRIORITIES[operation]
-            cls.of_no_session, cls.every = of_no_session, every
+            cls.without_session, cls.every = without_session, every
             ARGS[operation] = cls
 
     # Not a dataclass: to create forty of them is a tenth of a short process' start-up time.

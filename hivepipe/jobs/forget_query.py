@@ -6,7 +6,7 @@ from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ForgetQuery:
     """Session ids, and the byte sequences that represent a text in files."""
 
     sessions: frozenset[str]
@@ -23,17 +23,17 @@ class Wanted:
         spelled = (each.encode("utf-8", "surrogateescape") for each in found)
         return cls(frozenset(), tuple(dict.fromkeys(spelled)))
 
-    def with_sessions(self, sessions: set[str]) -> "Wanted":
+    def with_sessions(self, sessions: set[str]) -> "ForgetQuery":
         """Return the query with these sessions added."""
-        return Wanted(self.sessions | sessions, self.spellings)
+        return ForgetQuery(self.sessions | sessions, self.spellings)
 
-    def holds_text(self, data: bytes) -> bool:
+    def contains_text(self, data: bytes) -> bool:
         """Tell whether the bytes contain the text."""
         return any(spelling in data for spelling in self.spellings)
 
     def names(self, data: bytes) -> bool:
         """Tell whether the bytes, of an unknown format, contain a session id or the text."""
-        return self.holds_text(data) or any(id.encode() in data for id in self.sessions)
+        return self.contains_text(data) or any(id.encode() in data for id in self.sessions)
 
     def replaced(self, value: str, by: str) -> str:
         """Return a value with the text replaced."""

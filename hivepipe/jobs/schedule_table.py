@@ -34,7 +34,7 @@ _ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40}(?:-at)?)-([0-9]{1,19})")
 class Periodic(NamedTuple):
     """One row: name, interval and operation; `why` says what happens if it does not run.
 
-    `stands_in_for` names a worker that does this work itself: the row runs only while it is
+    `fallback_for` names a worker that does this work itself: the row runs only while it is
     missing.
     """
 
@@ -42,7 +42,7 @@ class Periodic(NamedTuple):
     interval_secs: int
     operation: str
     why: str
-    stands_in_for: str = ""
+    fallback_for: str = ""
 
 
 class Tick(NamedTuple):

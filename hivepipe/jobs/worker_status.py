@@ -8,7 +8,7 @@ class RecordStatus(
     operation="record_status",
     handler="hive.record_status",
     priority=5,
-    of_no_session=True,
+    without_session=True,
 ):
     """A status of a hive worker, as the monitor read it."""
 

@@ -25,7 +25,7 @@ from hivepipe.files.regular_file import ANY_SIZE, chunks, read_bytes, regular
 from hivepipe.guard.client import assignment_path
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
 from hivepipe.hook.recall import recalled_path
-from hivepipe.jobs.forget_query import Wanted
+from hivepipe.jobs.forget_query import ForgetQuery
 from hivepipe.operations import memory
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.briefing_files import BriefingFiles
@@ -92,14 +92,14 @@ class Forgetting:
                 seen[session] = max(seen.get(session, ""), last)
         return {session for session, last in seen.items() if last and last < time}
 
-    def sessions_saying(self, wanted: Wanted, *, dry_run: bool) -> set[str]:
+    def sessions_with_text(self, wanted: ForgetQuery, *, dry_run: bool) -> set[str]:
         """Return the sessions whose data contains the text; `dry_run`: no Redis is started."""
-        found = stored.sessions_saying(self._db, wanted)
+        found = stored.sessions_with_text(self._db, wanted)
         found |= queued.sessions_spooled(self._spool, wanted)
         found |= {
             entry["session_id"]
             for entry in self._entries()
-            if self._archives.holds(entry, wanted.holds_text)
+            if self._archives.holds(entry, wanted.contains_text)
         }
         workers = workers_of(self._place.home)
         found |= {
@@ -110,7 +110,7 @@ class Forgetting:
         }
         if not dry_run or answers(self._place.socket):
             with self._redis_of_the_home() as (client, _):
-                found |= queued.sessions_saying(client, wanted) if client else set()
+                found |= queued.sessions_with_text(client, wanted) if client else set()
         return found
 
     def _entries(self) -> list[Entry]:
@@ -140,7 +140,7 @@ class Forgetting:
 
     # ---- deletion
 
-    def forget(self, wanted: Wanted, *, dry_run: bool = False) -> Iterator[Deleted]:
+    def forget(self, wanted: ForgetQuery, *, dry_run: bool = False) -> Iterator[Deleted]:
         """Delete the data; yield the number per place.
 
         HivepipeError, OSError: the remaining data is deleted by another call.
@@ -185,21 +185,21 @@ class Forgetting:
                     queued.rewrite_file(client)
         yield Deleted("backups of the database, whole", len(copies), "file")
 
-    def files_with(self, wanted: Wanted) -> list[str]:
+    def files_with(self, wanted: ForgetQuery) -> list[str]:
         """Return our files that still contain the text, as a check of the result."""
         folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
         folders |= {str(path) for each in workers_of(self._place.home) for path in each.folders}
         files = {path.resolve() for path in _files_of(map(Path, folders))}
         return sorted(str(path) for path in files if _holds(path, wanted))
 
-    def _memories(self, wanted: Wanted, dry_run: bool) -> Iterator[Deleted]:
+    def _memories(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
         """Remove texts from the memory index; the user's files stay, indexed again on a change."""
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return
         with closing(MemoryIndex(path)) as index:
-            holds_text = lambda text: wanted.holds_text(text.encode("utf-8", "replace"))  # noqa: E731
-            found = index.forget_all(holds_text, dry_run=dry_run)
+            contains_text = lambda text: wanted.contains_text(text.encode("utf-8", "replace"))  # noqa: E731
+            found = index.forget_all(contains_text, dry_run=dry_run)
             if not dry_run:
                 index.clean()
                 prepare_recall(self._place.home, index)
@@ -231,7 +231,7 @@ class Forgetting:
             if path.is_file() and not path.is_symlink()  # a repository may contain a link
         )
 
-    def _remove_markers(self, wanted: Wanted, dry_run: bool) -> int:
+    def _remove_markers(self, wanted: ForgetQuery, dry_run: bool) -> int:
         """Remove markers of instances and tasks, and contexts; a running session makes new ones."""
         small = [
             *self._home.glob("instances/*"),
@@ -254,7 +254,7 @@ class Forgetting:
 
     # ---- Redis
 
-    def _redis(self, wanted: Wanted, dry_run: bool) -> Iterator[Deleted]:
+    def _redis(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
         if not dry_run or answers(self._place.socket):
             with self._redis_of_the_home() as (client, has_workers):
                 if client is None:
@@ -287,7 +287,7 @@ class Forgetting:
             raise StackError(f"Redis does not answer ({error}): forget again") from error
 
 
-def _is_named(path: Path, wanted: Wanted) -> bool:
+def _is_named(path: Path, wanted: ForgetQuery) -> bool:
     return path.is_file() and (
         wanted.names(path.name.encode()) or wanted.names(read_bytes(path, ANY_SIZE))
     )
@@ -299,14 +299,14 @@ def _files_of(folders: Iterable[Path]) -> Iterator[Path]:
         yield from filter(Path.is_file, folder.rglob("*"))
 
 
-def _holds(path: Path, wanted: Wanted) -> bool:
+def _holds(path: Path, wanted: ForgetQuery) -> bool:
     """Tell whether a file of any size contains the text; reads overlap by its length."""
     overlap = max(map(len, wanted.spellings), default=1) - 1
     rest, end = b"", 0
     with open(path, "rb", buffering=0, opener=regular) as file:
         for at, data in chunks(file):
             seen = (rest if at == end else b"") + data
-            if wanted.holds_text(seen):
+            if wanted.contains_text(seen):
                 return True
             rest, end = seen[-overlap:] if overlap else b"", at + len(data)
     return False

@@ -13,7 +13,7 @@ for _found in iter_modules(families.__path__):
 OPERATIONS = ARGS  # operation -> its declaration
 
 PERIODIC = tuple(
-    Periodic(every.name, every.interval_secs, name, every.why, every.stands_in_for)
+    Periodic(every.name, every.interval_secs, name, every.why, every.fallback_for)
     for name, args in ARGS.items()
     if (every := args.every)
 )

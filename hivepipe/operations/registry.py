@@ -32,7 +32,7 @@ def execute(db: Database, job: Envelope) -> None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     if not mark_applied(db, job):
         return
-    if not job.session and not OPERATIONS[job.operation].of_no_session:
+    if not job.session and not OPERATIONS[job.operation].without_session:
         job = replace(job, session=_session_of(db, job))
         if not job.session:
             count_effectless(db, "no_session", job)

@@ -15,7 +15,7 @@ from hivepipe.errors import BadEnvelopeError, StackError
 from hivepipe.events.job_plan import utc
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes, regular
 from hivepipe.jobs.envelope import read_envelope
-from hivepipe.jobs.forget_query import Wanted
+from hivepipe.jobs.forget_query import ForgetQuery
 from hivepipe.queue.activity import TAKEN_KEY
 from hivepipe.queue.job_data import envelope_text, inflated
 from hivepipe.queue.names import ALL_QUEUES
@@ -31,18 +31,18 @@ REWRITE_SECS = 120.0
 _DISCARD = script("discard_jobs", EXECUTED_KEY=EXECUTED_KEY, QUEUES=ALL_QUEUES)
 
 
-def jobs_of(connection: Redis, wanted: Wanted) -> list[bytes]:
+def jobs_of(connection: Redis, wanted: ForgetQuery) -> list[bytes]:
     """Return the ids of the jobs to remove, in any state."""
     return [id for id, data in _all_jobs(connection) if is_wanted(data, wanted)]
 
 
-def sessions_saying(connection: Redis, wanted: Wanted) -> set[str]:
+def sessions_with_text(connection: Redis, wanted: ForgetQuery) -> set[str]:
     """Return the sessions whose jobs hold the text."""
-    found = {_session_of(data) for _, data in _all_jobs(connection) if wanted.holds_text(data)}
+    found = {_session_of(data) for _, data in _all_jobs(connection) if wanted.contains_text(data)}
     return found - {""}
 
 
-def is_wanted(data: bytes, wanted: Wanted) -> bool:
+def is_wanted(data: bytes, wanted: ForgetQuery) -> bool:
     """Tell whether a job is to be removed.
 
     A job that cannot be read is removed if it names a session or holds the text.
@@ -52,10 +52,10 @@ def is_wanted(data: bytes, wanted: Wanted) -> bool:
         session = read_envelope(envelope_text(data)).session
     except (BadEnvelopeError, RecursionError):
         return wanted.names(plain)
-    return session in wanted.sessions or wanted.holds_text(plain)
+    return session in wanted.sessions or wanted.contains_text(plain)
 
 
-def discard_jobs(connection: Redis, wanted: Wanted, *, has_workers: bool) -> int:
+def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -> int:
     """Remove these jobs, and wait for running ones; return how many were removed.
 
     Raise StackError if a job is still running after RUNNING_SECS.
@@ -155,11 +155,11 @@ def _batches(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
 # ---- the spool
 
 
-def sessions_spooled(folder: Path, wanted: Wanted | None = None) -> set[str]:
+def sessions_spooled(folder: Path, wanted: ForgetQuery | None = None) -> set[str]:
     """Return the sessions of spooled events; with `wanted`, only of files with its text."""
     found = set()
     for path in _spool_files(folder):
-        if wanted is None or wanted.holds_text(_bytes(path)):
+        if wanted is None or wanted.contains_text(_bytes(path)):
             found |= _sessions_in(path)
     return found - {""}
 
@@ -175,7 +175,7 @@ def last_spooled(folder: Path) -> dict[str, str]:
     return seen
 
 
-def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> int:
+def remove_spooled(folder: Path, wanted: ForgetQuery, *, dry_run: bool = False) -> int:
     """Remove events from the spool and from `bad/`; return how many files are affected.
 
     A file that cannot be parsed is removed if it names a session or holds the text. The other jobs
@@ -205,15 +205,15 @@ def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> in
     return removed
 
 
-def _is_of_another_session(path: Path, wanted: Wanted) -> bool:
+def _is_of_another_session(path: Path, wanted: ForgetQuery) -> bool:
     """Tell whether a file is a raw event of another session without the text, so that it stays."""
     data = _bytes(path) if RAW in path.suffixes else b""
     session = session_of(data)
-    return bool(session) and session not in wanted.sessions and not wanted.holds_text(data)
+    return bool(session) and session not in wanted.sessions and not wanted.contains_text(data)
 
 
-def _is_entry_wanted(entry: Any, wanted: Wanted) -> bool:
-    return _session(entry) in wanted.sessions or wanted.holds_text(orjson.dumps(entry))
+def _is_entry_wanted(entry: Any, wanted: ForgetQuery) -> bool:
+    return _session(entry) in wanted.sessions or wanted.contains_text(orjson.dumps(entry))
 
 
 def _spool_files(folder: Path) -> list[Path]:

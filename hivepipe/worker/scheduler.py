@@ -66,7 +66,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self.log.setLevel(logging.WARNING)  # at INFO it logs each registration
         self._rows = rows
         self._home = home
-        self._seen_at = {row.stands_in_for: time.monotonic() for row in rows}
+        self._seen_at = {row.fallback_for: time.monotonic() for row in rows}
         self._stopped = threading.Event()
         self._version = installed()
         self._is_acting = False
@@ -121,7 +121,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return [
             row
             for row in self._rows
-            if not row.stands_in_for or now - self._seen_at[row.stands_in_for] > ABSENT_SECS
+            if not row.fallback_for or now - self._seen_at[row.fallback_for] > ABSENT_SECS
         ]
 
     def _fire(self, row: Periodic, now: float) -> bool:

@@ -158,7 +158,7 @@ class Bench:
 
     def stop_the_clock(self) -> None:
         """Let nothing come by the clock any more."""
-        wanted = {row.name for row in PERIODIC if not row.stands_in_for}
+        wanted = {row.name for row in PERIODIC if not row.fallback_for}
         names = "SELECT name FROM slots"
         until(lambda: {r["name"] for r in self.home.rows(names)} >= wanted, "not all ran")
         os.kill(self.pids()["scheduler"], signal.SIGSTOP)

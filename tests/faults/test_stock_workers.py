@@ -30,7 +30,7 @@ from tests.rounds import SEED, rounds
 
 RQ = str(Path(sys.executable).with_name("rq"))
 LAUNCHER = Path(__file__).with_name("launch_scheduler.py")
-STAND_INS = [row for row in PERIODIC if row.stands_in_for]
+STAND_INS = [row for row in PERIODIC if row.fallback_for]
 SETTLE_SECS = 300.0
 
 
@@ -43,7 +43,7 @@ class StockStack:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         rows = [
-            (row.name, min(row.interval_secs, 5), row.operation, row.stands_in_for)
+            (row.name, min(row.interval_secs, 5), row.operation, row.fallback_for)
             for row in STAND_INS
         ]
         said = json.dumps({"rows": rows, "lock": 4, "home": str(bench.home.path)})

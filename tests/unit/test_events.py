@@ -43,10 +43,10 @@ EXPECTED: dict[str, dict[str, object]] = {
         "is_interrupt": False,
         "duration_ms": 6120,
     },
-    "PostToolBatch": {"shows_life": True},
+    "PostToolBatch": {"is_activity": True},
     "PermissionRequest": {"tool": "Bash", "tool_use_id": "", "description": "A failing call"},
     "PermissionDenied": {"tool": "Bash", "reason": "Classifier unavailable"},
-    "Notification": {"kind": "permission_prompt", "shows_life": True},
+    "Notification": {"kind": "permission_prompt", "is_activity": True},
     "PostModelSwitch": {"to_model": "claude-haiku-4-5", "source": "command"},
     "SubagentStart": {},
     "SubagentStop": {"agent_transcript_path": payloads.AGENT_TRANSCRIPT},
@@ -603,4 +603,4 @@ def test_a_call_that_claude_code_did_not_run_is_known_by_its_answer(
 
 @pytest.mark.parametrize("kind", ["idle_prompt", "auth_success", "elicitation_complete", ""])
 def test_only_a_question_in_a_turn_waits_for_a_person(kind: str) -> None:
-    assert not parse(changed(payloads.NOTIFICATION, notification_type=kind)).shows_life
+    assert not parse(changed(payloads.NOTIFICATION, notification_type=kind)).is_activity

@@ -5,8 +5,8 @@ from contextlib import closing
 from pathlib import Path
 
 from hivepipe.db.database import Database
-from hivepipe.db.forget import FORGOTTEN, TABLES, TIMES, last_seen, remove_text, sessions_saying
-from hivepipe.jobs.forget_query import Wanted
+from hivepipe.db.forget import FORGOTTEN, TABLES, TIMES, last_seen, remove_text, sessions_with_text
+from hivepipe.jobs.forget_query import ForgetQuery
 
 KEPT = {"tasks"}  # the user's own: released, not removed
 
@@ -44,7 +44,7 @@ def test_every_one_of_them_says_when(tmp_path: Path) -> None:
 
 
 def test_a_text_is_looked_for_without_holding_all_of_history(tmp_path: Path) -> None:
-    wanted = Wanted.text("quetzalcoatl")
+    wanted = ForgetQuery.text("quetzalcoatl")
     with closing(Database(tmp_path / "hive.db")) as db:
         rows = [("one", f"{'word ' * 400}{number}") for number in range(3_000)]
         rows[1_500] = ("two", "a quetzalcoatl, a")
@@ -53,7 +53,7 @@ def test_a_text_is_looked_for_without_holding_all_of_history(tmp_path: Path) -> 
         )
         tracemalloc.start()
         try:
-            assert sessions_saying(db, wanted) == {"two"}
+            assert sessions_with_text(db, wanted) == {"two"}
             assert remove_text(db, wanted) == 1
             _, peak_bytes = tracemalloc.get_traced_memory()
         finally:

@@ -99,8 +99,8 @@ def test_the_table_names_operations_that_exist_and_each_row_once() -> None:
     for row in PERIODIC:
         assert row.operation in OPERATIONS
         assert row.operation in HANDLERS or row.operation in SLOW_OPERATIONS
-        assert row.interval_secs >= (5 if row.stands_in_for else 30)
-        assert row.stands_in_for in ("", "writer", "slow")
+        assert row.interval_secs >= (5 if row.fallback_for else 30)
+        assert row.fallback_for in ("", "writer", "slow")
         assert row.why
         assert name_and_slot(f"{row.name}-1") == (row.name, 1)
 

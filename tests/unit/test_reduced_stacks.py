@@ -31,8 +31,8 @@ from hivepipe.worker.scheduler import TickScheduler
 from hivepipe.worker.slow_worker import LlmWorker, SlowWorker
 from hivepipe.worker.writer import Writer
 
-STAND_INS = {row.name for row in PERIODIC if row.stands_in_for}
-ALWAYS = {row.name for row in PERIODIC if not row.stands_in_for}
+STAND_INS = {row.name for row in PERIODIC if row.fallback_for}
+ALWAYS = {row.name for row in PERIODIC if not row.fallback_for}
 CONDITIONAL = {"retries", "spool", "activity"}
 
 

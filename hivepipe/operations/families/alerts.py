@@ -28,7 +28,7 @@ class RecordAlert(
     operation="record_alert",
     handler="alerts.record_alert",
     priority=6,
-    of_no_session=True,
+    without_session=True,
 ):
     """Write the change to the store."""
 

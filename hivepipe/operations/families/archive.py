@@ -33,7 +33,7 @@ class RecordUsage(
     operation="record_usage",
     handler="usage.record_usage",
     priority=8,
-    of_no_session=True,
+    without_session=True,
 ):
     """Usage of messages, and facts about their session: see hivepipe.operations.usage."""
 

@@ -12,7 +12,7 @@ class RunCustom(
     handler="custom_runs.run_custom",
     priority=9,
     queue=SLOW,
-    of_no_session=True,
+    without_session=True,
 ):
     """Call the function of an entry point; `data` is the redacted payload of the event's job."""
 

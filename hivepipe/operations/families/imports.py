@@ -13,7 +13,7 @@ class ImportRow(
     operation="import_row",
     handler="families.imports.import_row",
     priority=8,
-    of_no_session=True,
+    without_session=True,
 ):
     """A row of one of the predecessor's tables."""
 

@@ -23,7 +23,7 @@ class CountDropped(
     operation="count_dropped",
     handler="prune_files.count_dropped",
     priority=9,
-    of_no_session=True,
+    without_session=True,
 ):
     """Count events that are about to be dropped."""
 
@@ -47,7 +47,7 @@ class DeleteOutdated(
     operation="delete_outdated",
     handler="prune.delete_outdated",
     priority=9,
-    of_no_session=True,
+    without_session=True,
 ):
     """Delete some of the rows of a table, if they are older than a time."""
 

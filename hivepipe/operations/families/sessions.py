@@ -79,7 +79,7 @@ class LoseInstance(
     operation="lose_instance",
     handler="sessions.lose_instance",
     priority=5,
-    of_no_session=True,
+    without_session=True,
 ):
     """The process of an instance has ended."""
 

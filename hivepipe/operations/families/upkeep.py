@@ -6,7 +6,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.queue.names import SLOW
 
 
-class Probe(Args, operation="probe", handler="families.upkeep.probe", of_no_session=True):
+class Probe(Args, operation="probe", handler="families.upkeep.probe", without_session=True):
     """The event of `hivepipe doctor --probe`, of which only the id is recorded."""
 
 
@@ -19,7 +19,7 @@ class RecordSlot(
     operation="record_slot",
     handler="slots.record_slot",
     priority=9,
-    of_no_session=True,
+    without_session=True,
 ):
     """A slot whose job ran outside a transaction of the store."""
 

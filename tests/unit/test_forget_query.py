@@ -6,7 +6,7 @@ import os
 import orjson
 import pytest
 
-from hivepipe.jobs.forget_query import Wanted
+from hivepipe.jobs.forget_query import ForgetQuery
 
 TEXT = 'say "naïve"\nor \\ not'
 
@@ -23,14 +23,14 @@ TEXT = 'say "naïve"\nor \\ not'
     ],
 )
 def test_every_spelling_is_known_and_can_be_replaced(written: bytes) -> None:
-    wanted = Wanted.text(TEXT)
-    assert wanted.holds_text(b"before " + written)
-    assert not wanted.holds_text(written.replace(b"say", b"sAy"))
-    assert not wanted.holds_text(wanted.replaced(written.decode(), "*").encode())
+    wanted = ForgetQuery.text(TEXT)
+    assert wanted.contains_text(b"before " + written)
+    assert not wanted.contains_text(written.replace(b"say", b"sAy"))
+    assert not wanted.contains_text(wanted.replaced(written.decode(), "*").encode())
 
 
 def test_what_cannot_be_read_is_known_by_an_id_too() -> None:
-    wanted = Wanted.text("secret").with_sessions({"one"})
+    wanted = ForgetQuery.text("secret").with_sessions({"one"})
     assert wanted.names(b"of one")
     assert wanted.names(b"a secret")
     assert not wanted.names(b"of two")
@@ -38,4 +38,4 @@ def test_what_cannot_be_read_is_known_by_an_id_too() -> None:
 
 def test_a_text_that_is_no_utf8_is_looked_for_as_it_was_typed() -> None:
     typed = os.fsdecode(b"caf\xe9")
-    assert Wanted.text(typed).holds_text(b"a caf\xe9")
+    assert ForgetQuery.text(typed).contains_text(b"a caf\xe9")

@@ -14,7 +14,7 @@ _SQL = """
 """
 
 
-def written_by_others(store: Listings) -> dict[str, int]:
+def count_foreign_rows(store: Listings) -> dict[str, int]:
     """Return table -> number of rows that another program wrote within two days."""
     since = (datetime.now(UTC) - _SINCE).strftime("%Y-%m-%d %H:%M:%S")
     (row,) = store.rows(_SQL, {"form": _FORM, "since": since})
