@@ -1,1 +1,1 @@
-"""Checks for problems of an installation, each with the command that solves it."""
+"""Checks for problems of an installation, with the commands that solve them."""

@@ -28,7 +28,7 @@ def readable(facts: Facts) -> Iterator[Finding]:
 
 
 def managed(facts: Facts) -> Iterator[Finding]:
-    """Find an administrator's settings that disable our hooks; they override all others."""
+    """Find an administrator's settings that disable hivepipe's hooks; they override all others."""
     files = {path: _json(path) for path in managed_files()}
     for path, settings in files.items():
         for name in _against_hooks(settings, facts, _has_plugin(files.values())):
@@ -39,7 +39,7 @@ def managed(facts: Facts) -> Iterator[Finding]:
 def _against_hooks(
     settings: dict[str, Any], facts: Facts, is_plugin_managed: bool
 ) -> Iterator[str]:
-    """Yield the settings that keep our hooks from running; fewer apply to a plugin."""
+    """Yield the settings that disable hivepipe's hooks; fewer of them apply to a plugin."""
     if settings.get("disableAllHooks") is True:
         yield "disableAllHooks"
     if settings.get("allowManagedHooksOnly") is True and not is_plugin_managed:
@@ -52,7 +52,7 @@ def _against_hooks(
 
 
 def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
-    """Tell whether an administrator enables our plugin: then its hooks count as managed."""
+    """Tell whether an administrator enables the plugin, so that its hooks count as managed."""
     enabled = [settings.get("enabledPlugins") for settings in files]
     names = [name for each in enabled if isinstance(each, dict) for name in each if each[name]]
     return any(name.startswith("hivepipe@") for name in names)
@@ -63,7 +63,7 @@ def switched_off(facts: Facts) -> Iterator[Finding]:
     for file in facts.settings_files:
         if file.settings.get("disableAllHooks") is True:
             text = f"your hooks will not run, because {file.path} says disableAllHooks"
-            yield Finding(f"{text}: take that out")
+            yield Finding(f"{text}: remove that setting")
 
 
 def trusted(facts: Facts) -> Iterator[Finding]:
@@ -75,7 +75,7 @@ def trusted(facts: Facts) -> Iterator[Finding]:
     folder = Path(facts.place.project)
     found = [projects.get(str(path)) for path in (folder, *folder.parents)]
     if not any(isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") for entry in found):
-        text = f"Claude Code holds the hooks back until {folder} is trusted"
+        text = f"Claude Code does not run the hooks until {folder} is trusted"
         yield Finding(f"{text}: start `claude` there once and accept", is_note=True)
 
 
@@ -83,8 +83,10 @@ def elsewhere(_facts: Facts) -> Iterator[Finding]:
     """Find variables of CI and cloud environments, in which hooks do not start the stack."""
     for name in ("CI", "CLAUDE_CODE_REMOTE"):
         if environment(name):
-            text = f"{name} is set: hooks start no stack by themselves, and do nothing at all in a"
-            text = f"{text} project that nobody registered; HIVEPIPE_AUTOSTART=1 has them do both"
+            text = (
+                f"{name} is set: hooks do not start the stack, and do nothing in a project that is"
+            )
+            text = f"{text} not registered; HIVEPIPE_AUTOSTART=1 enables both"
             yield Finding(text, is_note=True)
 
 

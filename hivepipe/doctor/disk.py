@@ -45,7 +45,7 @@ def home(facts: Facts) -> Iterator[Finding]:
 
 
 def owner(facts: Facts) -> Iterator[Finding]:
-    """Find files of another user in the home, for example of root after a `sudo`."""
+    """Find files of another user in the home, for example of root after `sudo`."""
     for path in _ours(facts):
         if path.lstat().st_uid != os.geteuid():
             whole = shlex.quote(str(facts.home))
@@ -55,7 +55,7 @@ def owner(facts: Facts) -> Iterator[Finding]:
 
 
 def modes(facts: Facts) -> Iterator[Finding]:
-    """Find files that others can read; files in a folder closed to others do not count."""
+    """Find files that others can read, except in folders that are closed to others."""
     for path in _ours(facts):
         is_open = not path.is_symlink() and path.lstat().st_mode & _FOR_OTHERS
         if is_open and not is_private_folder(str(path.parent)):
@@ -64,15 +64,15 @@ def modes(facts: Facts) -> Iterator[Finding]:
 
 
 def runtime(facts: Facts) -> Iterator[Finding]:
-    """Find a sockets' folder that others can enter: it is not used."""
+    """Find a folder of sockets that others can enter, so that it is not used."""
     folder = facts.stack.folder
     if os.path.lexists(folder) and not is_private_folder(folder):
         what = shlex.quote(folder)
-        yield Finding(f"{folder}, the sockets' folder, is not yours alone", f"chmod 700 {what}")
+        yield Finding(f"{folder}, the folder of the sockets, is not private", f"chmod 700 {what}")
 
 
 def room(facts: Facts) -> Iterator[Finding]:
-    """Find a disk that is nearly full: a full one loses events."""
+    """Find a disk that is nearly full: events are lost when it is full."""
     folder = next(path for path in (facts.home, *facts.home.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
     if free < ROOM_BYTES:
@@ -85,7 +85,7 @@ def wal(facts: Facts) -> Iterator[Finding]:
     path = Path(f"{database_path(facts.place.home)}-wal")
     size = path.stat().st_size if path.exists() else 0
     if size > LARGE_WAL_BYTES:
-        text = f"{path} has {size / 1e6:.0f} MB: some program has read the database for long"
+        text = f"{path} has {size / 1e6:.0f} MB: a program keeps a long read transaction open"
         yield Finding(text, "hivepipe restart")
 
 
@@ -102,7 +102,7 @@ def database(facts: Facts) -> Iterator[Finding]:
             yield Finding(newer)
     except StoreError as error:
         if not _is_damage(error.__cause__):
-            yield Finding(f"{error}; the database itself may be whole")
+            yield Finding(f"{error}; the database itself may be intact")
             return
         trouble = str(error)
     if trouble:
@@ -126,7 +126,7 @@ def file_size(facts: Facts) -> Iterator[Finding]:
         soft = _file_size_limit(entry["pid"])
         if soft is not None and soft < ENOUGH_BYTES:
             text = f"no file of the stack may grow beyond {soft:,} bytes: it was started in a shell"
-            text = f"{text} with ulimit -f. The database is whole, and cannot be written"
+            text = f"{text} with ulimit -f. The database is intact, but cannot be written"
             yield Finding(text, f"hivepipe down; {facts.up}  # in a shell without the limit")
             return
 
@@ -141,7 +141,7 @@ def _file_size_limit(pid: int) -> int | None:
 
 
 def state_folder_usable(_facts: Facts) -> Iterator[Finding]:
-    """Find a state folder that cannot be made or written, for example with a wrong HOME."""
+    """Find a state folder that cannot be created or written, for example with a wrong HOME."""
     trouble = unusable_state_folder()
     if trouble:
         yield Finding(trouble, _better_home())
@@ -166,7 +166,7 @@ def file_system(facts: Facts) -> Iterator[Finding]:
 
 
 def tracked(facts: Facts) -> Iterator[Finding]:
-    """Find files in our folders that git tracks: they were added by force, or came with a pull."""
+    """Find files in hivepipe's folders that git tracks, added by force or by a pull."""
     folder = tree_of(facts.place.home)
     if not folder:
         return
@@ -175,22 +175,22 @@ def tracked(facts: Facts) -> Iterator[Finding]:
     except TreeError as error:
         yield Finding(f"{error}: nothing starts there until it does")
         return
-    found = [name for name in tracked if not name.endswith("/.gitignore")]  # it is never trusted
+    found = [
+        name for name in tracked if not name.endswith("/.gitignore")
+    ]  # hivepipe does not rely on it
     if found:
         yield Finding(*refusal(folder, found))
 
 
 def unignored(facts: Facts) -> Iterator[Finding]:
-    """Find a `.gitignore` of the user's in our folder that does not ignore the database."""
+    """Find a `.gitignore` of the user in hivepipe's folder that does not ignore the database."""
     tree = tree_of(facts.place.home)
     path = f"{tree}{IN_PROJECT}/.gitignore"
     if not tree or not os.path.lexists(path) or read_small(path) == IGNORE_ALL:
         return
     for name in ("hive.db", "hive.db-wal"):
         if not is_ignored(f"{tree}{IN_PROJECT}/{name}"):
-            text = (
-                f"git does not ignore {tree}{IN_PROJECT}/{name}, which `git add -A` would take in"
-            )
+            text = f"git does not ignore {tree}{IN_PROJECT}/{name}, which `git add -A` would add"
             yield Finding(f"{text}: add the line * to {path}, which is yours")
             return
 

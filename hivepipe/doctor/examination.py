@@ -9,18 +9,18 @@ from hivepipe.doctor.facts import Facts, Finding
 
 @dataclass(frozen=True)
 class Examination:
-    """What runs the hooks, and the findings, each with the name of its check."""
+    """The sources of the hooks, and the findings with the names of their checks."""
 
     hooks: list[str]
     found: list[tuple[str, Finding]]
 
     @property
     def healthy(self) -> bool:
-        """Tell whether there are only notes."""
+        """Tell whether all findings are notes."""
         return all(finding.is_note for _, finding in self.found)
 
     def entry(self) -> dict[str, Any]:
-        """Return it in the form of `hivepipe doctor --json`."""
+        """Return the result in the form of `hivepipe doctor --json`."""
         findings = [
             {"check": name, "is_note": finding.is_note, "text": finding.text, "mend": finding.mend}
             for name, finding in self.found
@@ -29,5 +29,5 @@ class Examination:
 
 
 def examined(facts: Facts) -> Examination:
-    """Run all checks, which write nothing."""
+    """Run all checks; they change nothing."""
     return Examination(facts.who_runs_hooks, list(examine(facts)))

@@ -1,4 +1,4 @@
-"""Check whether transcripts can be archived and exports be written."""
+"""Check whether transcripts can be archived."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _FOLDERS = (".archive-locks", "main-session", "subagent")
 
 
 def usable(facts: Facts) -> Iterator[Finding]:
-    """Find a file or link in place of a folder: every attempt to archive would fail."""
+    """Find a file or link where a folder is needed, so that archiving fails."""
     kept = kept_folder(facts.place.home)
     wanted = [os.path.dirname(kept), kept, *(f"{kept}/{name}" for name in _FOLDERS)]
     consequence = "so transcripts are not archived"
@@ -20,7 +20,7 @@ def usable(facts: Facts) -> Iterator[Finding]:
             yield Finding(f"{path} is not a folder, {consequence}: move it away")
             return
         if not os.access(path, os.W_OK | os.X_OK):
-            yield Finding(f"{path} cannot be written, {consequence}: it must be a folder of yours")
+            yield Finding(f"{path} cannot be written, {consequence}: it must be your own folder")
             return
     index = f"{kept}/{ARCHIVE_INDEX}"
     if os.path.islink(index) or (os.path.lexists(index) and not os.path.isfile(index)):

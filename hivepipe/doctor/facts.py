@@ -1,4 +1,4 @@
-"""The data that checks use, gathered on first access."""
+"""The data for checks, gathered at first access."""
 
 import shlex
 import time
@@ -24,9 +24,9 @@ from hivepipe.stack.ping import answers
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem; `mend` is a command that solves it, or "".
+    """One problem, with a command that solves it (`mend`) or "".
 
-    A note is information only: it does not make `doctor` fail.
+    A note is only information: it does not make `doctor` fail.
     """
 
     text: str
@@ -49,9 +49,9 @@ class Facts:
     """One project with its home and its stack."""
 
     def __init__(self, place: Place, stack: Stack, folder: str = "") -> None:
-        """Keep place and stack; all else is gathered on access.
+        """Gather nothing yet.
 
-        `folder`: the folder of the project that Claude Code would be started in; "": this one.
+        `folder` is the folder in which Claude Code would be started (default: this one).
         """
         self.place = place
         self.stack = stack
@@ -61,7 +61,7 @@ class Facts:
 
     @cached_property
     def record(self) -> dict[str, str]:
-        """Return the record of the project, else of the home."""
+        """Return the record of the project, or else of the home."""
         return read_record(self.place.project) or read_record(self.place.home)
 
     @cached_property
@@ -75,7 +75,7 @@ class Facts:
 
     @cached_property
     def plugin(self) -> Plugin | None:
-        """Return our plugin if it is enabled here, installed or not; else None."""
+        """Return the plugin if it is enabled here, even if it is not installed, or None."""
         return claude_plugin.switched_on(self.folder, self.place.project)
 
     @cached_property
@@ -85,12 +85,12 @@ class Facts:
 
     @property
     def with_hooks(self) -> list[SettingsFile]:
-        """Return the settings files that contain our hooks."""
+        """Return the settings files that contain hivepipe's hooks."""
         return [file for file in self.settings_files if file.entries]
 
     @property
     def who_runs_hooks(self) -> list[str]:
-        """Return what makes Claude Code run our hooks: settings files, the plugin."""
+        """Return the sources of hivepipe's hooks: settings files and the plugin."""
         plugin = self.plugin
         named = [f"the plugin {plugin.id} {plugin.version}"] if plugin and plugin.is_there else []
         return [*[file.path for file in self.with_hooks], *named]
@@ -102,7 +102,7 @@ class Facts:
 
     @cached_property
     def programs(self) -> list[dict[str, Any]]:
-        """Return the supervisor's information on its programs; [] if none runs."""
+        """Return the supervisor's information on its programs, or [] without a supervisor."""
         return supervisor.processes(self.stack)
 
     @cached_property

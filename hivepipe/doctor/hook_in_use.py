@@ -1,4 +1,4 @@
-"""Which of the two hooks runs here, why, and what a start of each costs, measured in turns."""
+"""Which of the two hooks runs here and why, and how long each takes to start."""
 
 import os
 import statistics
@@ -15,9 +15,9 @@ _LONGEST_SECS = 10
 
 @dataclass(frozen=True)
 class HookInUse:
-    """The kind of the hook, `native` or `python`, and the reason for a Python one.
+    """The kind of the hook, `native` or `python`, the reason for a Python one, and start times.
 
-    The milliseconds of a start; None: that hook does not start here.
+    A start time is in milliseconds, or None if that hook does not start here.
     """
 
     kind: str
@@ -27,13 +27,13 @@ class HookInUse:
 
     @property
     def ratio(self) -> float | None:
-        """Return how many native starts a Python start costs."""
+        """Return the start time of the Python hook divided by that of the native one."""
         if self.native_ms is None or self.python_ms is None:
             return None
         return self.python_ms / self.native_ms
 
     def line(self) -> str:
-        """Return it in one line."""
+        """Return the result on one line."""
         reason = f" ({self.reason})" if self.reason else ""
         times = {"native": self.native_ms, "Python": self.python_ms}
         found = [f"{name} {ms:.1f} ms" for name, ms in times.items() if ms is not None]
@@ -41,12 +41,12 @@ class HookInUse:
         return f"hook: {self.kind}{reason}; a start: {', '.join(found) or 'fails'}{ratio}"
 
     def entry(self) -> dict[str, object]:
-        """Return it in the form of `hivepipe doctor --json`."""
+        """Return the result in the form of `hivepipe doctor --json`."""
         return {**asdict(self), "ratio": self.ratio}
 
 
 def hook_in_use() -> HookInUse | None:
-    """Find and measure the hooks of this installation; None: there is no copy of them."""
+    """Find and measure the hooks of this installation, or return None without a copy of them."""
     if not os.path.exists(hook_copy.launcher()):
         return None
     reason = _reason()
@@ -69,7 +69,7 @@ def _reason() -> str:
 
 
 def _starts(programs: list[str]) -> list[float | None]:
-    """Return the median milliseconds of a start that does nothing, of each program."""
+    """Return each program's median start time in ms; starts alternate between the programs."""
     found: list[list[float]] = [[] for _ in programs]
     for _ in range(_STARTS):
         for program, times in zip(programs, found, strict=True):

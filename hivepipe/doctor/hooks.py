@@ -26,7 +26,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def registered(facts: Facts) -> Iterator[Finding]:
-    """Find that neither a settings file nor the plugin contains our hooks."""
+    """Find that neither a settings file nor the plugin contains hivepipe's hooks."""
     try:
         refuse_broken_line(facts.place.project)
     except RegistrationError as error:
@@ -42,15 +42,15 @@ def plugged_in(facts: Facts) -> Iterator[Finding]:
     """Find a plugin that is enabled but not installed, or differs from the package's version."""
     plugin = facts.plugin
     if plugin and not plugin.is_there:
-        text = f"the plugin {plugin.id} is switched on and not installed"
+        text = f"the plugin {plugin.id} is switched on but not installed"
         yield Finding(text, f"claude plugin install {shlex.quote(plugin.id)}")
     elif plugin and plugin.version != (installed := version("hivepipe")):
-        text = f"the plugin is {plugin.version}, the package {installed}: they work together"
-        yield Finding(f"{text}; still, bring the older one up to the newer", is_note=True)
+        text = f"the plugin has version {plugin.version}, the package {installed}: both work"
+        yield Finding(f"{text}, but the older one should be upgraded", is_note=True)
 
 
 def recorded(facts: Facts) -> Iterator[Finding]:
-    """Find hooks of a project without a record: its events go to the default home."""
+    """Find a project with hooks but no record, so that its events go to the default home."""
     ours = [file for file in facts.with_hooks if file.scope is not Scope.USER]
     if ours and not read_record(facts.place.project):
         adopt = " --adopt" if os.path.isdir(f"{facts.place.project}/.hive-mind") else ""
@@ -59,7 +59,7 @@ def recorded(facts: Facts) -> Iterator[Finding]:
 
 
 def programs(facts: Facts) -> Iterator[Finding]:
-    """Find a missing hook program or interpreter, after a move or an upgrade of Python."""
+    """Find a missing hook program or interpreter, for example after an upgrade of Python."""
     for file in facts.with_hooks:
         paths = {path for _, entry in file.entries for path in _needed(entry)}
         gone = {path for path in paths if not os.access(path, os.R_OK)}
@@ -72,17 +72,17 @@ def programs(facts: Facts) -> Iterator[Finding]:
 
 
 def origin(facts: Facts) -> Iterator[Finding]:
-    """Find hooks of another installation than that of this command."""
+    """Find hooks of a different installation than that of this command."""
     here = hook_copy.launcher()
     for file in facts.with_hooks:
         for path in sorted(_launchers(file) - {here}):
-            if os.path.exists(path):  # else `programs` reports it
+            if os.path.exists(path):  # `programs` reports a missing one
                 text = f"{file.path} runs the hooks of another installation, {path}, not {here}"
                 yield Finding(text, _init(file))
 
 
 def complete(facts: Facts) -> Iterator[Finding]:
-    """Find events without a hook, deleted or unknown to an older hivepipe."""
+    """Find events without a hook: it was deleted, or an older hivepipe did not know the event."""
     for file in facts.with_hooks:
         known = {event.name for event in events_for(file.scope, facts.claude)}
         missing = sorted(known - {event for event, _ in file.entries})
@@ -107,21 +107,21 @@ def unknown(facts: Facts) -> Iterator[Finding]:
 
 
 def outdated(facts: Facts) -> Iterator[Finding]:
-    """Find entries of an older hivepipe: they name files of the package, which upgrades replace."""
+    """Find entries of an older hivepipe, which run files of the package that upgrades replace."""
     for file in facts.with_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
-                text = f"{file.path} runs the hook of {event} in an older way"
+                text = f"{file.path} runs the hook of {event} in the way of an older version"
                 yield Finding(f"{text}: events get lost while the package is upgraded", _init(file))
                 break
 
 
 def stale(facts: Facts) -> Iterator[Finding]:
-    """Find hooks of the previous version, after an upgrade without a restart."""
+    """Find a hook copy of another version, after an upgrade without a restart."""
     here = hook_copy.launcher()
     uses = [file for file in facts.with_hooks if here in _launchers(file)]
     if uses and os.path.exists(here) and not hook_copy.is_fresh():
-        text = f"{here} is of another version of the package than is installed"
+        text = f"{here} has another version than the installed package"
         yield Finding(text, _init(uses[0]))
 
 
@@ -130,12 +130,12 @@ def shared(facts: Facts) -> Iterator[Finding]:
     forms = {form_of(entry["hooks"][0]) for file in facts.with_hooks for _, entry in file.entries}
     known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
     if Form.SHARED in forms and not known:
-        text = "the project's hooks look for yours, which are not there: they do nothing"
+        text = "the project's hooks run your hook program, which does not exist: they do nothing"
         yield Finding(text, "hivepipe init --project")
 
 
 def interpreter(facts: Facts) -> Iterator[Finding]:
-    """Find a recorded interpreter, which starts the stack, that is gone or has no hivepipe."""
+    """Find that the recorded interpreter, which starts the stack, has no hivepipe."""
     python = facts.record.get("python")
     if python and not _has_hivepipe(python):
         yield Finding(f"the recorded Python, {python}, has no hivepipe", "hivepipe init")
@@ -154,7 +154,7 @@ def writable(_facts: Facts) -> Iterator[Finding]:
 
 
 def doubled(facts: Facts) -> Iterator[Finding]:
-    """Find hooks that run twice per event: it counts once, and costs twice."""
+    """Find hooks that run twice per event, which is stored once but takes twice the time."""
     plugin = facts.plugin
     files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX]
     if plugin and plugin.is_there and files:

@@ -1,4 +1,4 @@
-"""Check of the page that is to run with the stack."""
+"""Check of the page that the stack runs."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,6 @@ from hivepipe.stack.shared_page import is_asked_for, is_installed
 
 
 def installed(_facts: Facts) -> Iterator[Finding]:
-    """Find a page that the settings ask for and that cannot run."""
+    """Find that the settings enable the page, but its packages are missing."""
     if is_asked_for() and not is_installed():
         yield Finding("`web = true`, but the page is not installed", "pip install 'hivepipe[web]'")

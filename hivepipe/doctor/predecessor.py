@@ -18,15 +18,15 @@ _MIGRATE = "hivepipe migrate"
 
 
 def database(facts: Facts) -> Iterator[Finding]:
-    """Find the predecessor's database in place of ours."""
+    """Find the predecessor's database at the path of hivepipe's."""
     path = database_path(facts.place.home)
     if is_foreign(path):
-        text = f"{path} is of the bash hooks that hivepipe replaces: nothing can be stored"
+        text = f"{path} belongs to the bash hooks that hivepipe replaces: nothing can be stored"
         yield Finding(text, _MIGRATE)
 
 
 def home(facts: Facts) -> Iterator[Finding]:
-    """Find a home of the predecessor that was not migrated, or that its hooks made again."""
+    """Find a home of the predecessor that was not migrated or that its hooks created again."""
     try:
         record = records.read(facts.place.project)
         found = find_home(facts.place.project, is_moved=bool(record and record.is_moved))
@@ -34,15 +34,15 @@ def home(facts: Facts) -> Iterator[Finding]:
         yield Finding(str(error), is_note=True)
         return
     if record and not record.is_complete:
-        yield Finding("a migration from the bash hooks was begun and did not end", _MIGRATE)
+        yield Finding("a migration from the bash hooks was started but not completed", _MIGRATE)
     if found:
         named = ", ".join(found.entries[:5])
-        text = f"{found.folder} holds files of the bash hooks that hivepipe replaces ({named})"
+        text = f"{found.folder} contains files of the bash hooks that hivepipe replaces ({named})"
         yield Finding(text, _MIGRATE)
 
 
 def hooks(facts: Facts) -> Iterator[Finding]:
-    """Find old hooks that still run: their worker writes to our database without any checks."""
+    """Find old hooks that still run: their worker writes to the database without any checks."""
     for folder in dict.fromkeys((facts.place.project, facts.folder)):
         for found in find_hooks(folder):
             if found.old:
@@ -50,11 +50,11 @@ def hooks(facts: Facts) -> Iterator[Finding]:
                 yield Finding(f"{found.path} still runs old bash hooks: {commands}", _MIGRATE)
             for event, entry in found.doubtful:
                 text = f"{found.path} runs {command_of(entry)} on {event}"
-                yield Finding(f"{text}, which may write into .hive-mind; look", is_note=True)
+                yield Finding(f"{text}, which may write to .hive-mind: check it", is_note=True)
 
 
 def rows(facts: Facts) -> Iterator[Finding]:
-    """Find rows that another program wrote into our database, such as old hooks."""
+    """Find rows that another program, such as old hooks, wrote into the database."""
     path = database_path(facts.place.home)
     if not is_own(path):
         return
@@ -64,8 +64,8 @@ def rows(facts: Facts) -> Iterator[Finding]:
         counts = ", ".join(f"{number} of {table}" for table, number in found.items())
         text = f"another program wrote rows into {path} within two days ({counts})"
         yield Finding(
-            f"{text}: old bash hooks, as a rule. A session of Claude Code that was open when they "
-            "were taken out runs them until it is started anew"
+            f"{text}, usually old bash hooks. A session of Claude Code that was open when they "
+            "were removed runs them until it is restarted"
         )
 
 

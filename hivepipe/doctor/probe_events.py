@@ -1,4 +1,4 @@
-"""The events of a probe: fields as Claude Code 2.1 sends them, without user data."""
+"""The events of a probe: the fields that Claude Code 2.1 sends, without user data."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
 """The probe: send an event through every registered hook, and check that it is stored.
 
-Each event has a token, which the hook uses as the id of its one job (hook/probe_event.py). The job
-passes through all stages: launcher, hook, Redis or spool, writer, database. The database keeps only
-its id in `applied`, which is deleted at the end: it belongs to no session, count or view. Redis'
-totals of jobs include the probe's.
+Each event has a token, which the hook uses as the id of its only job (hook/probe_event.py). The
+job passes through all stages: launcher, hook, Redis or spool, writer, database. The database
+stores only its id, in `applied`, and the probe deletes it at the end. So a probe appears in no
+session, count or view. Redis' totals of jobs include its jobs.
 """
 
 import json
@@ -50,8 +50,8 @@ _OF_TOKENS = "WHERE job_id IN (SELECT value FROM json_each(:tokens))"
 class Probe:
     """One hook command, and the result of its event.
 
-    `trouble`: why the event was not recorded, or "". `answered`: the hook ended without an error.
-    `by_hand`: the event was spooled, and the probe applied it without a stack.
+    `trouble` says why the event was not recorded, or is "". `answered` means that the hook exited
+    without an error, `by_hand` that the probe applied the spooled event without a stack.
     """
 
     source: str
@@ -76,10 +76,10 @@ class Probe:
 
 
 def probe(facts: Facts, with_stack: bool) -> list[Probe]:
-    """Send an event through every hook of ours; return the results.
+    """Send an event through each of hivepipe's hooks; return the results.
 
-    `with_stack`: hooks may start the stack, and it is waited for. Otherwise, without a running
-    stack, the events are applied from the spool.
+    With `with_stack`, hooks may start the stack, and the probe waits for it. Otherwise, without a
+    running stack, the probe applies the events from the spool.
     """
     found = [_unfit(facts, each) for each in _registered(facts)]
     environment = _environment(facts, with_stack)
@@ -97,7 +97,7 @@ def probe(facts: Facts, with_stack: bool) -> list[Probe]:
 
 
 def _registered(facts: Facts) -> Iterator[Probe]:
-    """Yield every hook command of ours that Claude Code would run here."""
+    """Yield each of hivepipe's hook commands that Claude Code would run here."""
     for file in facts.with_hooks:
         for event, entry in file.entries:
             yield Probe(file.path, event, entry["hooks"][0], "", token_hex(16))
@@ -111,17 +111,17 @@ def _registered(facts: Facts) -> Iterator[Probe]:
 
 
 def _unfit(facts: Facts, found: Probe) -> Probe:
-    """Set the reason for not running a hook; one of 1.0.0 would treat the event as a session's."""
+    """Set the reason not to run a hook: version 1.0.0 would record the event as a session."""
     running = supervisor.identity_of(facts.stack)
     reason = ""
     if facts.place.state == "off":
         reason = "this project is switched off"
     elif running and running != identity(facts.stack.url):
-        reason = "the stack that runs is of another version: run `hivepipe restart`"
+        reason = "the running stack has another version: run `hivepipe restart`"
     elif is_old(found.handler) and not _is_of_this_package(found.handler):
-        reason = "it is of another, older installation"
+        reason = "it belongs to another, older installation"
     elif found.plugin and not Path(found.plugin, "hivepipe/hook/probe_event.py").is_file():
-        reason = "the plugin is of an older version"
+        reason = "the plugin has an older version"
     return replace(found, fired=not reason, trouble=reason)
 
 
@@ -131,7 +131,7 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
 
 
 def _environment(facts: Facts, with_stack: bool) -> dict[str, str]:
-    """Return a hook's environment: the user's, `env` of the settings, Claude Code's variables."""
+    """Return a hook's environment: the shell's, `env` of the settings, Claude Code's variables."""
     found = everything()
     for file in reversed(facts.settings_files):  # the one with the highest precedence comes last
         variables = file.settings.get("env")
@@ -164,7 +164,7 @@ def _fire(found: Probe, environment: dict[str, str], folder: str) -> Probe:
 def _run(
     words: list[str], event: dict[str, Any], environment: dict[str, str], handler: dict[str, Any]
 ) -> str:
-    """Run it in a session of its own, as Claude Code does; return an error or ""."""
+    """Run a hook in its own process session, as Claude Code does; return an error or ""."""
     timeout = handler.get("timeout")
     limit = timeout if isinstance(timeout, (int, float)) else LONGEST_HOOK_SECS
     limit = min(limit, LONGEST_HOOK_SECS)
@@ -212,7 +212,7 @@ def _failure(code: int, output: str, errors: str) -> str:
 
 
 def _wait(facts: Facts, tokens: set[str], environment: dict[str, str]) -> set[str]:
-    """Return the recorded tokens; wait until all are recorded or the time is over."""
+    """Wait until all tokens are recorded or the time is over; return the recorded ones."""
     secs = APPLIED_SECS if facts.is_alive else 0.0
     if _may_start_stack(facts, environment):
         secs = STARTED_SECS
@@ -246,7 +246,7 @@ def _recorded(home: str, tokens: set[str]) -> set[str]:
         with listings(path) as store:
             rows = store.rows(f"SELECT job_id FROM applied {_OF_TOKENS}", _bound(tokens))
             return {row["job_id"] for row in rows}
-    except (StoreError, sqlite3.Error):  # it is being made, or not ours
+    except (StoreError, sqlite3.Error):  # it is being created, or not hivepipe's
         return set()
 
 
@@ -265,7 +265,7 @@ def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
             report = direct.apply_files(home, db, waiting)
     except (HivepipeError, OSError, sqlite3.Error) as error:
         reason = with_limit(str(error))
-        return set(), f"the event is kept on disk, and the database does not take it: {reason}"
+        return set(), f"the event is on disk, but cannot be written to the database: {reason}"
     return _recorded(home, tokens), "; ".join(report.failed.values())
 
 

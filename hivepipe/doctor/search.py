@@ -1,4 +1,4 @@
-"""Check whether everything that is archived can be found."""
+"""Check whether all archived lines can be found."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,5 +17,5 @@ def skipped(facts: Facts) -> Iterator[Finding]:
         return
     named = "; ".join(f"{each.key} at byte {each.offset}: {each.reason}" for each in some)
     more = f"; and {total - len(some)} more" if total > len(some) else ""
-    what = "is kept, and no search finds it" if total == 1 else "are kept, and no search finds them"
+    what = "is archived but not indexed" if total == 1 else "are archived but not indexed"
     yield Finding(f"{counted(total, 'line')} {what} ({named}{more})", is_note=True)

@@ -34,8 +34,8 @@ _LOOKED_AT = 100  # at most so many waiting jobs per queue
 
 
 def server(facts: Facts) -> Iterator[Finding]:
-    """Find that no Redis or Valkey server exists, or not the configured one."""
-    if facts.stack.url:  # a Redis that is not ours; `answering` checks it
+    """Find that no Redis or Valkey server, or not the configured one, exists."""
+    if facts.stack.url:  # an external Redis, which `answering` checks
         return
     try:
         find_server()
@@ -57,9 +57,9 @@ def server_version(facts: Facts) -> Iterator[Finding]:
     if found and flaws:
         number, newest = (".".join(map(str, each)) for each in (found, redis_flaws.NEWEST))
         text = (
-            f"Redis {number} ({path}) lacks the fixes of {', '.join(flaws)}: who reaches its "
-            "socket, which is open to you alone, may run code in it. A later one on PATH, or that "
-            f"`redis_server` names, is used in its place: {newest} or later has them all"
+            f"Redis {number} ({path}) lacks the fixes of {', '.join(flaws)}: a process that uses "
+            "its socket, as only yours can, may run code in it. hivepipe uses a later version on "
+            f"PATH or in `redis_server`: {newest} or later has all fixes"
         )
         yield Finding(text, is_note=True)
 
@@ -67,7 +67,7 @@ def server_version(facts: Facts) -> Iterator[Finding]:
 def state(facts: Facts) -> Iterator[Finding]:
     """Report a stack that the user stopped or switched off."""
     if facts.place.state == "down":
-        text = "stopped by `hivepipe down`: events wait on disk, nothing starts by itself"
+        text = "stopped by `hivepipe down`: events wait on disk, hooks do not start the stack"
         yield Finding(text, facts.up)
     elif facts.place.state == "off":
         text = "switched off by `hivepipe off`: hooks do nothing here"
@@ -85,7 +85,7 @@ def supervised(facts: Facts) -> Iterator[Finding]:
 
 
 def _had_supervisor(processes: list[psutil.Process]) -> bool:
-    """Tell whether supervisord started these; a Procfile's manager or a container did not."""
+    """Tell whether supervisord started these processes, not a Procfile manager or a container."""
     return any(value_or(process.environ, {}).get("SUPERVISOR_ENABLED") for process in processes)
 
 
@@ -106,7 +106,7 @@ def answering(facts: Facts) -> Iterator[Finding]:
         yield from _unsupervised(facts)
     elif facts.stack.url:
         where = endpoint.shown(facts.stack.url)
-        yield Finding(f"the Redis at {where}, which is not ours, does not answer; events wait")
+        yield Finding(f"the external Redis at {where} does not answer; events wait on disk")
     else:
         why = "Redis does not answer (`hivepipe logs redis` may say why)"
         text = f"{supervisor.redis_trouble(facts.stack) or why}; events wait on disk"
@@ -114,7 +114,7 @@ def answering(facts: Facts) -> Iterator[Finding]:
 
 
 def _unsupervised(facts: Facts) -> Iterator[Finding]:
-    """Find problems of a Procfile's processes; its manager only sees whether they run."""
+    """Find problems of a Procfile's processes that its manager does not detect."""
     found = members(facts.stack)
     if facts.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
         return  # `supervised` reports these
@@ -127,8 +127,8 @@ def _unsupervised(facts: Facts) -> Iterator[Finding]:
         yield Finding(text, f"kill {pid}")
     elif found:
         names = ", ".join(sorted(found))
-        text = f"no Redis runs beside these processes: {names}; events wait on disk"
-        yield Finding(f"{text}. Start it again where they were started")
+        text = f"these processes run without Redis: {names}; events wait on disk"
+        yield Finding(f"{text}. Start it with the manager that started them")
 
 
 def programs(facts: Facts) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ def programs(facts: Facts) -> Iterator[Finding]:
 
 
 def reduced(facts: Facts) -> Iterator[Finding]:
-    """Find stock RQ workers, or a missing scheduler: some work is done later, or not at all."""
+    """Find stock RQ workers or a missing scheduler, with which some work is delayed or not done."""
     if facts.programs:  # `programs` covers this case
         return
     found = _query(facts, lambda client: (rq_workers(client), scheduler_runs(client)))
@@ -157,7 +157,7 @@ def current(facts: Facts) -> Iterator[Finding]:
     running = supervisor.identity_of(facts.stack)
     if running and running != identity(facts.stack.url):
         yield Finding(
-            f"the stack runs as {running}, installed is {identity(facts.stack.url)}",
+            f"the stack runs as {running}, but {identity(facts.stack.url)} is installed",
             "hivepipe restart",
         )
     wrote = facts.record.get("version")
@@ -180,12 +180,12 @@ def spool(facts: Facts) -> Iterator[Finding]:
 
 
 def in_memory(facts: Facts) -> Iterator[Finding]:
-    """Find events that the home did not accept: a full disk, a read-only folder."""
+    """Find events in memory, which could not be written to the home (full disk, read-only)."""
     home_spool = facts.home / "spool"
     count = sum(path.parent != home_spool for path in facts.spooled)
     if count:
         text = f"{counted(count, 'event')} in memory: {facts.home} was not writable"
-        yield Finding(f"{text}. They are lost if the machine stops before the stack takes them")
+        yield Finding(f"{text}. They are lost if the machine stops before the stack reads them")
 
 
 def lost(facts: Facts) -> Iterator[Finding]:
@@ -195,7 +195,7 @@ def lost(facts: Facts) -> Iterator[Finding]:
     if found:
         span = f"{utc(int(found.first * 1e9))[:19]} and {utc(int(found.last * 1e9))[:19]} UTC"
         events = counted(found.number, "event")
-        text = f"{events} could not be kept between {span}: no place took a file"
+        text = f"{events} could not be kept between {span}: no folder was writable"
         files = " ".join(shlex.quote(str(path)) for path in lost_events.lost_files(home))
         yield Finding(text, f"rm {files}  # when you know why")
 
@@ -219,12 +219,12 @@ def store(facts: Facts) -> Iterator[Finding]:
 
 
 def redis_memory(facts: Facts) -> Iterator[Finding]:
-    """Find that Redis' memory is full, or nearly full: then it refuses new jobs."""
+    """Find that Redis' memory is nearly full: it refuses new jobs when it is full."""
     memory = _query(facts, lambda client: client.info("memory")) or {}
     used, most = memory.get("used_memory", 0), memory.get("maxmemory", 0)
     if most and used >= most * NEARLY_FULL:
         text = f"Redis is full ({used / 1e6:.0f} of {most / 1e6:.0f} MB)"
-        yield Finding(f"{text}: new events wait on disk until what is queued is worked off")
+        yield Finding(f"{text}: new events wait on disk until queued jobs are processed")
 
 
 def failed_jobs(facts: Facts) -> Iterator[Finding]:
@@ -236,11 +236,11 @@ def failed_jobs(facts: Facts) -> Iterator[Finding]:
 
 
 def foreign(facts: Facts) -> Iterator[Finding]:
-    """Find jobs in our queues that hivepipe did not enqueue."""
+    """Find jobs in hivepipe's queues that another program enqueued."""
     found = _query(facts, _foreign_jobs) or 0
     if found:
-        text = f"{found} waiting jobs are not ours: does another application use this Redis?"
-        yield Finding(f"{text} Our writer does not run them")
+        text = f"{found} waiting jobs are not hivepipe's: does another application use this Redis?"
+        yield Finding(f"{text} hivepipe does not run them")
 
 
 def errors(facts: Facts) -> Iterator[Finding]:
@@ -268,7 +268,7 @@ def _foreign_jobs(client: Redis) -> int:
 
 
 def _query(facts: Facts, ask: Callable[[Redis], Any]) -> Any:
-    """Query Redis; None if it does not answer."""
+    """Query Redis; return None if it does not answer."""
     if not facts.is_alive:
         return None
     try:

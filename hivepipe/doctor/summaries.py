@@ -1,4 +1,4 @@
-"""Checks of the provider for summaries; names of credentials are shown, never a key."""
+"""Checks of the provider for summaries; they show names of credentials, but never a key."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from hivepipe.summaries.providers import SETTABLE, Offer, credentials_path, find
 
 
 def credentials(_facts: Facts) -> Iterator[Finding]:
-    """Find a file of keys that others can read."""
+    """Find a credentials file that others can read."""
     try:
         find_offer(with_environment=False)
     except CredentialsError as error:

@@ -1,4 +1,4 @@
-"""Checks of the team: the extra, the membership, what the uplink says."""
+"""Checks of the team: the extra, the membership and the status of the uplink."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from hivepipe.team.uplink_status import uplink_report
 
 
 def joined(facts: Facts) -> Iterator[Finding]:
-    """Report a membership that cannot work, a refusal, and who the machine is."""
+    """Report an unusable membership, an error of the server, or the machine's member."""
     if not membership.is_joined():
         return
     if not is_installed():
@@ -29,4 +29,4 @@ def joined(facts: Facts) -> Iterator[Finding]:
     elif report["error"]:
         yield Finding(f"the team's server is away: {report['error']}", is_note=True)
     else:
-        yield Finding(f"rows are shipped to a team as {where}", is_note=True)
+        yield Finding(f"rows are sent to a team as {where}", is_note=True)

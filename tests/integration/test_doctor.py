@@ -216,7 +216,7 @@ MENDED: dict[str, tuple[str, Make, str]] = {
         lambda u: change(u.settings, '"Stop"', '"Notification"'),
         "no hook of Stop",
     ),
-    "an older form": ("hook-age", older_form, "in an older way"),
+    "an older form": ("hook-age", older_form, "in the way of an older version"),
     "an upgraded package": ("hook-version", lambda u: touch_modules(u), "another version"),
     "hooks that others may write": ("hook-files", lambda u: launcher(u).chmod(0o777), "/hook"),
     "a python without hivepipe": (
@@ -243,7 +243,7 @@ MENDED: dict[str, tuple[str, Make, str]] = {
     "sockets that others may reach": (
         "sockets",
         lambda u: next((u.run_folder / "hivepipe").iterdir()).chmod(0o755),
-        "not yours alone",
+        "is not private",
     ),
     "a damaged database": ("database", damage_database, "damaged"),
     "a committed home": ("git", commit_by_force, ".hive-mind/hive.db"),

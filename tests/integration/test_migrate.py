@@ -593,7 +593,7 @@ def test_an_installation_that_fails_goes_on_or_goes_back(user: User, old: OldPro
     before = states(user.project)
     said = user.hivepipe("migrate", "--yes", expect=1)
     assert "run `hivepipe migrate` again" in said
-    assert "begun and did not end" in user.hivepipe("doctor", expect=1)
+    assert "started but not completed" in user.hivepipe("doctor", expect=1)
     user.hivepipe("uninstall", "--purge", "--yes")
     assert states(user.project) == before
     user.hivepipe("migrate", "--yes", expect=1)

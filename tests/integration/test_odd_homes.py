@@ -199,7 +199,7 @@ def test_a_redis_of_a_procfile_that_nothing_reaches_is_named(user: User, folder:
     assert "its socket is missing; events wait on disk" in found["text"]
     assert user.do("hivepipe", "status").returncode == 1
     assert user.do("sh", "-c", found["mend"]).returncode == 0
-    until(lambda: "no Redis runs beside" in examined(user)["redis"]["text"], "it stays")
+    until(lambda: "run without Redis" in examined(user)["redis"]["text"], "it stays")
     start(user, folder, "redis")
     until(lambda: "redis" not in examined(user), "it is not found again")
     user.end_all()
