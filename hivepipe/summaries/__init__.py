@@ -1,1 +1,1 @@
-"""Summaries by language models: excerpt, question, provider, answer."""
+"""Summaries by language models: excerpt, question, provider and answer."""

@@ -1,8 +1,8 @@
-"""The process that asks a provider: a request as JSON on stdin, one JSON object on stdout.
+"""The process that asks a provider: it reads a JSON request from stdin and prints a JSON object.
 
 `python -I -m hivepipe.summaries.asker`, started by `call.py` only. It lives for one question,
-because the library takes 100 MB and seconds to import, which no worker should keep in memory. For
-`claude -p` it becomes that program, so that only that environment has the credential.
+because the library takes 100 MB and seconds to import, too much for a worker. For `claude -p` it
+replaces itself by that program, so that only that environment has the credential.
 """
 
 import json
@@ -31,7 +31,7 @@ def main() -> None:
         reason = "`claude` is not on PATH"
         answer = {"requests": 0, "failure": "refused", "reason": reason}
     else:
-        from hivepipe.summaries.over_http import ask_over_http  # noqa: PLC0415  claude needs none of it
+        from hivepipe.summaries.over_http import ask_over_http  # noqa: PLC0415  not needed for claude
 
         answer = ask_over_http(request)
     sys.stdout.write(json.dumps(answer))
@@ -41,7 +41,7 @@ def main() -> None:
 
 def become_claude(program: str, request: Request) -> NoReturn:
     """Replace this process by `claude -p` with hooks off and the prompt on stdin."""
-    # Not a pipe: its buffer may be too small, and no process would fill it
+    # A file, because a pipe may be too small for the whole prompt
     with tempfile.TemporaryFile() as file:
         file.write(f"{request['instructions']}\n{request['text']}".encode())
         file.seek(0)

@@ -1,4 +1,4 @@
-"""The model for Anthropic's messages API, for the process that asks."""
+"""The model for Anthropic's messages API, used by `asker`."""
 
 from typing import Any
 

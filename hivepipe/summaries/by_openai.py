@@ -1,4 +1,4 @@
-"""Models for OpenAI's protocols: OpenAI, OpenRouter, the service of Codex, local servers."""
+"""Models for OpenAI's protocols: OpenAI, OpenRouter, Codex and local servers."""
 
 from typing import Any
 

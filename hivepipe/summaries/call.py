@@ -23,14 +23,14 @@ from hivepipe.settings import inherited
 from hivepipe.summaries.providers import Offer
 from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_answer
 
-MOST_REQUESTS = 2  # the second one corrects an answer of the wrong form
+MOST_REQUESTS = 2  # the second one corrects a malformed answer
 LONGEST_ANSWER_BYTES = 1 << 20
 LOOK_EVERY_SECS = 0.2
-GRACE_SECS = 5.0  # then a process whose parent was killed ends by itself
+GRACE_SECS = 5.0  # after the time limit, a process without its parent ends itself
 REASON_CHARACTERS = 300
 SHORTEST_SECRET = 8  # a shorter secret protects nothing, and may be part of any text
 
-# Kind of failure -> whether another try may succeed
+# Kind of failure -> whether a retry may succeed
 FAILURES = {
     "rate limit": True,
     "server": True,
@@ -47,12 +47,12 @@ FAILURES = {
 }
 
 
-# Providers refuse these before a model has read the request.
+# Failures before a model has read the request, for which providers do not charge.
 UNBILLED = ("rate limit", "server", "unreachable", "quota", "auth", "refused")
 
 
 class Used(NamedTuple):
-    """The usage of a call as far as the provider reports it; None: not reported."""
+    """The usage of a call; a value that the provider does not report is None."""
 
     requests: int
     input_tokens: int | None
@@ -85,7 +85,7 @@ def ask(
     dollars: float,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Reply:
-    """Ask once, within these limits; every error is returned as a reply."""
+    """Ask once within these limits; an error is returned as a reply."""
     granted = min(requests, MOST_REQUESTS)
     request = {
         "kind": offer.provider.kind,
@@ -147,7 +147,7 @@ def _converse(
     timeout_secs: float,
     should_stop: Callable[[], bool],
 ) -> tuple[bytes, str]:
-    # A process that ends at once reports the reason on stdout, or not at all
+    # A broken pipe means that the process ended early; its stdout may contain the reason
     with suppress(BrokenPipeError), stdin:
         stdin.write(data)
     output = b""
@@ -240,7 +240,7 @@ def _whole(fields: dict[str, Any], *names: str) -> int:
 
 
 def _without(reason: str, offer: Offer) -> str:
-    """Return a reason that may be stored and logged: some providers repeat what they received."""
+    """Return the reason without secrets: some providers repeat what they received."""
     secrets = (offer.secret, offer.account)
     for secret in (it for it in secrets if len(it) >= SHORTEST_SECRET):
         reason = reason.replace(secret, "***REDACTED***")

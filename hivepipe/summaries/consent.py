@@ -1,7 +1,7 @@
 """The user's consent for one home: provider, model and address. Without it no model is asked.
 
-It is kept in the user's state folder: a home may be in a repository, whose author cannot consent
-for the user.
+It is stored in the user's state folder and not in the home, which may be in a repository whose
+author cannot consent for the user.
 """
 
 import json
@@ -28,12 +28,12 @@ class Consent(NamedTuple):
 
 
 def consent_path(home: str) -> Path:
-    """Return the path of the consent."""
+    """Return the path of the file."""
     return Path(state_folder(), "summaries", short_hash(home))
 
 
 def read_consent(home: str) -> Consent | None:
-    """Return the consent; None: there is none."""
+    """Return the consent, or None if there is none."""
     try:
         fields = json.loads(read_small(str(consent_path(home))))
         return Consent(*(str(fields[name]) for name in Consent._fields))
@@ -42,7 +42,7 @@ def read_consent(home: str) -> Consent | None:
 
 
 def give_consent(home: str, offer: Offer, at: str) -> None:
-    """Record the consent to this offer; SummaryError: it cannot be written."""
+    """Record the consent to this offer; raise SummaryError if it cannot be written."""
     path = str(consent_path(home))
     given = Consent(offer.provider.kind, offer.model, offer.url, at)
     try:
@@ -59,9 +59,9 @@ def withdraw_consent(home: str) -> None:
 
 
 def is_enabled(home: str, *, with_environment: bool = True) -> bool:
-    """Tell whether a model may be asked at all; a setting that is neither yes nor no means no.
+    """Tell whether a model may be asked; a setting that is neither yes nor no means no.
 
-    `with_environment=False`: as a process of the stack sees it, without this shell's variables.
+    `with_environment=False` ignores this shell's variables, as processes of the stack do.
     """
     word = _word(with_environment)
     return settings.means_yes(word) if word else read_consent(home) is not None
@@ -73,7 +73,7 @@ def _word(with_environment: bool) -> str:
 
 
 def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:
-    """Return why this offer may not be used; "" if it may."""
+    """Return why this offer may not be used, or ""."""
     if not is_enabled(home, with_environment=with_environment):
         return OFF
     refused = offer.trouble or terms.trouble()
@@ -84,7 +84,7 @@ def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:
     if (given.kind, given.model, given.url) == found:
         return ""
     return (
-        f"agreed was {given.kind} with {given.model} at {given.url or 'claude'}, found was "
+        f"you agreed to {given.kind} with {given.model} at {given.url or 'claude'}, but found was "
         f"{offer.provider.kind} with {offer.model} at {offer.url or 'claude'}: "
         "`hivepipe summaries enable` again"
     )

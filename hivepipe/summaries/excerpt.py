@@ -1,7 +1,6 @@
 """The end of a conversation as plain text, the input of a language model. No I/O.
 
-Tool results are cut to their beginning, and thinking is left out, because the messages say more
-in fewer bytes.
+Tool results are shortened, and thinking is left out, because messages say more in fewer bytes.
 """
 
 import re
@@ -18,7 +17,7 @@ CALL_CHARACTERS = 300
 RESULT_CHARACTERS = 500
 MESSAGE_CHARACTERS = 4_000
 
-# Commands of the terminal; a session that was only resumed and left needs no new summary.
+# Terminal commands are left out: a session that was only resumed and closed needs no new summary.
 _OF_THE_TERMINAL = re.compile(
     r"<local-command-|<command-name>/(exit|quit|clear|resume|status|cost|usage|context|model)<"
 )
@@ -26,16 +25,14 @@ _ARGUMENTS = ("file_path", "notebook_path", "command", "pattern", "skill", "desc
 
 
 class Excerpt(NamedTuple):
-    """The text, and the number of messages of people and Claude in the whole conversation."""
+    """The text, and the number of messages of the user and Claude in the whole conversation."""
 
     text: str
     messages: int
 
     @property
     def state(self) -> str:
-        """Return a hash of the text: a session that is resumed without a message has the same
-        state.
-        """
+        """Return a hash of the text, which is unchanged in a session resumed without a message."""
         return blake2b(self.text.encode(), digest_size=12).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The extra that asking a provider over HTTP needs; `claude -p` needs none."""
+"""The extra for providers over HTTP; `claude -p` does not need it."""
 
 from importlib.util import find_spec
 
@@ -9,4 +9,4 @@ def missing_for(kind: str) -> str:
     """Return why a provider of this kind cannot be asked, or "" if it can."""
     if kind == "claude" or find_spec(_LIBRARY):
         return ""
-    return "asking it needs an extra of hivepipe: pip install 'hivepipe[summaries]'"
+    return "this provider needs an extra of hivepipe: pip install 'hivepipe[summaries]'"

@@ -13,7 +13,7 @@ LIMIT_SECS = 10.0
 
 
 def key_printed_by(command: str) -> str:
-    """Return the key; CredentialsError gives the reason of a failure, without any of the output."""
+    """Return the key; raise CredentialsError, which contains none of the command's output."""
     try:
         process = subprocess.Popen(
             shlex.split(command),
@@ -25,7 +25,7 @@ def key_printed_by(command: str) -> str:
             start_new_session=True,
         )
     except (OSError, ValueError, IndexError) as error:
-        # Not the text of an OSError: it names the program, which may be the key by mistake.
+        # The text of an OSError names the program, which may be the key by mistake.
         reason = error.strerror if isinstance(error, OSError) else error
         raise CredentialsError(f"the command for the key does not start: {reason}") from None
     try:
@@ -41,11 +41,11 @@ def key_printed_by(command: str) -> str:
             process.stdout.close()
     key = printed.decode("utf-8", "replace").strip()
     if process.returncode or not is_key(key):
-        why = f"exit code {process.returncode}" if process.returncode else "no line of ASCII"
+        why = f"exit code {process.returncode}" if process.returncode else "not a line of ASCII"
         raise CredentialsError(f"the command for the key did not print one: {why}")
     return key
 
 
 def is_key(text: str) -> bool:
-    """Tell whether this can be a key: one line of printable ASCII."""
+    """Tell whether a text can be a key: one line of printable ASCII."""
     return bool(text) and text.isascii() and text.isprintable()

@@ -1,7 +1,7 @@
-"""Ask over HTTP with pydantic-ai: providers, structured output, corrections, error kinds.
+"""Ask over HTTP with pydantic-ai: providers, structured output, corrections, kinds of errors.
 
-Imported only by the process that asks. Requests and bytes are limited at the HTTP client,
-independently of the library and the server.
+Only `asker` imports it. The HTTP client limits requests and bytes, independently of the library
+and the server.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class NoMoreRequestsError(Exception):
 
 
 def ask_over_http(request: Request) -> dict[str, Any]:
-    """Ask, with a retry for an answer of the wrong form; return the answer or the failure."""
+    """Ask, with a retry after a malformed answer; return the answer or the failure."""
     return asyncio.run(_ask(request))
 
 
@@ -56,7 +56,7 @@ async def _ask(request: Request) -> dict[str, Any]:
     client = httpx2.AsyncClient(
         timeout=request["timeout_secs"],
         trust_env=not request["is_local"],  # a proxy is not among the agreed receivers
-        # So that the size limit applies to what is decoded
+        # No compression, so that the size limit applies to the decoded response
         headers={"Accept-Encoding": "identity"},
         event_hooks={"request": [wire.count], "response": [wire.limit]},
     )
@@ -66,7 +66,7 @@ async def _ask(request: Request) -> dict[str, Any]:
                 request["text"], usage=usage, usage_limits=limits
             )
             fields: dict[str, Any] = {"answer": dict(answer.output)}
-        except Exception as error:  # noqa: BLE001  any error is the reply
+        except Exception as error:  # noqa: BLE001  an error is returned as the reply
             fields = _failure(error, was_sent=wire.sent > 0)
     known = bool(usage.input_tokens or usage.output_tokens)
     tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}

@@ -1,4 +1,4 @@
-"""The summary without a model, made from the archive's metadata and Claude Code's own text."""
+"""The summary without a model, from the archive's metadata and Claude Code's own summary."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def plain_summary(meta: dict[str, Any]) -> Answer:
 
 
 def plain_text_summary(text: str, harness: str) -> Answer:
-    """Return a summary of a text without metadata: its size, and its end."""
+    """Return a summary of a text without metadata: its size and its end."""
     lines = len(text.splitlines())
     of = "" if harness == "other" else f" of {harness}"
     head = f"A text{of}, {counted(lines, 'line')}."

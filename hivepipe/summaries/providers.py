@@ -1,7 +1,7 @@
-"""Providers, and the credentials for them in order of preference.
+"""The providers and their credentials in order of preference.
 
-A credential comes from the process's own environment, else from `credentials.env`, which `hivepipe
-credentials set` writes and every call reads again. Processes of a stack inherit none.
+A credential comes from the process's own environment, or else from `credentials.env`, which
+`hivepipe credentials set` writes and every call reads again. Processes of a stack inherit none.
 """
 
 import json
@@ -23,7 +23,7 @@ from hivepipe.summaries.extra import missing_for
 from hivepipe.summaries.key_command import is_key, key_printed_by
 from hivepipe.text.urls import KIND, is_local, is_web_address
 
-ReadSetting = Callable[[str], str | None]  # reads a setting: from everywhere, or from files only
+ReadSetting = Callable[[str], str | None]  # reads a setting from all sources or only from files
 Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
 
 FILE_NAME = "credentials.env"
@@ -76,11 +76,11 @@ _COMMAND = "_COMMAND"  # suffix of a key's name, for a command that prints the k
 EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # for `embeddings_url`
 MEMORY_SERVER_KEY = "HIVEPIPE_MEMORY_SERVER_KEY"  # for `memory_server`
 TEAM = "HIVEPIPE_TEAM"  # the URL of a team's server with the secret of this machine
-TEAM_READER = "HIVEPIPE_TEAM_READER"  # ... of its login for reading
+TEAM_READER = "HIVEPIPE_TEAM_READER"  # the URL with the reader login of this machine
 TEAM_STORE = "HIVEPIPE_TEAM_STORE"  # KEY_ID:SECRET of the object store of a team's archives
 TEAM_ARCHIVE_KEY = "HIVEPIPE_TEAM_ARCHIVE_KEY"  # encrypts archives before they leave the machine
-TEAM_PAGE = "HIVEPIPE_TEAM_PAGE"  # the URL of a login that reads for the persons of a page
-TEAM_OIDC_SECRET = "HIVEPIPE_TEAM_OIDC_SECRET"  # of the page, at the identity provider
+TEAM_PAGE = "HIVEPIPE_TEAM_PAGE"  # the URL with the login of the team's page
+TEAM_OIDC_SECRET = "HIVEPIPE_TEAM_OIDC_SECRET"  # the page's secret at the identity provider
 KEPT = (
     *SETTABLE,
     EMBEDDINGS_KEY,
@@ -95,13 +95,13 @@ KEPT = (
 
 
 def kept_secret(name: str) -> str:
-    """Return one of KEPT from this process's environment, else from the file; "" without."""
+    """Return one of KEPT from this process's environment, or else from the file, or ""."""
     return (environment(name) or read_credentials().get(name) or "").strip()
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A provider with a credential; the secret is not in its `repr` and goes into one pipe."""
+    """A provider with a credential; the secret is not in its `repr`."""
 
     provider: Provider
     name: str  # of the credential
@@ -110,16 +110,16 @@ class Offer:
     url: str
     secret: str = field(repr=False)
     account: str = field(default="", repr=False)
-    trouble: str = ""  # why it cannot be used; "" if it can
-    command: str = ""  # prints the secret, which is not known yet
+    trouble: str = ""  # why it cannot be used, or ""
+    command: str = ""  # prints the secret, if that is not known yet
 
     def with_secret(self) -> "Offer":
-        """Return the offer with its secret; CredentialsError: its command prints no key."""
+        """Return the offer with its secret; raise CredentialsError if its command prints no key."""
         return replace(self, secret=key_printed_by(self.command)) if self.command else self
 
     @property
     def is_local(self) -> bool:
-        """Tell whether it is a server on this machine, which costs nothing."""
+        """Tell whether it is a server on this machine, which is free of charge."""
         return is_local(self.url)
 
     @property
@@ -131,10 +131,10 @@ class Offer:
 
 
 def find_offer(*, with_environment: bool = True) -> Offer | None:
-    """Return the offer of the first credential in order, or of a server without one; or None.
+    """Return the offer of the first credential, or of a local server without one, or None.
 
-    CredentialsError: `credentials.env` cannot be trusted. `with_environment=False`: as a process of
-    the stack sees it, without this shell's variables. A command for a key is not run.
+    Raise CredentialsError if `credentials.env` cannot be trusted. `with_environment=False` ignores
+    this shell's variables, as processes of the stack do. A command for a key is not run.
     """
     kept = _read_file()
     read_setting = variable if with_environment else of_files
@@ -162,7 +162,7 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
 
 
 def _keyless(read_setting: ReadSetting) -> Offer | None:
-    """Return a local server that the user named, which may need no key; None without one."""
+    """Return a local server in the user's settings, which may need no key, or None."""
     for provider in PROVIDERS:
         if _named_url(provider, read_setting) and provider.kind != "codex":
             offer = _offer(provider, read_setting, NO_KEY, "this machine")
@@ -201,12 +201,12 @@ def credentials_path() -> Path:
 
 
 def read_credentials() -> dict[str, str]:
-    """Return name -> secret; CredentialsError if others could have read or written the file."""
+    """Return name -> secret; raise CredentialsError if others can read or write the file."""
     return {name: value for name, value in _read_file().items() if name in KEPT}
 
 
 def read_commands() -> dict[str, str]:
-    """Return name -> command that prints the secret; CredentialsError as above."""
+    """Return name -> command that prints the secret; raise CredentialsError as above."""
     kept = _read_file()
     return {name: kept[name + _COMMAND] for name in SETTABLE if name + _COMMAND in kept}
 
@@ -229,7 +229,7 @@ def _lines() -> list[str]:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise CredentialsError(f"{path} is not a file of yours")
+            raise CredentialsError(f"{path} is not a regular file of this user")
         if status.st_mode & 0o077:
             raise CredentialsError(f"others may read {path}: chmod 600 {path}")
         return file.read(LIMIT_BYTES).decode("utf-8", "surrogateescape").splitlines()
@@ -238,14 +238,14 @@ def _lines() -> list[str]:
 def write_credential(name: str, secret: str | None, *, by_command: bool = False) -> None:
     """Store a credential or the command that prints it; None removes it.
 
-    Other lines of the file, such as comments, stay. CredentialsError gives the reason of a failure.
+    Other lines of the file, such as comments, stay. Raise CredentialsError if this fails.
     """
     if name not in (SETTABLE if by_command else KEPT):
         raise CredentialsError(
             f"{name} is not one of {', '.join(SETTABLE if by_command else KEPT)}"
         )
     if secret is not None and not is_key(secret):
-        raise CredentialsError(f"what was given cannot be {name}: one line of ASCII, please")
+        raise CredentialsError(f"this cannot be {name}: it must be one line of ASCII")
     before = _lines()
     lines = [
         line for line in before if line.partition("=")[0].strip() not in (name, name + _COMMAND)
@@ -266,7 +266,7 @@ def write_credential(name: str, secret: str | None, *, by_command: bool = False)
 
 
 def _codex(provider: Provider, read_setting: ReadSetting) -> Offer | None:
-    """Return an offer with Codex's access token, which is not refreshed, as that ends its login."""
+    """Return an offer with Codex's access token; refreshing it would end Codex's login."""
     path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
     try:
         tokens = json.loads(read_bytes(path)[:LIMIT_BYTES])["tokens"]
@@ -282,7 +282,7 @@ def _codex(provider: Provider, read_setting: ReadSetting) -> Offer | None:
 
 
 def _expires(token: str) -> float:
-    """Return when a JSON web token expires; 0 if it has no expiry, so that it counts as expired."""
+    """Return when a JSON web token expires, or 0 (expired) if it has no expiry."""
     try:
         middle = token.split(".")[1]
         claims: Any = json.loads(urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))

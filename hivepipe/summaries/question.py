@@ -1,7 +1,7 @@
-"""The question to a language model, and the form of its answer. No I/O.
+"""The question to a language model, and the schema of its answer. No I/O.
 
 The transcript is untrusted: it may contain "ignore your instructions". It is fenced and declared as
-data, and the answer is only stored and shown, never executed.
+data, and the answer is only stored and shown.
 """
 
 from typing import Any, NamedTuple
@@ -89,7 +89,7 @@ class Answer(NamedTuple):
 
 
 def question_of(transcript: str, memories: tuple[Memory, ...] = ()) -> Question:
-    """Return the question about a text; of memories with one name the first is used."""
+    """Return the question about a text; the first of several memories with one name is used."""
     named = {memory.name: memory for memory in reversed(memories)}
     rated = sorted(named.values())[:MOST_MEMORIES]
     words = f"<transcript>\n{_fenced(transcript, 'transcript')}\n</transcript>"
@@ -106,9 +106,9 @@ def _fenced(words: str, tag: str) -> str:
 
 
 def read_answer(fields: object, names: tuple[str, ...] = ()) -> Answer:
-    """Parse and check an answer; AnswerError gives the error.
+    """Parse and check an answer, or raise AnswerError.
 
-    Ratings of memories that were not in the question are dropped.
+    Ratings of memories that were not in the question are ignored.
     """
     if not isinstance(fields, dict):
         raise AnswerError("the answer is not an object")

@@ -1,4 +1,4 @@
-"""The reason of a failed call as a sentence for users, without class names or library output."""
+"""The reason of a failed call as a sentence for users, without class names and library output."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,26 +14,26 @@ _SENTENCES = {
     "unreachable": "the server could not be reached",
     "cut off": "the connection ended before the answer was complete",
     "server": "the provider had an error",
-    "answer": "the answer was not in the form that was asked for",
+    "answer": "the answer did not match the schema",
     "broken": "the question could not be sent",
 }
 _BY_THE_SYSTEM = ("unreachable", "cut off", "broken")
 
 
 def sentence(kind: str, chain: Sequence[BaseException]) -> str:
-    """Return the reason; `chain` is the error and its causes."""
+    """Return the reason; `chain` contains the error and its causes."""
     details = (_of_answer(chain), _of_provider(chain), _of_system(kind, chain))
     detail = next(filter(None, details), "")
     return f"{_SENTENCES[kind]}: {detail}" if detail else _SENTENCES[kind]
 
 
 def _of_answer(chain: Sequence[BaseException]) -> str:
-    """Return the error of our own check of the answer."""
+    """Return the error of hivepipe's check of the answer, or ""."""
     return next((str(each) for each in chain if isinstance(each, AnswerError)), "")
 
 
 def _of_provider(chain: Sequence[BaseException]) -> str:
-    """Return the HTTP status and the provider's message."""
+    """Return the HTTP status and the provider's message, or ""."""
     for each in chain:
         status = getattr(each, "status_code", None)
         if isinstance(status, int):
@@ -51,6 +51,6 @@ def _message(body: Any) -> str:
 
 
 def _of_system(kind: str, chain: Sequence[BaseException]) -> str:
-    """Return the first error of the operating system or Python."""
+    """Return the original error of the operating system or Python, or ""."""
     words = str(chain[-1]).strip().splitlines()
     return words[0] if words and kind in _BY_THE_SYSTEM else ""

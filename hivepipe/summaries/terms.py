@@ -36,7 +36,7 @@ def caps() -> Caps:
 
 
 def trouble() -> str:
-    """Return an error for a cap that is not a number, so that no model is asked; "" if none."""
+    """Return an error for a cap that is not a number, which disables models, or ""."""
     for name, text in (
         ("llm_daily_calls", variable("HIVEPIPE_LLM_DAILY_CALLS")),
         ("llm_daily_tokens", variable("HIVEPIPE_LLM_DAILY_TOKENS")),
@@ -66,17 +66,17 @@ def _number(text: str) -> float | None:
 
 
 def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:
-    """Return the cost of tokens; None: unknown. A model on this machine without a price is free."""
+    """Return the cost of tokens, or None if unknown; a local model without a price is free."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     cost = prices.cost(Rate(offer.model, today, band=tokens.band), tokens)
     return Decimal(0) if cost is None and offer.is_local else cost
 
 
 def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
-    """Return the budget of one request in dollars, for a client that counts its cost itself.
+    """Return the budget of one request in dollars, for a client that limits its own cost.
 
-    Claude Code counts at its own prices, which may be those of another model; the count is not
-    billed.
+    Claude Code computes its cost with its own prices, which may be those of another model. That
+    cost is not billed.
     """
     tokens = most_tokens(question)
     models = (
@@ -86,9 +86,9 @@ def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
 
 
 def most_tokens(question: Question) -> Tokens:
-    """Return the most that one request can use.
+    """Return the maximum usage of one request.
 
-    A token has at least one byte, and a request that corrects an answer repeats the answer.
+    A token has at least one byte, and a request for a correction repeats the answer.
     """
     return Tokens(question.size_bytes + FORM_TOKENS + ANSWER_TOKENS, ANSWER_TOKENS)
 

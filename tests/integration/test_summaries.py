@@ -192,7 +192,7 @@ def test_a_key_that_a_command_prints(scene: Scene, llm: Provider, tmp_path: Path
     assert not [path for path, data in scene.everything().items() if CANARY.encode() in data]
     (tmp_path / "key").write_text("")
     said = scene.command(*words)
-    assert "plain (the command for the key did not print one: no line of ASCII)" in said
+    assert "plain (the command for the key did not print one: not a line of ASCII)" in said
     assert len(llm.requests) == 1
     assert scene.spent()["ever"]["calls"] == 1
 

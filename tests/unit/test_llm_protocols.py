@@ -96,7 +96,7 @@ def test_an_answer_of_the_wrong_form_is_mended_once(server: Provider, kind: str)
     said = asked(server, kind, [success(WRONG), success(WRONG), success()])
     assert (said["failure"], said["requests"], len(server.requests)) == ("answer", 2, 2)
     assert said["reason"] == (
-        "the answer was not in the form that was asked for: `files` must be a list of texts"
+        "the answer did not match the schema: `files` must be a list of texts"
     )
     said = asked(server, kind, [success(WRONG), success()], requests=1)
     assert (said["failure"], len(server.requests)) == ("answer", 1)

@@ -106,8 +106,8 @@ def test_the_environment_comes_before_the_file_of_the_same_name(
     [
         ("printf %s secret-1", "secret-1"),
         ("sh -c 'echo secret-1; exit 3'", "exit code 3"),
-        ("printf 'secret-1\\nsecret-2'", "no line of ASCII"),
-        ("true", "no line of ASCII"),
+        ("printf 'secret-1\\nsecret-2'", "not a line of ASCII"),
+        ("true", "not a line of ASCII"),
         ("/nowhere/a-program", "does not start"),
         ("secret-1", "does not start: No such file"),
         ("printf 'unclosed", "does not start"),
@@ -167,7 +167,7 @@ def test_what_the_user_wrote_into_the_file_stays(environ: Environ) -> None:
 def test_the_file_of_somebody_else_is_not_believed(environ: Environ) -> None:
     write_credential("OPENAI_API_KEY", "a")
     os.chown(credentials_path(), 65534, 65534)
-    with pytest.raises(CredentialsError, match="not a file of yours"):
+    with pytest.raises(CredentialsError, match="not a regular file of this user"):
         find_offer()
 
 
@@ -298,7 +298,7 @@ def test_another_offer_is_not_the_one_agreed_to(environ: Environ, tmp_path: Path
     write_credential("OPENAI_API_KEY", "a")
     give_consent(home, found(), "2026-11-21T10:00:00.000Z")
     environ[b"HIVEPIPE_LLM_MODEL"] = b"gpt-dear"
-    assert "agreed was openai with gpt-5.4-mini" in objection(home, found())
+    assert "you agreed to openai with gpt-5.4-mini" in objection(home, found())
     del environ[b"HIVEPIPE_LLM_MODEL"]
     write_credential("ANTHROPIC_API_KEY", "a")
     assert "found was anthropic" in objection(home, found())
@@ -310,7 +310,7 @@ def test_another_address_is_named(environ: Environ, tmp_path: Path) -> None:
     give_consent(home, found(), "2026-11-21T10:00:00.000Z")
     environ[b"HIVEPIPE_OPENAI_URL"] = b"https://proxy.example/v1"
     said = objection(home, found())
-    assert "at https://api.openai.com/v1, found" in said
+    assert "at https://api.openai.com/v1, but found" in said
     assert "at https://proxy.example/v1: " in said
 
 
