@@ -8,7 +8,7 @@ import click
 from hivepipe.cli.terminal import say_json, until_enough
 from hivepipe.home import locate
 from hivepipe.mcp_server.protocol import answer_to, messages
-from hivepipe.mcp_server.server import reading_room
+from hivepipe.mcp_server.server import tool_server
 
 
 @click.command()
@@ -19,7 +19,7 @@ def mcp() -> None:
     files. `claude mcp add --scope user hivepipe -- hivepipe mcp` adds it to Claude Code.
     """
     os.umask(0o077)
-    served = reading_room(lambda: locate("."))
+    served = tool_server(lambda: locate("."))
     with until_enough():
         for raw in messages(sys.stdin.buffer):
             if (answer := answer_to(served, raw)) is not None:

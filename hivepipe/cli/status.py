@@ -14,7 +14,7 @@ from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
 from hivepipe.monitor.status import status_report
-from hivepipe.monitor.status_words import NOT_RUNNING, accounted, silence, verdict
+from hivepipe.monitor.status_words import NOT_RUNNING, balance, silence, verdict
 from hivepipe.operations.prune_files import Outdated, announced, first_deletion
 from hivepipe.settings import idle_secs
 from hivepipe.stack import condition
@@ -173,5 +173,5 @@ def _show_jobs(report: dict[str, Any]) -> None:
         say(f"{name:<9} {count} waiting")
     if report["oldest_waiting_secs"] is not None:
         say(f"oldest    waits for {report['oldest_waiting_secs']:.0f} s")
-    say(f"accepted  {accounted(report)}")
+    say(f"accepted  {balance(report)}")
     say(f"retried   {report['retried']}")

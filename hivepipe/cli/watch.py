@@ -21,7 +21,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.home import Place
 from hivepipe.monitor.status import status_report
-from hivepipe.monitor.status_words import NOT_RUNNING, accounted, silence, verdict
+from hivepipe.monitor.status_words import NOT_RUNNING, balance, silence, verdict
 from hivepipe.operations.liveness import with_activity
 from hivepipe.stack.lock import Stack
 
@@ -131,7 +131,7 @@ def _jobs(report: dict[str, Any], rate: float | None) -> RenderableType:
     if report["accounts"] is None:
         word = report["condition"]
         return Text(verdict(report), style=_COLOURS.get(word, "red"))
-    lines = [f"jobs {accounted(report)}"]
+    lines = [f"jobs {balance(report)}"]
     oldest = report["oldest_waiting_secs"]
     lines.append(
         f"{rate or 0:.0f} jobs/s, "

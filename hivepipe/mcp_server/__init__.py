@@ -1,1 +1,1 @@
-"""The server of `hivepipe mcp`: five tools over the reading room, by the Model Context Protocol."""
+"""The server of `hivepipe mcp`: five query tools over the Model Context Protocol."""

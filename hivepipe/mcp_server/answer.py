@@ -1,4 +1,4 @@
-"""The text of an answer: a mark, then one JSON object a line, of bounded length."""
+"""The text of an answer: a heading, then one JSON object per line, of bounded length."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 class Answer(NamedTuple):
-    """All rows, read lazily; facts about the whole, which only the first page has."""
+    """The rows, read lazily, and facts about all of them for the first page."""
 
     rows: Iterable[Row]
     facts: Row
@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 def text_of(title: str, answer: Answer, skip: int) -> str:
-    """Return the page that begins behind `skip` rows; its last line says where the next begins."""
+    """Return the page after `skip` rows; its last line says where the next page begins."""
     lines = [] if skip or not answer.facts else [_line(answer.facts)]
     shown = chars = 0
     has_more = False
@@ -41,14 +41,14 @@ def text_of(title: str, answer: Answer, skip: int) -> str:
 
 
 def short(text: object, most: int) -> str:
-    """Return a text cut to a number of characters, with the number of those left out."""
+    """Return a text cut to `most` characters, with the number of omitted ones."""
     whole = "" if text is None else str(text)
     left_out = len(whole) - most
     return whole if left_out <= 0 else f"{whole[:most]} [{left_out:,} more characters]"
 
 
 def filled(**fields: Any) -> dict[str, Any]:
-    """Return the fields that say something."""
+    """Return the fields that are not empty."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 

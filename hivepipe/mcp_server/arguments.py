@@ -1,4 +1,4 @@
-"""The arguments of a tool: their schema, and the check of those in a call."""
+"""The arguments of a tool: their schema and validation."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,11 +9,11 @@ MOST_SKIPPED = 100_000
 
 
 class ArgumentError(Exception):
-    """An argument is missing, unknown or invalid; the message is for the caller."""
+    """An argument is missing, unknown or invalid; the caller gets the message."""
 
 
 class Argument(NamedTuple):
-    """One argument; `most` > 0: a whole number up to it. `default` None: it must be given."""
+    """One argument: a text, or an integer if `most` > 0; it is required if `default` is None."""
 
     description: str
     default: str | int | None = ""
@@ -44,7 +44,7 @@ def _property(argument: Argument) -> dict[str, Any]:
 
 
 def checked(arguments: Mapping[str, Argument], given: Mapping[str, Any]) -> Values:
-    """Return the value of every argument; ArgumentError."""
+    """Return the value of every argument, or raise ArgumentError."""
     if unknown := sorted(set(given) - set(arguments)):
         known = ", ".join(arguments)
         raise ArgumentError(f"there is no argument {unknown[0][:100]!r}; there are {known}")
@@ -70,7 +70,7 @@ def _value(name: str, argument: Argument, given: object) -> str | int:
 
 
 def stored_day(name: str, text: str) -> str:
-    """Return a local day or time as a stored time, "" for ""; ArgumentError."""
+    """Return a local day or time as a stored time, and "" for "", or raise ArgumentError."""
     if not text:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What a call asks for: the homes that it is about, and its checked arguments."""
+"""A parsed call: its homes and its validated arguments."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -21,28 +21,28 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Asked:
-    """The homes, that of the working folder first; `folder`: one project of a shared home."""
+    """The homes, that of the working folder first; `folder` is a project of a shared home."""
 
     homes: list[KnownHome]
     folder: str
     values: Values
 
     def text(self, name: str) -> str:
-        """Return an argument that is a text."""
+        """Return a text argument."""
         return str(self.values[name])
 
     def number(self, name: str) -> int:
-        """Return an argument that is a number."""
+        """Return an integer argument."""
         return int(self.values[name])
 
     def day(self, name: str) -> str:
-        """Return an argument that is a day as a stored time; ArgumentError."""
+        """Return a day argument as a stored time, or raise ArgumentError."""
         return stored_day(name, self.text(name))
 
     def of_each(self, read: Callable[[KnownHome], Found]) -> tuple[list[Found], list[str]]:
-        """Return what is read in each home, and why others cannot be read.
+        """Read each home; return the results, and the problems of unreadable homes.
 
-        HivepipeError: the only home cannot be read.
+        Raise HivepipeError if the only home cannot be read.
         """
         found: list[Found] = []
         problems: list[str] = []
@@ -57,7 +57,7 @@ class Asked:
 
 
 def asked_of(values: Values, here: Place) -> Asked:
-    """Choose the homes; RegistrationError: no project, or several, of the name."""
+    """Choose the homes; raise RegistrationError if no or several projects have the name."""
     homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
     name = str(values["project"])
     if not name:
@@ -73,7 +73,7 @@ def asked_of(values: Values, here: Place) -> Asked:
 
 
 def _projects(homes: list[KnownHome]) -> Iterator[tuple[KnownHome, str]]:
-    """Yield each home with its project, or with each that a shared home recorded."""
+    """Yield each home with its project, or with each project in a shared home."""
     for known in homes:
         if known.project:
             yield known, known.project

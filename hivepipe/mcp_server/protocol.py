@@ -1,9 +1,8 @@
-"""The Model Context Protocol, as far as a server of tools needs it: one message in, one out.
+"""The part of the Model Context Protocol that a server of tools needs: one message in, one out.
 
-Both forms are served: the handshake of 2024-11-05 to 2025-11-25, and 2026-07-28, which has none.
-The package `mcp` is not used, because its import alone takes longer than a first answer may.
-
-On the path of a start: the standard library only.
+It supports the versions with a handshake, 2024-11-05 to 2025-11-25, and 2026-07-28 without one.
+The package `mcp` is not used, because its import takes longer than a first answer may take. For
+a fast start, this module imports only the standard library.
 """
 
 import json
@@ -24,14 +23,14 @@ Fields = dict[str, Any]
 
 
 class Outcome(NamedTuple):
-    """The text of a tool's answer; `failed`: it is an error message."""
+    """The text of a tool's answer, or with `failed` an error message."""
 
     text: str
     failed: bool = False
 
 
 class Served(NamedTuple):
-    """What a server offers; `call` gets a tool's name and arguments. KeyError: no such tool."""
+    """A server; `call` takes a tool's name and arguments, and may raise KeyError for the name."""
 
     version: str
     instructions: str
@@ -46,7 +45,7 @@ class _RefusedError(Exception):
 
 
 def messages(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield each line; for one that is too long "", which is no message."""
+    """Yield each line, or b"" for one that is too long, which is answered as an invalid message."""
     while line := stream.readline(LONGEST_MESSAGE):
         rest = line
         while rest and not rest.endswith(b"\n"):
@@ -56,7 +55,7 @@ def messages(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def answer_to(served: Served, raw: bytes) -> Fields | None:
-    """Return the answer to a message; None for a notification or an answer."""
+    """Return the answer to a message, or None for a notification or a response."""
     try:
         message = json.loads(raw)
     except (ValueError, RecursionError):
@@ -76,7 +75,7 @@ def answer_to(served: Served, raw: bytes) -> Fields | None:
 
 
 def _is_id(value: object) -> bool:
-    """Tell whether a value can be an id: a text or a finite number, which JSON can return."""
+    """Tell whether a value can be an id: a text or a finite number."""
     if isinstance(value, float):
         return isfinite(value)
     return isinstance(value, (str, int)) and not isinstance(value, bool)

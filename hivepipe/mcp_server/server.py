@@ -1,4 +1,4 @@
-"""The server: calls a tool and turns its rows, or its error, into a text."""
+"""The server: calls a tool, and formats its rows or its error as text."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -17,15 +17,15 @@ from hivepipe.text.visible import printable
 _LONGEST_ERROR = 1000
 
 
-def reading_room(here: Callable[[], Place]) -> Served:
-    """Return what is served; `here`: the place whose home comes first."""
+def tool_server(here: Callable[[], Place]) -> Served:
+    """Return the server; `here` returns the place whose home comes first."""
     return Served(
         version("hivepipe"), INSTRUCTIONS, declared(), lambda name, given: call(here(), name, given)
     )
 
 
 def call(here: Place, name: str, given: Mapping[str, Any]) -> Outcome:
-    """Return the answer of a tool, or its error as a text; KeyError: no such tool."""
+    """Return the answer of a tool, or its error as text; raise KeyError for an unknown tool."""
     tool = TOOLS[name]
     try:
         asked = asked_of(checked(tool.arguments, given), here)

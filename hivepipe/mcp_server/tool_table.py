@@ -1,7 +1,7 @@
 """The tools: their descriptions, arguments and modules.
 
-The modules are imported when they are called, so that a start answers at once. The descriptions
-are in the context of every session, so they are short.
+The modules are imported at their first call, for a fast start. The descriptions are in the context
+of every session, so they are short.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ INSTRUCTIONS = (
 
 
 class Tool(NamedTuple):
-    """A tool; `title` heads its answers."""
+    """A tool; `title` is the heading of its answers."""
 
     title: str
     description: str
@@ -47,7 +47,7 @@ TOOLS = {
                 choices=("user", "claude", "tool", "title", "summary"),
             ),
             "since": _SINCE,
-            "until": Argument("The day behind the last"),
+            "until": Argument("The day after the last"),
             **_rows(20, 50, 1000),
         },
     ),

@@ -1,1 +1,1 @@
-"""Monitoring: the snapshot of a home, its status report and its metrics."""
+"""Monitoring: the figures of a home, its status report and its metrics."""

@@ -1,4 +1,4 @@
-"""What admits a request: the token, a cookie of its own for each server, and a loopback host."""
+"""Authentication of requests: the token, a cookie for each server, and a loopback host."""
 
 import hmac
 from hashlib import blake2b
@@ -7,20 +7,20 @@ from urllib.parse import urlsplit
 
 
 def cookie_name(token: str) -> str:
-    """Return a cookie name per server, because cookies ignore ports."""
+    """Return the name of the cookie, which differs by server because cookies ignore ports."""
     return f"hivepipe_{blake2b(token.encode(), digest_size=4).hexdigest()}"
 
 
 def cookie_value(token: str, user: str) -> str:
-    """Return what the cookie holds: not the token, and of use to this user of the machine alone.
+    """Return the value of the cookie: an HMAC of the token that is valid only for this user.
 
-    Browsers send a cookie to every port, so also to a server of another user.
+    Browsers send a cookie to every port, and so to servers of other users.
     """
     return hmac.digest(token.encode(), f"cookie {user}".encode(), "sha256").hex()
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host name is a loopback one; another name may resolve to this machine, too."""
+    """Tell whether a host is localhost or a loopback address; other names are not resolved."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ip_address(name).is_loopback

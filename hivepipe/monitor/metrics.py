@@ -36,7 +36,7 @@ class StackCollector(Collector):
 
 def _of_uplink(team: Report) -> Iterator[Metric]:
     is_well = team["state"] in ("connected", "resting")
-    yield _gauge("uplink_up", "1 if the team's server took the last batch", is_well)
+    yield _gauge("uplink_up", "1 if the team's server accepted the last batch", is_well)
     if team["lag_rows"] is not None:
         yield _gauge(
             "uplink_lag_rows", "rows that the team's server does not have", team["lag_rows"]
@@ -98,10 +98,10 @@ def _counted(name: str, what: str, values: dict[str, int]) -> Metric:
 
 
 def _without_effect(counters: dict[str, int]) -> Iterator[Metric]:
-    """Convert the store's counters `<reason>:<operation>` and `dropped:<what>`."""
+    """Convert the counters `<reason>:<operation>` and `dropped:<what>` of the database."""
     about = "jobs that changed nothing, by reason and operation"
     jobs = CounterMetricFamily("hivepipe_without_effect", about, labels=["reason", "operation"])
-    about = "what was dropped for its age before it was stored"
+    about = "rows that were dropped for their age before they were stored"
     dropped = CounterMetricFamily("hivepipe_dropped", about, labels=["what"])
     for name, count in counters.items():
         reason, _, of = name.partition(":")

@@ -1,4 +1,4 @@
-"""Collects the figures for alerts from Redis, disk and store."""
+"""Collects the figures for alerts from Redis, the disk and the database."""
 
 import shutil
 import time
@@ -27,7 +27,7 @@ _NEARLY = 0.9  # of a cap: the next call may exceed it
 
 
 def effectless(home: str) -> dict[str, int] | None:
-    """Return the store's counts of jobs without effect, or None without a store."""
+    """Return the counts of jobs without effect, or None without a database."""
     try:
         with listings(database_path(home)) as store:
             return store.effectless()
@@ -45,7 +45,7 @@ def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
 
 
 def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
-    """Return the figures; without Redis, only those of disk and store."""
+    """Return the figures; without Redis, only those of the disk and the database."""
     spooled = waiting_events(home)
     on_disk: dict[str, Any] = {
         "spooled": len(spooled),
@@ -83,7 +83,7 @@ def _uplink(home: str) -> dict[str, Any]:
 
 
 def _lost(home: str) -> tuple[int, str, str] | None:
-    """Return number, first and last time of the events lost in the last week, or None."""
+    """Return the count, first and last time of events lost in the last week, or None."""
     found = lost_events(home)
     if found is None:
         return None

@@ -26,9 +26,9 @@ from hivepipe.stack.ping import answers
 from hivepipe.stack.starter import read_starting
 from hivepipe.team.uplink_status import uplink_report
 
-TROUBLE_SECS = 10  # shorter ones are transactions of other programs
+TROUBLE_SECS = 10  # shorter times are transactions of other programs
 
-# Values that only Redis has: None while it does not answer, which is not 0.
+# Values that only Redis has: they are None, not 0, while it does not answer.
 _IN_REDIS = (
     *("queues", "accepted", "retried", "periodic", "accounts", "oldest_waiting_secs"),
     *("store_trouble", "newer_version", "operations", "workers", "scheduler"),
@@ -37,7 +37,7 @@ _IN_REDIS = (
 
 
 def status_report(place: Place, stack: Stack) -> dict[str, Any]:
-    """Return the report on processes, Redis, disk and store, as of now."""
+    """Return the current report on processes, Redis, the disk and the database."""
     alive = answers(stack.address)
     processes = _processes(stack)
     found, alerts = _look(place, stack, alive)
@@ -69,7 +69,7 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
 
 
 def _trouble(stack: Stack, alive: bool, is_supervised: bool) -> str | None:
-    """Return a sentence on a fault of the processes; None if there is none, or none runs."""
+    """Return a problem of the running processes as text, or None."""
     if not alive and is_supervised:
         return supervisor.redis_trouble(stack) or None
     if not is_supervised and supervisor.is_cut_off(stack):
@@ -115,7 +115,7 @@ def _is_ready(stack: Stack, found: Figures | None) -> bool:
 
 
 def _reductions(stack: Stack, found: Figures | None) -> list[Reduction]:
-    """Return the reductions; none for a supervised stack, whose processes are listed."""
+    """Return the reductions, or [] for a supervised stack, whose processes are listed."""
     if found is None or os.path.exists(stack.config):
         return []
     return reductions_of(found.workers, found.scheduler)
@@ -158,7 +158,7 @@ def _described(home: str, alerts: list[Alert]) -> list[dict[str, Any]]:
 
 
 def _failed_start(stack: Stack) -> dict[str, Any] | None:
-    """Return why hooks could not start the stack, and the time until the next attempt, or None."""
+    """Return why hooks could not start the stack and when they try again, or None."""
     starting = read_starting(stack.folder)
     if not starting.failures:
         return None

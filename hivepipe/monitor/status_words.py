@@ -1,4 +1,4 @@
-"""The condition of a stack in words, for `status` once and live."""
+"""The condition of a stack as text, for `status` and its watch mode."""
 
 from typing import Any
 
@@ -33,19 +33,19 @@ def verdict(report: dict[str, Any]) -> str:
 
 
 def silence(report: dict[str, Any], pid: int) -> str:
-    """Return a note if a running process sends no heartbeat: it hangs, or was stopped."""
+    """Return a note if a running process sends no heartbeat because it hangs or was suspended."""
     for worker in report["workers"] or ():
         if worker["pid"] == pid and not worker["alive"] and worker["heartbeat_secs"] is not None:
             return f", no heartbeat for {worker['heartbeat_secs']:.0f} s"
     return ""
 
 
-def accounted(report: dict[str, Any]) -> str:
+def balance(report: dict[str, Any]) -> str:
     """Return the accepted jobs as a sum by state, marked if it does not balance."""
     accounts = report["accounts"]
     parts = {name: count for name, count in accounts.items() if name != "accepted"}
     found = sum(parts.values())
     sign = "=" if found == accounts["accepted"] else f"but {found} are found:"
     terms = " + ".join(f"{count} {name}" for name, count in parts.items())
-    by_clock = f", {report['periodic']} periodic" if report["periodic"] else ""
-    return f"{accounts['accepted']} {sign} {terms}{by_clock}"
+    periodic = f", {report['periodic']} periodic" if report["periodic"] else ""
+    return f"{accounts['accepted']} {sign} {terms}{periodic}"

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from hivepipe.home import Place
 from hivepipe.mcp_server.protocol import LONGEST_MESSAGE, answer_to
-from hivepipe.mcp_server.server import reading_room
+from hivepipe.mcp_server.server import tool_server
 
 
 async def tools(here: Place, request: Request) -> Response:
@@ -18,7 +18,7 @@ async def tools(here: Place, request: Request) -> Response:
         raw += chunk
         if len(raw) > LONGEST_MESSAGE:
             return PlainTextResponse("too long\n", 413)
-    answer = await run_in_threadpool(answer_to, reading_room(lambda: here), bytes(raw))
+    answer = await run_in_threadpool(answer_to, tool_server(lambda: here), bytes(raw))
     if answer is None:
         return Response(status_code=202)
     return Response(json.dumps(answer), media_type="application/json")

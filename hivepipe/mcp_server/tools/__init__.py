@@ -1,1 +1,1 @@
-"""The tools: each module has `answer`, which reads what a call asks for. No SQL here."""
+"""The tools: each module has a function `answer`, which takes a parsed call. No SQL here."""

@@ -12,7 +12,7 @@ _LONGEST = 200
 
 
 def answer(asked: Asked) -> Answer:
-    """Return the groups, the newest day or the dearest first, and their total."""
+    """Return the groups, the newest day or the highest cost first, and their total."""
     group, since = asked.text("by"), asked.day("since")
     of_homes, problems = asked.of_each(lambda known: costs_by([known], group, since, asked.folder))
     found = in_order(chain.from_iterable(of_homes), group)

@@ -1,4 +1,4 @@
-"""Tool `files`: changed files and who changed them."""
+"""Tool `files`: changed files, with the sessions and subagents that changed them."""
 
 from itertools import chain
 
@@ -10,7 +10,7 @@ _LONGEST = 1000
 
 
 def answer(asked: Asked) -> Answer:
-    """Return a row for each file and session, the last change first."""
+    """Return a row for each file and session, the newest change first."""
     part, session, since = asked.text("path"), asked.text("session"), asked.day("since")
     of_homes, problems = asked.of_each(
         lambda known: changed_files(

@@ -22,13 +22,13 @@ def answer(asked: Asked) -> Answer:
         since=asked.day("since"),
         until=asked.day("until"),
     )
-    question.terms()  # a query without words is refused also where nothing is recorded
+    question.terms()  # refuse a query without words even if nothing is recorded
     limit = asked.number("limit")
     wanted = asked.number("skip") + limit + 1
     until = time.monotonic() + INDEXING_SECS
 
     def found_in(known: KnownHome) -> tuple[list[Row], int, int]:
-        if not os.path.isdir(known.home):  # the index would make it
+        if not os.path.isdir(known.home):  # opening the index would create it
             return [], 0, 0
         found = find(known.home, question, wanted, indexing_secs=until - time.monotonic())
         rows = [_row(known, line) for line in found.lines]

@@ -1,4 +1,4 @@
-"""Tool `session`: a conversation in full, in pages."""
+"""Tool `session`: a complete conversation in pages."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ _SHORT = 500
 
 
 def answer(asked: Asked) -> Answer:
-    """Return the pieces; ArchiveError: the session is not archived."""
+    """Return the pieces, or raise ArchiveError if the session is not archived."""
     start = asked.text("session")
     found = conversation(home_with(asked.homes, start).home, start)
     return Answer(_rows(found.pieces), _facts(found), MOST_CHARS)

@@ -19,7 +19,7 @@ _COUNTS = ("prompts", "calls", "failed", "agents")
 
 
 def answer(asked: Asked) -> Answer:
-    """Return the pieces around an offset in their order, or the events, newest first."""
+    """Return the pieces around an offset in order, or the events, newest first."""
     start, limit = asked.text("session"), asked.number("limit")
     home = home_with(asked.homes, start).home
     if asked.number("offset") >= 0:
