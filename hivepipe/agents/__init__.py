@@ -1,1 +1,1 @@
-"""What agents get from hivepipe: the memory server, memory search and the briefing."""
+"""Services for agents: the memory server, memory search and the briefing."""

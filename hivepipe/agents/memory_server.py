@@ -1,12 +1,12 @@
-"""Sends ratings of memories to the server that the user configured, in agent-swarm's format.
+"""Sends ratings of memories to the configured server, in agent-swarm's format.
 
     POST <memory_server>/api/memory/rate
     Authorization: Bearer <HIVEPIPE_MEMORY_SERVER_KEY of credentials.env>
-    X-Agent-ID: <the session's profile, else the session itself>
+    X-Agent-ID: <the session's profile, or else its id>
     {"events": [{"memoryId", "signal": 1 or -1, "weight", "source": "llm", "taskId"?}]}
 
-The key is sent only to the address in the user's own config.toml. A refusal is kept as an alert
-until the server accepts a rating. The store keeps all ratings, and none is sent twice.
+The key is sent only to the address in the user's own config.toml. A refusal is shown as an alert
+until the server accepts a rating. The database keeps all ratings, and none is sent twice.
 
     python -I -m hivepipe.agents.memory_server    posts the request on its stdin
 """
@@ -57,7 +57,7 @@ def trouble(home: str) -> str:
 
 
 def events_of(useful: Mapping[str, bool], task: str) -> list[dict[str, object]]:
-    """Return the events of a request; a task whose id is no UUID is left out."""
+    """Return the events of a request, without a task whose id is not a UUID."""
     of_task = {"taskId": task} if _is_uuid(task) else {}
     return [
         {

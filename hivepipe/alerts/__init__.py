@@ -1,1 +1,1 @@
-"""Alerts: the rules, and the notification of people."""
+"""Alerts: the rules, and the notification of users."""

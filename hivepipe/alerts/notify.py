@@ -1,8 +1,8 @@
 """Send an alert to the user's command or webhook: one attempt, with a time limit.
 
-Both run in a process group of their own, which is killed at the limit: a socket timeout would not
-end a server that sends a byte per second. Error texts contain nothing of the command line and the
-address, since both may hold a secret.
+Both run in a process group of their own, which is killed at the limit, because a socket timeout
+does not stop a server that sends a byte per second. Error texts contain neither the command line
+nor the address, since both may contain a secret.
 
     python -I -m hivepipe.alerts.notify    posts the request on its stdin
 """
@@ -46,7 +46,7 @@ def run(command: str, alert: Mapping[str, str]) -> str:
 
 
 def post(url: str, data: Mapping[str, object]) -> str:
-    """POST JSON to an address of the user's; return an error or ""."""
+    """POST JSON to the user's webhook; return an error or ""."""
     words = [sys.executable, "-I", "-m", "hivepipe.alerts.notify"]
     return run_with_input(words, json.dumps({"url": url, "said": data})).removeprefix(
         "exit code 1: "
@@ -64,7 +64,7 @@ def run_with_input(words: list[str], data: str) -> str:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:  # ValueError: an argument contains a NUL byte
-        reason = error.strerror if isinstance(error, OSError) else "it holds a NUL"
+        reason = error.strerror if isinstance(error, OSError) else "an argument contains a NUL"
         return f"the command cannot be run: {reason}"
     assert process.stdin is not None
     assert process.stderr is not None
@@ -73,7 +73,7 @@ def run_with_input(words: list[str], data: str) -> str:
             stdin.write(data.encode())
         last_words = _watch(process, process.stderr)
     finally:
-        with suppress(ProcessLookupError):  # children that it left, also after success
+        with suppress(ProcessLookupError):  # kills remaining children, also after success
             os.killpg(process.pid, signal.SIGKILL)
         process.stderr.close()
         process.wait()
@@ -103,11 +103,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Refuses redirects: a redirected POST would become a GET without the alert."""
 
     def redirect_request(self, *_: object) -> None:
-        """Return no new request: the redirect counts as an error."""
+        """Return no request, so that the redirect is an error."""
 
 
 def exchange(url: str, content: object, headers: Mapping[str, str]) -> tuple[str, bytes]:
-    """POST JSON; return an error or "", without the address in it, and the answer."""
+    """POST JSON; return an error or "" (without the address), and the response."""
     all_headers = {"Content-Type": "application/json", **headers}
     data = json.dumps(content).encode()
     handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_local(url) else [])]

@@ -1,16 +1,16 @@
-"""The alerts of a stack, derived from its figures. Pure."""
+"""The alerts of a stack, computed from its figures. No I/O."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from hivepipe.text.plurals import counted
 
-STORE_SECS = 60.0  # shorter ones are transactions of other programs
+STORE_SECS = 60.0  # shorter times are transactions of other programs
 WAITING_SECS = 60.0
 SPOOLED_SECS = 60.0
 SPOOLED_WHILE_AWAY_SECS = 600.0  # longer than any restart takes
 ROOM_BYTES = 200_000_000
-UPLINK_SECS = 900.0  # shorter ones are tunnels and restarts
+UPLINK_SECS = 900.0  # shorter times are network outages and restarts
 SHARE_PERCENT = 5
 SHARE_LEAST = 20
 SHARE_SECS = 900.0
@@ -45,17 +45,17 @@ class Vitals(NamedTuple):
     clock_stands_still: bool = False  # no scheduler is active
     store_secs: float = 0.0  # how long the database has not been writable
     store_reason: str = ""
-    hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; nobody writes into it
+    hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; never modified
     budget: str = ""  # use of the day's caps by summaries, if a cap is nearly reached
-    uplink: str = ""  # why the team's server does not have all rows, if it is to have them
+    uplink: str = ""  # why the team's server does not have all rows
     uplink_secs: float = 0.0  # how long the oldest of them has waited
     ratings: str = ""  # why the memory server refused the last ratings
     # operation -> (jobs without effect, all jobs), within SHARE_SECS
-    effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  nobody writes into it
+    effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  never modified
 
 
 class Alert(NamedTuple):
-    """One condition that a user should know; with an urgent one the stack is not healthy."""
+    """One condition that the user should know; a stack with an urgent one is not healthy."""
 
     name: str
     text: str

@@ -45,12 +45,12 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A cost in dollars, without the listed models; None: no model has a price."""
+    """A cost in dollars without the listed models, or None if no model has a price."""
 
     dollars: Decimal | None
     without_price: list[str]
 
     @property
     def rounded(self) -> float | None:
-        """Return the dollars rounded to a millionth, as a number for JSON."""
+        """Return the dollars as a float with six decimals."""
         return None if self.dollars is None else float(round(self.dollars, 6))

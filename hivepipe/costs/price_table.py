@@ -1,6 +1,6 @@
-"""The effective price table: genai-prices' with our corrections, then the user's overrides.
+"""The effective price table: genai-prices with corrections, then the user's overrides.
 
-genai-prices itself is not imported: it costs 25 MB. `make prices` has written down its prices.
+genai-prices is not imported, which would take 25 MB: `make prices` writes its prices to a file.
 """
 
 from functools import cache
@@ -29,7 +29,7 @@ def _packaged(name: str) -> PriceTable:
 def prices_in_force(home: str) -> PriceTable:
     """Return the built-in table with the user's overrides, then the home's.
 
-    PricesError names the file that cannot be read.
+    Raise PricesError with the name of a file that cannot be read.
     """
     table = built_in()
     for folder in (user_config_folder(), home):

@@ -1,11 +1,11 @@
-"""The price table: read from TOML, used to compute dollars.
+"""The price table: read from TOML, and used to compute dollars.
 
 A row has names of models and prices per million tokens. It may have a first day (`from`), a prompt
 length above which it applies (`above`), and factors for fast mode and for inference in one region.
-Factors may also be a table of their own, for all rows of a model.
-For a model the rows of the newest day apply, and of these the one with the greatest `above` that
-the prompt exceeds. A model without a row has no price; the price of a similar release is never
-used.
+A separate table of factors applies to all rows of its models.
+For a model, the rows of the newest day apply, and among these the row with the greatest `above`
+that the prompt exceeds. A model without a row has no price; the price of a similar release is
+never used.
 """
 
 import datetime
@@ -52,7 +52,7 @@ class PriceTable:
     factors: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
 
     def cost(self, rate: Rate, tokens: Tokens) -> Decimal | None:
-        """Return the cost in dollars of messages of one rate; None: there is no price."""
+        """Return the cost in dollars of messages of one rate, or None without a price."""
         price = self._price(rate)
         if price is None:
             return None
@@ -67,9 +67,9 @@ class PriceTable:
         return None if self.web_search is None else dollars + tokens.web_searches * self.web_search
 
     def with_overrides(self, other: "PriceTable") -> "PriceTable":
-        """Return this table with the models of the other one replacing those of the same name.
+        """Return this table with models of the same name replaced by those of the other one.
 
-        The factors of the other table hold for all rows of their models.
+        The factors of the other table apply to all rows of their models.
         """
         models = {**self.models, **other.models}
         for name in other.factors.keys() & models:
@@ -100,7 +100,7 @@ def plain_name(model: str) -> str:
 
 
 def read_prices(text: str) -> PriceTable:
-    """Parse a price table; PricesError gives the error."""
+    """Parse a price table, or raise PricesError."""
     try:
         content = tomllib.loads(text, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -123,7 +123,7 @@ def read_prices(text: str) -> PriceTable:
 def _tables(
     content: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], T]
 ) -> list[tuple[list[str], T]]:
-    """Return the names of models and the value of each table of a list."""
+    """Return the model names and the parsed value of each table in a list."""
     rows = content.get(key, [])
     if not isinstance(rows, list):
         raise PricesError(f"`{key}` is not a list of tables: write [[{key}]]")

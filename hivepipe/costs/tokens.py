@@ -1,8 +1,8 @@
-"""The token counts of a message, and what else decides its price."""
+"""The token counts of a message, and the rate that decides its price."""
 
 from typing import NamedTuple
 
-# Prompts longer than one of these sizes may have other prices.
+# Prompts longer than one of these sizes may have different prices.
 BANDS = (100_000, 200_000)
 
 
@@ -23,7 +23,7 @@ class Tokens(NamedTuple):
 
     @property
     def band(self) -> int:
-        """Return the greatest band size that one message's prompt exceeds; 0 if none."""
+        """Return the greatest size in BANDS that the prompt of one message exceeds, or 0."""
         return max((border for border in BANDS if self.prompt > border), default=0)
 
     def plus(self, other: "Tokens") -> "Tokens":
@@ -32,7 +32,7 @@ class Tokens(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """What decides the price besides the counts; messages of one rate can be added up."""
+    """What decides the price besides the counts; messages with the same rate can be added up."""
 
     model: str
     day: str  # UTC, such as 2026-11-21

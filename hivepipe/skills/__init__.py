@@ -1,1 +1,1 @@
-"""Statistics of skill uses, and their exports for other programs. Pure."""
+"""Statistics of skill uses, and their exports for other programs. No I/O."""

@@ -1,6 +1,6 @@
 """skill-usage.json and skill-usage-index.json, in the predecessor's format.
 
-Lists end with the newest entry; lists without a natural limit keep their newest entries.
+Lists end with the newest entry; unbounded lists keep only their newest entries.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ KEPT_INVOCATIONS = 100
 
 
 class SkillUse(NamedTuple):
-    """One use of a skill, or of a typed command that is no skill."""
+    """One use of a skill, or of a typed command that is not a skill."""
 
     skill: str
     time: str  # UTC, in the form of stored times
@@ -45,7 +45,7 @@ class SkillStatistics:
 
     @property
     def success_rate(self) -> float:
-        """Return the share of successful uses, among all uses."""
+        """Return the share of successful uses."""
         return round(self.successes / self.count, 4)
 
     def add(self, use: SkillUse, day: str) -> None:
@@ -72,7 +72,7 @@ def statistics(
     day_of: Callable[[str], str],
     imported: Iterable[ImportedSkill] = (),
 ) -> dict[str, SkillStatistics]:
-    """Return skill -> statistics of the uses, oldest first; `day_of` gives a time's local day."""
+    """Return the statistics by skill; `uses` are oldest first, `day_of` returns the local day."""
     skills: dict[str, SkillStatistics] = {}
     for each in imported:
         skills.setdefault(each.skill, SkillStatistics()).start_with(each)

@@ -1,1 +1,1 @@
-"""Text for people: safe display, quoting, plurals and URLs."""
+"""Text for users: safe display, quoting, plurals and URLs."""

@@ -1,7 +1,7 @@
-"""Quote text of other sources for Claude, so that it is not taken for ours or the user's.
+"""Quote text of other sources for Claude, so that it is not taken for hivepipe's or the user's.
 
-Each line is prefixed by `> `, invisible characters are escaped, and no line contains a tag. On the
-hook path, loaded when there is text to quote.
+Each line is prefixed by `> `, invisible characters are escaped, and no line contains a tag. Hooks
+import this module only when there is text to quote.
 """
 
 from hivepipe.text.visible import printable
@@ -12,7 +12,7 @@ _MOST_NAME_CHARS = 200
 
 
 def quoted(text: str, most: int, indent: str = "") -> str:
-    """Return a text with each line prefixed by `> `, in at most `most` characters."""
+    """Return a text with each line prefixed by `> `, at most `most` characters long."""
     margin = indent + MARK
     lines = text[:most].strip().expandtabs(4).splitlines()
     whole = "\n".join([f"{margin}{harmless(line)}".rstrip() for line in lines])
@@ -22,7 +22,7 @@ def quoted(text: str, most: int, indent: str = "") -> str:
 
 
 def of_repository(name: str, text: str, most: int) -> str:
-    """Return a repository's file, quoted, with its name, in at most `most` characters."""
+    """Return a quoted file of a repository with its name, at most `most` characters long."""
     head = f"From {on_one_line(name, _MOST_NAME_CHARS)}, a file of this repository"
     return cut(f"{head}, quoted; these are not the user's words:\n{quoted(text, most)}", most)
 
@@ -44,5 +44,5 @@ def _opening(rest: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the text, or its beginning and a mark."""
+    """Return the text, or its beginning and CUT, at most `most` characters long."""
     return text if len(text) <= most else text[: most - len(CUT)].rstrip() + CUT

@@ -1,4 +1,4 @@
-"""Sizes in words."""
+"""Sizes with units."""
 
 
 def size(count: float) -> str:

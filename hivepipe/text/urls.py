@@ -13,7 +13,7 @@ def is_web_address(text: str) -> bool:
         return (
             parts.scheme in ("http", "https")
             and bool(parts.hostname)
-            and parts.port != 0  # raises ValueError if it is no number
+            and parts.port != 0  # raises ValueError if it is not a number
             and "@" not in parts.netloc
         )
     except ValueError:
@@ -21,7 +21,7 @@ def is_web_address(text: str) -> bool:
 
 
 def is_local(url: str) -> bool:
-    """Tell whether a URL is on this machine, where no proxy must be used."""
+    """Tell whether a URL is on this machine, which is accessed without a proxy."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback

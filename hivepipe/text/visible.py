@@ -1,11 +1,10 @@
 """Convert text to one visible line; control characters are escaped.
 
-On the hook path, loaded when there is text to show.
+Hooks import this module only when there is text to show.
 """
 
-# Characters that print as nothing though Python calls them printable: they could hide a word, or
-# make different ids look alike. (Unicode's default ignorable code points; others are not
-# printable.)
+# Invisible characters that Python calls printable: they could hide a word or make different ids
+# look alike. (Unicode's default ignorable code points; the others are not printable for Python.)
 _UNSEEN = frozenset(
     [
         *map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x3164, 0xFFA0)),
@@ -17,7 +16,7 @@ _UNSEEN = frozenset(
 
 
 def printable(value: object) -> str:
-    r"""Return a text on one line that cannot steer a terminal: an escape is `\x1b`, a line `\n`."""
+    r"""Return a text on one line with control characters as escapes such as `\x1b` and `\n`."""
     text = "" if value is None else str(value)
     if text.isprintable() and (text.isascii() or _UNSEEN.isdisjoint(text)):
         return text
@@ -25,7 +24,7 @@ def printable(value: object) -> str:
 
 
 def is_harmless(char: str) -> bool:
-    """Tell whether a character is visible and no control character."""
+    """Tell whether a character is visible and not a control character."""
     return char.isprintable() and char not in _UNSEEN
 
 

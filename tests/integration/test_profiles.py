@@ -243,7 +243,7 @@ def test_a_profile_is_told_who_it_is_and_a_lead_what_the_others_do(scene: Scene)
     text = told("lea")
     assert "- ana (active" in text
     assert "Explore (" in text
-    assert "in other hands" in text
+    assert "duplicate their work" in text
     assert "Open sessions" not in told("ana")
     listed = json.loads(scene.run("profile", "list", "--json").stdout)["profiles"]
     assert {entry["id"]: entry["status"] for entry in listed} == {"ana": "online", "lea": "online"}

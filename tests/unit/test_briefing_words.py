@@ -83,11 +83,11 @@ def test_a_lead_hears_of_work_first_and_of_the_lost_apart() -> None:
     assert "lost" not in work
     assert "- and " in work
     assert "Map callers" in agents
-    assert "in other hands" in advice
+    assert "duplicate their work" in advice
     assert lost.startswith(
-        "Lost sessions (their process ended, or long without activity):\n- p-1 (lost"
+        "Lost sessions (their process has ended, or they show no activity):\n- p-1 (lost"
     )
     shown = sum(line.startswith("- p-") for line in work.splitlines())
     assert f"- and {30 - shown} more" in work
     alone = words.lead_part([session(1, "lost")], [])
-    assert "in other hands" not in alone  # nobody is at it
+    assert "duplicate their work" not in alone

@@ -1,7 +1,7 @@
 """The texts of a briefing's parts.
 
-They state facts and give no orders: text that reads like a system command looks like an injection.
-Text from other sources (a title, a task, a file, a prompt) is quoted.
+They state facts and give no instructions, because text that reads like a system command looks like
+an injection. Text from other sources (a title, a task, a file, a prompt) is quoted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ _HEADING_CHARS = 50
 
 
 class Notes(NamedTuple):
-    """A file of notes: its name and text."""
+    """A file of notes."""
 
     name: str
     text: str
@@ -88,15 +88,17 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
         *_listed("Delegated in the last five minutes:", spawned, _MOST_SPAWNED_CHARS),
     ]
     if found:
-        found.append("What is listed here is in other hands: doing it again would double the work.")
+        found.append(
+            "Other sessions work on what is listed here: doing it again would duplicate their work."
+        )
     found += _listed(
-        "Lost sessions (their process ended, or long without activity):", lost, _MOST_LOST_CHARS
+        "Lost sessions (their process has ended, or they show no activity):", lost, _MOST_LOST_CHARS
     )
     return cut("\n\n".join(found), MOST_LEAD_CHARS)
 
 
 def _listed(head: str, lines: list[str], room: int) -> list[str]:
-    """Return heading and lines as far as they fit, with the number of omitted lines."""
+    """Return the heading and as many lines as fit, with the number of omitted lines."""
     shown, left = [], room + 1  # no newline after the last line
     for line in lines:
         left -= len(line) + 1
@@ -133,7 +135,7 @@ def _last_session(last: Entry) -> str:
 
 def _session_line(session: Entry) -> str:
     who = session["profile"] or f"session {session['id'][:8]}"
-    head = f"{who} ({session['condition']}, last sign of life {_day(session['last_active_at'])})"
+    head = f"{who} ({session['condition']}, last active {_day(session['last_active_at'])})"
     if session["task_id"]:
         more = session.get("progress") or session.get("text")
         return _item(f"{head}: {session['task_id']}", more)

@@ -1,6 +1,6 @@
-"""Search of memory files: by words, and by meaning if a provider is set.
+"""Search of memory files: full text, and by embeddings if a provider is set.
 
-chunks       split a file's text into chunks; pure
+chunks       splitting a file's text into chunks
 index        the index of a home, one SQLite file, derived from the files
-embeddings   texts -> vectors, from an endpoint with OpenAI's API
+embeddings   vectors of texts, from an endpoint with OpenAI's API
 """

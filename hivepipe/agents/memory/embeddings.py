@@ -28,7 +28,7 @@ class Provider:
     key: str
 
 
-# Errors of the network, of the protocol, of the response.
+# Errors of the network, the protocol and the response.
 _FAILURES = (
     OSError,
     HTTPException,
@@ -48,7 +48,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
-    """Return a vector of length one for each text, as 32-bit floats; EmbeddingError."""
+    """Return a unit vector of 32-bit floats for each text, or raise EmbeddingError."""
     if not is_web_address(provider.url):
         raise EmbeddingError(f"embeddings_url must be {KIND}")
     body = json.dumps({"model": provider.model, "input": list(texts)}).encode()
@@ -78,12 +78,12 @@ def _opener(url: str) -> urllib.request.OpenerDirector:
 def _normal(values: Sequence[float]) -> bytes:
     length = sqrt(sum(value * value for value in values)) or 1.0
     if not isfinite(length):
-        raise ValueError("no vector")
+        raise ValueError("not a vector")
     return array("f", [value / length for value in values]).tobytes()
 
 
 def similarity(one: bytes, other: bytes) -> float:
-    """Return the cosine of two vectors of length one; 0 if their sizes differ."""
+    """Return the cosine of two unit vectors, or 0 if their sizes differ."""
     if len(one) != len(other):
         return 0.0
     return sum(a * b for a, b in zip(array("f", one), array("f", other), strict=True))

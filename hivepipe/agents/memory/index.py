@@ -2,8 +2,8 @@
 
 folders    folders of memory files, with scope and owner
 files      one row per file, with size, time and hash at the last read
-chunks     its redacted text in pieces; with the vector of each if a provider is set
-words      FTS5 over the chunks
+chunks     the redacted text of files in chunks, each with its vector if a provider is set
+words      the FTS5 table of the chunks
 """
 
 import os
@@ -41,9 +41,9 @@ PRAGMA user_version={VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of memory files: an agent's own (owner: its profile), or a swarm's.
+    """A folder of memory files: an agent's own (the owner is its profile), or a swarm's.
 
-    Without an owner it is one that the user configured, for all sessions.
+    Without an owner, it is a folder that the user configured for all sessions.
     """
 
     path: str
@@ -80,7 +80,7 @@ class MemoryIndex:
     """An open index; several processes may use the same file."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the index; MemoryIndexError: it cannot be used."""
+        """Open or create the index; raise MemoryIndexError if it cannot be used."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not path.exists():
@@ -104,7 +104,7 @@ class MemoryIndex:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit all statements of the block, or none."""
+        """Run the block in a transaction."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -138,7 +138,7 @@ class MemoryIndex:
     def put(
         self, path: str, folder: str, stamp: tuple[int, int], sha256: str, texts: Sequence[str]
     ) -> None:
-        """Replace the chunks of a file; `stamp`: size and modification time in ns."""
+        """Replace the chunks of a file; `stamp` is its size and modification time in ns."""
         with self.transaction():
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute(
@@ -168,7 +168,7 @@ class MemoryIndex:
             self._db.execute("UPDATE files SET forgotten = 1 WHERE path = ?", (path,))
 
     def passages(self) -> Iterator[Passage]:
-        """Yield all chunks, those of the files changed last first."""
+        """Yield all chunks, those of the last changed files first."""
         sql = """
             SELECT chunks.path, COALESCE(scope, ''), COALESCE(owner, ''), text FROM chunks
             JOIN files ON files.path = chunks.path
@@ -198,12 +198,12 @@ class MemoryIndex:
     # ---- vectors
 
     def without_vector(self, model: str, limit: int) -> list[tuple[int, str]]:
-        """Return id and text of chunks that have no vector of this model."""
+        """Return id and text of chunks without a vector of this model."""
         sql = "SELECT id, text FROM chunks WHERE model IS NOT ? ORDER BY id LIMIT ?"
         return [(row["id"], row["text"]) for row in self._db.execute(sql, (model, limit))]
 
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
-        """Store the vectors of chunks; a changed chunk has another id."""
+        """Store the vectors of chunks; a changed chunk has a new id."""
         sql = "UPDATE chunks SET model = ?, vector = ? WHERE id = ?"
         with self.transaction():
             self._db.executemany(sql, [(model, vector, id) for id, vector in vectors])
