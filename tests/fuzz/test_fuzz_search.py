@@ -138,7 +138,7 @@ def test_a_line_that_cannot_be_read_is_named(raw: bytes, tmp_path: Path) -> None
     some, total = skipped_lines(tmp_path / INDEX_FILE, 9)
     assert total == 1
     assert some[0].offset == len(BEHIND)
-    assert "no JSON object" in some[0].reason
+    assert "not a readable JSON object" in some[0].reason
 
 
 def test_whatever_goes_wrong_with_one_line_is_named(

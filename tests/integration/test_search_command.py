@@ -106,7 +106,7 @@ def test_half_an_emoji_stops_no_search_and_doctor_names_what_is_skipped(home: Ho
     (found,) = [each for each in report["findings"] if each["check"] == "search-index"]
     assert found["is_note"]
     assert f"({OTHER} at byte " in found["text"]
-    assert "no JSON object" in found["text"]
+    assert "not a readable JSON object" in found["text"]
 
 
 def test_an_old_index_is_made_anew(home: Home) -> None:
