@@ -26,10 +26,7 @@ def record_activity(
     profile: str,
     waits_for: str = "",
 ) -> None:
-    """Insert or update a row.
-
-    Totals (calls, failed, denied, warned) keep their maximum, other columns take the newer values.
-    """
+    """Insert or update a row: totals keep their maximum, other columns take the newer values."""
     newer = (
         "(excluded.last_active_at >= activity.last_active_at OR activity.last_active_at > :ahead)"
     )

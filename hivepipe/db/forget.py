@@ -41,7 +41,7 @@ TABLES = {
 
 NAMING = {**TABLES, "tasks": "session_id"}
 
-# Tasks belong to the user: a task is kept, without what the session said about it.
+# Tasks belong to the user: a task stays, without the progress that the session reported.
 TASKS_SQL = """
     UPDATE tasks SET session_id = NULL, progress = NULL, progress_at = NULL
     WHERE session_id = :session

@@ -42,7 +42,7 @@ def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> Non
 
 
 class SkillUse(NamedTuple):
-    """One use of a skill; `kind`: tool or command."""
+    """One use of a skill; `kind` is tool or command."""
 
     skill: str
     kind: str

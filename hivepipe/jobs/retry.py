@@ -48,7 +48,7 @@ def operation_delay_secs(attempts: int, retries: int) -> float | None:
 
 
 def llm_delay_secs(failures: int, chance: float, requested_secs: float) -> float:
-    """Return the delay in seconds after this many failures of a provider; `chance`: 0 to 1.
+    """Return the delay in seconds after this many failures of a provider; `chance` is 0 to 1.
 
     With jitter the delay is 0.5 to 1.5 times the base delay, so that jobs do not return together.
     It is at least `requested_secs`, which the provider asked for.

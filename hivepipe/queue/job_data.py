@@ -35,7 +35,7 @@ class PlainUnpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: object) -> object:
         """Refuse every persistent reference."""
-        raise BadEnvelopeError("the pickle refers to something outside")
+        raise BadEnvelopeError("the pickle has an external reference")
 
 
 def read_claimed(job: Claimed) -> Envelope:
@@ -48,7 +48,7 @@ def read_claimed(job: Claimed) -> Envelope:
 def envelope_text(data: bytes) -> str:
     """Return the envelope, the only argument of FUNCTION. Raise BadEnvelopeError for other data."""
     if len(data) > LIMIT_BYTES:
-        raise BadEnvelopeError(f"{len(data)} bytes of data, more than any job of ours has")
+        raise BadEnvelopeError(f"{len(data)} bytes of data, more than any job of hivepipe has")
     ours = as_written(data)
     if ours is not None:
         return ours
@@ -99,5 +99,5 @@ def inflated(data: bytes) -> bytes:
     inflater = zlib.decompressobj()
     text = inflater.decompress(data, LIMIT_BYTES)
     if inflater.unconsumed_tail:
-        raise BadEnvelopeError("the data inflates to more than any job of ours has")
+        raise BadEnvelopeError("the data inflates to more than any job of hivepipe has")
     return text

@@ -12,7 +12,7 @@ from hivepipe.queue.names import ALL_QUEUES, LLM, QUEUES, SLOW
 from hivepipe.queue.reductions import Reduction, reductions
 from hivepipe.queue.scripts import script
 
-SILENT_SECS = 30.0  # ours send a heartbeat every five seconds
+SILENT_SECS = 30.0  # our workers send a heartbeat every five seconds
 STOCK_SILENT_SECS = 480.0  # the registration of a stock worker has expired by then
 SETTLED_SECS = 60.0  # start-up grace, from the start of the first worker
 

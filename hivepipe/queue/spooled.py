@@ -106,7 +106,7 @@ def _spooled_job(entry: object) -> SpooledJob:
         raise BadEnvelopeError("an entry is not a job")
     envelope = envelope_of(entry.get("envelope"))
     if not (envelope.id.isalnum() and envelope.id.isascii()):
-        raise BadEnvelopeError("an id is not one of ours")
+        raise BadEnvelopeError("an id is not valid")
     message = Message(
         id=envelope.id,
         twins=str(entry.get("twins") or ""),
