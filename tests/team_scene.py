@@ -56,14 +56,14 @@ class Team:
 
     def invited(self, member: str, **how: Any) -> Address:
         """Return a new invite's login."""
-        return invites.read_word(self.joining_word(member, **how))
+        return invites.read_code(self.joining_code(member, **how))
 
-    def joining_word(self, member: str, **how: Any) -> str:
+    def joining_code(self, member: str, **how: Any) -> str:
         """Return a new invite."""
         lives = how.pop("lives", timedelta(hours=1))
         with connected(self.admin) as connection:
             place = self.admin.with_login("", "")
-            return invites.invite(connection, place, member, lives, **how).word
+            return invites.invite(connection, place, member, lives, **how).code
 
     def joined(self, member: str, machine: str = "laptop", **how: Any) -> Joined:
         """Let a machine of a member join."""

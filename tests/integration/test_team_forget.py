@@ -71,7 +71,7 @@ def test_what_is_forgotten_on_a_machine_is_in_no_later_backup(
     team.asks("SELECT hivepipe.set_archive_store(%s)", store)
     ann = Person(tmp_path, "ann")
     ann.says("hivepipe credentials set HIVEPIPE_TEAM_STORE", KEY)
-    ann.says("hivepipe team join --yes --share everything", team.joining_word("ann"))
+    ann.says("hivepipe team join --yes --share everything", team.joining_code("ann"))
     work(ann, GONE, WORD)
     work(ann, STAYS, "sparrow")
     with uplink_of(ann):
