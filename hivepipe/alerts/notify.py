@@ -118,7 +118,7 @@ def exchange(url: str, content: object, headers: Mapping[str, str]) -> tuple[str
         with urllib.request.build_opener(*handlers).open(request, timeout=LIMIT_SECS) as answer:
             return "", answer.read(ANSWER_BYTES)
     except urllib.error.HTTPError as error:
-        with suppress(OSError, HTTPException):
+        with suppress(OSError, HTTPException), error:
             return f"HTTP {error.code}", error.read(ANSWER_BYTES)
         return f"HTTP {error.code}", b""
     except urllib.error.URLError as error:

@@ -62,6 +62,7 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
         found = sorted(answer["data"], key=lambda entry: entry["index"])
         vectors = [_normal(entry["embedding"]) for entry in found]
     except urllib.error.HTTPError as error:
+        error.close()
         raise EmbeddingError(f"{provider.url} answers {error.code}") from None
     except _FAILURES as error:  # from None: its text may contain a header
         raise EmbeddingError(f"{provider.url}: {type(error).__name__}") from None
