@@ -1,7 +1,11 @@
 """Find a session and its home by a prefix of the id, in the database or the archive."""
 
+import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime
+from operator import itemgetter
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
@@ -12,6 +16,9 @@ from hivepipe.operations.archive import archives_of
 from hivepipe.reading.homes import KnownHome
 
 LAST = "last"
+_END_BYTES = 1 << 16
+_STAMP = re.compile(rb'"timestamp": ?"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"')
+_TIME = itemgetter(0)
 
 
 def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
@@ -42,7 +49,7 @@ def _has(home: str, start: str) -> bool:
 
 
 def session_named(home: str, start: str) -> str:
-    """Return the session whose id starts with `start`; `last` is the last changed archive.
+    """Return the session whose id starts with `start`; `last` is that with the newest line.
 
     Raise StoreError if no session or several sessions match.
     """
@@ -61,13 +68,43 @@ def _one(home: str, found: list[str], start: str) -> str:
     archives = archives_of(home)
     entries = [each for each in archives.index.entries().values() if not each["agent_id"]]
     if start == LAST and entries:
-        return max(entries, key=lambda entry: _grew_at(archives, entry))["session_id"]
+        return _newest(archives, entries)
     archived = {each["session_id"] for each in entries if each["session_id"].startswith(start)}
     return one_of("session", start, sorted({*found, *archived}))
 
 
-def _grew_at(archives: Archives, entry: Entry) -> float:
+def _newest(archives: Archives, entries: Iterable[Entry]) -> str:
+    """Return the session with the newest line, which is never newer than its copy.
+
+    The sweep copies transcripts of long ago, too, after those of today.
+    """
+    copied = sorted(
+        ((_copied_at(archives, each), each) for each in entries), key=_TIME, reverse=True
+    )
+    newest, session = -1.0, ""
+    for copied_at, entry in copied:
+        if copied_at <= newest:
+            break
+        said_at = min(_said_at(archives, entry) or copied_at, copied_at)
+        if said_at > newest:
+            newest, session = said_at, entry["session_id"]
+    return session
+
+
+def _copied_at(archives: Archives, entry: Entry) -> float:
     with suppress(OSError), archives.opened(entry) as kept:
         status = kept.lines_status()
         return status.st_mtime if status else 0.0
+    return 0.0
+
+
+def _said_at(archives: Archives, entry: Entry) -> float:
+    """Return the time of the last line, or 0 if it is not near the end."""
+    with suppress(OSError, ValueError), archives.opened(entry) as kept:
+        if kept.is_packed:  # nothing was said for a month
+            return datetime.fromisoformat(str((kept.meta() or {}).get("ended_at"))).timestamp()
+        with kept.open_to_read() as lines:
+            lines.seek(max(lines.seek(0, os.SEEK_END) - _END_BYTES, 0))
+            stamps = _STAMP.findall(lines.read()) or [b""]
+        return datetime.fromisoformat(stamps[-1].decode()).timestamp()
     return 0.0

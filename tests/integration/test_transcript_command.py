@@ -116,6 +116,17 @@ def test_reads_as_a_conversation(home: Home) -> None:
     assert shown == command(home, "transcript", "last", "--utc")
 
 
+def test_the_last_session_is_not_an_older_one_that_was_archived_later(home: Home) -> None:
+    older = SESSION.replace("7", "6")
+    line = json.loads(said(home, 0, "user", text("Long ago.")))
+    line |= {"sessionId": older, "timestamp": "2020-01-10T00:00:00Z"}
+    folder = home.root / ".claude" / "projects" / "-shop"
+    (folder / f"{older}.jsonl").write_text(json.dumps(line) + "\n")
+    command(home, "archive", "sweep")
+    assert "Long ago." in command(home, "transcript", older)
+    assert "Long ago." not in command(home, "transcript", "last")
+
+
 def test_a_hit_of_search_can_be_opened(home: Home) -> None:
     for asked, wanted in (("assert x", "| »"), ("attic", "attic"), ("Mend the", "Mend")):
         answer_of = json.loads(command(home, "search", "--json", asked))
