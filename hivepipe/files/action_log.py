@@ -1,4 +1,4 @@
-"""actions.log in the home: what a person did to failed jobs, or to the stack by the page.
+"""actions.log in the home: actions of users on failed jobs, or on the stack through the web page.
 
 One JSON object per line:
 
@@ -18,7 +18,7 @@ _TYPES = {"chosen": int, "done": int, "operations": dict, "ids": list}
 
 
 class Action(NamedTuple):
-    """One action; `by`: the command or the page; `ids`: those of the first jobs."""
+    """One action; `by` is the command or the page, `ids` are the ids of the first jobs."""
 
     at: str
     user: str
@@ -30,15 +30,15 @@ class Action(NamedTuple):
     ids: list[str]
 
 
-def record(home: str, **said: Any) -> Action:
-    """Append an action of this user, now; `said`: the other fields. OSError."""
-    action = Action(at=now()[0], user=_user(), **said)
+def record(home: str, **fields: Any) -> Action:
+    """Append an action of this user with the current time. Raises OSError."""
+    action = Action(at=now()[0], user=_user(), **fields)
     append(home, NAME, action._asdict())
     return action
 
 
 def actions(home: str) -> list[Action]:
-    """Return the actions, newest first; invalid lines are skipped. OSError."""
+    """Return the actions, newest first; invalid lines are skipped. Raises OSError."""
     found = [Action(**entry) for entry in entries(home, NAME) if _is_action(entry)]
     return found[::-1]
 
@@ -54,5 +54,5 @@ def _is_action(entry: object) -> bool:
 def _user() -> str:
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # a container may run as a number
+    except KeyError:  # a container may use a uid without a name
         return str(os.geteuid())

@@ -6,7 +6,7 @@ Stamp = tuple[int, ...]
 
 
 def stamp(path: str | os.PathLike[str]) -> Stamp:
-    """Return a value that differs after every change of the file; () without a file."""
+    """Return a value that differs after every change of the file, or () without a file."""
     try:
         status = os.stat(path)
     except OSError:

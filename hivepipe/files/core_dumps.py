@@ -15,8 +15,8 @@ def leave_none() -> None:
 def close_memory() -> None:
     """Keep other processes of the user, and crash handlers, from reading this process's memory.
 
-    Linux only. It also closes /proc/<pid>, so it is for processes that need no inspection. A
-    program that this process executes is readable again.
+    It works on Linux only. It also closes /proc/<pid>, so it is for processes that need no
+    inspection. A program that this process executes is readable again.
     """
     leave_none()
     if sys.platform == "linux":

@@ -24,7 +24,7 @@ class Deletion(NamedTuple):
 
 
 def record(home: str, kind: str, path: str, age_secs: float, rule: str, number: int = 1) -> None:
-    """Append one deletion in a single write; OSError."""
+    """Append one deletion in a single write. Raises OSError."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     entry = Deletion(at, kind, path, round(age_secs / 86_400, 1), rule, number)
     append(home, NAME, entry._asdict())

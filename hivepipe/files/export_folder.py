@@ -1,6 +1,7 @@
-"""The folder of the exports: files for other programs, replaced atomically under one lock.
+"""The folder of the exports, which are files for other programs.
 
-Readers need no lock: they see the old file or the new one.
+A file is replaced atomically under one lock. Readers need no lock: they see the old file or the new
+one.
 """
 
 import logging
@@ -44,7 +45,8 @@ class ExportFolder:
     def replace(self, name: str, data: bytes) -> None:
         """Write a file atomically and durably.
 
-        An existing file that is not ours is set aside; one that a person changed stays.
+        An existing file that hivepipe did not write is renamed first. A file that a person changed
+        is kept, and nothing is written.
         """
         if not replace_own(self._folder, self._manifest, name, data):
             logger.warning("%s was changed by another program: hivepipe no longer writes it", name)
@@ -78,7 +80,7 @@ class ExportFolder:
 
 @contextmanager
 def locked(path: str, name: str, manifest: Manifest) -> Iterator[ExportFolder]:
-    """Hold the lock of some exports; TimeoutError: another process has held it for a second."""
+    """Hold the lock of this name. Raises TimeoutError if another process keeps it for a second."""
     make_root(path)
     with Folder(path) as folder:
         lock = folder.open(f".{name}.lock", os.O_RDWR | os.O_CREAT)

@@ -1,7 +1,7 @@
-"""Exports: files replaced as a whole, under names that a predecessor's files may have.
+"""Exports: files that are replaced as a whole. Files of a predecessor may have the same names.
 
-A predecessor's file is renamed and kept, and restored by `uninstall`. A file that was changed since
-hivepipe wrote it belongs to a person: it stays, and is not written any more.
+A predecessor's file is renamed, and `uninstall` gives it its name back. A file that was changed
+since hivepipe wrote it belongs to a person. It is kept, and hivepipe no longer writes it.
 """
 
 import stat
@@ -41,10 +41,10 @@ def replace_own(
     data: bytes,
     is_damaged: Callable[[bytes], bool] = lambda _data: False,
 ) -> bool:
-    """Write an export atomically; False: the file belongs to a person, and stays.
+    """Write an export atomically; return False if the file belongs to a person and is kept.
 
-    `is_damaged`: tells whether hivepipe's own file is unreadable, so that no edit of a person's is
-    lost by replacing it.
+    `is_damaged` tells whether the content is unreadable. Such a file is replaced, because it has no
+    edit of a person that could be lost.
     """
     owner = owner_of(folder, manifest, name)
     if owner is Owner.OTHER and not set_aside(folder, manifest, name):
@@ -58,9 +58,9 @@ def replace_own(
 
 
 def set_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
-    """Rename a file that existed before; False: one was set aside already.
+    """Rename a file that existed before; return False if one was renamed already.
 
-    The new name is recorded first: after a crash the file has one of the two names.
+    The new name is recorded before the rename. After a crash the file has one of the two names.
     """
     copy = manifest.aside().get(name)
     if copy is None:
@@ -73,9 +73,9 @@ def set_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
 
 
 def give_back(folder: Folder, manifest: Manifest, name: str) -> bool:
-    """Restore the name of a file that was set aside; False: a person's file has the name now.
+    """Give a renamed file its name back; return False if a person's file has that name now.
 
-    The export that hivepipe wrote is replaced: the store holds its data.
+    The export that hivepipe wrote is replaced, because the store has its data.
     """
     copy = manifest.aside()[name]
     if folder.status(copy) is not None:
@@ -88,7 +88,7 @@ def give_back(folder: Folder, manifest: Manifest, name: str) -> bool:
 
 
 def put_back(folder: Folder, copy: str, name: str) -> None:
-    """Rename a kept file over a file of hivepipe's; a folder needs that file removed first."""
+    """Rename a kept file or folder to its old name, replacing a file of hivepipe with that name."""
     status = folder.status(copy)
     if status is not None and stat.S_ISDIR(status.st_mode):
         folder.remove(name)
@@ -96,7 +96,7 @@ def put_back(folder: Folder, copy: str, name: str) -> None:
 
 
 def give_back_all(path: str, manifest: Manifest, names: Iterable[str]) -> list[str]:
-    """Restore these exports; return the names that are taken by files of a person."""
+    """Give renamed files their names back; return the names that files of a person have now."""
     with Folder(path) as folder:
         aside = manifest.aside()
         return [n for n in names if n in aside and not give_back(folder, manifest, n)]

@@ -21,7 +21,7 @@ def raise_limit() -> None:
 
 
 def with_limit(reason: str) -> str:
-    """Return the reason of a failed write, with the limit if it is small."""
+    """Return the reason of a failed write, and the limit if it is small."""
     limit = small_limit()
     if limit is None:
         return reason

@@ -1,7 +1,7 @@
 """Private folders and files, opened without following links.
 
-A folder is opened name by name, and everything inside is named relative to it, so a link put there
-meanwhile is not followed. Modes hold under any umask.
+A folder is opened component by component, and names inside are relative to its descriptor. A link
+that appears meanwhile is therefore not followed. The modes do not depend on the umask.
 """
 
 import fcntl
@@ -14,14 +14,14 @@ from hivepipe.home import make_folders
 
 _IN_PROJECT = "/.claude-state/logs"
 
-_LARGEST_BYTES = 1 << 28  # the index of an archive of years has a tenth of it
+_LARGEST_BYTES = 1 << 28  # the index of an archive of several years has a tenth of this size
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # O_NONBLOCK: a named pipe in place of the file must not block the reader.
 _FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def make_root(root: str) -> None:
-    """Make a folder and its `.gitignore` in a project; modes as by umask 077."""
+    """Make a folder, and its `.gitignore` in a project, with the modes of umask 077."""
     before = os.umask(0o077)
     try:
         make_folders(root)
@@ -33,7 +33,7 @@ class Folder:
     """An open folder; a context manager that closes it."""
 
     def __init__(self, base: str, *names: str, make: bool = False) -> None:
-        """Open `base` and the names below it; OSError names a component that is no real folder."""
+        """Open `base` and the names below it. Raises OSError if one of them is no real folder."""
         self.path, *inner = _from_where_links_may_be(base)
         self._descriptor = os.open(self.path, _FOLDER)
         for name in (*inner, *names):
@@ -82,7 +82,7 @@ class Folder:
         return descriptor
 
     def read(self, name: str, limit: int = _LARGEST_BYTES) -> bytes | None:
-        """Return the bytes of a file, or None if it is missing; OSError: too large."""
+        """Return the bytes of a file, or None without a file. Raises OSError if it is too large."""
         try:
             descriptor = self.open(name)
         except FileNotFoundError:
@@ -102,7 +102,7 @@ class Folder:
     def overwrite(self, name: str, data: bytes) -> None:
         """Write a small file in place, at a third of the cost of `replace`.
 
-        Less than a page is complete after a crash, too.
+        Content of less than a page is complete even after a crash.
         """
         descriptor = self.open(name, os.O_WRONLY | os.O_CREAT)
         try:
@@ -124,7 +124,7 @@ class Folder:
         os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return the status of a file, of a link itself, or None if it is missing."""
+        """Return the status of a file or of the link itself, or None if it is missing."""
         try:
             return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -139,7 +139,7 @@ class Folder:
         return True
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder; OSError: it is not empty."""
+        """Remove a folder. Raises OSError if it is not empty."""
         os.rmdir(name, dir_fd=self._descriptor)
 
     def names(self) -> list[str]:
@@ -148,9 +148,10 @@ class Folder:
 
 
 def _from_where_links_may_be(base: str) -> tuple[str, ...]:
-    """Return the outermost folder that may be a link, and the names from there to `base`.
+    """Return the innermost folder that may be a link, and the names from there to `base`.
 
-    A project may be a link, but not our folders inside it, which a repository can contain.
+    A project may be a link. hivepipe's folders inside it may not, because a repository can contain
+    them.
     """
     if base.endswith(_IN_PROJECT):
         return (base.removesuffix(_IN_PROJECT) or "/", *_IN_PROJECT.strip("/").split("/"))
@@ -159,9 +160,10 @@ def _from_where_links_may_be(base: str) -> tuple[str, ...]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take the file lock, which the kernel releases with the holder; False: it is held.
+    """Take the file lock; return False if another process holds it.
 
-    A locked file must never be removed: a new file would be a second lock.
+    The kernel releases it when the holder ends. A locked file must never be removed, because a new
+    file would be a second lock.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

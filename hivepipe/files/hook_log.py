@@ -1,8 +1,8 @@
 """hook-errors.log: the only place where hooks report errors.
 
-Each line is one O_APPEND write of at most 500 bytes, so that lines of parallel hooks do not mix. It
-never contains text of a person or a model, because the log is not redacted. The writer rotates the
-file. On the hook path.
+Each line is one O_APPEND write of at most 500 bytes, so that lines of parallel hooks do not mix. A
+line never contains text of a person or a model, because the log is not redacted. The writer rotates
+the file. Hooks import this module, so it must stay small.
 """
 
 import posix

@@ -14,7 +14,7 @@ LARGEST_BYTES = 4_000_000
 
 
 def append(home: str, name: str, entry: dict[str, Any]) -> None:
-    """Append one entry in a single write; a log that is full becomes `<name>.1`. OSError."""
+    """Append one entry in a single write; a full log is renamed to `<name>.1`. Raises OSError."""
     make_folders(f"{home}/logs")
     path = f"{home}/logs/{name}"
     descriptor = _open_locked(path)
@@ -29,7 +29,10 @@ def append(home: str, name: str, entry: dict[str, Any]) -> None:
 
 
 def entries(home: str, name: str) -> Iterator[Any]:
-    """Yield the values of both files, oldest first; lines that are no JSON are skipped. OSError."""
+    """Yield the values of both files, oldest first, without lines that are not JSON.
+
+    Raises OSError.
+    """
     for each in (f"{name}.1", name):
         try:
             with open(f"{home}/logs/{each}", "rb", opener=regular) as file:

@@ -1,7 +1,7 @@
 """The trusted `.hive` folders of a home: `<home>/hives`, one path per line.
 
-Such a folder names processes to signal and prompts to run. One that is not listed, for example
-because it came with a repository, is not trusted.
+A `.hive` folder names processes to signal and prompts to run. A folder that is not listed is not
+trusted: it may have come with a repository.
 """
 
 import os
@@ -23,7 +23,7 @@ def belief_folder(root: str) -> str:
 
 
 def add(home: str, root: str) -> None:
-    """Add a path in one write, so that concurrent additions are both kept."""
+    """Add a path in one write, so that no concurrent addition is lost."""
     if root in known(home):
         return
     make_folders(home)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 def remove_lines(path: str, needles: Collection[bytes], *, dry_run: bool = False) -> int:
-    """Remove the lines that contain any of these texts; return their number. OSError."""
+    """Remove the lines that contain any of these texts; return their number. Raises OSError."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)

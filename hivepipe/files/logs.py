@@ -1,7 +1,7 @@
-"""Logs in the exports' folder: hooks and workers append to them, so no checksum is possible.
+"""Logs in the exports' folder. Hooks and workers append to them, so they have no checksum.
 
-Their names are claimed when hivepipe is installed; an existing log is set aside. Later a file
-counts as hivepipe's log if each line has the format of one and is not older than that.
+Their names are claimed when hivepipe is installed, and an existing log is renamed. Later a file
+counts as hivepipe's log if each line has the format of that log and is not older than the claim.
 """
 
 import os
@@ -32,7 +32,7 @@ _LINES = {name: re.compile(_STAMP + form + rb"\n") for name, form in _FORMS.item
 
 
 def take_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LOGS) -> None:
-    """Claim the names of logs; existing files that are not ours are set aside.
+    """Claim the names of logs, and rename existing files that hivepipe did not write.
 
     The name of the hooks' log is claimed when a project is registered, before hooks write to it.
     """
@@ -50,7 +50,7 @@ def take_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LOG
 
 
 def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
-    """Restore the logs that were set aside; return the names that are taken by other files.
+    """Give renamed logs their names back; return the names that other files have now.
 
     hivepipe's own logs under these names are appended to those in `logs` of the home.
     """
@@ -74,7 +74,7 @@ def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
 
 
 def _keep(log: Path, home: str) -> None:
-    """Append our log to the one with this name in the home."""
+    """Append hivepipe's log to the one with this name in the home."""
     make_folders(f"{home}/logs")
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with (
@@ -94,7 +94,7 @@ def is_own(path: Path, manifest: Manifest) -> bool:
 
 
 def name_to_rotate_to(path: Path, manifest: Manifest) -> Path:
-    """Return `<name>.1`, or the next number if a file with that name is not ours."""
+    """Return `<name>.1`, or the next number if another program wrote a file with that name."""
     names = (path.with_name(f"{path.name}.{number}") for number in count(1))
     return next(each for each in names if not _is_there(each) or is_own(each, manifest))
 

@@ -3,10 +3,10 @@
     facts   when hivepipe was installed here; whether the archives of 1.0.0 were adopted
     files   a file that hivepipe made, by its path below the exports' folder; for one that is
             replaced whole, the SHA-256 of its content and of its previous content
-    aside   an existing file whose name hivepipe claimed: its new name
-    found   an archive or export of a predecessor, by its SHA-256: the result of its import
+    aside   the new name of an existing file whose name hivepipe claimed
+    found   the result of importing an archive or export of a predecessor, by its SHA-256
 
-It lies in the home, not beside the files: a project may contain such files, but no manifest.
+It is in the home, not beside the files. A repository can contain such files, but not the manifest.
 """
 
 import os
@@ -22,11 +22,11 @@ from hivepipe.files.regular_file import regular
 from hivepipe.home import make_folders, short_hash, state_folder
 
 FILE = "manifest.db"
-SESSION_FILE = "../session.yaml"  # beside the exports' folder; of a home inside a project
+SESSION_FILE = "../session.yaml"  # beside the exports' folder, for a home inside a project
 BUSY_SECS = 10.0
 LONGEST_HOME_BYTES = 480  # SQLite opens no path of more than 512 bytes
 
-# Each shows that a home was used before manifests existed.
+# Each of these files shows that the home was used before manifests existed.
 _TRACES = ("hive.db", "appendonlydir", "appendonly.aof", "instances", "spool")
 
 _SCHEMA = """
@@ -56,10 +56,10 @@ class Found(NamedTuple):
 
 
 class Manifest:
-    """The manifest of one home; every call is a transaction of its own. StoreError."""
+    """The manifest of one home. Every call is a separate transaction and may raise StoreError."""
 
     def __init__(self, home: str) -> None:
-        """The file is made and opened on first use."""
+        """Set the path; the file is made and opened on first use."""
         self._home = home
         is_too_long = len(os.fsencode(home)) > LONGEST_HOME_BYTES
         folder = f"{state_folder()}/databases/{short_hash(home)}" if is_too_long else home
@@ -69,7 +69,7 @@ class Manifest:
     # ---- the installation
 
     def begin(self) -> None:
-        """Make the manifest if missing; in an older home, archives are to be adopted."""
+        """Make the manifest if it is missing; an older home may have archives to adopt."""
         if self.fact("installed_at"):
             return
         is_older = any(os.path.lexists(f"{self._home}/{name}") for name in _TRACES)
@@ -85,12 +85,12 @@ class Manifest:
 
     @property
     def adopts(self) -> bool:
-        """Tell whether archives that prove to be hivepipe's are still to be adopted."""
+        """Tell whether archives of hivepipe that are not in the manifest are still to be added."""
         self.begin()
         return bool(self.fact("adopts"))
 
     def set_adopts(self, adopts: bool) -> None:
-        """Set whether archives are still to be adopted."""
+        """Set whether such archives are still to be added."""
         self.begin()
         with self._open() as db:
             db.execute("REPLACE INTO facts VALUES ('adopts', ?)", ("1" if adopts else "",))
@@ -121,7 +121,7 @@ class Manifest:
             return frozenset(path for (path,) in db.execute("SELECT path FROM files"))
 
     def claim(self, path: str) -> None:
-        """Record a file before it is made; OSError, StoreError: it cannot be recorded."""
+        """Record a file before it is made. Raises OSError or StoreError if that fails."""
         if path in self.made():
             return
         self.begin()
@@ -129,12 +129,12 @@ class Manifest:
             db.execute("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", (path, time.time()))
 
     def disown(self, path: str) -> None:
-        """Remove a file from the manifest: it is deleted, or belongs to a person now."""
+        """Remove a file from the manifest, because it was deleted or belongs to a person now."""
         with self._open() as db:
             db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def expect(self, path: str, data: bytes, before: bytes | None) -> None:
-        """Record the next content of a file; until it is written, the old content is valid."""
+        """Record the next content of a file; the old content is valid until the file is written."""
         self.begin()
         old = digest(before) if before is not None else ""
         with self._open() as db:
@@ -148,11 +148,11 @@ class Manifest:
         return bool(rows) and digest(data) in rows[0]
 
     def made_at(self, path: str) -> float | None:
-        """Return when a file was recorded, or None if it is not ours."""
+        """Return when a file was recorded (seconds since 1970), or None if it is not hivepipe's."""
         rows = self._rows("SELECT made_at FROM files WHERE path = ?", path)
         return float(rows[0][0]) if rows else None
 
-    # ---- files set aside
+    # ---- files that were renamed
 
     def put_aside(self, name: str, copy: str) -> None:
         """Record the new name of an existing file."""
@@ -161,11 +161,11 @@ class Manifest:
             db.execute("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", (name, copy, time.time()))
 
     def aside(self) -> dict[str, str]:
-        """Return claimed name -> new name of the file that had it."""
+        """Return claimed name -> new name of the file that had the name before."""
         return {row[0]: row[1] for row in self._rows("SELECT name, copy FROM aside")}
 
     def gave_back(self, name: str) -> None:
-        """Remove the record of a file set aside."""
+        """Remove the record of a renamed file, which has its name again."""
         with self._open() as db:
             db.execute("DELETE FROM aside WHERE name = ?", (name,))
 

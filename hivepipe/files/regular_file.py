@@ -1,6 +1,7 @@
-"""Read regular files only: a pipe or a device in place of a file would block the reader.
+"""Read regular files only, because a pipe or a device could block the reader.
 
-Every read of a whole file uses this module: the file is regular, and at most `MOST_BYTES` large.
+Every read of a whole file uses this module. The file must be regular, and have at most `MOST_BYTES`
+unless the caller sets another limit.
 """
 
 import os
@@ -20,9 +21,9 @@ class SpecialFileError(OSError):
 
 
 def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Open a file, with mode 0600 if new; OSError also for a pipe, a device, a folder.
+    """Open a regular file, with mode 0600 if it is new; usable as the `opener` of `open`.
 
-    Can be used as the `opener` of `open`.
+    Raises OSError also for a pipe, a device or a folder.
     """
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     refuse_special(descriptor, path)
@@ -31,14 +32,17 @@ def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
 
 
 def refuse_special(descriptor: int, path: str | Path) -> None:
-    """Raise SpecialFileError and close the descriptor if it is no regular file."""
+    """Raise SpecialFileError and close the descriptor if it is not a regular file."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise SpecialFileError(EINVAL, "no plain file", str(path))
 
 
 def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file; OSError: it is missing, or larger than the limit."""
+    """Return the bytes of a regular file.
+
+    Raises OSError if it is missing or larger than the limit.
+    """
     with open(path, "rb", buffering=0, opener=regular) as file:
         return whole(file, path, limit)
 
@@ -46,7 +50,10 @@ def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
 def read_text(
     path: str | Path, encoding: str = "utf-8", errors: str = "strict", limit: int = MOST_BYTES
 ) -> str:
-    """Return a regular file as text with normalised newlines; OSError, UnicodeDecodeError."""
+    """Return a regular file as text with normalised newlines.
+
+    Raises OSError or UnicodeDecodeError.
+    """
     text = read_bytes(path, limit).decode(encoding, errors)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
@@ -58,7 +65,7 @@ def read_given(path: str | Path, limit: int = MOST_BYTES) -> bytes:
 
 
 def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
-    """Return the rest of a file, read in chunks: a single read would allocate the limit."""
+    """Return the rest of a file, read in chunks, as a single read would allocate the limit."""
     if os.fstat(file.fileno()).st_size > limit:
         raise _too_large(path, limit)
     found = bytearray()

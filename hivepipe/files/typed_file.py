@@ -1,6 +1,6 @@
-"""The product's own small JSON files, read into the type that they are written from.
+"""hivepipe's own small JSON files, read into the type that they are written from.
 
-A field that the type does not have is ignored: a later version may have added it.
+A field that the type does not have is ignored, because a later version may have added it.
 """
 
 import json
@@ -21,16 +21,19 @@ D = TypeVar("D")
 
 
 def read_typed(path: str | Path, kind: type[T], limit: int = MOST_BYTES) -> T:
-    """Return the content; OSError: the file cannot be read; ValueError: it is of another type."""
+    """Return the content.
+
+    Raises OSError if the file cannot be read, and ValueError if its content has another type.
+    """
     try:
-        # Not msgspec's own decoder: it refuses the escapes of a path that is no UTF-8.
+        # msgspec's own decoder refuses the escapes of a path that is not UTF-8.
         return msgspec.convert(json.loads(read_bytes(path, limit)), kind)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
 
 def read_or(path: str | Path, kind: type[T], otherwise: D, limit: int = MOST_BYTES) -> T | D:
-    """Return the content, or something else if the file is missing or damaged."""
+    """Return the content, or `otherwise` if the file is missing or damaged."""
     try:
         return read_typed(path, kind, limit)
     except (OSError, ValueError):
@@ -38,5 +41,5 @@ def read_or(path: str | Path, kind: type[T], otherwise: D, limit: int = MOST_BYT
 
 
 def write_typed(path: str | Path, value: "DataclassInstance") -> None:
-    """Replace the file in one step; OSError."""
+    """Replace the file atomically. Raises OSError."""
     write_small(str(path), json.dumps(asdict(value), indent=2) + "\n")

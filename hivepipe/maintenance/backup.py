@@ -2,9 +2,9 @@
 
 <file>.tar.gz
     manifest.json     version, time, SHA-256 of each file
-    hive.db           made by VACUUM INTO: consistent during concurrent writes
-    config.toml       if there is one
-    redaction.key     so that tags of secrets stay the same
+    hive.db           copied by VACUUM INTO, which is consistent during concurrent writes
+    config.toml       if the home has one
+    redaction.key     so that the tags of secrets stay the same
     kept/...          archives, indexes, exports, audit log
 """
 
@@ -42,14 +42,14 @@ SETTINGS = "config.toml"
 FORMAT = 2  # format 1 had no key
 _LEFT_OUT = (".lock", ".tmp", ".learned")  # hashes of secrets do not leave the machine
 _MANIFEST_BYTES = 64 << 20
-_MEMBER_BYTES = 4096  # the least that a file occupies
+_MEMBER_BYTES = 4096  # the least that a file occupies on disk
 MOST_TIMES = 100  # text compresses to a tenth, zeros to a thousandth
 LEAST_ROOM_BYTES = 64 << 20
 LEFT_FREE_BYTES = 256 << 20
 
 
 def back_up(home: str, target: Path) -> dict[str, Any]:
-    """Write the backup atomically; return its manifest. BackupError, OSError."""
+    """Write the backup atomically; return its manifest. Raises BackupError or OSError."""
     if target.exists():
         raise BackupError(f"{target} exists: nothing is overwritten")
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
@@ -76,7 +76,10 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
 
 
 def _publish(temporary: Path, target: Path) -> None:
-    """Rename the complete file to its final name; FileExistsError: the name is taken now."""
+    """Rename the complete file to its final name.
+
+    Raises FileExistsError if another file has that name by now.
+    """
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -100,7 +103,7 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> None:
-    """Add a file with its current size: data appended meanwhile is left out."""
+    """Add a file with its current size; data that is appended meanwhile is left out."""
     try:
         with open(path, "rb", opener=regular) as file:
             member = tarfile.TarInfo(name)
@@ -114,7 +117,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> N
 
 
 class _Summed(io.RawIOBase):
-    """A file up to a size, with its SHA-256; missing bytes are replaced by zeros."""
+    """A file read up to a size, with its SHA-256; missing bytes are replaced by zeros."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file = file
@@ -157,13 +160,14 @@ def restore(
     with_settings: bool = False,
     any_size: bool = False,
 ) -> dict[str, Any]:
-    """Restore a backup; existing data is moved aside with `replace`. BackupError, OSError.
+    """Restore a backup; return its manifest with the paths `before` and `settings`.
 
-    Its settings take effect only with `with_settings`: they name programs and addresses, and the
-    backup's author wrote them. Otherwise they are stored beside, at `settings` of the result.
+    With `replace`, existing data is moved to the folder `before`. The settings of the backup take
+    effect only with `with_settings`, because they name programs and addresses, and the author of
+    the backup wrote them. Otherwise they are stored in the file `settings`.
 
-    The caller makes sure that no process of the stack runs, and sets the umask. Return the
-    manifest, with the paths `before` and `settings`.
+    The caller makes sure that no process of the stack runs, and sets the umask. Raises BackupError
+    or OSError.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     with _unpacked(home, source, any_size) as (folder, manifest):
@@ -184,13 +188,13 @@ def restore(
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         if Path(folder, "kept").is_dir():
             shutil.copytree(Path(folder, "kept"), kept, dirs_exist_ok=True)
-    Manifest(home).set_adopts(adopts=True)  # of archives that their own checksums prove
+    Manifest(home).set_adopts(adopts=True)  # the archives are not in this home's manifest
     beside = {"before": before, "settings": settings}
     return {**manifest, **{name: str(path) if path else None for name, path in beside.items()}}
 
 
 def _settings_beside(home: str, settings: Path) -> Path | None:
-    """Store the settings of a backup where they have no effect; None: it has none."""
+    """Store the settings of a backup where they have no effect; return the path, or None."""
     if not settings.is_file():
         return None
     folder = Path(home, "backups", f"settings-of-restore-{time.time_ns()}")
@@ -221,7 +225,7 @@ def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, di
             raise BackupError(f"{source} is damaged: {min(unknown)} is not in its manifest")
         for name, digest in manifest["sha256"].items():
             if _sum(Path(folder, name)) != digest:
-                raise BackupError(f"{source} is damaged: {name} is not what it was")
+                raise BackupError(f"{source} is damaged: {name} does not match its checksum")
         if trouble := error_of(Path(folder, DATABASE)):
             raise BackupError(f"the database in {source} cannot be used: {trouble}")
         yield folder, manifest
@@ -246,7 +250,7 @@ class _Room(io.RawIOBase):
         return data
 
     def take(self, count: int) -> None:
-        """Count unpacked bytes; BackupError: the limit is exceeded."""
+        """Count unpacked bytes. Raises BackupError if the limit is exceeded."""
         self._taken += count
         if self._taken <= self._most:
             return
@@ -254,7 +258,7 @@ class _Room(io.RawIOBase):
             raise BackupError(f"{self._source} unpacks to more than the disk has room for")
         raise BackupError(
             f"{self._source} unpacks to more than {MOST_TIMES} times its size, as no backup of "
-            "hivepipe's does: look at it, and add --any-size if it is yours"
+            "hivepipe's does: check the file, and add --any-size if it is yours"
         )
 
 
@@ -278,7 +282,7 @@ def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
         found = json.loads(read_bytes(path))
         names = found["sha256"]
         if not 1 <= found["format"] <= FORMAT:
-            raise BackupError(f"{source} is of a newer hivepipe ({found['hivepipe']})")
+            raise BackupError(f"a newer hivepipe ({found['hivepipe']}) wrote {source}")
         if not all(_is_ours(name) for name in names):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -308,10 +312,10 @@ def _is_empty(database: Path) -> bool:
 
 
 def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None:
-    """Move existing data aside if `replace` is set; return its new folder, or None.
+    """Move existing data to a new folder; return that folder, or None without existing data.
 
-    `settings`: the file that is about to be replaced, if any. BackupError: data exists, and
-    `replace` is not set.
+    `settings` is the settings file that will be replaced, if any. Raises BackupError if data exists
+    and `replace` is not set.
     """
     database, kept = database_path(home), Path(kept_folder(home))
     log = Path(f"{database}-wal")
@@ -320,7 +324,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
         return None
     is_unused = set(there) <= {database, log} and _is_empty(database)  # as `init` leaves it
     if not replace and not is_unused:
-        raise BackupError(f"{there[0]} is there already: with --replace it is moved aside")
+        raise BackupError(f"{there[0]} exists already: --replace moves it to another folder")
     if database.exists():
         # Merge the write-ahead log into the database; a damaged one is kept beside it.
         with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as db:
@@ -336,7 +340,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a file atomically, also to another file system: the database may be on its own one."""
+    """Move a file atomically, even to another file system, where the database may be."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.move(source, temporary)
     os.rename(temporary, target)

@@ -14,7 +14,7 @@ from hivepipe.operations.search import index_path
 
 
 class Store(NamedTuple):
-    """One store; `name` is for scripts, `keeps` for people."""
+    """One store; `name` is for scripts, `keeps` is for people."""
 
     name: str
     keeps: str
@@ -35,7 +35,7 @@ class DiskUsage:
 
     @property
     def kept(self) -> str:
-        """Return how long what is kept."""
+        """Return in words how long each kind of data is kept."""
         limits = self.limits
         return (
             f"archives {limits.archives:g} days, logs {limits.logs:g}, events on disk "
@@ -43,7 +43,7 @@ class DiskUsage:
         )
 
     def entry(self) -> dict[str, Any]:
-        """Return it in the form of `hivepipe disk --json`."""
+        """Return the fields of `hivepipe disk --json`."""
         return {
             "stores": {store.name: store.size_bytes for store in self.stores},
             "total": self.total,
@@ -52,7 +52,7 @@ class DiskUsage:
 
 
 def disk_usage(place: Place) -> DiskUsage:
-    """Measure all stores; RetentionError: the limits are invalid."""
+    """Measure all stores. Raises RetentionError if the limits are invalid."""
     limits = limits_of(place.home)
     return DiskUsage(_stores(place), limits)
 
@@ -70,8 +70,8 @@ def _stores(place: Place) -> list[Store]:
         _store("database", "rows", [database]),
         _store("wal", "rows not in the database file yet", [*_beside(database)]),
         _store("backups", "the database before each migration", [database.parent / "backups"]),
-        _store("aof", "Redis' file: jobs on their way, failed jobs", [*home.glob("append*")]),
-        _store("spool", "events that wait on disk, and those set aside", [home / "spool"]),
+        _store("aof", "the file of Redis: waiting and failed jobs", [*home.glob("append*")]),
+        _store("spool", "events that wait on disk, and unreadable ones", [home / "spool"]),
         _store("archives", "transcripts of sessions", [kept / "main-session"]),
         _store("subagents", "transcripts of subagents", [kept / "subagent"]),
         _store("exports", "skill statistics, the archive's index", [*kept.glob("*.json")]),
@@ -104,7 +104,7 @@ def _store(name: str, keeps: str, paths: list[Path]) -> Store:
 
 
 def _size(path: Path) -> int:
-    """Return the size in bytes; 0 for what is gone, as a log is when its last reader ends."""
+    """Return the size in bytes, or 0 if the file was deleted meanwhile, as a rotated log is."""
     try:
         return size_of(str(path))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Forget sessions: delete their data from every place, one after the other.
+"""Forget sessions: delete their data from one place after the other.
 
-The rows are deleted first, with a record that they are forgotten: from then on no job, sweep or
-heartbeat writes them again. The later steps may be interrupted; a second call completes them.
+The rows are deleted first, and the sessions are recorded as forgotten. From then on no job, sweep
+or heartbeat writes them again. If a later step is interrupted, a second call completes it.
 """
 
 import sqlite3
@@ -64,7 +64,10 @@ class Forgetting:
     # ---- selection
 
     def session_beginning(self, start: str) -> str:
-        """Return the one session whose id begins with `start`; HivepipeError: none, or several."""
+        """Return the one session whose id begins with `start`.
+
+        Raises HivepipeError if there is no such session, or more than one.
+        """
         known = {entry["session_id"] for entry in self._entries()}
         known |= queued.sessions_spooled(self._spool)
         found = stored.sessions_beginning(self._db, start)
@@ -79,7 +82,7 @@ class Forgetting:
         return found.pop()
 
     def sessions_before(self, time: str) -> set[str]:
-        """Return the sessions last active before a time (UTC, ISO 8601), by their latest trace."""
+        """Return the sessions whose latest data is older than a time (UTC, ISO 8601)."""
         seen: dict[str, str] = stored.last_seen(self._db)
         archived = {
             entry["session_id"]: str(
@@ -93,7 +96,7 @@ class Forgetting:
         return {session for session, last in seen.items() if last and last < time}
 
     def sessions_with_text(self, wanted: ForgetQuery, *, dry_run: bool) -> set[str]:
-        """Return the sessions whose data contains the text; `dry_run`: no Redis is started."""
+        """Return the sessions whose data contains the text; a dry run starts no Redis."""
         found = stored.sessions_with_text(self._db, wanted)
         found |= queued.sessions_spooled(self._spool, wanted)
         found |= {
@@ -141,9 +144,9 @@ class Forgetting:
     # ---- deletion
 
     def forget(self, wanted: ForgetQuery, *, dry_run: bool = False) -> Iterator[Deleted]:
-        """Delete the data; yield the number per place.
+        """Delete the data; yield the number of deleted things for each place.
 
-        HivepipeError, OSError: the remaining data is deleted by another call.
+        Raises HivepipeError or OSError. Another call then deletes the remaining data.
         """
         entries = [each for each in self._entries() if each["session_id"] in wanted.sessions]
         stems = [Path(entry["path"]).name.partition(".jsonl")[0] for entry in entries]
@@ -171,7 +174,7 @@ class Forgetting:
         yield Deleted("markers", self._remove_markers(wanted, dry_run), "file")
 
     def clean(self, *, dry_run: bool = False) -> Iterator[Deleted]:
-        """Delete copies that may contain forgotten text: backups, free pages, Redis' file."""
+        """Delete copies that may contain forgotten text: backups, free pages, the file of Redis."""
         copies = stored.backups(self._db.path)
         if not dry_run:
             for copy in copies:
@@ -186,14 +189,14 @@ class Forgetting:
         yield Deleted("backups of the database, whole", len(copies), "file")
 
     def files_with(self, wanted: ForgetQuery) -> list[str]:
-        """Return our files that still contain the text, as a check of the result."""
+        """Return hivepipe's files that still contain the text, to check the result."""
         folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
         folders |= {str(path) for each in workers_of(self._place.home) for path in each.folders}
         files = {path.resolve() for path in _files_of(map(Path, folders))}
         return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: ForgetQuery, dry_run: bool) -> Iterator[Deleted]:
-        """Remove texts from the memory index; the user's files stay, indexed again on a change."""
+        """Remove texts from the memory index; a user's file is kept, and indexed after a change."""
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return
@@ -206,7 +209,7 @@ class Forgetting:
         yield Deleted("memories, the file's text out of their index", len(found), "file")
 
     def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Deleted]:
-        """Remove or rewrite data derived from the rest: search index, exports, briefings."""
+        """Remove or rewrite derived data: search index, exports, briefings."""
         index = index_path(self._place.home)
         if index.exists():
             if not dry_run:
@@ -232,7 +235,7 @@ class Forgetting:
         )
 
     def _remove_markers(self, wanted: ForgetQuery, dry_run: bool) -> int:
-        """Remove markers of instances and tasks, and contexts; a running session makes new ones."""
+        """Remove context files and markers of instances and tasks; open sessions make new ones."""
         small = [
             *self._home.glob("instances/*"),
             *self._home.glob("sessions/.session_*"),
@@ -271,7 +274,7 @@ class Forgetting:
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:
-        """Yield the running Redis, or a temporary one on the home's file; None: there is no file.
+        """Yield the running Redis, or a temporary one with the home's file, or None without a file.
 
         The flag tells whether workers are connected to it.
         """

@@ -72,7 +72,7 @@ def test_what_is_there_comes_back_while_others_write(
     fire_all([changed(PROMPT, prompt="after the backup")], full.env)
     writer.end()
     redis_server.end()
-    assert "with --replace it is moved aside" in full.command("restore", str(target), expect=1)
+    assert "--replace moves it to another folder" in full.command("restore", str(target), expect=1)
     full_log = full.kept
     (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")
     (full.path / KEY).write_bytes(b"another key")
