@@ -1,13 +1,13 @@
-"""Files of a work tree that request something of hivepipe, with the user's decision on each.
+"""Files of a work tree that ask hivepipe for something, with the user's decision on each.
 
     hivepipe.toml                    settings and texts by keyword: see hivepipe.config.request
     .claude-state/preferences.*      notes for the context of starting sessions
     .claude-state/progress.*
-    SOUL.md and the like             in `profile_dir`, if that is in the work tree
+    SOUL.md and similar files        in `profile_dir`, if that is in the work tree
     *.md, *.txt                      in `memory` of that folder, and in `memory_dirs`, likewise
 
-Any author of the repository can write these. Only regular files of at most 64 kB count, reached
-without a link. Read by commands only.
+Any author of the repository can write these files. Only regular files of at most 64 kB that are
+reached without a link count. Only commands read them.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from hivepipe.files.folders import Folder
 from hivepipe.home import absolute
 
 LIMIT_BYTES = 1 << 16
-MOST_MEMORIES = 500  # that are examined; the others wait
+MOST_MEMORIES = 500  # the number of memory files that are examined
 NOTES_FOLDER = ".claude-state"
 _NOTES = ("preferences", "progress")
 _NOTE_SUFFIXES = (".md", ".txt", ".yaml", ".yml", ".json", ".toml")
@@ -34,7 +34,7 @@ NEW, CHANGED, TRUSTED, GONE, UNUSABLE = "new", "changed", "trusted", "gone", "un
 
 
 class Asking(NamedTuple):
-    """One file: `state` by the user's decision, `trouble` why it cannot be trusted."""
+    """One file; `state` is the user's decision, `trouble` tells why it cannot be trusted."""
 
     name: str
     state: str
@@ -49,7 +49,7 @@ class Asking(NamedTuple):
 
 
 def files_asking(home: str, project: str) -> list[Asking]:
-    """Return every file that requests something, and trusted ones that were deleted."""
+    """Return every file that asks for something, and trusted files that were deleted."""
     known = trust.trusted_files(home, project)
     found = [_look(project, name, known.get(name)) for name in _names(project)]
     names = {file.name for file in found}
@@ -74,7 +74,7 @@ def is_read_from_copy(name: str) -> bool:
 
 
 def in_a_line(files: list[Asking]) -> str:
-    """Return the names of waiting files in one line, at most three of them."""
+    """Return the names of files in one line, at most three and the number of others."""
     named = [f"{each.name} (changed)" if each.state == CHANGED else each.name for each in files]
     more = [f"{len(named) - 3} more"] if len(named) > 3 else []
     return ", ".join([*named[:3], *more])

@@ -2,13 +2,14 @@
 
     ~/.config/hivepipe/config.toml    for all projects
     <home>/config.toml                for one home; takes precedence
-    <project>/hivepipe.toml           a repository's requests; they apply as the user trusted them
-                                      (hivepipe.config.trust), where the other two have no value
+    <project>/hivepipe.toml           a repository's requests; if the user trusted them
+                                      (hivepipe.config.trust), they apply where the other two
+                                      files have no value
     <home>/hook-settings.json         all values, compiled: hooks do not parse TOML
 
 The name of a setting is that of its variable in lower case, without HIVEPIPE_. The environment
 takes precedence over the files. Errors in a file are reported, and its invalid parts are ignored.
-They stop nothing, except that no language model is called while its cost limits cannot be read.
+hivepipe keeps running, but calls no language model while the cost limits cannot be read.
 """
 
 import json
@@ -42,11 +43,11 @@ class Value(NamedTuple):
 class Config:
     """The parsed files of one home; `problems` are shown to the user.
 
-    `requests`: project -> its trusted request.
+    `requests` maps each project to its trusted request.
     """
 
     def __init__(self, home: str, project: str = "") -> None:
-        """Read both files; a missing one is empty. `project`: the one whose request applies."""
+        """Read both files; the trusted request of `project` applies. A missing file is empty."""
         self.home = home
         self.project = project
         self.requests = {
@@ -68,7 +69,7 @@ class Config:
         return {**(variables(requested.values) if requested else {}), **self.of_files()}
 
     def of_files(self) -> dict[str, str]:
-        """Return these values without a repository's requests."""
+        """Return the values of the two files, without a repository's requests."""
         return variables({name: text for name, (text, _) in self._values.items()})
 
     def all_keyword_rules(self) -> list[dict[str, Any]]:
@@ -123,20 +124,20 @@ class Config:
 
 
 def load() -> tuple[Place, Config]:
-    """Return the place of the working directory; its settings take effect in this process."""
+    """Return the place of the working directory and its settings."""
     place = locate(".")
     return place, Config(place.home, place.project)
 
 
 def load_and_use() -> tuple[Place, Config]:
-    """Load, and put the settings in force: once, at the start of a process."""
+    """Load the settings and apply them to this process; called once, at its start."""
     place, config = load()
     settings.use(config.for_settings())
     return place, config
 
 
 def unseen(home: str) -> list[str]:
-    """Return notes on variables of this shell about summaries, which the stack does not see."""
+    """Return a note for each variable about summaries in this shell, which the stack ignores."""
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
@@ -156,7 +157,10 @@ def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
 
 
 def compile_for_hooks(config: Config) -> None:
-    """Write the compiled settings for the hooks of this home; OSError: they were not written."""
+    """Write the compiled settings for the hooks of this home.
+
+    Raises OSError if they were not written.
+    """
     path = f"{config.home}/{COMPILED}"
     compiled: dict[str, Any] = {"v": 1, "values": config.of_files()}
     if config.keyword_rules:

@@ -1,4 +1,4 @@
-"""Validation of `[[context]]` rules: texts for the context of prompts with certain words."""
+"""Validation of `[[context]]` rules: texts that are added to prompts with certain words."""
 
 from typing import Any
 

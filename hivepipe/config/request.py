@@ -6,8 +6,8 @@
     keywords = ["deploy"]
     text = "Staging first."
 
-They apply once the user has trusted the file (hivepipe.config.trust). Texts are quoted, because
-the user did not write them.
+They apply after the user has trusted the file (hivepipe.config.trust). Texts are marked as quoted,
+because the user did not write them.
 """
 
 import tomllib
@@ -23,7 +23,7 @@ ASKABLE = ("checkpoint_interval", "guard")
 
 
 class Request:
-    """The parsed file; `unreadable`: why it is no TOML, `problems`: the ignored parts."""
+    """The parsed file; `unreadable` is the parser's error, `problems` are the ignored parts."""
 
     def __init__(self, text: str, project: str, home: str) -> None:
         """Parse the text."""

@@ -6,8 +6,8 @@
     spool_mb = 200     the oldest events beyond that size are deleted
     workers = 365      days since a hive worker was archived or deleted: folder, rows, costs
 
-The user's file may set any value. A home's file may come with a repository, so it can only prolong
-retention: a pull must not delete anything.
+The user's file may set any value. A home's file can come with a repository, so it can only prolong
+retention. A `git pull` must not delete anything.
 """
 
 import tomllib
@@ -19,7 +19,7 @@ from hivepipe.files.regular_file import read_text
 
 
 class Limits(NamedTuple):
-    """Limits in days, and in megabytes for the spool."""
+    """Limits in days; `spool_mb` in megabytes."""
 
     archives: float = 365
     logs: float = 30
@@ -29,7 +29,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(home: str) -> Limits:
-    """Read the section of both files; RetentionError: it is invalid."""
+    """Return the limits of both files. Raises RetentionError if a section is invalid."""
     users, homes = setting_table.files(home)
     limits = Limits()._replace(**_section(users))
     longer = {
@@ -39,7 +39,7 @@ def limits_of(home: str) -> Limits:
 
 
 def fault(home: str) -> str:
-    """Return an error of the section, or ""."""
+    """Return the error of the section, or "" if it is valid."""
     try:
         limits_of(home)
     except RetentionError as error:

@@ -10,7 +10,7 @@ from hivepipe.text import urls
 
 NAME = "config.toml"
 
-Reader = Callable[[Any], str | None]  # TOML value -> text of the variable; None: invalid
+Reader = Callable[[Any], str | None]  # TOML value -> text of the variable, or None if invalid
 
 
 def _switch(value: Any) -> str | None:
@@ -66,33 +66,33 @@ def _id(value: Any) -> str | None:
 
 
 def _patterns(value: Any) -> str | None:
-    """Join a list of texts, None if invalid; an empty list becomes ";", not unset."""
+    """Join a list of texts, or return None if it is invalid; an empty list becomes ";"."""
     if not isinstance(value, list) or not all(_text(entry) for entry in value):
         return None
     return None if any(";" in entry for entry in value) else "; ".join(value) or ";"
 
 
 def _names(value: Any) -> str | None:
-    """Join a list of variable names; None: invalid."""
+    """Join a list of variable names, or return None if it is invalid."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return None
     return " ".join(value) if all(re.fullmatch(r"[A-Za-z_]\w*", each) for each in value) else None
 
 
 class Setting(NamedTuple):
-    """One setting; `kind` describes valid values, for error messages.
+    """One setting; `kind` describes valid values in error messages.
 
-    `is_the_users`: only the user's own file may set it. A home may be in a repository, whose other
-    authors must not be able to name a program.
+    If `is_the_users`, only the user's own file may set it. A home can be in a repository, and other
+    authors of the repository must not be able to name a program.
     """
 
     name: str
     read: Reader
     kind: str
-    unset: str = ""  # in words, where `settings.DEFAULTS` has no value
+    unset: str = ""  # the default in words, if `settings.DEFAULTS` has no value
     is_the_users: bool = False
-    is_of_files: bool = False  # nor by the environment, which a project can set
-    limits_spending: bool = False  # invalid values are kept: code that would spend must see them
+    is_of_files: bool = False  # not set by the environment, which a project can change
+    limits_spending: bool = False  # an invalid value is kept: code that spends money refuses it
 
     @property
     def variable(self) -> str:
@@ -191,7 +191,7 @@ SETTINGS = (
     Setting("hive_respawns", _number, "a count", is_the_users=True),
     Setting("hive_limit_usd", _number, "a number of dollars", is_the_users=True),
 )
-SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
+SECTIONS = ("redaction", "retention")  # read by other modules
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 

@@ -3,9 +3,8 @@
     <home>/trusted.json    {"v": 1, "projects": {"<project>": {"<name>": {...}}}}; 0600
                            sha256 of the bytes, the text if it is used, the time
 
-The stored copy is used, never the file: a version that git puts in its place has no effect until
-the user has seen it. A home in a work tree trusts nothing, because git could replace this file,
-too.
+hivepipe uses the stored copy, never the file. A version that comes with git has no effect until the
+user has reviewed it. A home in a work tree trusts nothing, because git could replace this list.
 """
 
 import json
@@ -44,9 +43,9 @@ def trusted_files(home: str, project: str) -> dict[str, Trusted]:
 
 
 def untrusted(home: str, files: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the paths of files (real path, SHA-256) in work trees that are not trusted.
+    """Return the paths of files (real path, SHA-256) that are in a work tree and not trusted.
 
-    Files outside of work trees belong to the user, or to Claude.
+    Files outside of work trees belong to the user or to Claude Code.
     """
     trusted = {
         (f"{project}/{name}", file.sha256)
@@ -67,7 +66,7 @@ def untrusted(home: str, files: Iterable[tuple[str, str]]) -> set[str]:
 def is_in_work_tree(folder: str, home: str) -> bool:
     """Tell whether a folder is in a checkout, or in a registered project.
 
-    The home and Claude Code's folder do not count, which some users keep in git.
+    The home and Claude Code's folder do not count, because some users keep them in git.
     """
     ends = (home, user_folder(), f"{user_folder()}/.claude", "/", "")
     while folder not in ends:
@@ -78,7 +77,7 @@ def is_in_work_tree(folder: str, home: str) -> bool:
 
 
 def change(home: str, project: str, *, add: dict[str, Trusted], remove: Iterable[str] = ()) -> None:
-    """Add and remove trusted files of a project; OSError."""
+    """Add and remove trusted files of a project. Raises OSError."""
     found = _read(home)
     files = {**found.get(project, {}), **add}
     for name in remove:
@@ -94,7 +93,7 @@ def change(home: str, project: str, *, add: dict[str, Trusted], remove: Iterable
 
 
 def _read(home: str) -> dict[str, dict[str, Trusted]]:
-    """Return project -> name -> file; {} if the file is missing or invalid."""
+    """Return project -> name -> file, or {} if the file is missing or invalid."""
     if is_in_project(home):
         return {}
     try:

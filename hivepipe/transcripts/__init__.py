@@ -1,1 +1,1 @@
-"""Parse Claude Code's transcripts: lines in, metadata and usage out. No I/O."""
+"""Parse the lines of Claude Code's transcripts into metadata and usage, without I/O."""

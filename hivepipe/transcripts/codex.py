@@ -2,8 +2,8 @@
 
     {"timestamp": ..., "type": "response_item", "payload": {"type": "function_call", ...}}
 
-Readers of transcripts thereby handle both. A line without a counterpart keeps its type and has no
-content. Source: transcripts of Codex CLI 0.169.0.
+So readers of transcripts need only one format. A line without a counterpart keeps its type and has
+no content. Source: transcripts of Codex CLI 0.169.0.
 """
 
 import re
@@ -77,7 +77,7 @@ def _is_of_codex(texts: list[Any]) -> bool:
 def _call(payload: Fields) -> Fields:
     name = payload.get("name", payload.get("type"))
     given = _object(payload.get("arguments", payload.get("input", payload.get("action"))))
-    if name in _SHELLS:  # its hooks call these tools Bash
+    if name in _SHELLS:  # hooks of Codex CLI name these tools Bash
         name, given = "Bash", {"command": given.get("cmd", given.get("command")), **given}
     block = {"type": "tool_use", "id": payload.get("call_id"), "name": name, "input": given}
     return {"type": "assistant", "message": _answer(payload, [block])}
@@ -107,7 +107,7 @@ def _result(payload: Fields) -> Fields:
 
 
 def _used(payload: Fields) -> Fields:
-    """Return the usage. Codex counts cached tokens as input, Claude Code counts them apart."""
+    """Return the usage; Codex counts cached tokens as input, Claude Code counts them separately."""
     usage = payload.get("usage")
     given = usage.items() if isinstance(usage, dict) else ()
     used = {key: tokens for key, tokens in given if type(tokens) is int}

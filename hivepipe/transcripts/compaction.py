@@ -1,7 +1,7 @@
 """The summary in a compaction's message, without the frame that Claude Code puts around it.
 
-The frame addresses the session that continues; another reader would take it as an instruction. Its
-versions:
+The frame is an instruction to the session that continues, and another reader must not follow it.
+Its parts:
 
     This session is being continued from a previous conversation ...
                                                             <- <system-reminder>, since 2.1.330

@@ -1,9 +1,9 @@
-"""Which messages of a transcript were counted, and their usage.
+"""The counted messages of a transcript, and their usage.
 
-The last messages stay open: a later line of one may have a higher usage record. Older ones are
-closed into sums by rate, and a mark of eight characters records that they were counted. All
-messages of a subagent stay open: comparing them with the parent's counts shows which are only
-replayed.
+The last messages stay open, because a later line of a message may have a higher usage record. Older
+messages are closed: they are added to sums by rate, and a mark of eight characters records that
+they were counted. All messages of a subagent stay open. A comparison with the parent's counts shows
+which of them are only replayed.
 """
 
 from _blake2 import blake2b
@@ -43,7 +43,7 @@ class MessageCounts:
         return mark in self._seen or mark in self._open or mark in self._subagents
 
     def is_closed(self, mark: str) -> bool:
-        """Tell whether it was counted and is closed."""
+        """Tell whether the message or line with this mark was counted and is closed."""
         return mark in self._seen
 
     def close(self, mark: str) -> None:
@@ -52,7 +52,7 @@ class MessageCounts:
             self._seen[mark] = None
 
     def enter(self, mark: str, usage: Usage | None) -> bool:
-        """Enter one usage record of an open message; return whether it is the message's first."""
+        """Count one usage record of an open message; return whether it is the message's first."""
         rate, tokens = (usage.rate, usage.tokens) if usage else (Rate("", ""), Tokens())
         known = self._find(mark)
         if known is None:
@@ -66,7 +66,7 @@ class MessageCounts:
         return False
 
     def enter_call(self, mark: str, call: str) -> bool:
-        """Enter a tool call of an open message; return False if it was entered before."""
+        """Count a tool call of an open message; return False if it was counted before."""
         message = self._find(mark)
         if message is None or call in message.calls:
             return False
@@ -82,7 +82,7 @@ class MessageCounts:
         return total
 
     def state(self) -> list[Any]:
-        """Return the counts as plain JSON."""
+        """Return the counts as values that JSON can represent."""
         return [
             _packed(self._open),
             _packed(self._subagents),

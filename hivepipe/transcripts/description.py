@@ -1,4 +1,4 @@
-"""The metadata of an archive, made from its totals."""
+"""The metadata of an archive, computed from its totals."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -16,8 +16,9 @@ def describe(
 ) -> dict[str, Any]:
     """Return the metadata of a transcript.
 
-    Tokens, cost, models, skills and files include those of the subagents, except messages that they
-    only replay from this transcript. Messages, tools, times and outcome are the transcript's own.
+    Tokens, cost, models, skills and files include those of the subagents. Messages that a subagent
+    only replays from this transcript do not count. Messages, tools, times and outcome are those of
+    the transcript alone.
     """
     subagents = list(subagents)
     family = (totals, *subagents)

@@ -1,6 +1,6 @@
-"""Parse one line of a transcript: bytes in, fields out, for any content.
+"""Parse one line of a transcript, which may have any content, into fields.
 
-The format is Claude Code's own and changes often: unknown fields pass, and a field of the wrong
+The format is Claude Code's own and changes often. Unknown fields are kept, and a field of the wrong
 type counts as missing.
 """
 
@@ -20,12 +20,12 @@ Fields = dict[str, Any]
 CAP_NAME = 200
 CAP_PATH = 4096
 CAP_TEXT = 2000
-LARGEST_COUNT = 1 << 40  # SQLite adds millions of these up without an overflow
+LARGEST_COUNT = 1 << 40  # SQLite can add millions of these without an overflow
 _LARGEST_TIME = 1 << 53
 
 
 def read_line(raw: bytes) -> Fields | None:
-    """Return the fields of one line in Claude Code's format; None: it is not a JSON object."""
+    """Return the fields of one line in Claude Code's format, or None if it is not a JSON object."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -38,7 +38,7 @@ def read_line(raw: bytes) -> Fields | None:
 
 
 def _read_leniently(raw: bytes) -> object:
-    """Parse what orjson refuses and JavaScript writes: lone surrogates, NaN, huge numbers."""
+    """Parse JSON of JavaScript that orjson refuses: lone surrogates, NaN, huge numbers."""
     try:
         return json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -46,30 +46,30 @@ def _read_leniently(raw: bytes) -> object:
 
 
 def text(fields: Fields, key: str, cap: int = CAP_NAME) -> str:
-    """Return a text field, cleaned and cut to the cap; "" if missing."""
+    """Return a text field, cleaned and cut to the cap, or "" if missing."""
     value = fields.get(key)
     return clean(value[:cap]) if isinstance(value, str) else ""
 
 
 def id_of(fields: Fields, key: str) -> str:
-    """Return a valid id; "" if missing or not valid."""
+    """Return a valid id, or "" if missing or not valid."""
     value = fields.get(key)
     return valid_id(value) if isinstance(value, str) else ""
 
 
 def part(fields: Fields, key: str) -> Fields:
-    """Return an object; {} if missing."""
+    """Return an object, or {} if missing."""
     value = fields.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def count(fields: Fields, key: str) -> int:
-    """Return a count; 0 if missing or not valid."""
+    """Return a count, or 0 if missing or not valid."""
     return _below(LARGEST_COUNT, fields.get(key))
 
 
 def unix_ms(fields: Fields, key: str) -> int:
-    """Return a time in milliseconds since 1970; 0 if missing or not valid."""
+    """Return a time in milliseconds since 1970, or 0 if missing or not valid."""
     return _below(_LARGEST_TIME, fields.get(key))
 
 
@@ -78,7 +78,7 @@ def _below(limit: int, value: object) -> int:
 
 
 def blocks(message: Fields, kind: str) -> Iterator[Fields]:
-    """Yield the content blocks of one kind; a message that is one text is one text block."""
+    """Yield the content blocks of one kind; a message that is a string is one text block."""
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
@@ -95,7 +95,7 @@ def message_text(message: Fields, cap: int = CAP_TEXT) -> str:
 
 
 def moment(line: Fields) -> str:
-    """Return the time of a line in the store's format (UTC, milliseconds); "" if missing."""
+    """Return the time of a line in the store's format (UTC, milliseconds), or "" if missing."""
     value = line.get("timestamp")
     if not isinstance(value, str):
         return ""

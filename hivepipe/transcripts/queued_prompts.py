@@ -1,21 +1,21 @@
-"""Read prompts that were typed while Claude was at work as the user's messages that they are.
+"""Read prompts that the user typed while Claude was working as messages of the user.
 
     {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt",
      "prompt": "...", "origin": {"kind": "human"}}, ...}
 
-Claude Code tells them to the model in the running turn and writes no message of the user's. Source:
-transcripts of 2.1.132 to 2.1.331.
+Claude Code adds them to the running turn and writes no user message. Source: transcripts of 2.1.132
+to 2.1.331.
 """
 
 from typing import Any
 
 Fields = dict[str, Any]
 
-_BY_A_PERSON = (None, "human")  # older versions name no origin
+_BY_A_PERSON = (None, "human")  # older versions have no origin
 
 
 def is_queued_prompt(line: Fields) -> bool:
-    """Tell whether a line is a prompt that was told to the model in a running turn."""
+    """Tell whether a line is a prompt that was added to a running turn."""
     attachment = line.get("attachment")
     return (
         line.get("type") == "attachment"
@@ -26,7 +26,7 @@ def is_queued_prompt(line: Fields) -> bool:
 
 
 def as_message(line: Fields) -> Fields:
-    """Return the line of a queued prompt as a message; `isMeta`: another program wrote it."""
+    """Return the line of a queued prompt as a message; `isMeta` if another program wrote it."""
     attachment = line["attachment"]
     origin = attachment.get("origin")
     author = origin.get("kind") if isinstance(origin, dict) else None

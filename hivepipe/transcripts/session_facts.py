@@ -11,10 +11,10 @@ CUSTOM_TITLE = "custom-title"  # given by the user; takes precedence over one by
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """The facts in new lines; empty fields: none.
+    """The facts in new lines.
 
-    titles: the last title of each kind (custom-title, ai-title), and the number of its line.
-    counts: the total usage of the session as counted by Claude Code (`cost-state`): start and
+    `titles` has the last title of each kind (custom-title, ai-title) and the number of its line.
+    `counts` has the total usage of the session as counted by Claude Code (`cost-state`): start and
     running time in ms, tokens by model, time of the previous line.
     """
 

@@ -1,9 +1,9 @@
 """Totals of the lines of one transcript, updated line by line.
 
-Totals are fed each line once, in order, and can be saved as JSON between two turns, so that a long
-session is never read again. They keep parts of the lines, so they are fed redacted lines. Every
-message counts once, even if its lines are repeated (Claude Code has appended whole conversations to
-their own files). Lines that a fork copied from another session do not count.
+`feed` is called once for each line, in order. Totals can be saved as JSON between two turns, so
+that a long session is not read again. They contain parts of the lines, so the lines must be
+redacted. Every message counts once, even if its lines are repeated (Claude Code has appended whole
+conversations to their own files). Lines that a fork copied from another session do not count.
 
     feed        add a line
     dump, load  save, restore
@@ -44,7 +44,7 @@ from hivepipe.transcripts.usage import (
 VERSION = 5
 OPEN_CALLS = 200
 MOST_AGENTS = 1000
-RECENT_LINES = 500  # searched for the line that a summary names
+RECENT_LINES = 500  # a summary may name one of these lines
 WAITING_SUMMARIES = 50
 
 _PATHS = {
@@ -98,7 +98,7 @@ class Totals:
 
     @classmethod
     def load(cls, dumped: str | bytes) -> "Totals | None":
-        """Restore totals; None: another version saved it, and the lines have to be fed again."""
+        """Restore totals, or return None if another version saved them."""
         try:
             version, state = orjson.loads(dumped)
         except ValueError:
@@ -147,13 +147,13 @@ class Totals:
             self._feed_title(kind, line)
 
     def take_usages(self) -> list[Usage]:
-        """Return the usage of the messages fed since the last call; a dump does not contain it."""
+        """Return the usage of messages added since the last call; a dump does not contain it."""
         usages = list(self._usages.values())
         self._usages.clear()
         return usages
 
     def take_facts(self) -> SessionFacts:
-        """Return the facts about the session in lines fed since the last call; not in a dump."""
+        """Return the session facts in lines added since the last call; a dump has none of them."""
         facts, self._facts = self._facts, SessionFacts()
         return replace(facts, session=self.session)
 
@@ -162,7 +162,7 @@ class Totals:
         self._usages[usage.key] = merged(known, usage) if known else usage
 
     def _is_repeated(self, line: Fields) -> bool:
-        """Tell whether the line repeats what was counted, here or in another session."""
+        """Tell whether the line repeats one that was counted, here or in another session."""
         of_line, of_message = _mark_of_line(line), _mark_of_message(line)
         if part(line, "forkedFrom") or self._is_copied(line):
             self.message_counts.close(of_line)  # the line may be repeated without this label
@@ -175,10 +175,10 @@ class Totals:
         )
 
     def _is_copied(self, line: Fields) -> bool:
-        """Tell whether a line is older than its file, so that it is a copy.
+        """Tell whether a line is a copy, because it is older than its file.
 
-        A run without a terminal starts its file with the prompt; then a fork copies its parent's
-        lines, which do not name their origin. The first message of the fork itself ends the copy.
+        A run without a terminal writes its prompt first. A fork then copies the lines of its parent
+        without their origin. The copy ends at the first message of the fork itself.
         """
         written, kind = moment(line), text(line, "type")
         if not self.first and kind == _QUEUED:
@@ -199,7 +199,7 @@ class Totals:
             self.titles["summary"] = self.summaries.pop(mark)
 
     def _note_model(self, line: Fields) -> None:
-        """Keep the model of a turn: Codex CLI names it only at the start of the turn."""
+        """Keep the model of a turn, because Codex CLI names it only at the start of the turn."""
         if text(line, "type") == "turn_context":
             self.model = text(line, "model")
         elif self.model:
@@ -317,7 +317,7 @@ def _mark_of_line(line: Fields) -> str:
 
 
 def _mark_of_message(line: Fields) -> str:
-    """Return the mark of a message by its id only: replays may have other request ids."""
+    """Return the mark of a message by its id alone, because replays may have other request ids."""
     id, _ = message_key(line)
     return mark_of("message", id) if line.get("type") == "assistant" and id else ""
 

@@ -1,7 +1,7 @@
 """The usage of one message of Claude, from which costs are computed.
 
-A message has several lines, and forks, side questions and compactions replay it in other files. A
-message is identified by its id and request id; its record with the most output counts.
+A message has several lines. Forks, side questions and compactions replay it in other files. It is
+identified by its id and request id, and its record with the most output counts.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class Usage:
     time: str
     rate: Rate
     tokens: Tokens
-    # A subagent's message; or a side question's, which replays its parent's
+    # A message of a subagent, or of a side question, which replays messages of its parent
     is_sidechain: bool = False
     is_replay: bool = False  # a fork's copy, which names the original session
 
@@ -34,12 +34,13 @@ class Usage:
 
 
 def merged(one: Usage, other: Usage) -> Usage:
-    """Return the merge of two records of one message; `one` is of the session that began first.
+    """Merge two records of one message; `one` is of the session that began first.
 
-    The record with more output counts, with the earlier time. The message belongs to the session
-    that a fork names as its origin, and to a session rather than a subagent; neither order nor
-    repetition matters. If no origin is named (forks by `-p --fork-session`, and lines that Claude
-    Code 1 copied from a resumed session), it belongs to `one`.
+    The record with more output counts, with the earlier time of both. If a fork names a session as
+    the origin, the message belongs to that session. It belongs to a session rather than to a
+    subagent. The result does not depend on order or repetition. If no origin is named (forks by
+    `-p --fork-session`, and lines that Claude Code 1 copied from a resumed session), the message
+    belongs to `one`.
     """
     record = max(
         one,
@@ -52,23 +53,23 @@ def merged(one: Usage, other: Usage) -> Usage:
 
 
 def _distance(usage: Usage) -> tuple[bool, bool, str, str]:
-    """Return a sort key for ownership: the record with the smallest key is the owner's."""
+    """Return a sort key for ownership; the record with the smallest key is the owner's."""
     named = usage.session if usage.is_replay else ""
     return (not usage.is_replay, usage.is_sidechain, usage.agent, named)
 
 
 def weight(tokens: Tokens) -> tuple[int, ...]:
-    """Return the key by which two records of one message are compared: output first."""
+    """Return the key for comparing two records of one message, by output first."""
     return (tokens.output, *tokens)
 
 
 def message_key(line: Fields) -> tuple[str, str]:
-    """Return the identity of a message: its id, else the line's id, and its request id."""
+    """Return the identity of a message: its id (or else the id of its line), and its request id."""
     return (text(part(line, "message"), "id") or text(line, "uuid"), text(line, "requestId"))
 
 
 def is_by_claude(line: Fields) -> bool:
-    """Tell whether the model wrote the line; False for notes of Claude Code and API errors."""
+    """Tell whether the model wrote the line; notes of Claude Code and API errors do not count."""
     model = part(line, "message").get("model")
     return line.get("type") == "assistant" and not is_api_error(line) and model != SYNTHETIC
 
@@ -79,7 +80,7 @@ def is_api_error(line: Fields) -> bool:
 
 
 def usage_of(line: Fields) -> Usage | None:
-    """Return the usage of a line's message; None if it has no usage or no message id."""
+    """Return the usage of a line's message, or None if it has no usage or no message id."""
     message = part(line, "message")
     used = part(message, "usage")
     message_id, request_id = message_key(line)
@@ -108,7 +109,7 @@ def usage_of(line: Fields) -> Usage | None:
 
 
 def _tokens(used: Fields) -> Tokens:
-    """Return the counts; a cache write of unknown duration counts as five minutes, the default."""
+    """Return the counts; a cache write of unknown duration counts as the default, five minutes."""
     written = part(used, "cache_creation")
     an_hour = count(written, "ephemeral_1h_input_tokens")
     minutes = count(written, "ephemeral_5m_input_tokens")
