@@ -27,7 +27,7 @@ class Plugin(NamedTuple):
 def switched_on(*projects: str) -> Plugin | None:
     """Return the plugin enabled in these folders of one project, or None.
 
-    Without a folder: the one enabled for all projects.
+    Without a folder, return the plugin enabled for all projects.
     """
     paths = [claude_code.settings_path(Scope.USER, "")]
     for scope in (Scope.PROJECT, Scope.LOCAL):  # the last one wins
@@ -45,7 +45,7 @@ def _is_ours(id: str) -> bool:
 
 
 def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
-    """Find Claude Code's copy of the plugin, for all projects or for one of these."""
+    """Return the plugin with Claude Code's copy of it, for all projects or for one of these."""
     known = _json(f"{claude_code.config_folder()}/plugins/installed_plugins.json").get("plugins")
     copies = known.get(id) if isinstance(known, dict) else None
     for copy in copies if isinstance(copies, list) else [copies]:  # older versions: one

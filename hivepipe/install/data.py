@@ -19,10 +19,11 @@ from hivepipe.stack.ping import answers
 from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.summaries.consent import consent_path
 
-# Projects, prompts and learnings are the user's.
+# The other folders (projects, prompts, learnings) belong to the user.
 _OURS_OF_HIVE = ("workers", "state", "archive")
-_NO_DATA = {*logs.NAMES, index.FILE, ".gitignore", "../.gitignore"}  # archives: own rows
-# Files that exist before the first event. Redis and the database are asked separately.
+# The index is no data of its own: the manifest also lists each archive.
+_NO_DATA = {*logs.NAMES, index.FILE, ".gitignore", "../.gitignore"}
+# Files that exist before the first event. Redis and the database are checked separately.
 _OF_AN_EMPTY_HOME = (
     ".gitignore",
     "environment",
@@ -64,7 +65,7 @@ def data_of(place: Place) -> list[Data]:
 
 
 def _of_state(folder: str) -> list[str]:
-    """Return our part of `.claude-state`, which other programs may use; links are skipped."""
+    """Return hivepipe's part of `.claude-state`, which other programs may use; skip links."""
     if os.path.islink(folder):
         return []
     is_ours = read_small(f"{folder}/.gitignore") == IGNORE_ALL
@@ -72,7 +73,7 @@ def _of_state(folder: str) -> list[str]:
 
 
 def holds_nothing(place: Place) -> bool:
-    """Tell whether no event was ever recorded here, so that nothing can be lost."""
+    """Tell whether no event was ever recorded here, so that a deletion loses nothing."""
     home = Path(place.home)
     files = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
     if not all(name.startswith(_OF_AN_EMPTY_HOME) for name in files):
@@ -90,9 +91,9 @@ def holds_nothing(place: Place) -> bool:
 
 
 def _redis_took_any(place: Place) -> bool:
-    """Tell whether Redis ever accepted a job; a stopped one is judged by its file.
+    """Tell whether Redis ever accepted a job; for a stopped Redis, the file is searched.
 
-    After a kill the file may contain the counter's key without a job; then the answer is True, too.
+    After a kill the file may contain the counter's key without a job. The result is then True, too.
     """
     if answers(place.socket):
         with connect(place.socket) as client:

@@ -7,12 +7,12 @@ edited one:
         path       of the file
         project    the project of the edit; empty for the user's own settings
         existed    whether the file existed before
-        sha256     of the file after our edit
+        sha256     of the file after hivepipe's edit
         made       folders that were made for it
     <state>/hivepipe/changed/<hash of the path>/original
 
-If the file is unchanged since our edit, its previous bytes are restored. If it was edited since,
-those edits stay, and only our part is removed.
+If the file is unchanged since this edit, its previous bytes are restored. If it was edited later,
+the later edits are kept, and only hivepipe's part is removed.
 """
 
 import hashlib
@@ -65,9 +65,10 @@ class Manifest:
 
 
 def read(path: str) -> str | None:
-    """Return a file's text, or None if it does not exist; SettingsError: it cannot be changed.
+    """Return a file's text, or None if it does not exist.
 
-    Bytes that are not UTF-8 are kept as surrogates, as in file names.
+    Raises SettingsError if it cannot be changed. Bytes that are not UTF-8 are kept as surrogates,
+    as in file names.
     """
     target = os.path.realpath(path)
     parent = _existing_parent(target)
@@ -92,7 +93,7 @@ def read(path: str) -> str | None:
 
 
 def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
-    """Make the edit after recording how it can be undone."""
+    """Record how the edit can be undone, then make it."""
     known = manifest_of(edit.path)
     before = edit.before
     if known and known.is_of(before):  # unchanged since our edit: keep the recorded original
@@ -113,7 +114,7 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
 
 
 def make_beneath(edit: Edit, change: Cleaner) -> None:
-    """Make an edit that is not undone later; the recorded original is edited, too."""
+    """Make an edit that is never undone, by editing the recorded original, too."""
     known = manifest_of(edit.path)
     if known and known.is_of(edit.before):
         original = known.original
@@ -123,7 +124,10 @@ def make_beneath(edit: Edit, change: Cleaner) -> None:
 
 
 def make(edit: Edit) -> None:
-    """Write or delete the file atomically; SettingsError if it has changed since it was read."""
+    """Write or delete the file atomically.
+
+    Raises SettingsError if the file has changed since it was read.
+    """
     if edit.after == edit.before:
         return
     if read(edit.path) != edit.before:
@@ -141,7 +145,7 @@ def make(edit: Edit) -> None:
 
 
 def undone(path: str, without_ours: Cleaner) -> Edit:
-    """Return the edit that removes our part; an unchanged file gets its original bytes."""
+    """Return the edit that removes hivepipe's part; an unchanged file gets its original bytes."""
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)
     if text is None or not known:
@@ -197,7 +201,7 @@ def remove_if_empty(folder: str) -> None:
 
 
 def _is_left_over(known: Manifest, text: str) -> bool:
-    """Tell whether the file did not exist before us and holds nothing else now."""
+    """Tell whether hivepipe made the file and it has no other content now."""
     return not known.existed and text.strip() in ("", "{}")
 
 
@@ -235,8 +239,8 @@ def _remember(manifest: Manifest, original: str) -> None:
 def _replace(path: Path, text: str, like: os.stat_result | None = None, mode: int = 0o664) -> None:
     """Write a file atomically with mode and owner of `like`, else with `mode` and the umask.
 
-    Its content decides which commands run, so it is never writable by everybody. The temporary file
-    has a fixed name, so that the next edit removes one left by a crash.
+    The content decides which commands run, so the file is never writable by all users. The
+    temporary file has a fixed name, so that the next edit removes one left by a crash.
     """
     temporary = path.with_name(f".{path.name}.hivepipe.tmp")
     temporary.unlink(missing_ok=True)

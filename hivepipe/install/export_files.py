@@ -1,4 +1,4 @@
-"""Decide which files of the exports' folder are hivepipe's: those that the manifest proves."""
+"""Decide by the manifest which files of the exports' folder hivepipe made."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class ExportFiles:
         self._archives: dict[str, str] = {}
 
     def each(self) -> Iterator[tuple[str, str]]:
-        """Yield each file, with the reason why it stays, or "" if hivepipe made it."""
+        """Yield each file with the reason why it is kept, or "" if hivepipe made it."""
         aside = set(self._manifest.aside().values())
         for path in sorted(Path(self._root).rglob("*")):
             if path.is_dir() and not path.is_symlink():
@@ -43,7 +43,7 @@ class ExportFiles:
 
     def _why_not_ours(self, name: str, path: Path) -> str:
         if path.is_symlink() or not path.is_file():
-            return "it is a link, or no file"
+            return "it is a link or not a regular file"
         if _HELPERS.fullmatch(name):
             return ""
         if name == ".gitignore":

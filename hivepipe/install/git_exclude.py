@@ -1,7 +1,7 @@
-"""Keep our settings file out of git by a line in the clone's own `.git/info/exclude`.
+"""Keep hivepipe's settings file out of git by a line in the clone's own `.git/info/exclude`.
 
-Claude Code does so for a `settings.local.json` that it makes; for one that we make, we do. A
-comment above the line marks it as ours; a line without it is the user's and stays.
+Claude Code adds such a line when it makes a `settings.local.json`, and hivepipe does the same. A
+comment above the line marks it as hivepipe's. A line without the comment is the user's and is kept.
 """
 
 import os
@@ -13,7 +13,7 @@ _MARK = "# hivepipe init"
 
 
 def is_ignored(path: str) -> bool:
-    """Tell whether git ignores this file already; True also outside of a clone."""
+    """Tell whether git ignores this file already, or the file is outside of a clone."""
     return _git(path, "check-ignore", "-q", path) is not None or exclude_file(path) is None
 
 

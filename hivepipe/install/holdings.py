@@ -1,4 +1,4 @@
-"""The files that `uninstall --purge` deletes, and those that it leaves, with the reason."""
+"""The files that `uninstall --purge` deletes, and those that it keeps, with the reason."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ class Holdings(NamedTuple):
     left: list[Left]
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Return path and size in bytes of each of our files."""
+        """Return path and size in bytes of each of hivepipe's files."""
         return [(path, size_of(path)) for path in self.own if os.path.lexists(path)]
 
 
@@ -80,7 +80,7 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _is_used(place: Place) -> bool:
-    """Tell whether hivepipe used this home; it may be a predecessor's, or a link."""
+    """Tell whether hivepipe used this home, which may also be a predecessor's home or a link."""
     if os.path.islink(place.home):
         return False
     names = set(os.listdir(place.home)) if os.path.isdir(place.home) else set()
@@ -103,7 +103,7 @@ def _session_file(kept: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _hive_workers(home: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders of workers; hivepipe started those that have a card in their state."""
+    """Yield the folders of workers; hivepipe started those that have a card in the state folder."""
     for hive in known(home):
         if not hive.endswith("/.hive") or os.path.islink(hive):
             continue
@@ -138,7 +138,7 @@ def _elsewhere(place: Place) -> Iterator[str]:
 
 
 def _database_folders(home: str) -> list[str]:
-    """Return the folder that hivepipe made for the database outside the home, as a list."""
+    """Return a list with the folder that hivepipe made for a database outside the home, or []."""
     folder = os.path.dirname(database_path(home))
     is_made = folder in (
         f"{tree_of(home)}{IN_PROJECT}",
@@ -166,13 +166,13 @@ def bases_of(place: Place) -> list[str]:
 
 
 def delete(own: list[str], bases: list[str]) -> None:
-    """Delete these files, and the folders below `bases` that are then empty; the manifest last."""
+    """Delete these files, the manifest last, and then the empty folders below `bases`."""
     for path in sorted(own, key=lambda path: path.endswith(f"/{FILE}")):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
             for suffix in SUFFIXES if path.endswith(".db") else ("",):
-                Path(f"{path}{suffix}").unlink(missing_ok=True)  # a reader creates these files
+                Path(f"{path}{suffix}").unlink(missing_ok=True)  # readers make these files, too
     inner = {folder for base in bases[:1] for folder, _, _ in os.walk(base)}  # the home's own
     folders = {os.path.dirname(path) for path in own} | {*bases} | inner
     for folder in sorted(folders, key=len, reverse=True):

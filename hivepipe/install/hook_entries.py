@@ -26,14 +26,14 @@ class Form(Enum):
 
     EXEC = "without a shell"
     SHELL = "through a shell"
-    SHARED = "by a path that names no user, and silently not at all where hivepipe is missing"
+    SHARED = "by a path without a user's name; it does nothing where hivepipe is not installed"
     PLUGIN = "from the plugin's own folder, which moves with each version"
 
 
 class Event(NamedTuple):
     """An event of Claude Code that has a hook; `since` is a version that supports it.
 
-    Older versions may support it, too. () means all versions that have hooks of our form.
+    Older versions may support it, too. () means every version that has hooks of this form.
     """
 
     name: str
@@ -74,7 +74,7 @@ CODEX_EVENTS = tuple(event for event in EVENTS if event.name in _OF_CODEX)
 
 
 def events_of(claude: Version | None) -> tuple[Event, ...]:
-    """Return the events that this Claude Code supports; if unknown, those that all versions do.
+    """Return the events that this version supports, or if it is unknown, those of all versions.
 
     Versions before 2.1.101 ignore a settings file that names an event unknown to them.
     """
@@ -84,8 +84,8 @@ def events_of(claude: Version | None) -> tuple[Event, ...]:
 def form_for(launcher: str) -> Form:
     """Return the form in which this program is started.
 
-    Claude Code before 2.1.139, Copilot CLI and others drop `args` and pass the command to a shell,
-    so it must be one word there. The program then takes the name of the event from its payload.
+    Claude Code before 2.1.139, Copilot CLI and others ignore `args` and pass the command to a
+    shell, so it must be one word of a shell. The program then reads the event from its payload.
     """
     return Form.EXEC if shlex.quote(launcher) == launcher else Form.SHELL
 

@@ -1,4 +1,4 @@
-"""`hivepipe init`: the plan is made before anything is changed."""
+"""`hivepipe init`: make a plan first, then carry it out."""
 
 import os
 import sys
@@ -50,9 +50,9 @@ from hivepipe.stack.tree import recorded_tree
 class Plan:
     """The actions of `init`; `exclude` keeps the settings file out of git where needed.
 
-    `plugin`: it runs the hooks, so the settings must not contain ours. `tree`: the project whose
-    work tree holds database, archives and exports. `claude`: the version whose events get hooks;
-    None: unknown.
+    plugin  the plugin that runs the hooks, so that the settings must not contain them
+    tree    the project whose work tree has the database, archives and exports, or ""
+    claude  the version of Claude Code whose events get hooks, or None if unknown
     """
 
     project: str
@@ -75,11 +75,13 @@ class Plan:
 def plan(
     scope: Scope, *, adopt: bool = False, in_tree: bool = False, with_line: bool = False
 ) -> Plan:
-    """Plan for the current folder; SettingsError: the settings cannot be changed.
+    """Plan for the current folder.
 
-    `adopt`: take a home of 1.0.0 in the project. `in_tree`: keep the data in the project.
-    `with_line`: also set the status line; one of ours that names a path is renewed
-    in any case.
+    adopt      use the home of 1.0.0 in the project
+    in_tree    keep the data in the project
+    with_line  also set the status line; hivepipe's own with a path is updated in any case
+
+    Raises SettingsError if the settings cannot be changed.
     """
     here = real_path(".")
     path = claude_code.settings_path(scope, here)
@@ -107,7 +109,7 @@ def plan(
             launcher, elsewhere = hook_copy.launcher(), _status_line_elsewhere(scope, here)
             if elsewhere and not is_by_path:
                 raise SettingsError(
-                    "would share your own status line through git; without --project it stays yours"
+                    "would share your own status line through git: leave --project out"
                 )
             after = status_line.with_status_line(after, form, launcher, elsewhere)
     except SettingsError as error:
@@ -120,9 +122,9 @@ def plan(
 
 
 def carry_out(plan: Plan, adopt: bool = False) -> Plan:
-    """Register the project and copy the hook path, then write the hooks into the settings.
+    """Register the project and install the hook, then write the hooks into the settings.
 
-    Return the plan with the resulting home: one of 1.0.0 is converted.
+    Return the plan with the resulting home, because a home of 1.0.0 is moved.
     """
     registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()
@@ -158,7 +160,7 @@ def events_for(scope: Scope, claude: Version | None) -> tuple[Event, ...]:
 
 
 def without_ours(text: str) -> str:
-    """Return a settings file's text without our hooks and our status line."""
+    """Return a settings file's text without hivepipe's hooks and status line."""
     return status_line.without_status_line(settings_text.without_entries(text))
 
 
@@ -238,4 +240,6 @@ def _refuse_home_folder(here: str) -> None:
 def _refuse_link_outside(path: str, here: str) -> None:
     if not claude_code.is_inside(path, here):
         target = os.path.realpath(path)
-        raise SettingsError(f"{path} leads out of the project, to {target}; nothing was changed")
+        raise SettingsError(
+            f"{path} is a link to {target}, outside the project; nothing was changed"
+        )

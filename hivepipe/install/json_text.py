@@ -1,7 +1,7 @@
-"""Edit a JSON text in place: every byte outside the edit stays.
+"""Edit a JSON text in place: every byte outside the edit stays the same.
 
-Parsing and dumping would lose indentation, escapes, order and line ends. Here a value is added
-after its last neighbour, in that neighbour's layout, and removed together with its comma.
+Parsing and dumping would lose indentation, escapes and line ends. This module adds a value after
+the last one of its container, with the same layout, and removes a value together with its comma.
 
 A path names a value: keys of objects and indexes of arrays, from the root.
 """
@@ -19,7 +19,7 @@ _MOST_DIGITS = 4300
 
 
 class NotJsonError(ValueError):
-    """The text is not JSON; the message says where."""
+    """The text is not JSON; the message has the position."""
 
 
 class _Item(NamedTuple):
@@ -36,7 +36,7 @@ def _no_constant(word: str) -> Any:
 
 
 def _whole_number(digits: str) -> int | float:
-    """Convert an integer; Python refuses more than 4,300 digits, and JavaScript has only floats."""
+    """Convert an integer; a long one becomes a float, as Python refuses more than 4,300 digits."""
     return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
 
 
@@ -46,7 +46,7 @@ _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_constant
 def parse(text: str) -> Any:
     """Return the value of a text, parsed as strictly as by JavaScript's JSON.parse.
 
-    NotJsonError: the text is invalid.
+    Raises NotJsonError if the text is invalid.
     """
     try:
         return _DECODER.decode(text)
@@ -72,7 +72,7 @@ def append(text: str, container: Path, value: object, key: str = "") -> str:
 
 
 def replace(text: str, path: Path, value: object) -> str:
-    """Replace a value, on one line; letters are escaped where the old value has none but ASCII."""
+    """Replace a value, on one line; non-ASCII letters are escaped if the old value is ASCII."""
     at = _position(text, path)
     _, end = _DECODER.raw_decode(text, at)
     new = json.dumps(value, ensure_ascii=text[at:end].isascii())
@@ -138,7 +138,7 @@ def _space_before(text: str, start: int, opening: int) -> str:
 
 
 def _line_break(text: str, opening: int) -> str | None:
-    """Return the line break and indentation of a bracket's line; None: the text is one line.
+    """Return the line break and indentation of a bracket's line, or None if the text is one line.
 
     For a one-line object without members the line break is returned, too.
     """

@@ -1,7 +1,7 @@
 """Recognise the hook entries that any version of hivepipe writes into a settings file.
 
-The name alone does not count: entries recognised as ours are trusted, replaced by `init` and
-removed by `uninstall`.
+The whole entry must match, not only the name, because a recognised entry is trusted, replaced by
+`init` and removed by `uninstall`.
 """
 
 import re
@@ -12,7 +12,7 @@ from hivepipe.install.hook_entries import EVENTS, Form, entry
 _SCRIPTS = tuple(event.script for event in EVENTS)
 _LAUNCHER = re.compile(r"/.*/hivepipe/hooks/[0-9a-f]{16}/hook", re.DOTALL)
 
-# Of 1.0.0 and before, which named the interpreter and a script of the package.
+# Entries of 1.0.0 and before name the interpreter and a script of the package.
 _OLD_SCRIPT = re.compile(rf"/.*/({'|'.join(_SCRIPTS)})\.py", re.DOTALL)
 _OLD_START = """import sys
 try:
@@ -56,7 +56,7 @@ def is_old(handler: object) -> bool:
 
 
 def launcher_of(handler: dict[str, object]) -> str:
-    """Return the program that a handler of ours names, or ""."""
+    """Return the program that a handler of hivepipe names, or ""."""
     form = form_of(handler)
     if form not in (Form.EXEC, Form.SHELL):
         return ""
@@ -72,7 +72,7 @@ def old_paths(handler: dict[str, object]) -> list[str]:
 
 
 def _parts(handler: object) -> tuple[str, list[str] | None]:
-    """Return command and arguments; ("", None) if it is no handler."""
+    """Return command and arguments, or ("", None) if the value is not a handler."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return "", None
     args = handler.get("args")

@@ -33,10 +33,10 @@ _BESIDE = "../.gitignore"
 
 
 def move_home(project: str, stack: Stack, tree: str) -> list[str]:
-    """Move the data of a home; return the files that stay because hivepipe did not write them.
+    """Move the data of a home; return the files that are kept because hivepipe did not write them.
 
-    `tree`: the target project, or "" for the home itself. The stack is stopped meanwhile.
-    TreeError, StoreError, OSError.
+    `tree` is the target project, or "" for the home itself. The stack is stopped during the move.
+    Raises TreeError, StoreError or OSError.
     """
     with lifecycle.stopped(project, stack) as stopped:
         home = stopped.home
@@ -63,7 +63,7 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
 def take_home(project: str, old: str) -> str:
     """Give a renamed project the home of its old path; return that home."""
     if os.path.isdir(old):
-        raise TreeError(f"{old} is still there: its home is its own")
+        raise TreeError(f"{old} still exists, so its home cannot be used for another project")
     record = read_record(old)
     home = record.get("home") or real_path(home_of_project(old))
     if not os.path.isdir(home):
@@ -83,14 +83,14 @@ def take_home(project: str, old: str) -> str:
 
 
 def _leave(tree: str, home: str, manifest: Manifest) -> None:
-    """Remove our files from a work tree; files set aside get their names back."""
+    """Remove hivepipe's files from a work tree, and give renamed files their names back."""
     kept = f"{tree}{KEPT_IN_PROJECT}"
     if os.path.isdir(kept) and not os.path.islink(kept):
         names = [name for name in manifest.aside() if name not in logs.NAMES]
         exports.give_back_all(kept, manifest, names)
         logs.give_back_logs(kept, manifest, home)
     session = os.path.normpath(f"{kept}/{SESSION_FILE}")
-    with suppress(OSError):  # the file is missing, or not ours
+    with suppress(OSError):  # the file is missing
         if manifest.wrote(SESSION_FILE, read_bytes(session)):
             os.unlink(session)
             manifest.disown(SESSION_FILE)

@@ -1,4 +1,4 @@
-"""`hivepipe uninstall`: the plan is made before anything is changed."""
+"""`hivepipe uninstall`: make a plan first, then carry it out."""
 
 import os
 from dataclasses import dataclass
@@ -42,9 +42,10 @@ from hivepipe.stack.registration import STATE_MODE
 class Removal:
     """The actions of `uninstall`, and what remains.
 
-    `settings`: an edit for each settings file; later edits of the user's are kept. `is_shared`:
-    other projects use this home, so it stays. `plugin`: its hooks continue to run. `copies`:
-    settings files of branches in worktrees that contain our hooks; they are not changed.
+    settings   an edit for each settings file; later edits of the user are kept
+    is_shared  whether other projects use this home, so that it is kept
+    plugin     the plugin whose hooks continue to run, or None
+    copies     settings files in worktrees that contain the hooks and are not changed
     """
 
     place: Place
@@ -68,7 +69,7 @@ class Removal:
 def plan(user: bool, *, purge: bool = False) -> Removal:
     """Plan for the project of the current folder, or for what `init --user` did.
 
-    `purge`: also examine every file that would be deleted.
+    With `purge`, every file that would be deleted is examined, too.
     """
     place = _users_place() if user else _projects_place()
     paths = _settings_paths(place, user)
@@ -101,10 +102,10 @@ def _is_shared(place: Place) -> bool:
 
 
 def carry_out(removal: Removal, purge: bool) -> list[str]:
-    """Remove the hooks first, so that nothing restarts the stack; stop it; remove the records.
+    """Remove the hooks, stop the stack and remove the records; return the renamed files that stay.
 
-    Files that were set aside get their names back. Return those whose names are taken by files of
-    the user's now.
+    The hooks are removed first, so that nothing restarts the stack. Renamed files get their names
+    back. A file stays renamed if a file of the user has its name now.
     """
     for edit in removal.settings:
         edits.undo(edit)
@@ -125,7 +126,7 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
 
 
 def _give_back(place: Place, own: list[str]) -> list[str]:
-    """Restore files that were set aside, and remove them from `own`; return the refused ones."""
+    """Give renamed files their names back, and remove them from `own`; return those that stay."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.aside()
     _give_back_mode(os.path.dirname(kept), manifest)
@@ -144,13 +145,16 @@ def _give_back(place: Place, own: list[str]) -> list[str]:
 
 
 def _clear_foreign_redis(place: Place, purge: bool) -> None:
-    """Remove our keys from a Redis that is not ours; StackError: it holds unfinished jobs."""
+    """Remove hivepipe's keys from a Redis that it does not run.
+
+    Raises StackError if unfinished jobs are in it.
+    """
     stack = Stack.of(place)
     owner = read_record(place.project).get("owner", "")
     if stack.url and not other_redis.give_back(stack.url, owner, with_jobs=purge):
         raise StackError(
-            f"{endpoint.shown(stack.url)} does not answer, or has jobs that were never done "
-            "(`hivepipe up -d` does them, --purge drops them)"
+            f"{endpoint.shown(stack.url)} does not answer, or has unfinished jobs "
+            "(`hivepipe up -d` runs them, --purge drops them)"
         )
 
 
@@ -167,14 +171,14 @@ def _users_place() -> Place:
 
 
 def _projects_place() -> Place:
-    """Return the place by its record alone: HIVEPIPE_HOME may differ from it."""
+    """Return the place that the record names, because HIVEPIPE_HOME may differ from it."""
     project = locate(".").project
     record = read_record(project)
     return Place(project, record.get("home") or home_of_project(project), record)
 
 
 def _settings_paths(place: Place, user: bool) -> list[str]:
-    """Return the settings files that we changed for this place, and those that may have hooks."""
+    """Return the settings files that hivepipe changed for this place or that may have hooks."""
     changed = [found.path for found in edits.manifests() if found.project == place.project]
     if user:
         return list(dict.fromkeys([*changed, claude_code.settings_path(Scope.USER, "")]))
@@ -206,7 +210,7 @@ def _is_ours(edit: edits.Edit) -> bool:
 
 
 def _exclude_edits(settings: list[str]) -> list[edits.Edit]:
-    """Return the edits that remove our lines from the exclude files of these files' clones."""
+    """Return the edits that remove hivepipe's lines from the exclude files of the clones."""
     lines: dict[str, set[str]] = {}
     for path in settings:
         exclude = git_exclude.exclude_file(path)

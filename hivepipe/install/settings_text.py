@@ -1,6 +1,6 @@
-"""Add our hooks to the text of a settings file beside existing ones, and remove them again.
+"""Add hivepipe's hooks to the text of a settings file, after other hooks, and remove them again.
 
-`IsWanted` selects handlers; the default selects ours.
+`IsWanted` selects handlers. The default selects those of hivepipe.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,10 @@ IsWanted = Callable[[object], bool]
 
 
 def with_entries(text: str, wanted: dict[str, Entry]) -> str:
-    """Return the text with exactly these entries of ours; SettingsError: the text is invalid."""
+    """Return the text with exactly these entries of hivepipe.
+
+    Raises SettingsError if the text is invalid.
+    """
     if has_entries(text, wanted):
         return text
     return with_added(without_entries(text), wanted.items())
@@ -38,12 +41,12 @@ def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
 
 
 def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
-    """Tell whether the text has exactly these entries of ours."""
+    """Tell whether the text has exactly these entries of hivepipe."""
     return sorted(entries(text), key=_event) == sorted(wanted.items(), key=_event)
 
 
 def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]:
-    """Return event and entry of each selected handler; an entry holds that handler alone."""
+    """Return event and entry of each selected handler; an entry has only that handler."""
     return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
@@ -70,7 +73,7 @@ def apart(text: str) -> tuple[str, str]:
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
-    """Return the hooks of a settings file; SettingsError: their structure is invalid."""
+    """Return the hooks of a settings file. Raises SettingsError if their structure is invalid."""
     _, text = apart(text)
     try:
         text.encode()
@@ -80,13 +83,13 @@ def _hooks(text: str) -> dict[str, list[Any]]:
     except json_text.NotJsonError as error:
         raise SettingsError(f"is not valid JSON: {error}") from None
     if not isinstance(settings, dict):
-        raise SettingsError("holds no JSON object")
+        raise SettingsError("is not a JSON object")
     hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict):
         raise SettingsError('has "hooks" that are not an object')
     for event, groups in hooks.items():
         if not isinstance(groups, list):
-            raise SettingsError(f'has hooks of "{event}" that are no list')
+            raise SettingsError(f'has hooks of "{event}" that are not a list')
     return hooks
 
 

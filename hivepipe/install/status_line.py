@@ -1,9 +1,10 @@
-"""The status line in the settings of Claude Code: ours, which runs the one that was there before.
+"""hivepipe's status line in the settings of Claude Code. It also runs the previous status line.
 
     "statusLine": {"type": "command", "command": "<hook> statusline '<command>'"}
 
-The command before stands behind ours. The word `elsewhere` behind it says that it is another
-settings file's. A command of the user's that runs ours, such as in a pipe, is the user's: it stays.
+The previous command is the argument of `statusline`. A second argument `elsewhere` means that it
+comes from another settings file. A command of the user that runs hivepipe's status line, such as in
+a pipe, is the user's and is kept.
 """
 
 import re
@@ -23,9 +24,9 @@ _OURS = re.compile(rf"{_START}(?: (.+))?\Z", re.DOTALL)  # alone
 
 
 def command_of(text: str) -> str:
-    """Return the command of a settings file's status line without ours; "": it has none.
+    """Return the user's command in the status line of a settings file, or "" if it has none.
 
-    SettingsError: it has one of another kind.
+    Raises SettingsError if the status line is not a command.
     """
     entry = _entry(apart(text)[1])
     behind = _behind(entry["command"]) if entry else []
@@ -44,9 +45,10 @@ def has_ours(text: str) -> bool:
 
 
 def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> str:
-    """Return the text with our status line; SettingsError: it has one of another kind.
+    """Return the text with hivepipe's status line.
 
-    `elsewhere`: the command of another settings file, which ours takes precedence over.
+    `elsewhere` is the status line command of another settings file, which this one overrides.
+    Raises SettingsError if the text has a status line that is not a command.
     """
     bom, text = apart(text)
     entry = _entry(text)
@@ -64,7 +66,7 @@ def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> st
 
 
 def without_status_line(text: str) -> str:
-    """Return the text with the status line that was there before ours."""
+    """Return the text with the previous status line instead of hivepipe's."""
     bom, text = apart(text)
     try:
         entry = _entry(text)
@@ -94,7 +96,7 @@ def _entry(text: str) -> dict[str, Any]:
 
 
 def _behind(command: str) -> list[str] | None:
-    """Return the words behind ours; None: the command is not as we write it."""
+    """Return the arguments of hivepipe's command, or None if hivepipe did not write the command."""
     ours = _OURS.search(command)
     if not ours:
         return None

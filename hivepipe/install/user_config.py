@@ -1,4 +1,4 @@
-"""Write one setting into the user's own config.toml; the rest of the file stays as it is."""
+"""Write one setting into the user's own config.toml; the rest of the file is not changed."""
 
 import os
 import re
@@ -16,15 +16,13 @@ def config_path() -> str:
 
 
 def put_setting(name: str, value: str) -> None:
-    """Set a setting to a word; SettingsError: the file cannot be changed safely."""
+    """Set a setting to a word. Raises SettingsError if the file cannot be changed safely."""
     path, line = config_path(), f'{name} = "{value}"'
     before = read(path)
     after = _with_line(before or "", name, line)
     settings = _settings(path, before or "")
     if _settings(path, after) != {**settings, name: value}:
-        raise SettingsError(
-            f"{path} cannot be changed without doubt: put this line into it: {line}"
-        )
+        raise SettingsError(f"{path} cannot be changed safely: put this line into it: {line}")
     if before is not None:
         make(Edit(path, before, after))
         return
@@ -36,9 +34,9 @@ def put_setting(name: str, value: str) -> None:
 
 
 def _with_line(text: str, name: str, line: str) -> str:
-    """Return the text with this line: in place of the old one, else at the start.
+    """Return the text with this line instead of the old one, or at the start.
 
-    A line after a `[table]` header would belong to that table.
+    It is not appended, because a line after a `[table]` header would belong to that table.
     """
     changed, number = re.subn(rf"^{name}[ \t]*=.*$", line, text, count=1, flags=re.MULTILINE)
     return changed if number else f"{line}\n{text}"

@@ -47,7 +47,7 @@ def _unusable(folder: Path, there: Path) -> str:
 
 
 def tidy() -> None:
-    """Remove the folder if it holds nothing of any project, and the folders made for it."""
+    """Remove the folder, and the folders made for it, if it has no data of a project."""
     for folder in (f"{data_folder()}/projects", data_folder()):
         remove_if_empty(folder)
     for name in ("projects", "changed", "databases", "default", "migrated", "hives"):

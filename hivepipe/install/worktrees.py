@@ -1,7 +1,7 @@
-"""Settings files in worktrees of a project that contain our hooks, as copies of the project's.
+"""Settings files in worktrees of a project that contain hivepipe's hooks.
 
-`claude -w` and people copy `settings.local.json` there: `uninstall` removes our hooks from it. A
-`settings.json` belongs to a branch: it is reported, and not changed.
+`claude -w` and people copy `settings.local.json` there, and `uninstall` removes the hooks from it.
+A `settings.json` belongs to a branch. It is reported and not changed.
 """
 
 from pathlib import Path

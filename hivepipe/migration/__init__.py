@@ -1,1 +1,1 @@
-"""`hivepipe migrate`: set the predecessor's files aside, import its rows, remove its hooks."""
+"""`hivepipe migrate`: move the predecessor's files away, import its rows, remove its hooks."""

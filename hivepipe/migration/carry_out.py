@@ -1,4 +1,4 @@
-"""The steps of `migrate`; after a crash in any of them the next run resumes.
+"""The steps of `migrate`; after a crash in one of them, the next run continues there.
 
 The hooks are removed first, because they start the worker and fill the queue. Then the old home is
 moved aside, hivepipe is installed, and the rows are imported; the import is idempotent.
@@ -44,7 +44,10 @@ class Result(NamedTuple):
 
 
 def carry_out(plan: Plan) -> Result:
-    """Execute all steps; MigrationError: a process of the predecessor still runs, for example."""
+    """Execute all steps.
+
+    Raises MigrationError, for example if a process of the predecessor still runs.
+    """
     refuse_foreign_database(plan)
     _refuse_settings(plan)
     _refuse_links(plan)
@@ -77,9 +80,9 @@ def _carry_out(plan: Plan) -> Result:
         _install(plan, record)
     except HivepipeError as error:
         raise MigrationError(
-            f"{error}. hivepipe is not installed, and the old hooks are out of the settings. Put "
-            "this right, then run `hivepipe migrate` again: it continues from here. Or run "
-            "`hivepipe uninstall --purge`, which gives the old home and the old hooks back"
+            f"{error}. hivepipe is not installed, and the old hooks are out of the settings. "
+            "Correct this, then run `hivepipe migrate` again: it continues from here. Or run "
+            "`hivepipe uninstall --purge`, which restores the old home and the old hooks"
         ) from error
     rows = _import(plan, record)
     files = take_in_files(plan.home, plan.files) if plan.files else []
@@ -92,7 +95,7 @@ def _refuse_settings(plan: Plan) -> None:
     for hooks in plan.hooks:
         if hooks.trouble:
             raise MigrationError(
-                f"{hooks.path} {hooks.trouble}: put it right first, for it may name old hooks; "
+                f"{hooks.path} {hooks.trouble}: correct it first, because it may have old hooks; "
                 "nothing was changed"
             )
         if hooks.old:
@@ -100,7 +103,7 @@ def _refuse_settings(plan: Plan) -> None:
 
 
 def _refuse_links(plan: Plan) -> None:
-    """Raise MigrationError if the old archives and exports are behind a symbolic link."""
+    """Raise MigrationError if the folder of the old archives and exports is a symbolic link."""
     if plan.is_registered:
         return
     logs = f"{plan.project}{KEPT_IN_PROJECT}"
@@ -154,7 +157,7 @@ def _refuse_processes(plan: Plan) -> None:
     if found:
         names = "; ".join(f"{each.text} (pid {each.pid})" for each in found)
         raise MigrationError(
-            f"still at work: {names}. End it, then run `hivepipe migrate` again: it continues from "
+            f"still running: {names}. End it, then run `hivepipe migrate` again: it continues from "
             "here. An old queue worker ends by itself five minutes after its last entry"
         )
 
@@ -193,7 +196,7 @@ def _move(move: Move, aside: str) -> None:
 
 
 def _keep_out_of_git(aside: str) -> None:
-    """Exclude the new name of the old home from git, which usually ignores the old name only."""
+    """Make git ignore the new name of the old home; usually only the old name is ignored."""
     folder = f"{aside}/"
     path = None if git_exclude.is_ignored(folder) else git_exclude.exclude_file(folder)
     if path:

@@ -15,12 +15,12 @@ from hivepipe.migration.legacy_queue import count
 from hivepipe.stack.own_home import is_marked
 
 QUEUE_PARTS = ("pending", "processing", "failed")
-# In the order of the moves: a log without its database does no harm to another database.
+# In the order of the moves: the logs first, because a log must not stay with another database.
 _DATABASE = ("hive.db-shm", "hive.db-wal", "hive.db-journal", "hive.db")
 # In `instances`, where the names of hivepipe's files have no dot.
 _OLD_INSTANCES = (".instance_*", ".session_*", ".last_checkpoint_*", ".cleanup_checkpoint_*")
 _UNKNOWN = "hivepipe does not know this file"
-# Patterns of file names, with the reason for not importing the file; "": it is imported.
+# Patterns of file names with the reason for not importing the file, or "" if it is imported.
 _KINDS = (
     (r"hive\.db(-wal|-shm|-journal)?", ""),
     (r"queue/(pending|processing|failed)/[^/]+\.json", ""),
@@ -38,8 +38,8 @@ _KINDS = (
 class OldHome:
     """A home of the predecessor.
 
-    `entries`: names of the predecessor's files in it. `is_shared`: the folder contains files of
-    hivepipe, too, so the entries are moved one by one.
+    `entries` are the names of the predecessor's files in it. If `is_shared`, the folder has files
+    of hivepipe, too, so the entries are moved one by one.
     """
 
     folder: Path
@@ -88,9 +88,10 @@ class OldHome:
 
 
 def find_home(project: str, is_moved: bool = False) -> OldHome | None:
-    """Return the predecessor's files in `.hive-mind`, or None; MigrationError: it is a link.
+    """Return the predecessor's files in `.hive-mind`, or None.
 
-    `is_moved`: the old home was moved aside before, so the folder was made by hivepipe.
+    If `is_moved`, the old home was moved away before, so hivepipe made the folder. Raises
+    MigrationError if the folder is a link.
     """
     folder = Path(project, ".hive-mind")
     if folder.is_symlink():
@@ -116,7 +117,7 @@ def find_above(project: str) -> str:
 
 
 def old_home(folder: Path) -> OldHome:
-    """Return a predecessor's home elsewhere or moved aside; MigrationError: no folder."""
+    """Return the predecessor's home in a folder. Raises MigrationError if it is not a folder."""
     if folder.is_symlink() or not folder.is_dir():
         raise MigrationError(f"{folder} is not a folder")
     return OldHome(folder, sorted(os.listdir(folder)))

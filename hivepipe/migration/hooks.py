@@ -18,7 +18,7 @@ Pair = tuple[str, Entry]  # an event name, and an entry with one handler
 
 @dataclass(frozen=True)
 class OldHooks:
-    """The predecessor's hooks in one settings file; `trouble`: why it cannot be read."""
+    """The predecessor's hooks in one settings file; `trouble` tells why it cannot be read."""
 
     path: str
     old: list[Pair]
@@ -58,7 +58,7 @@ def command_of(entry: Entry) -> str:
 
 
 def _settings_paths(project: str) -> list[str]:
-    """Return the existing settings files; of several paths to one file the first."""
+    """Return the existing settings files, with the first of several paths to one file."""
     folders = dict.fromkeys((project, real_path(".")))
     paths = [
         claude_code.settings_path(scope, folder)

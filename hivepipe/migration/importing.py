@@ -64,7 +64,7 @@ class Importer:
     """Imports rows within the caller's transaction, or counts them in a dry run."""
 
     def __init__(self, db: Database | None, time_ns: int, *, is_dry: bool) -> None:
-        """`db` is None in a dry run without a database."""
+        """Prepare an import; `db` is None in a dry run without a database."""
         self._db = db
         self._time_ns = time_ns
         self._is_dry = is_dry
@@ -127,7 +127,7 @@ class Importer:
 
     def _row(self, table: str, row: dict[str, object]) -> Outcome:
         if endless := [name for name, value in row.items() if value in (inf, -inf)]:
-            reason = f"{', '.join(endless)}: no number that JSON has"
+            reason = f"{', '.join(endless)}: infinite, which JSON cannot represent"
             return Outcome(str(row["id"]), table, REFUSED, reason)
         self.local_times += sum(is_local(row.get(name)) for name in TIMES)
         outcome, reason = self._bring(_job(table, in_utc(row), self._time_ns))

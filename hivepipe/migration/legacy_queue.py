@@ -2,7 +2,7 @@
 
 <queue>/pending/<priority>_<seconds>N_<counter>.json    waiting
 <queue>/processing/                                     claimed; may have been executed
-<queue>/failed/                                         given up, an error pasted into the JSON
+<queue>/failed/                                         failed; the error is pasted into the JSON
 <queue>/completed/                                      done
 """
 

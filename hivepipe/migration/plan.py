@@ -1,4 +1,4 @@
-"""The plan of `migrate`: what was found and what will be done. Nothing is changed here."""
+"""The plan of `migrate`: what was found and what will be done. Planning changes nothing."""
 
 import os
 from dataclasses import dataclass
@@ -25,9 +25,11 @@ ASIDE = ".hive-mind.before-hivepipe"
 class Plan:
     """The remaining steps of one project's migration.
 
-    `home`: hivepipe's, which receives the rows. `found`: the old home at the same path.
-    `elsewhere`: other homes, which stay. `files`: archives and exports, which stay, too. `aside`:
-    the target folder of `moves`.
+    home       hivepipe's home, which receives the rows
+    found      the old home at the path of hivepipe's home, or None
+    elsewhere  other old homes, which are not moved
+    files      archives and exports, which are not moved, either
+    aside      the target folder of `moves`
     """
 
     project: str
@@ -53,12 +55,12 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing of a predecessor exists, here or moved aside before."""
+        """Tell whether nothing of a predecessor exists, here or where it was moved before."""
         homes = self.found or self.elsewhere or self.record.asides
         return not (homes or self.old_hooks or self.files)
 
     def homes(self) -> list[OldHome]:
-        """Return the homes to import from at their current places; those moved aside first."""
+        """Return the homes to import from at their current places, moved ones first."""
         aside = [old_home(Path(each)) for each in self.record.asides if os.path.isdir(each)]
         return [*aside, *([self.found] if self.found else []), *self.elsewhere]
 
@@ -72,9 +74,9 @@ class Plan:
 
 
 def plan(elsewhere: list[str]) -> Plan:
-    """Plan for the project of the current folder; `elsewhere`: homes in other places.
+    """Plan for the project of the current folder; `elsewhere` are old homes in other places.
 
-    MigrationError, SettingsError: something must be corrected first; nothing was changed.
+    Raises MigrationError or SettingsError if something must be corrected first.
     """
     project = main_checkout(real_path("."))
     registered = read_record(project).get("home", "")

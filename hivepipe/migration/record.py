@@ -1,4 +1,4 @@
-"""The journal of `migrate`, by which a second run resumes and `--undo` restores.
+"""The journal of `migrate`, which a second run uses to continue, and `--undo` to restore.
 
 <state>/hivepipe/migrated/<hash of the project>: JSON, mode 0600. Each change is recorded before it
 is made; the files themselves show whether it was made.
@@ -25,7 +25,7 @@ _FOLDER = "migrated"
 
 @dataclass(frozen=True)
 class Settings:
-    """A settings file that held old hooks: its previous content, and the removed hooks."""
+    """A settings file that had old hooks: its previous content, and the removed hooks."""
 
     path: str
     before: str
@@ -54,7 +54,7 @@ class Record:
 
     @property
     def is_moved(self) -> bool:
-        """Tell whether an old home was moved aside, so that hivepipe's can take its place."""
+        """Tell whether an old home was moved away, so that hivepipe's home can have its path."""
         return any(os.path.isdir(each) for each in self.asides)
 
     def settings_of(self, path: str) -> Settings | None:
@@ -69,7 +69,7 @@ class Record:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Hold the lock of migrations; MigrationError: another process holds it."""
+    """Hold the lock of migrations. Raises MigrationError if another process holds it."""
     folder = os.path.join(state_folder(), _FOLDER)
     make_private(folder)
     try:
@@ -80,7 +80,7 @@ def alone() -> Iterator[None]:
 
 
 def read(project: str) -> Record | None:
-    """Return the record of a project, or None; MigrationError: the record is damaged."""
+    """Return the record of a project, or None. Raises MigrationError if the record is damaged."""
     path = _path(project)
     try:
         return read_typed(path, Record)

@@ -1,8 +1,8 @@
 """Decide which hook commands run a script of the predecessor, by the script's name and text.
 
-A name alone is not enough: `stop` or `session-start.sh` may be a user's. Neither is a mention of
-`.hive-mind` in a script of another name, or in a command that does something else as well. Such a
-hook is doubtful: it is shown to the user and left alone.
+A name alone is not enough, because `stop` or `session-start.sh` may be a user's script. Nor is
+`.hive-mind` in a script of another name, or in a command that also does something else. Such a hook
+is doubtful. It is shown to the user and not changed.
 """
 
 import os
@@ -122,7 +122,7 @@ def _without_redirections(words: list[str]) -> list[str]:
 
 
 def _kind(words: list[str], project: str) -> Verdict | None:
-    """Judge one simple command; None: it has no effect of its own."""
+    """Judge one simple command; return None if it has no effect of its own."""
     writes_elsewhere = any(character in "<>" for word in words for character in word)
     words = list(words)
     while words:

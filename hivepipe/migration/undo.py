@@ -15,7 +15,7 @@ from hivepipe.stack.own_home import is_marked
 
 
 def undo(project: str) -> Record:
-    """Undo the migration; MigrationError: hivepipe is in use. A second call resumes."""
+    """Undo the migration; a second call continues. Raises MigrationError if hivepipe is in use."""
     if records.read(project) is None:
         raise _nothing_to_undo(project)
     with records.alone():
@@ -35,7 +35,7 @@ def _undo(project: str) -> Record:
     if read_record(project).get("home"):
         raise MigrationError(
             f"hivepipe still records {project}: `hivepipe uninstall --purge` deletes what it "
-            "recorded and gives everything back; or run `hivepipe uninstall`, then "
+            "recorded and restores everything; or run `hivepipe uninstall`, then "
             "`hivepipe migrate --undo`"
         )
     _refuse_hivepipes_home(record)
@@ -45,8 +45,8 @@ def _undo(project: str) -> Record:
     if in_the_way:
         text = "; ".join(f"{source} is in the way of {target}" for source, target in in_the_way[:5])
         raise MigrationError(
-            f"{text}. Move away what has the place, then run `hivepipe migrate --undo`. The rest "
-            "of the old home and the old hooks are back"
+            f"{text}. Move these files away, then run `hivepipe migrate --undo`. The rest of the "
+            "old home and the old hooks are restored"
         )
     for aside in record.asides:
         edits.remove_if_empty(aside)
@@ -69,8 +69,8 @@ def _refuse_hivepipes_home(record: Record) -> None:
 def _move_back(move: Move) -> list[tuple[str, str]]:
     """Move a file or folder back; return pairs of (existing path, file that could not replace it).
 
-    The oldest moves are undone first: an old hook may have made a file again that was then moved,
-    too.
+    The oldest move is undone first. An old hook may have made a file again, and a later run moved
+    it, too.
     """
     if not os.path.lexists(move.target):
         return []
@@ -84,7 +84,7 @@ def _move_back(move: Move) -> list[tuple[str, str]]:
 
 
 def _merge(kept: str, place: str) -> Iterator[tuple[str, str]]:
-    """Move kept files to their old places; yield the pairs whose place is taken, and leave them."""
+    """Move kept files to their old places; yield (place, file) for each place that is taken."""
     if not os.path.lexists(place):
         os.rename(kept, place)
     elif _is_folder(kept) and _is_folder(place):
@@ -110,7 +110,7 @@ def _take_out_of_exclude(aside: str) -> None:
 
 
 def _give_back(settings: Settings) -> None:
-    """Restore a file that is unchanged since; add the hooks to one that was edited."""
+    """Restore a settings file that was not edited later; add the old hooks to an edited one."""
     text = edits.read(settings.path)
     if text is None or text == settings.before:
         return

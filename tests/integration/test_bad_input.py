@@ -52,7 +52,7 @@ def test_what_a_file_of_the_project_says_cannot_steer_the_terminal(project: Path
     theirs.write_text('{"hooks": {"\\u001b[2J": {}}}')
     said = CliRunner().invoke(main, ["init"])
     assert said.exit_code == 1
-    assert 'hooks of "\\x1b[2J" that are no list' in said.stderr
+    assert 'hooks of "\\x1b[2J" that are not a list' in said.stderr
     theirs.write_text('{"hooks": {"\x9b2J": []}}')
     said = CliRunner().invoke(main, ["init", "--dry-run"])
     assert said.exit_code == 0

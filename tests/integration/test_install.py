@@ -230,7 +230,7 @@ def test_a_link_that_leads_out_of_the_project_is_refused(user: User) -> None:
     user.settings.symlink_to(victim)
     user.own(user.home)
     before = user.files()
-    assert "leads out of the project" in user.hivepipe("init", expect=1)
+    assert "outside the project" in user.hivepipe("init", expect=1)
     assert changed(before, user.files()) == {}
 
 

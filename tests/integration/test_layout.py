@@ -311,7 +311,7 @@ def test_a_renamed_project_takes_its_home_along(user: User) -> None:
     user.hivepipe("up", "-d")
     record_one(user, "before")
     renamed = user.home / "renamed"
-    assert "is still there" in user.hivepipe("move-home", "--from", str(user.project), expect=1)
+    assert "still exists" in user.hivepipe("move-home", "--from", str(user.project), expect=1)
     user.project.rename(renamed)
     home, old = user.recorded, user.project
     user.project = renamed

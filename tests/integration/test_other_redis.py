@@ -329,7 +329,7 @@ def test_uninstall_keeps_jobs_that_were_never_done_unless_it_purges(
     sandbox.run("down")
     sandbox.fire("s1")
     theirs.client(3).rpush("rq:queue:high", "waiting")
-    assert "never done" in sandbox.run("uninstall", expect=1)
+    assert "unfinished jobs" in sandbox.run("uninstall", expect=1)
     assert theirs.client(3).exists("hivepipe:owner", "rq:queue:high") == 2
     sandbox.run("uninstall", "--purge", "--yes")
     assert theirs.client(3).keys("*") == []

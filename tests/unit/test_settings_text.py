@@ -117,11 +117,11 @@ def test_a_hook_of_somebody_elses_in_our_group_stays() -> None:
         ('{"a": NaN}', "not valid JSON: NaN"),
         ('{"a": "\n"}', "not valid JSON"),
         ("[" * 100_000, "nested too deep"),
-        ("[]", "no JSON object"),
-        ('"text"', "no JSON object"),
+        ("[]", "not a JSON object"),
+        ('"text"', "not a JSON object"),
         ('{"hooks": []}', '"hooks" that are not an object'),
         ('{"hooks": null}', '"hooks" that are not an object'),
-        ('{"hooks": {"Stop": {}}}', 'hooks of "Stop" that are no list'),
+        ('{"hooks": {"Stop": {}}}', 'hooks of "Stop" that are not a list'),
     ],
 )
 def test_what_cannot_take_hooks_is_refused_with_its_reason(text: str, reason: str) -> None:
