@@ -6,17 +6,22 @@ files. A request is four descriptors, and a line of JSON on the fourth, on which
 are answered. ROOM in its environment is where the environment of a fork is shown.
 """
 
+import atexit
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import posix
 import runpy
 import select
 import socket
+import sqlite3
+import subprocess
 import sys
 import sysconfig
+import threading
 import time
 
 
@@ -158,6 +163,37 @@ def show(field, texts):
     ctypes.memmove(begin, data.ljust(end - begin, b"\0"), end - begin)
 
 
+def end(code):
+    """End as the interpreter does, but leave what was imported to the kernel.
+
+    The interpreter takes it down in two thirds of a fork's time. Return if it is to do so:
+    something is open still, or there is something to say.
+    """
+    if isinstance(code, int | None):
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        if is_flushed() and not any(map(is_open, gc.get_objects())):  # without what was frozen
+            os._exit((code or 0) & 0xFF)
+    gc.unfreeze()  # else what globals hold would not be closed
+
+
+def is_flushed():
+    """Write what is printed; tell whether that was possible."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def is_open(made):
+    """Would the interpreter close this, and perhaps write before?"""
+    if isinstance(made, io.IOBase):
+        return not made.closed
+    return isinstance(made, (sqlite3.Connection, socket.socket, subprocess.Popen))
+
+
 COMMAND = ["-I", "-m", "hivepipe.cli.main"]
 KIND = sys.argv[2]
 del os.environ["ROOM"]
@@ -167,7 +203,16 @@ LOADED = loaded()
 gc.collect()
 gc.freeze()
 prepare(serve(socket.socket(fileno=int(sys.argv[1]))))
-if KIND == "workers":
-    runpy.run_path(sys.argv[0], run_name="__main__")
-else:
-    runpy._run_module_as_main("hivepipe.cli.main")
+code = None
+try:
+    if KIND == "workers":
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        runpy._run_module_as_main("hivepipe.cli.main")
+except SystemExit as ended:
+    code = ended.code
+except BaseException:
+    gc.unfreeze()
+    raise
+end(code)
+sys.exit(code)

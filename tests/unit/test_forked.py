@@ -39,7 +39,18 @@ def main():
         }))
         print("said", file=sys.stderr)
     elif word == "exit":
-        sys.exit(int(sys.argv[2]))
+        sys.exit(int(sys.argv[2]) if sys.argv[2].isdigit() else sys.argv[2])
+    elif word == "leave":
+        import atexit, sqlite3, threading
+        global KEPT
+        atexit.register(print, "at exit")
+        threading.Thread(target=lambda: (time.sleep(0.1), print("of a thread"))).start()
+        if sys.argv[2] == "file":
+            KEPT = open("left", "w")
+            KEPT.write("not flushed")
+        elif sys.argv[2] == "database":
+            KEPT = sqlite3.connect("left")
+            KEPT.executescript("PRAGMA journal_mode=wal; CREATE TABLE left (n)")
     elif word == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     elif word == "raise":
@@ -117,7 +128,9 @@ def test_it_sees_what_an_executed_one_sees(
         os.umask(before)
 
 
-@pytest.mark.parametrize("words", [["exit", "0"], ["exit", "7"], ["die"], ["raise"]])
+@pytest.mark.parametrize(
+    "words", [["exit", "0"], ["exit", "7"], ["exit", "300"], ["exit", "why"], ["die"], ["raise"]]
+)
 def test_it_ends_as_an_executed_one_ends(
     package: list[str], forker: Forker, tmp_path: Path, words: list[str]
 ) -> None:
@@ -126,6 +139,22 @@ def test_it_ends_as_an_executed_one_ends(
     assert found[:2] == (code, out)
     assert found[2].splitlines()[-1:] == error.splitlines()[-1:]
     assert code or words == ["exit", "0"]
+
+
+@pytest.mark.parametrize("kept", ["nothing", "file", "database"])
+def test_what_it_leaves_open_is_closed_and_its_threads_have_ended(
+    package: list[str], forker: Forker, tmp_path: Path, kept: str
+) -> None:
+    found = []
+    for run, place in ((executed, package), (of_fork, forker)):
+        folder = tmp_path / run.__name__
+        folder.mkdir()
+        said = run(place, ["leave", kept], "", folder)  # type: ignore[operator]
+        left = {path.name: path.read_bytes() for path in folder.iterdir()}
+        found.append((said, left if kept == "file" else left.keys()))
+    assert found[0] == found[1]
+    assert found[0][0] == (0, "of a thread\nat exit\n", "")
+    assert len(found[0][1]) == (kept != "nothing")
 
 
 def test_one_that_takes_too_long_is_killed(forker: Forker, tmp_path: Path) -> None:
