@@ -40,7 +40,7 @@ PATIENCE_SECS = 60.0
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 COMMANDS = Forker(CLI[:1], CLI)  # runs CLI without a start of Python
 FORKED = (ROOT / "workers", ROOT / "tests/faults")  # whose scripts WORKERS starts
-WORKERS = Forker(CLI[:1], (), "workers")  # starts a script of ours, in the same way
+WORKERS = Forker(CLI[:1], (), "workers")  # starts a script of hivepipe, in the same way
 
 _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
 _FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")
@@ -72,14 +72,14 @@ hypothesis.settings.load_profile("shared")
 
 @pytest.fixture(autouse=True)
 def _own_umask() -> Iterator[None]:
-    """Commands that a test calls in its own process set their umask for good."""
+    """Restore the umask, because commands that a test calls in its own process change it."""
     before = os.umask(0o022)
     yield
     os.umask(before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that repeats itself as often as somebody asked for may take as long as that takes."""
+    """Set no time limit for tests whose number of repetitions is set by the caller."""
     for item in items if ASKED_ROUNDS else ():
         item.add_marker(pytest.mark.timeout(0))
 
@@ -136,7 +136,7 @@ def answered(
     python = [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))]
     wants_native = native_fire.IS_NATIVE and hooks == ROOT / "hooks"
     native = native_fire.command(event_name, env) if wants_native else None
-    # From a file: of fifty threads of ours, the one that fills a pipe may come too late.
+    # From a file: with fifty threads, the one that fills a pipe may run too late.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(data)
         stdin.seek(0)
@@ -343,7 +343,7 @@ class Home:
 
 @contextmanager
 def made_home() -> Iterator[Home]:
-    """A home nobody else uses; short, for a socket path has 103 bytes."""
+    """Return a home of its own; its path is short, because a socket path has at most 103 bytes."""
     root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
     home = Home(root)
     home.make()

@@ -5,7 +5,7 @@ start thousands. A fork begins with the words, environment, folder, umask and de
 executed process would have, as the same user, and ends as the interpreter ends.
 
 What is about the start itself is executed: a locale or a Python variable in the environment, a
-large input, a program found by another PATH. Code that changed on disk is imported anew, too.
+large input, a program found by another PATH. Code that changed on disk is imported again, too.
 TEST_EXECUTE=1 executes everything.
 """
 
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 EXECUTES = b"TEST_EXECUTE" in posix.environ
-PIPE_BYTES = 1 << 16  # what a pipe takes before anybody reads it
+PIPE_BYTES = 1 << 16  # what a pipe holds without a reader
 OF_THE_START = ("LC_", "LANG", "PYTHON")  # what Python reads before it runs anything
 IGNORED = "PYTHONWARNINGS"  # by Python because of -I; for programs that a command starts
 PROGRAM = Path(__file__).with_name("forked_server.py")
@@ -211,7 +211,7 @@ def _pipe(stack: ExitStack) -> list[Any]:
 
 
 def _read(files: Sequence[Any], pid: int, secs: float, words: Sequence[str]) -> tuple[str, ...]:
-    """Return what comes out of pipes until nobody holds them, with newlines as text has them."""
+    """Read pipes until all writers have closed them; return texts with universal newlines."""
     said = {each.fileno(): bytearray() for each in files}
     poll = select.poll()
     for each in said:

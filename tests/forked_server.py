@@ -123,7 +123,7 @@ def report(watched, pid, reply):
 def answer(reply, number):
     try:
         os.write(reply, b"%d\n" % number)
-    except OSError:  # nobody waits any longer
+    except OSError:  # the client has gone
         pass
 
 
@@ -148,7 +148,7 @@ def prepare(asked):
     time.tzset()
     sys.orig_argv = [sys.executable, *(["-I"] if KIND == "workers" else COMMAND), *words]
     sys.argv = words if KIND == "workers" else ["-m", *words]
-    if KIND == "workers":  # as the kernel shows them to whoever looks for the workers of a home
+    if KIND == "workers":  # the command line that the search for workers of a home finds
         show(45, sys.orig_argv)
         show(47, [f"{name}={text}" for name, text in asked["env"].items()])
 

@@ -17,7 +17,7 @@ FILES = [f"{CWD}/src/{name}.py" for name in ("checkout", "cart", "totals", "tax"
 
 
 def events(calls: Iterator[Call], session: str = SESSION) -> Iterator[Payload]:
-    """Yield what hooks are told of these calls; None among them is a prompt of the user's."""
+    """Yield the events of these calls; a None among the calls is a prompt of the user."""
     for number, call in enumerate(calls):
         common = {"session_id": session, "cwd": CWD, "permission_mode": "acceptEdits"}
         if call is None:

@@ -11,7 +11,7 @@ NEUTRAL = ""
 MOST_CHARS = 10_000
 
 CONTEXT = {"additionalContext": str}
-# Event -> the fields of hookSpecificOutput that a hook of ours may use.
+# Event -> the fields of hookSpecificOutput that hivepipe's hooks may use.
 ALLOWED: dict[str, dict[str, type]] = {
     "SessionStart": CONTEXT,
     "UserPromptSubmit": CONTEXT,

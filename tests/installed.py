@@ -1,4 +1,4 @@
-"""hivepipe as somebody who is not root has it: an installation of its own, and a user's account.
+"""hivepipe as a user without root has it: an own installation and an account.
 
 Root may do anything: what is shown of permissions, of owners or of traces is shown for a user whom
 the kernel stops. Where the tests run as root this user is `nobody`, and gets a copy of whatever
@@ -105,7 +105,7 @@ def can_read(folder: Path) -> bool:
 
 def copied(folder: Path, target: Path) -> Path:
     """Copy a folder by hard links where the file system can."""
-    # With __pycache__: the user could not write it, and every start would compile anew.
+    # With __pycache__: the user could not write it, and every start would compile again.
     plain = shutil.ignore_patterns("test", "site-packages", "idlelib", "share")
 
     def link(source: str, to: str) -> None:
@@ -212,7 +212,7 @@ class User:
         return done.stdout + done.stderr
 
     def await_start(self) -> None:
-        """Wait until no hook is starting the stack: a start makes folders anew after a purge."""
+        """Wait until no hook is starting the stack: it would create folders again after a purge."""
         start = ("hivepipe.stack.starter", str(self.run_folder))
 
         def is_over() -> bool:

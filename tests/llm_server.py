@@ -69,7 +69,7 @@ class Provider(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_: object) -> None:
-        """A client that was killed is no error of ours."""
+        """Ignore a client that was killed."""
 
 
 @contextmanager

@@ -130,7 +130,7 @@ class Setting:
                 pass
 
     def forget(self, server: Server | None) -> None:
-        """Begin anew: an empty home and an empty Redis."""
+        """Start again with an empty home and an empty Redis."""
         for path in [*self.home.path.iterdir(), self.home.root / "env-file"]:
             if path.name != "appendonly.aof":
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -156,7 +156,7 @@ class Setting:
         return sorted((self.home.path / "spool").glob("*.raw"))
 
     def convert(self) -> None:
-        """Turn raw events into spool files, as whoever drains the spool does."""
+        """Turn raw events into spool files, as a drain does."""
         code = (
             f"import sys; sys.path.insert(0, {str(ROOT)!r});"
             "from hivepipe.queue.raw_spool import convert_raw_events;"

@@ -170,7 +170,7 @@ class OldProject:
         return path
 
     def markers(self) -> None:
-        """Make the small files of sessions and instances, a log, and a file of somebody's."""
+        """Make the small files of sessions and instances, a log, and a file of another program."""
         for name, text in {
             ".active_session": f"{SESSION}\n",
             "sessions/.session_4711": f"{SESSION}\n",

@@ -133,7 +133,7 @@ class Server:
         return done.stdout.strip()
 
     def own(self, *paths: Path) -> None:
-        """Give files to the server's user, and to nobody else."""
+        """Make files readable for the server's user only."""
         for path in paths:
             path.chmod(0o600)
             if not os.geteuid():

@@ -1,7 +1,7 @@
 """Labelled lines for the redaction: what must go, in every wrapping, and what must stay.
 
 The forms of tokens are those of the rule lists of gitleaks and Betterleaks (the names are their
-ids), written down apart from our rules. `<A36>` stands for 36 characters of an alphabet.
+ids), written independently of hivepipe's rules. `<A36>` stands for 36 characters of an alphabet.
 """
 
 import hashlib

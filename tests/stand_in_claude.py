@@ -251,7 +251,7 @@ class Session:
         self.fire(event, tool_name=tool, tool_input=arguments, tool_use_id=call, tool_response={})
 
     def do_run(self, command):
-        """As the real one in `-p`: what no rule allows is refused, for nobody can be asked."""
+        """Refuse what no rule allows, as the real one does in `-p`, where it cannot ask."""
         allowed = "--dangerously-skip-permissions" in self.options or any(
             rule == "Bash" or (rule.startswith("Bash(") and fits(rule[5:-1], command))
             for rule in self.options.get("--allowedTools", [])

@@ -53,7 +53,7 @@ def said(number: int, who: str, words: str, session: str = SESSION, **more: Any)
 
 
 def conversation(session: str = SESSION, turns: int = 3) -> bytes:
-    """A transcript worth a summary; a secret stands in it."""
+    """A transcript that is long enough for a summary and contains a secret."""
     lines = [
         said(2 * n + who, name, f"{words} {n}: {'the parser drops its last line ' * 5}", session)
         for n in range(turns)

@@ -671,7 +671,7 @@ def reachable() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def users_python() -> str:
-    """Return a Python that somebody who is not root can run."""
+    """Return a Python that a user without root can run."""
     if AS_USER and not shutil.which(AS_USER[0]):
         pytest.skip("setpriv is not there")
     python = next((path for path in (PYTHON, "/usr/bin/python3") if runs_as_user(path)), None)
@@ -682,7 +682,7 @@ def users_python() -> str:
 
 @pytest.fixture(scope="session")
 def users_code() -> Iterator[Path]:
-    """Return a copy of the code, which somebody who is not root can read and not write."""
+    """Return a copy of the code that a user without root can read but not write."""
     with folder_for_all() as folder:
         for name in ("hooks", "hivepipe"):
             shutil.copytree(ROOT / name, folder / name)
@@ -693,7 +693,7 @@ def users_code() -> Iterator[Path]:
 def fire_as_user(
     reachable: Path, users_python: str, users_code: Path
 ) -> Callable[[str, bytes], Answer]:
-    """Return a way to run a hook as somebody who is not root, from a copy of the code."""
+    """Return a function that runs a hook as a user without root, from a copy of the code."""
     environment = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(reachable / "user"),

@@ -142,7 +142,7 @@ class Bench:
         return made
 
     def forget(self) -> None:
-        """Begin anew: an empty Redis, no database; no writer may be running."""
+        """Start again with an empty Redis and no database; no writer may be running."""
         self.redis.flushall()
         for path in self.home.database.parent.glob("hive.db*"):
             path.unlink()
@@ -157,7 +157,7 @@ class Bench:
         self.stop_the_clock()
 
     def stop_the_clock(self) -> None:
-        """Let nothing come by the clock any more."""
+        """Stop all periodic jobs."""
         wanted = {row.name for row in PERIODIC if not row.fallback_for}
         names = "SELECT name FROM slots"
         until(lambda: {r["name"] for r in self.home.rows(names)} >= wanted, "not all ran")
@@ -213,18 +213,18 @@ class Bench:
 
     @property
     def accounts(self) -> dict[str, int]:
-        """The product's accounts, without what came by the clock and is done."""
+        """The product's accounts, without finished periodic jobs."""
         while True:
             by_the_clock = int(self.redis.get("hivepipe:periodic") or 0)
             figures = accounts(self.redis)
             if by_the_clock == int(self.redis.get("hivepipe:periodic") or 0):
-                break  # nothing came by the clock between the two
+                break  # no periodic job came between the two
         for name in ("accepted", "done"):
             figures[name] -= by_the_clock
         return figures
 
     def handed_on(self) -> dict[str, int]:
-        """Count what the writer left to a slow worker, and nobody is there to do."""
+        """Count the jobs that the writer moved to a slow worker; none runs here."""
         if self.has_slow_worker:
             return {"waiting": 0, "retrying": 0}
         return {
@@ -241,7 +241,7 @@ class Bench:
         """Is every job done, dead or handed on, and nothing on disk?"""
         if writer is not None and not writer.is_running:
             pytest.fail(f"the writer ended: {writer.text[-3000:]}")
-        # Counted first: a job that is handed on in between must not stand for one that waits.
+        # Counted first: a job that is handed on in between must not count as waiting.
         handed_on = sum(self.handed_on().values())
         figures = self.accounts
         busy = figures["waiting"] + figures["running"] + figures["retrying"]

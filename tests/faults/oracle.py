@@ -1,4 +1,4 @@
-"""A seeded mix of events, and what SPEC says has to stand in every table afterwards.
+"""A seeded mix of events, and the rows that SPEC requires in every table afterwards.
 
 `expected` is pure and calls nothing of the product's handlers. `messages` is the stimulus: what
 the hooks would hand over, made by the product's own plan and encoding, with times of our choice.

@@ -1,4 +1,4 @@
-"""Whoever executes the jobs: our writer, a stock `rq worker`, the direct path, `hivepipe drain`."""
+"""The rows are the same from the writer, a stock `rq worker`, the direct path and `drain`."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ main()
 
 
 def stock_worker(bench: Bench, *options: str, command: tuple[str, ...] = (RQ,)) -> Process:
-    """Start `rq worker` as the README says, with nothing of ours in it."""
+    """Start `rq worker` as the README says, without a class of hivepipe."""
     made = Process(
         [*command, "worker", "-u", bench.server.url, *options, *QUEUES],
         bench.home.root / "stock.log",
@@ -121,7 +121,7 @@ def test_a_done_job_that_is_buried_and_discarded_counts_as_discarded(bench: Benc
 
 
 def test_all_writers_at_once(bench: Bench) -> None:
-    """RULINGS 45: one writer is for speed; the rows are right whoever writes, also all at once."""
+    """RULINGS 45: one writer is for speed; rows are right with any writer, or all at once."""
     events = oracle.mix(SEED, 40 * rounds(2))
     writer = bench.plain_writer()
     stock = [stock_worker(bench), stock_worker(bench, "-w", "rq.SimpleWorker")]
@@ -160,7 +160,7 @@ def test_all_writers_at_once(bench: Bench) -> None:
 
 
 def drain(bench: Bench) -> None:
-    """A file that the writer takes in meanwhile, or a busy database, is no fault of anybody."""
+    """Accept a file that the writer takes meanwhile, and a busy database."""
     COMMANDS.run(["drain"], "", bench.home.env, bench.home.project, 60)
     time.sleep(0.05)
 

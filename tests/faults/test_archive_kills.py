@@ -1,4 +1,4 @@
-"""kill -9 of whoever archives, at each call that touches a file: a retry gives the same bytes."""
+"""kill -9 of an archiver, at each call that touches a file: a retry gives the same bytes."""
 
 import shutil
 from collections.abc import Callable
@@ -16,7 +16,7 @@ STEP = 1 if rounds(0) else 17  # HIVEPIPE_TEST_ROUNDS: every call
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Several chunks, and totals that are laid aside, of a small transcript."""
+    """Make a small transcript take several chunks and store its totals."""
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path / "live"))
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
     monkeypatch.setattr(append, "PORTION_BYTES", 3000)

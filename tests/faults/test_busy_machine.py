@@ -33,7 +33,7 @@ hook.run("Stop")
 """
 
 
-# The hook, held up for good before or after Redis has taken its event, or on its way to the disk.
+# The hook, stopped before or after Redis has taken its event, or on its way to the disk.
 HELD_UP = """
 import sys
 sys.path.append(sys.argv[1])

@@ -1,4 +1,4 @@
-"""A pipe, a folder or nothing that can be read where a file is expected: nobody waits or ends."""
+"""A pipe, a folder or nothing that can be read where a file is expected: nothing hangs or ends."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Jobs pushed straight into Redis by somebody who wants to harm: nothing runs, nothing breaks."""
+"""Jobs that an attacker pushes straight into Redis: nothing runs, nothing breaks."""
 
 import json
 import os
@@ -227,7 +227,7 @@ def test_a_global_in_the_meta(bench: Bench) -> None:
 
 
 def test_a_newer_envelope_waits(bench: Bench) -> None:
-    """RULINGS 21: it stays in its queue, with a warning, and stops nobody."""
+    """RULINGS 21: it stays in its queue, with a warning, and stops no other job."""
     around = Surrounded(bench)
     around.before()
     plant(bench.redis, {"data": enveloped(v=2), "hp": "2"})
@@ -274,7 +274,7 @@ def test_an_id_that_is_no_text(bench: Bench) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "list", "missing"])
 def test_what_stands_in_place_of_the_hash(bench: Bench, kind: str) -> None:
-    """A key of another type under the id of a job, or none: nobody else is harmed."""
+    """A key of another type under the id of a job, or none: no other job is affected."""
     around = Surrounded(bench)
     around.before()
     for job_id in ("evil", "due"):
@@ -297,7 +297,7 @@ def test_whoever_asks_for_the_oldest_job_gets_an_answer(bench: Bench) -> None:
 
 
 def test_a_hundred_megabytes(bench: Bench) -> None:
-    """Larger than any job of ours: dead, and neither the writer nor Redis falls over."""
+    """Larger than any job of hivepipe: it fails, and neither the writer nor Redis falls over."""
     around = Surrounded(bench)
     around.before()
     plant(bench.redis, {"data": bytes(100_000_000)})
@@ -329,7 +329,7 @@ def show_all(bench: Bench, ids: list[str]) -> None:
 
 
 def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
-    """Whoever looks or works: nothing runs, nothing breaks, each is a failed job that can go."""
+    """With every reader and worker nothing runs or breaks; each is a failed job to discard."""
     canary = bench.home.root / "canary"
     hostile = hostile_jobs(canary)
     around = Surrounded(bench)

@@ -1,4 +1,4 @@
-"""kill -9 of whoever writes identity files, at each call that touches a file.
+"""kill -9 of the process that writes identity files, at each call that touches a file.
 
 CLAUDE.md is never torn, what a person wrote is never lost, and the next try finishes.
 """

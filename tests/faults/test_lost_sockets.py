@@ -1,4 +1,4 @@
-"""Somebody removes what the processes of a stack listen at, or lock, while they run."""
+"""The sockets and locks of a stack are removed while it runs."""
 
 import random
 import shutil

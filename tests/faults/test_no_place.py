@@ -1,4 +1,4 @@
-"""Neither Redis nor the home takes an event: memory keeps it, and what nobody keeps is counted."""
+"""Neither Redis nor the home takes an event: memory keeps it, else it is counted."""
 
 import os
 import random
@@ -27,7 +27,7 @@ NUMBER = 10
 
 @contextmanager
 def immutable(*folders: Path) -> Iterator[None]:
-    """Let nobody make, rename or remove a file there; root is not exempt."""
+    """Forbid creating, renaming and removing files there, for root, too."""
     present = [folder for folder in folders if folder.is_dir()]
     if os.geteuid() or not all(chattr("+i", folder) for folder in present):
         pytest.skip("this file system has no immutable folders, or not for us")

@@ -87,7 +87,7 @@ def acting(schedulers: list[Process], bench: Bench) -> Process | None:
 
 
 def slot_waiting(bench: Bench) -> int:
-    """Return the slot that the tick `quick` opens; 0: there is none."""
+    """Return the slot that the tick `quick` opens, or 0 if there is none."""
     data = bench.redis.hget("rq:job:tick-quick", "data")
     return (read_envelope(envelope_text(data)).slot or 0) if data else 0
 
@@ -333,7 +333,7 @@ def test_overdue_rows_run_at_the_start_and_others_do_not(clockwork: Clockwork) -
     bench.redis.delete(*bench.redis.keys("rq:job:hourly-*"))  # as if an hour had passed
     bench.plain_writer()
     row = Periodic("hourly", 3600, "cleanup_agents", "")
-    ticks.set_due(bench.redis, row, time.time() - 1000)  # it was due while nobody was there
+    ticks.set_due(bench.redis, row, time.time() - 1000)  # it was due while no scheduler ran
     clockwork.scheduler(DAILY, ("hourly", 3600, "cleanup_agents"))
     clockwork.until_more("hourly", 1)
     assert len(clockwork.slots("daily")) == 1

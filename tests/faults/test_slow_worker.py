@@ -171,7 +171,7 @@ def test_who_is_forgotten_registers_anew(crew: Crew) -> None:
 
 
 def test_told_to_stop_in_the_middle(crew: Crew) -> None:
-    """It goes back to the head of its queue, no attempt older, and whoever comes next does it."""
+    """It returns to the head of its queue without a used attempt, and the next worker runs it."""
     job_id = crew.ask("resumed", "hold")
     until(lambda: crew.began("resumed"), "not begun")
     assert crew.slow.end(signal.SIGTERM) == 0

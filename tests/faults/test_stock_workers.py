@@ -35,7 +35,7 @@ SETTLE_SECS = 300.0
 
 
 class StockStack:
-    """A stock worker and a scheduler that fires nothing but the rows that stand in for ours.
+    """A stock worker and a scheduler that fires only the rows that replace hivepipe's workers.
 
     The rows are faster than they are, and no cleanup deletes what the events made.
     """

@@ -62,7 +62,7 @@ def envelopes(bench: Bench) -> set[int]:
 
 
 def check(bench: Bench, events: oracle.Mix) -> None:
-    """Everything is there once, whoever wrote and whoever executed it."""
+    """Each row is there once, with any version as writer and as worker."""
     assert bench.dead() == {}
     found = bench.tables()
     for row in found["sessions"]:
@@ -93,7 +93,7 @@ def test_old_hooks_and_new_workers(bench: Bench, today: Release, later: Release)
 
 
 def test_new_hooks_and_old_workers(bench: Bench, today: Release, later: Release) -> None:
-    """Jobs of the release to come wait where they are, stop nobody, and `status` names them."""
+    """Jobs of the release to come wait where they are, block no job, and `status` names them."""
     old = writer_of(bench, today)
     fire(bench, today, EVENTS.opening, 1)
     fire(bench, later, EVENTS.bulk[:HALF])
@@ -161,7 +161,7 @@ def workers(bench: Bench) -> dict[str, int]:
 
 
 def change(bench: Bench, sql: str, values: dict[str, object] | None = None) -> None:
-    """What somebody does in the sqlite3 shell."""
+    """Change rows as a person does in the sqlite3 shell."""
     connection = sqlite3.connect(bench.home.database, timeout=10)
     with connection:
         connection.execute(sql, values or {})

@@ -59,7 +59,7 @@ def calls(kind: dict[str, Any], times: int, **fields: Any) -> list[dict[str, Any
 
 
 def stored(home: Home, session: str = SESSION) -> dict[str, Any]:
-    """Return the totals as the store has them, added up; empty if there are none."""
+    """Return the sums of the stored totals, or an empty dictionary if there are none."""
     rows = home.rows(f"SELECT * FROM activity WHERE session_id = '{session}'")
     if not rows:
         return {}

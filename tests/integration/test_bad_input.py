@@ -1,4 +1,4 @@
-"""What no room foresees, a full disk or text that is none, is one line and exit code 1."""
+"""An unforeseen error, a full disk or invalid text gives one line and exit code 1."""
 
 import os
 import posix

@@ -132,7 +132,7 @@ def test_a_session_that_goes_on_is_told_of_others_alone(
     writer: Writer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither its own end, nor its own task as one that nobody is at."""
+    """It shows neither its own end, nor its own task as unattended."""
     run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-9")
     run(private_home, monkeypatch, "task", "assign", "t-9", SESSION, "--unknown")
     for session, prompt in (("other", "Mend the parser"), (SESSION, "Split it")):

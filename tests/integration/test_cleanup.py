@@ -1,4 +1,4 @@
-"""The agents' cleanup, by hand and by the clock: exactly the right ones go, and the log says so."""
+"""The agents' cleanup, manual and periodic: exactly the right ones are deleted, and logged."""
 
 import json
 import re

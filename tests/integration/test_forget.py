@@ -73,7 +73,7 @@ class Everywhere:
             fire(event["hook_event_name"], said, env)
 
     def shown(self) -> dict[str, bytes]:
-        """What of ours still has the canary."""
+        """Return hivepipe's files that still contain the canary."""
         found = {}
         for folder in (self.home.path, self.home.database.parent, self.home.kept):
             found.update(files_with(folder, NEEDLES))

@@ -1,4 +1,4 @@
-"""Through the real queues: what the monitor says, and the look by the clock."""
+"""Through the real queues: what the monitor says, and the periodic check."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Rules of one's own hold for everything that is written, whoever writes it."""
+"""The user's own rules apply to every text, from every writer."""
 
 import subprocess
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Skills: each use once, whoever asked for it, whatever came of it."""
+"""Each use of a skill counts once, from the user or Claude, successful or not."""
 
 import json
 from typing import Any

@@ -327,7 +327,7 @@ def wrong_with(said: str) -> list[str]:
 
 
 def wrong_with_json(said: str) -> list[str]:
-    """Return what is no JSON."""
+    """Return the error of the first line that is not JSON, or an empty list."""
     try:
         for each in said.splitlines():
             json.loads(each)
