@@ -4,7 +4,7 @@ import click
 
 
 class GroupWithAliases(click.Group):
-    """`aliases`: old name -> name. Old names are not listed in the help."""
+    """A group with `aliases`: old name -> name. The help does not list old names."""
 
     aliases: dict[str, str] = {}  # noqa: RUF012  each group sets its own
 

@@ -22,7 +22,7 @@ from hivepipe.operations.cleanup import clean, write_log
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @json_option
 def cleanup(dry_run: bool, as_json: bool) -> None:
-    """Mark completed, orphaned and expired agents as deleted; skip protected ones.
+    """Mark completed, orphaned and expired agents as deleted, but not protected ones.
 
     The rows stay for 30 days. cleanup.log lists each agent with its reason.
     """

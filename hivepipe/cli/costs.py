@@ -29,7 +29,7 @@ from hivepipe.text.plurals import counted
     type=Choice(list(TEAM_GROUPS)),
     default="day",
     show_default=True,
-    help="Group by this key; person, machine and project are of --team.",
+    help="Group by this key; person, machine and project need --team.",
 )
 @click.option(
     "--since", metavar="DAY", type=click.DateTime(["%Y-%m-%d"]), help="Only this day and later."
@@ -90,7 +90,7 @@ def _added(
 
 
 def _show_own(own: dict[str, Any]) -> None:
-    """Print the spending if there was any call."""
+    """Print the spending of hivepipe's own summaries, if there was any call."""
     if not own["ever"]["calls"]:
         return
     today, most = own["today"], own["caps"]

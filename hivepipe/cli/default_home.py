@@ -1,7 +1,7 @@
-"""Guard of commands that write, for folders that belong to no registered project.
+"""A check before commands that write, in a folder of no registered project.
 
-They print that they act on the default home, or fail if there is none, so that no database is
-created by mistake.
+The command prints that it uses the default home. Without a default home it fails, so that it does
+not create a database by mistake.
 """
 
 import os

@@ -29,8 +29,8 @@ from hivepipe.text.plurals import counted
 def drain(uplink: bool, within: float, as_json: bool) -> None:
     """Apply the events that wait on disk to the database, without Redis.
 
-    Exits with 1 if an event could not be applied, or with --uplink if rows were not sent: the last
-    word of a machine that ends, such as a CI job. Without a joined team it takes HIVEPIPE_TEAM.
+    Exits with 1 if an event could not be applied, or with --uplink if rows were not sent. A machine
+    that ends, such as a CI job, runs it last. Without a joined team, --uplink uses HIVEPIPE_TEAM.
     """
     os.umask(0o077)
     home = locate(".").home

@@ -25,7 +25,7 @@ BY = "command"
 
 @click.group()
 def failed() -> None:
-    """List, `show`, `retry` and `discard` the jobs that failed; `actions`: who did."""
+    """List, `show`, `retry` and `discard` failed jobs; `actions` lists who did so."""
 
 
 def selecting(command: Command) -> Command:
@@ -114,7 +114,7 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
         )
     say(f"{retried} sent back to the queues")
     if retried:
-        _have_them_run(place)
+        _start_stack(place)
     if retried < len(jobs):
         lost = counted(len(jobs) - retried, "job", "have")
         say(f"{lost} no data any more: discard with `hivepipe failed discard`", err=True)
@@ -141,7 +141,7 @@ def discard(job_id: str | None, everything: bool, operation: str | None, yes: bo
 @json_option
 @utc_option
 def list_actions(as_json: bool, utc: bool) -> None:
-    """List who did what, newest first."""
+    """List the actions on failed jobs and who took them, newest first."""
     found = actions(locate(".").home)
     if as_json:
         show_json(actions=[each._asdict() for each in found])
@@ -162,7 +162,7 @@ def list_actions(as_json: bool, utc: bool) -> None:
 
 @contextmanager
 def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
-    """Open the failed jobs of a home, even if its stack is down; None: no Redis data yet."""
+    """Yield the failed jobs of a home, even if its stack is down, or None without Redis data."""
     with redis_at_hand(Stack.of(place)) as address:
         if not address:
             yield None
@@ -171,8 +171,8 @@ def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
             yield store
 
 
-def _have_them_run(place: Place) -> None:
-    """Start a stack that shut down when idle; leave one that the user stopped."""
+def _start_stack(place: Place) -> None:
+    """Start a stack that shut down when idle, but not one that the user stopped."""
     if place.state == "on" and place.python:
         wake(place)
     elif not answers(place.socket):

@@ -49,7 +49,7 @@ def forget(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete SESSION from every store, for good; it may be a prefix of an id.
+    """Delete SESSION, an id or a prefix of one, from every store. This cannot be undone.
 
     Later events of the session are dropped. Claude Code's own transcript is not changed.
     """
@@ -104,7 +104,7 @@ def _forget_as_json(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) 
 
 
 def _is_something(wanted: ForgetQuery) -> bool:
-    """Return True if there is a session or a text to delete; a text may be in no session."""
+    """Tell whether there is a session or a text to delete; a text may be outside of sessions."""
     return bool(wanted.sessions or wanted.spellings)
 
 

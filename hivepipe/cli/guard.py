@@ -52,7 +52,7 @@ def list_rules(as_json: bool) -> None:
 def explain(rule: str, as_json: bool) -> None:
     """Explain one rule.
 
-    What it counts, what resets the count, and how the rule is switched off.
+    The text says what the rule counts, what resets the count, and how to switch the rule off.
     """
     now = limits()
     lines = [messages.EXPLANATIONS[rule].format(limits=now, window=WINDOW)]

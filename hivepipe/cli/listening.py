@@ -1,4 +1,4 @@
-"""Where a command that serves HTTP listens: its options, and the error of a bad address."""
+"""The address and port of commands that serve HTTP: their options, and the error of a bad one."""
 
 import os
 import re
@@ -15,7 +15,7 @@ class _Address(click.ParamType[str]):
     name = "address"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the address; a usage error: it has other characters than an address."""
+        """Return the address, or fail with a usage error if it has invalid characters."""
         if not _NAME_OR_NUMBER.fullmatch(value):
             self.fail(f"{value!r} is not an address or a host name", param, ctx)
         return value
@@ -41,7 +41,7 @@ def is_local(bind: str) -> bool:
 
 
 def in_url(bind: str) -> str:
-    """Return the address as a URL writes it."""
+    """Return the address in the form of a URL, with brackets for IPv6."""
     return f"[{bind}]" if ":" in bind else bind
 
 

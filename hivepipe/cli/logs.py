@@ -51,7 +51,7 @@ class Tail:
     """Reads the process logs of a home, each from its last offset."""
 
     def __init__(self, home: str, names: Iterable[str] = NAMES, from_end: bool = False) -> None:
-        """`from_end`: skip the present lines."""
+        """Start at the beginning of each log, or with `from_end` after its present lines."""
         self._seen = {Path(home, "logs", f"{name}.log"): 0 for name in names}
         if from_end:
             self._seen = {log: _size(log) for log in self._seen}
@@ -88,7 +88,7 @@ class Tail:
 
 
 def show_lines(lines: list[tuple[str, str]]) -> None:
-    """Print each line behind the name of its process."""
+    """Print each line after the name of its process."""
     for name, line in lines:
         say(f"{name:<11} {line}")
 

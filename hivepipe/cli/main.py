@@ -38,7 +38,7 @@ FULL_BYTES = 1_000_000
 
 
 class _Commands(click.Group):
-    """Commands that are imported on first use; a HivepipeError is one line and exit code 1."""
+    """Commands that are imported on first use; a HivepipeError prints one line and exits with 1."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
@@ -59,7 +59,7 @@ class _Commands(click.Group):
         """Find a command; for a mistyped one suggest the names that are close."""
         try:
             return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:  # it has searched the imported commands only
+        except click.NoSuchCommand as error:  # click has searched only the imported commands
             raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -82,7 +82,7 @@ class _Commands(click.Group):
         except UnicodeError as error:
             message = f"not UTF-8: {error}"
         except BrokenPipeError:
-            raise  # click knows what to do
+            raise  # click handles it
         except OSError as error:
             message = _reason(error)
             _drop_what_cannot_be_written()
@@ -114,7 +114,7 @@ def _reason(error: OSError) -> str:
 
 
 def _refuse_deleted_folder() -> None:
-    """Refuse to act on the project of a current folder that was deleted, even if it is back."""
+    """Refuse to run in a current folder that was deleted, even if its path exists again."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -124,7 +124,7 @@ def _refuse_deleted_folder() -> None:
 
 
 def _write_what_waits() -> None:
-    """Flush stdout at the end; a fault is one line and exit code 1, and silent if nobody reads."""
+    """Flush stdout at the end; an error exits with 1 and is printed unless the pipe is closed."""
     try:
         flush()
     except OSError as error:
@@ -135,7 +135,7 @@ def _write_what_waits() -> None:
 
 
 def _drop_what_cannot_be_written() -> None:
-    """Flush stdout or drop its buffer: a failed flush at exit gives a traceback and code 120."""
+    """Flush stdout or drop its buffer, because a failed flush at exit prints a traceback."""
     try:
         flush()
     except OSError:

@@ -49,8 +49,8 @@ def migrate(
 ) -> None:
     """Move over from the bash hooks and the file queue that hivepipe replaces.
 
-    Removes the old hooks from the settings files, moves the old .hive-mind aside, installs hivepipe
-    and imports the old database and queue. Nothing is deleted. The command can be run again.
+    Removes the old hooks from the settings files, renames the old .hive-mind, installs hivepipe and
+    imports the old database and queue. Nothing is deleted. The command can be run again.
     """
     os.umask(0o077)
     if undo:

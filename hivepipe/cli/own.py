@@ -1,4 +1,4 @@
-"""Profile and swarm of a command: those of a session that starts in the same place."""
+"""The profile and swarm that a command uses: those of a session that starts in the same folder."""
 
 from hivepipe import settings
 from hivepipe.events.claude_code import valid_id

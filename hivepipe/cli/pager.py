@@ -1,4 +1,4 @@
-"""Pages long output through `less` in a terminal, as git does."""
+"""Page long output through `less` in a terminal, as git does."""
 
 import signal
 import subprocess
@@ -11,7 +11,7 @@ from typing import Any, cast
 from hivepipe.cli.terminal import guarded, is_terminal
 from hivepipe.programs import find_program
 
-# Quit if it fits the screen; colours; leave the screen as it is; no program before it; no shell.
+# Quit if the output fits the screen, keep colours, keep the screen, run no LESSOPEN program.
 _OPTIONS = ("-F", "-R", "-X", "-L")
 
 

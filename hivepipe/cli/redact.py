@@ -28,7 +28,7 @@ class Report:
     lines_with: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, rules: tuple[str, ...]) -> None:
-        """Count one more line and what the rules found in it."""
+        """Count one line and the matches of rules in it."""
         self.lines += 1
         self.changed += bool(rules)
         self.secrets.update(rules)
@@ -38,7 +38,7 @@ class Report:
                 seen.append(self.lines)
 
     def show(self) -> None:
-        """Print it to stderr."""
+        """Print the report to stderr."""
         say(f"{self.changed} of {counted(self.lines, 'line')} changed", err=True)
         width = max(map(len, self.secrets), default=0)
         for rule, number in self.secrets.most_common():
@@ -76,7 +76,10 @@ def redact(file: str, with_report: bool) -> None:
 
 
 def _read(lines: Iterable[Redacted], file: str) -> Iterator[Redacted]:
-    """Yield the lines; HivepipeError: the file cannot be read (stdout has faults of its own)."""
+    """Yield the lines. Raises HivepipeError if the file cannot be read.
+
+    An OSError outside of it is therefore one of stdout.
+    """
     try:
         yield from lines
     except OSError as error:

@@ -26,10 +26,10 @@ class _Console(Console):
 
 
 class _Stream:
-    """The present stdout or stderr without the guard, for rich."""
+    """The current stdout or stderr without the guard, for rich."""
 
     def __init__(self, err: bool) -> None:
-        """`err`: stderr instead of stdout."""
+        """Use stdout, or stderr with `err`."""
         self._err = err
 
     def __getattr__(self, name: str) -> Any:

@@ -60,7 +60,7 @@ def _found(
 
 
 def _people(skill: SkillStatistics) -> dict[str, int]:
-    """Return the number of persons who used it, of a team's skill."""
+    """Return the number of people who used a skill of a team, or {} for this machine's skills."""
     return {"people": len(skill.people)} if isinstance(skill, TeamSkill) else {}
 
 

@@ -92,14 +92,14 @@ def down(every: bool) -> None:
             lifecycle.take_down(known.stack)
             say(known.stack.home)
             _name_workers(known.stack.home)
-        except HivepipeError as error:  # the others all the same
+        except HivepipeError as error:  # the other stacks are stopped anyway
             failed = True
             say(f"{known.stack.home}: {error}", err=True)
     sys.exit(1 if failed else 0)
 
 
 def _name_workers(home: str) -> None:
-    """Print the hive workers that keep running, as they cost money."""
+    """Print the hive workers that keep running, because they cost money."""
     for worker in at_work(home):
         say(f"hive worker {worker.id} keeps running")
 
@@ -142,9 +142,9 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
 
 
 def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> str:
-    """Return the URL of the Redis to use, "" for one of the home's own.
+    """Return the URL of the Redis to use, or "" for the home's own Redis.
 
-    Without an option or a setting, it is the recorded one.
+    Without an option or a setting, the recorded URL is used.
     """
     if sum((bool(url), use_env, embedded)) > 1:
         raise click.UsageError("--redis-url, --use-env-redis and --embedded exclude each other")

@@ -101,7 +101,7 @@ def _terms(home: str, offer: Offer) -> list[str]:
     lines = (
         ("sent", sent),
         ("", "what you and Claude said, tool calls, the beginning of their answers"),
-        ("to", f"{offer.receiver} ({offer.url or 'claude'}){_in_clear(offer)}"),
+        ("to", f"{offer.receiver} ({offer.url or 'claude'}){_unencrypted(offer)}"),
         ("with", f"{offer.name}, from {offer.source}"),
         ("model", offer.model),
         ("price", f"about {each} a session ({usual.prompt:,} tokens in, {usual.output:,} out)"),
@@ -110,7 +110,7 @@ def _terms(home: str, offer: Offer) -> list[str]:
     return [f"{name:<9} {text}" for name, text in lines]
 
 
-def _in_clear(offer: Offer) -> str:
+def _unencrypted(offer: Offer) -> str:
     is_readable = offer.url.startswith("http:") and not offer.is_local
     return ", NOT ENCRYPTED on the way" if is_readable else ""
 

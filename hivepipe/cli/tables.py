@@ -26,17 +26,17 @@ json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print 
 
 
 def show_json(**content: Any) -> None:
-    """Print one JSON object; times are stored in UTC and printed so."""
+    """Print one JSON object; its times are in UTC."""
     say_json({"schema": 1, **content})
 
 
 def show_table(
     columns: tuple[str, ...], rows: list[tuple[Any, ...]], without: str = "none"
 ) -> None:
-    """Print a table; its first column, which people copy, is never cut.
+    """Print a table, or the text `without` if it has no rows.
 
-    In a terminal that is too narrow, each row is a paragraph. `without`: text printed when there
-    are no rows.
+    The first column is never cut, because people copy it. In a terminal that is too narrow, each
+    row is a paragraph.
     """
     if not rows:
         say(without)
@@ -81,14 +81,14 @@ def _paragraph(columns: tuple[str, ...], row: tuple[str, ...], width: int) -> st
 def show_entries(
     columns: Mapping[str, str], entries: Iterable[Entry], utc: bool, without: str = "none"
 ) -> None:
-    """Print a table of entries; `columns`: title -> key of the entry."""
+    """Print a table of entries; `columns` maps each title to a key of the entries."""
     names = columns.values()
     rows = [tuple(_shown(name, entry[name], utc) for name in names) for entry in entries]
     show_table(tuple(columns), rows, without)
 
 
 def show_entry(entry: Entry, utc: bool) -> None:
-    """Print the fields of an entry, a line each; None and "" are left out."""
+    """Print each field of an entry on a line, except fields that are None or ""."""
     for name, value in entry.items():
         if value is None or value == "":
             continue
@@ -100,7 +100,7 @@ def _shown(name: str, value: Any, utc: bool) -> Any:
 
 
 def moment(text: str | None, utc: bool) -> str:
-    """Return a stored time as local time, or as UTC with a Z; "" for none."""
+    """Return a stored time as local time, or as UTC with a Z, or "" without a time."""
     if not text:
         return ""
     try:
@@ -111,7 +111,7 @@ def moment(text: str | None, utc: bool) -> str:
 
 
 def stored(time: datetime | None, utc: bool) -> str:
-    """Return a time of the command line, local or UTC, in the stored form; "" for none."""
+    """Return a time of the command line, local or UTC, in the stored form, or "" without one."""
     if time is None:
         return ""
     try:

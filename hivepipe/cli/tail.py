@@ -44,7 +44,7 @@ def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> N
             try:  # reopened each time: a long-lived reader would hold back WAL checkpoints
                 with listings(path) as store:
                     _show(watched.look(store), as_json, utc)
-            except StoreError:  # it is busy, or being restored
+            except StoreError:  # the database is busy, or being restored
                 continue
     except KeyboardInterrupt:
         return

@@ -30,12 +30,12 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
 
 
 def say_text(text: str, *, margin: str = MARGIN, err: bool = False) -> None:
-    """Print a text of several lines, each behind a margin that marks it as data."""
+    """Print a text of several lines, each after a margin that marks it as data."""
     _print("".join(f"{margin}{line}".rstrip() + "\n" for line in printable_lines(text)), err)
 
 
 def say_field(name: str, text: str, width: int) -> None:
-    """Print a text behind its name; further lines are indented to it."""
+    """Print a text after its name; further lines are indented."""
     first, *others = printable_lines(text)
     say(f"{printable(name):<{width}} {first}")
     for line in others:
@@ -45,7 +45,7 @@ def say_field(name: str, text: str, width: int) -> None:
 def say_json(
     content: Any, *, indent: int | None = None, readable: bool = False, at_once: bool = True
 ) -> None:
-    """Print a document as JSON; `readable`: letters of all scripts are not escaped."""
+    """Print a document as JSON; with `readable`, letters outside of ASCII are not escaped."""
     text = json.dumps(content, indent=indent, ensure_ascii=not readable)
     _print(f"{printable_json(text)}\n", err=False, at_once=at_once)
 
@@ -53,7 +53,7 @@ def say_json(
 def say_kept(line: bytes) -> None:
     """Print an archived JSON line; only its escapes may differ from the file.
 
-    A line that is not JSON is printed behind the margin.
+    A line that is not JSON is printed after the margin.
     """
     text = line.rstrip(b"\n").decode("utf-8", "surrogateescape")
     if not (text.startswith("{") and text.isascii() and text.isprintable()):
@@ -87,12 +87,12 @@ def until_enough() -> Iterator[None]:
 
 
 def drop_what_waits() -> None:
-    """Redirect stdout to /dev/null, or Python retries to write its buffer at exit."""
+    """Redirect stdout to /dev/null, because Python would write its buffer again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def confirm(question: str) -> bool:
-    """Ask a question; return True for yes."""
+    """Ask a question; return whether the answer is yes."""
     return click.confirm(printable(question))  # noqa: TID251
 
 
@@ -102,7 +102,7 @@ def confirm_or_end(question: str, *, err: bool = False) -> None:
 
 
 def ask(question: str, **options: Any) -> Any:
-    """Ask for a text; `options` as click has them."""
+    """Ask for a text; `options` are those of `click.prompt`."""
     return click.prompt(printable(question), **options)  # noqa: TID251
 
 
@@ -115,11 +115,11 @@ class _Guarded:
     """A standard stream that escapes control characters of everything written to it."""
 
     def __init__(self, stream: TextIO) -> None:
-        """`stream`: the wrapped stream."""
+        """Wrap a stream."""
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text with control characters escaped; TypeError for bytes."""
+        """Write a text with control characters escaped. Raises TypeError for bytes."""
         if not isinstance(text, str):
             raise TypeError("a text stream")
         lines = text.expandtabs().split("\n")  # click indents by tabs
@@ -136,14 +136,14 @@ class _Guarded:
 
 
 def guarded(stream: TextIO) -> TextIO:
-    """Return a stream behind the guard."""
+    """Return a stream that escapes control characters."""
     return cast(TextIO, _Guarded(stream))
 
 
 def open_missing_streams() -> None:
     """Open /dev/null for standard streams that are closed, as by `>&-`.
 
-    Else the next file would take the number of stdout, and what children print with it.
+    Otherwise the next opened file would get the descriptor of stdout, and receive all output.
     """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
@@ -155,7 +155,7 @@ def open_missing_streams() -> None:
 
 
 def stdin_was_closed() -> bool:
-    """Return True if /dev/null stands in for a closed stdin."""
+    """Tell whether stdin was closed, so that /dev/null is opened instead."""
     return sys.stdin.name == os.devnull
 
 

@@ -108,7 +108,7 @@ def _diff(lines: tuple[str, ...]) -> None:
 
 
 def _block(kind: str, text: str) -> None:
-    """Print a text; browsers ignore the newline behind `<pre>`."""
+    """Print a text; browsers ignore the newline after `<pre>`."""
     say(f'<pre class="{kind}">')
     for line in printable_lines(text):
         say(escape(line))

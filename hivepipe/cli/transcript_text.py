@@ -1,4 +1,4 @@
-"""A conversation as text: turns, messages behind a margin, results of tools folded."""
+"""A conversation as text: turns, messages after a margin, results of tools folded."""
 
 from collections.abc import Iterable
 
@@ -46,7 +46,7 @@ def show_text(found: Conversation, utc: bool) -> None:
 
 
 def _wrapped(screen: Console, text: Text, width: int | None) -> Iterable[Text]:
-    """Return a text wrapped to `width` columns; in one line if it is None."""
+    """Return a text wrapped to `width` columns, or as one line without a width."""
     return text.wrap(screen, max(width, NARROWEST)) or [text] if width is not None else [text]
 
 

@@ -52,14 +52,14 @@ def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> Non
         show_json(project=place.project, files=[_as_json(place, file) for file in found])
         sys.exit(0)
     if remove:
-        _take_back(place, found)
+        _revoke(place, found)
         return
     for file in found:
         _show(place, file)
     wanted = [file for file in found if file.waits]
     if wanted:
         _ask(place, wanted, yes)
-        _put_in_force(place, add=wanted)
+        _apply(place, add=wanted)
         say(f"trusted {counted(len(wanted), 'file')}; `hivepipe trust --remove` revokes it")
     elif not found:
         say(f"nothing in {short(place.project)} asks for anything")
@@ -75,7 +75,7 @@ def _refuse_home_in_tree(place: Place) -> None:
 
 
 def _named(found: list[Asking], names: tuple[str, ...]) -> list[Asking]:
-    """Return the named files, or all; SettingsError if a named one asks for nothing."""
+    """Return the named files, or all. Raises SettingsError if a named file asks for nothing."""
     wanted = {os.path.normpath(name) for name in names}
     if missing := wanted - {file.name for file in found}:
         raise SettingsError(
@@ -127,7 +127,7 @@ def _as_json(place: Place, file: Asking) -> dict[str, object]:
 
 
 def _ask(place: Place, wanted: list[Asking], yes: bool) -> None:
-    """Ask the user; SettingsError inside a session of Claude Code."""
+    """Ask the user. Raises SettingsError inside a session of Claude Code."""
     if environment("CLAUDECODE"):
         reason = "a session of Claude Code cannot answer for you"
         raise SettingsError(f"{reason}: run `hivepipe trust` in a terminal of your own")
@@ -136,15 +136,15 @@ def _ask(place: Place, wanted: list[Asking], yes: bool) -> None:
         confirm_or_end(f"Trust {them} of {short(place.project)}?")
 
 
-def _take_back(place: Place, found: list[Asking]) -> None:
+def _revoke(place: Place, found: list[Asking]) -> None:
     known = kept.trusted_files(place.home, place.project)
     removed = [file for file in found if file.name in known]
     if removed:
-        _put_in_force(place, remove=removed)
+        _apply(place, remove=removed)
     say(f"{counted(len(removed), 'file')} no longer trusted" if removed else "nothing was trusted")
 
 
-def _put_in_force(
+def _apply(
     place: Place, add: list[Asking] | None = None, remove: list[Asking] | None = None
 ) -> None:
     """Store the answer and compile the hooks' settings at once."""

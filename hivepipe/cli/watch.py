@@ -35,7 +35,7 @@ _COLOURS = {
 
 
 def watch(place: Place, utc: bool) -> None:
-    """Show until Ctrl-C."""
+    """Show the screen until Ctrl-C."""
     stack = Stack.of(place)
     done: int | None = None
     looked_at = time.monotonic()
@@ -65,7 +65,7 @@ def screen(
     parts: list[RenderableType] = [_head(report)]
     if report["trouble"]:
         parts.append(Text(report["trouble"], style="red"))
-    if report["alerts"]:  # first: what does not fit on a low screen is cut off below
+    if report["alerts"]:  # near the top, because a low screen is cut off at the bottom
         parts.append(_alerts(report, utc))
     parts += [Text(f"reduced: {it['text']}", style="yellow") for it in report["reduced"]]
     parts.append(Columns([_processes(report), _queues(report)]))
@@ -163,7 +163,7 @@ def _sessions(home: str) -> list[Entry]:
     try:
         with listings(database_path(home)) as store:
             return with_activity(store, store.sessions(with_ended=False))
-    except StoreError:  # there is none yet
+    except StoreError:  # the database does not exist yet
         return []
 
 

@@ -36,7 +36,7 @@ KEPT = {
     "identity_versions": ("profiles", "every version of a profile's own files"),
     "instances": ("processes", "pid, host and times of each Claude Code"),
 }
-# Tables without further personal data: numbers, links between rows, ids.
+# Tables without other personal data: numbers, links between rows, ids.
 BESIDE = {
     "cost_states",
     "usage_sums",
@@ -140,7 +140,7 @@ def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
 
 
 def _leaves(place: Place) -> str:
-    """Return what leaves the machine: nothing, unless the user named a receiver."""
+    """Return in words what leaves the machine: nothing unless the user named a receiver."""
     named = []
     if not place.socket.startswith("/") and not endpoint.is_local(place.socket):
         named.append(f"the jobs, to the Redis that you named ({endpoint.shown(place.socket)})")

@@ -128,7 +128,7 @@ class Scene:
         for _ in range(times):
             event = {"session_id": SESSION, "cwd": self.project, **fields}
             self._run("measured", [self._hook, name], json.dumps(event), environment)
-            # The interpreter itself, as the hook's first line names it: never a shim.
+            # The real path of the interpreter, as in the hook's first line, never a shim.
             bare = [os.path.realpath(sys.executable), "-I", "-S", "-c", "pass"]
             self._run("bare", bare, "", environment)
 

@@ -1,4 +1,4 @@
-"""Command `hive check`: the state of all workers on one screen, or of one in full."""
+"""Command `hive check`: the state of all workers on one screen, or one worker in full."""
 
 import shutil
 from collections import Counter

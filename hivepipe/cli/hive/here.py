@@ -9,7 +9,7 @@ from hivepipe.orchestrator.orchestrator import Orchestrator
 
 
 def here_hive() -> Hive:
-    """Return the hive of this folder or of one above; HiveError if there is none."""
+    """Return the hive of this folder or of a parent. Raises HiveError if there is no hive."""
     return find(".", locate(".").home)
 
 

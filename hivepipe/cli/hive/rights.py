@@ -34,13 +34,13 @@ def rights(name: str | None, as_json: bool) -> None:
 
 
 def ask_once() -> None:
-    """Ask for the rights in a terminal if none are chosen; elsewhere the spawn fails."""
+    """Ask for the rights if none are chosen; without a terminal the spawn fails later."""
     if not chosen_rights() and _is_terminal():
         choose(None)
 
 
 def choose(name: str | None) -> None:
-    """Write the user's choice to their config.toml; HiveError outside of a terminal."""
+    """Write the user's choice to their config.toml. Raises HiveError outside of a terminal."""
     if not _is_terminal():
         raise HiveError(
             f"rights are chosen in a terminal, or by one line in {config_path()}: {in_words()}"

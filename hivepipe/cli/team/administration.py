@@ -74,7 +74,7 @@ def invite(
     admin: str | None,
     as_json: bool,
 ) -> None:
-    """Invite a member: prints a word to join with, valid once."""
+    """Invite a member: print a word that is valid for one join."""
     server = server_of(admin)
     with administrator(admin) as connection:
         if ci:
@@ -151,9 +151,9 @@ def revoke(machine: str, admin: str | None) -> None:
 def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
     """Delete a member or a session from the team's server.
 
-    All rows go; the command prints what went where.
+    The command deletes all rows and prints the number for each place.
 
-    The machines keep their own data. A forgotten session is not taken again.
+    The machines keep their own data. The server does not accept a forgotten session again.
     """
     if as_json and not yes:
         raise click.UsageError("--json cannot ask: add --yes")

@@ -31,11 +31,11 @@ _SUMS = """
 @admin_option
 @json_option
 def store(where: str | None, yes: bool, admin: str | None, as_json: bool) -> None:
-    """Show or set where the team's archives lie.
+    """Show or set where the team's archives are stored.
 
     PLACE is s3://BUCKET[/PREFIX][?endpoint=https://HOST][&region=REGION], `database` or `none`.
-    Archives are sent of projects whose policy is `everything`. Objects that wait to be deleted are
-    deleted now, if HIVEPIPE_TEAM_STORE is set.
+    Only archives of projects with the policy `everything` are sent. Objects that wait to be deleted
+    are deleted now, if HIVEPIPE_TEAM_STORE is set.
     """
     if where:
         place.parse(where)
@@ -58,7 +58,7 @@ def store(where: str | None, yes: bool, admin: str | None, as_json: bool) -> Non
 
 
 def _change(connection: Any, present: str, where: str, yes: bool) -> None:
-    """Set another store; what lies in the present one is deleted, and sent again."""
+    """Set another store; archives in the present one are deleted, and machines send them again."""
     number = (connection.execute(_SUMS).fetchone() or {})["segments"]
     if number:
         if place.parse(present).bucket and not stores.has_key():
@@ -86,8 +86,8 @@ def _delete_leftovers(connection: Any, present: str) -> int:
 def archive_key(is_new: bool, is_set: bool, show: bool, yes: bool) -> None:
     """Encrypt archives with a key that the servers never have.
 
-    Whoever reads them needs the key; lost, they cannot be read. Archives that were sent before are
-    sent again, encrypted.
+    Every reader needs the key. If the key is lost, the archives cannot be read. Archives that were
+    sent before are sent again, encrypted.
     """
     if is_new + is_set + show > 1:
         raise click.UsageError("--new, --set and --show exclude each other")

@@ -32,7 +32,7 @@ _COLUMNS = {
 def audit(of_all: bool, limit: int, admin: str | None, as_json: bool, utc: bool) -> None:
     """List who read your sessions on the team's server.
 
-    `*` stands for a list with titles, or a search.
+    `*` means a list with titles, or a search.
     """
     if of_all or admin:
         with administrator(admin) as connection:

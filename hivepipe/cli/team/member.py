@@ -39,10 +39,10 @@ _SHARES = {
 @click.option("--machine", metavar="NAME", help="The machine's name; the host's by default.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def join(word: str | None, share: str | None, machine: str | None, yes: bool) -> None:
-    """Ship what this machine records to a team.
+    """Send what this machine records to a team.
 
-    WORD is an invite, URL the address of a machine's own login. Without one HIVEPIPE_TEAM is read,
-    then stdin.
+    WORD is an invite, URL is the address of a machine's own login. Without an argument, it is read
+    from HIVEPIPE_TEAM or from stdin.
     """
     if membership.is_joined():
         known = membership.read()
@@ -170,7 +170,7 @@ def policy(
     """Show or set what is shared of a project.
 
     PROJECT is host/path of its git remote, else its folder's name, or a pattern such as
-    'github.com/acme/*'; '*' stands for all others. The stricter of yours and the team's counts.
+    'github.com/acme/*'; '*' means all others. The stricter of your level and the team's applies.
     """
     if project and not level:
         raise click.UsageError("a level is required")

@@ -27,9 +27,9 @@ DEFAULT_PORT = 9183
 @admin_option
 @json_option
 def page_login(revoke: bool, admin: str | None, as_json: bool) -> None:
-    """Make a login for `team page`: prints a URL, a secret.
+    """Make a login for `team page` and print its secret URL.
 
-    Who has it reads as any member.
+    Anyone with this URL can read as any member.
     """
     with administrator(admin) as connection:
         if revoke:
@@ -110,7 +110,7 @@ def _by_header(name: str, proxies: tuple[str, ...]) -> "Identity":
 
     if not proxies:
         raise click.UsageError(
-            "--header needs --proxy: whoever reaches the page could name a member"
+            "--header needs --proxy: otherwise anyone who reaches the page could name a member"
         )
     try:
         return TrustedHeader(name, [network_of(each) for each in proxies])

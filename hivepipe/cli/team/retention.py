@@ -38,9 +38,9 @@ class Months(click.ParamType[int]):
 def retention(months: int | None, yes: bool, admin: str | None, as_json: bool) -> None:
     """Show or set how many months the team keeps.
 
-    What is older is dropped now. The present month and MONTHS whole ones before it are kept; by
-    default all are. Each month that gets older is dropped when a machine connects. Machines keep
-    their own data, and do not send dropped months again.
+    The present month and the MONTHS whole months before it are kept, by default all months. Older
+    months are dropped now, and later whenever a machine connects. Machines keep their own data, and
+    do not send dropped months again.
     """
     if as_json and months and not yes:
         raise click.UsageError("--json cannot ask: add --yes")
