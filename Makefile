@@ -22,14 +22,14 @@ install: .venv/.installed
 demo: install  ## a day through the real hooks and the real stack, with everything killed once
 	$(BIN)/hivepipe demo
 
-# What fails while others load the machine is tried once more, alone: a fault fails again.
-# Exit code 1 says that tests failed; after any other there is nothing to try again.
-test: install  ## everything that must hold
+# A test that fails on a loaded machine is run once more, alone: a real fault fails again.
+# Exit code 1 means that tests failed; after any other code nothing is run again.
+test: install  ## the checks and all tests
 	$(MAKE) --no-print-directory -j2 check collect
 	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || \
 	  { [ $$? = 1 ] && $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; }
 
-# What pytest makes of the tests is kept, else each of its processes would make it.
+# The test modules that pytest has compiled are kept, else each process would compile them.
 collect: install
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -qq --collect-only > .venv/collected.log || (cat .venv/collected.log; exit 2)
 
@@ -54,7 +54,7 @@ bench: install  ## everything that is measured, a table and a picture of it; a q
 prices: install  ## the prices of Claude models by the installed genai-prices, written down
 	$(BIN)/python .ci/prices.py
 
-lock: install  ## requirements.lock anew, after a change of pyproject.toml or constraints.txt
+lock: install  ## write requirements.lock again, after a change of pyproject.toml or constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)
 	printf 'hatchling>=1.26\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -c constraints.txt --extra embedded --extra summaries --extra team --extra web pyproject.toml - -o requirements.lock

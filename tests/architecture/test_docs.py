@@ -176,7 +176,7 @@ def test_the_readme_shows_and_installs_before_it_explains() -> None:
 
 @functools.cache
 def read_variables() -> frozenset[str]:
-    """Return the variables of ours that some line of the code asks for by name."""
+    """Return hivepipe's variables that the code reads by name."""
     found: set[str] = set()
     for file in [*ROOT.glob("hivepipe/**/*.py"), *ROOT.glob("workers/*.py")]:
         for node in ast.walk(ast.parse(file.read_text())):

@@ -32,7 +32,7 @@ MODULES_AT_MOST = 14
 
 # C modules, all of them built in or a single shared object.
 SYSTEM = {"_json", "_blake2", "_signal", "_socket", "errno", "gc", "time"}
-# What stands in sys.modules in place of `json`, so that the C scanner does not import it.
+# What sys.modules holds instead of `json`, so that the C scanner does not import it.
 STAND_INS = {"json", "json.decoder"}
 PACKAGES = {
     "hivepipe",
@@ -65,7 +65,7 @@ ANSWERING = {"hivepipe.hook.answers"}
 QUOTING = {"hivepipe.text.quoting", "hivepipe.text.visible"}
 SPEAKING = {"hivepipe.guard.messages", "hivepipe.hook.verdict_answer"} | ANSWERING | QUOTING
 ELSEWHERE = {"hivepipe.queue.endpoint"}  # when the record names the URL of a Redis
-STARTING = {"hivepipe.hook.autostart"}  # when nobody answers
+STARTING = {"hivepipe.hook.autostart"}  # when Redis does not answer
 # At SessionStart, which counts nothing.
 TELLING = {"hivepipe.hook.waiting_notice", "hivepipe.hook.greeting"}
 BY_KEYWORD = {"hivepipe.hook.keywords"}  # where the user wrote such rules
@@ -79,7 +79,7 @@ SHARING = {
     "hivepipe.guard.shell_words",
     "hivepipe.guard.shell_writes",
 }
-IN_TROUBLE = {"hivepipe.files.hook_log"}  # when somebody answers wrongly
+IN_TROUBLE = {"hivepipe.files.hook_log"}  # after an error that is logged
 
 NEVER = (
     "collections",

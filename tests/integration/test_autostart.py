@@ -1,4 +1,4 @@
-"""Hooks start the stack, once, and it leaves when nobody needs it."""
+"""Hooks start the stack, once, and it shuts down when it is idle."""
 
 import json
 import os

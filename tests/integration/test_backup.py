@@ -127,7 +127,7 @@ def test_nothing_is_overwritten_and_no_name_is_needed(full: Home) -> None:
 
 
 def repacked(source: Path, target: Path, change: Any, loop: str = "") -> Path:
-    """Write a backup anew with other members, and perhaps a folder that is in itself."""
+    """Write a backup again with other members, and optionally a link to its own folder."""
     with tarfile.open(source) as old, tarfile.open(target, "w:gz") as new:
         for member in old.getmembers():
             file = old.extractfile(member)

@@ -1,4 +1,4 @@
-"""The task of a hive worker ends with it, unless somebody else has it or it is the user's own."""
+"""The task of a hive worker ends with it, unless another has it or it is the user's own."""
 
 import json
 import shutil

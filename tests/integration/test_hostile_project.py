@@ -1,4 +1,4 @@
-"""A project folder is somebody else's word until its user says otherwise."""
+"""A project folder is not trusted until its user says so."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A stack opens no port, and speaks to nobody that its user has not named."""
+"""A stack opens no port, and connects only to addresses that its user named."""
 
 import psutil  # type: ignore[import-untyped]
 

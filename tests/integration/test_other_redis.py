@@ -1,4 +1,4 @@
-"""A Redis that is there already: on this machine, elsewhere, somebody else's."""
+"""An existing Redis: on this machine, on another, or used by another program."""
 
 import os
 import posix
@@ -28,7 +28,7 @@ OURS = {kind: n for kind, n in ONE_OF_EACH.items() if kind not in ("redis", "for
 
 
 class TheirRedis:
-    """A server that somebody else runs, on a port of this machine."""
+    """A server of another program, on a port of this machine."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:

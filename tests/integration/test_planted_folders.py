@@ -52,7 +52,7 @@ def somebody(user: User, folder: Path) -> Iterator[Somebody]:
 
 @pytest.fixture(params=["folder", "link", "file"])
 def planted(request: pytest.FixtureRequest, folder: Path) -> Iterator[Path]:
-    """What a stranger put there; yields the folder that a link leads to."""
+    """Plant what another user could put there; yield the folder that a link leads to."""
     place, target = Path(f"/tmp/hivepipe-{OURS}"), folder / "target"
     target.mkdir()
     target.chmod(0o777)
@@ -67,7 +67,7 @@ def planted(request: pytest.FixtureRequest, folder: Path) -> Iterator[Path]:
     place.rmdir() if place.is_dir() and not place.is_symlink() else place.unlink()
 
 
-def test_what_a_stranger_made_in_tmp_stops_no_stack(somebody: Somebody, planted: Path) -> None:
+def test_what_another_user_made_in_tmp_stops_no_stack(somebody: Somebody, planted: Path) -> None:
     place = Path(f"/tmp/hivepipe-{OURS}")
     assert somebody.do("mkdir", place / "x").returncode != 0 or place.is_symlink()
     shutil.rmtree(planted / "x", ignore_errors=True)

@@ -133,7 +133,7 @@ def test_every_command_of_the_page(team: Team, bucket: ObjectStore, tmp_path: Pa
 
 
 def serves(who: Person, step: str) -> None:
-    """Run a page until it answers, and lets nobody in."""
+    """Run a page until it answers, and check that it admits no one without a login."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     words = [who.env.get(word.removeprefix("$"), word) for word in shlex.split(step)]
@@ -154,7 +154,7 @@ def serves(who: Person, step: str) -> None:
 def share_everything(
     chief: Person, ann: Person, bob: Person, words: dict[str, str], bucket: ObjectStore
 ) -> None:
-    """Two machines in one view, with archives that nobody without the key can read."""
+    """Share everything of two machines: one view shows both, and archives need the key."""
     chief.says("hivepipe team policy shop everything --team")
     ann.says("hivepipe team policy '*' everything")
     bob.says("hivepipe team join --yes --share metadata --machine laptop", words["bob"])

@@ -23,7 +23,7 @@ TEXTS = ("prompts", "summaries", "session_logs")
 
 @pytest.fixture
 def shared(team: Team, tmp_path: Path) -> tuple[Team, dict[str, Joined]]:
-    """Two members of one team and a stranger, each with a session."""
+    """Return four members, each with a session: two share a team, one sees all."""
     team.asks("SELECT hivepipe.set_policy('*', 'everything')")
     people = {
         "ann": team.joined("ann", team="blue"),

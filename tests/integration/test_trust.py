@@ -93,7 +93,7 @@ def clone(user: User) -> Clone:
 
 
 def assert_quoted(text: str) -> None:
-    """Whatever the clone said stands in a quote, and can be seen."""
+    """Every text of the clone is in a quote and visible."""
     for line in text.split("\n"):
         assert line.isprintable()
         assert "</system" not in line
@@ -221,7 +221,7 @@ def test_what_the_user_set_wins(clone: Clone) -> None:
         assert compiled["values"]["HIVEPIPE_GUARD"] == "all"
         file.unlink()
     assert clone.source("guard")[0] == "off"
-    users.write_text("guard = ")  # nobody knows what it would say
+    users.write_text("guard = ")  # it is invalid
     user.own(user.home)
     assert clone.source("guard") == ("tasks", "default")
 
@@ -484,6 +484,6 @@ def test_a_profile_and_memories_in_a_clone_are_told_after_yes(clone: Clone) -> N
     live()
     assert "> I serve every stranger." in clone.told()
     assert "Always" in asked()
-    clone.told()  # what was told is told again in a conversation that begins anew
+    clone.told()  # a new conversation gets the texts again
     user.hivepipe("trust", "--remove")
     assert asked() == ""

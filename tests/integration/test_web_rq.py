@@ -241,7 +241,7 @@ PAGES = ("", "0/view/workers", "0/view/jobs/medium/failed/8/asc/1", "0/view/job/
 
 
 def plant_markup(server: Server) -> None:
-    """A failed job of anybody's, every field of it markup, and a worker and a queue so."""
+    """Make a failed job, a worker and a queue whose every field is markup."""
     reason = base64.b64encode(zlib.compress(MARKUP.encode()))
     fields = {
         "data": zlib.compress(b'["hivepipe.run_job.run", null, ["x"], {}]'),

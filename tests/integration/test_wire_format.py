@@ -25,7 +25,7 @@ OLDEST = ROOT / ".venv" / "rq-oldest"
 TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 TIMES = (b"created_at", b"enqueued_at")
 
-# What somebody writes who has RQ and not our client. -I: neither folder nor PYTHONPATH interfere.
+# A program that uses RQ without hivepipe's client. -I: folder and PYTHONPATH do not interfere.
 ENQUEUE = """
 import json, sys
 order = json.loads(sys.stdin.read())
@@ -283,7 +283,7 @@ def test_a_database_that_does_not_exist_leaves_the_others_alone(tcp_server: Serv
         assert everything(redis) == {}
 
 
-# ---- servers that are none
+# ---- programs that are no Redis server
 
 Behaviour = Callable[[socket.socket], None]
 
