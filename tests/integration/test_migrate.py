@@ -285,7 +285,7 @@ def test_a_hook_that_may_be_the_users_own_is_named_and_stays(user: User, old: Ol
     assert f"Stop: {command}" in said
     assert command in (user.project / ".claude/settings.json").read_text()
     said = user.hivepipe("doctor")
-    assert "which may write into .hive-mind" in said
+    assert "which may write to .hive-mind" in said
 
 
 @pytest.mark.parametrize("content", [b"not a database\n" * 10, b""])
@@ -384,7 +384,7 @@ def test_a_worker_that_comes_back_later_is_taken_in_again(user: User, old: OldPr
     late.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
     user.own(user.project)
     said = user.hivepipe("doctor", expect=1)
-    assert "holds files of the bash hooks" in said
+    assert "contains files of the bash hooks" in said
     user.hivepipe("migrate", "--yes")
     assert counts(user) == before | {"agents": before["agents"] + 1}
     assert (user.project / f"{ASIDE}-2/queue/pending").is_dir()

@@ -125,7 +125,7 @@ def test_a_stack_with_a_small_limit_is_named_by_doctor(user: User) -> None:
     limited(user, 40 * 1024, "hivepipe", "up", "-d")
     found = examined(user)
     assert "file-size" in found, found
-    assert "database is whole" in found["file-size"]["text"]
+    assert "database is intact" in found["file-size"]["text"]
     user.hivepipe("down")
 
 

@@ -147,7 +147,7 @@ def test_secrets_are_in_no_output_and_no_argument(run: Run, team: Team) -> None:
 
 def test_bad_invites_are_named(run: Run) -> None:
     for word in ("hivepipe-", "hivepipe-abc", "hivepipe-e30"):
-        assert "no invite" in run("team", "join", word, "--yes", code=1).stderr
+        assert "not an invite" in run("team", "join", word, "--yes", code=1).stderr
     assert "address" in run("team", "join", "https://x", "--yes", code=1).stderr
     assert "required" in run("team", "join", code=64).stderr
     assert "team init" in run("team", "members", code=1).stderr

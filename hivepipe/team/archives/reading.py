@@ -138,6 +138,6 @@ class Contents:
         if self._cipher is None or self._cipher.name != name:
             raise TeamError(
                 f"it is encrypted with the key {name}: run hivepipe team archive-key --show on the "
-                "machine that sent it, and set the key here with --set"
+                "machine that sent it, and hivepipe team archive-key --set here"
             )
         return self._cipher
