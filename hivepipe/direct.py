@@ -1,7 +1,7 @@
 """Apply spooled events to the store without Redis: the direct path and `hivepipe drain`.
 
 With HIVEPIPE_USE_QUEUE=false a hook spools its event and starts `python -I -m hivepipe.direct
-<file>`. A file leaves the spool when all its jobs have been applied; a failed one stays.
+<file>`. A file is removed from the spool when all its jobs are applied. A failed one stays.
 
 One such process per home works at a time, and also applies the files of the others. Otherwise fifty
 concurrent hooks would wait for each other's transactions.
@@ -49,11 +49,11 @@ class Report:
     failed: dict[Path, str] = field(default_factory=dict)
     set_aside: dict[Path, str] = field(default_factory=dict)
     bad: dict[Path, str] = field(default_factory=dict)  # set aside after the others
-    operations_failed: list[str] = field(default_factory=list)  # installed ones; not retried here
+    operations_failed: list[str] = field(default_factory=list)  # of packages; not retried here
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
-    """Apply the files, a hundred per transaction; sqlite3.Error: the rest stays in the spool."""
+    """Apply the files, a hundred per transaction; on sqlite3.Error the rest stays in the spool."""
     report = Report()
     for at in range(0, len(paths), FILES_PER_TRANSACTION):
         read = {path: _read(path, report) for path in paths[at : at + FILES_PER_TRANSACTION]}
@@ -84,7 +84,7 @@ def _read(path: Path, report: Report) -> list[SpooledJob]:
         return read_spool_file(path)
     except FileNotFoundError:  # another process has applied it meanwhile
         return []
-    except NewerEnvelopeError as error:  # stays for a later hivepipe
+    except NewerEnvelopeError as error:  # stays for a newer hivepipe
         report.failed[path] = str(error)
         return []
     except (BadEnvelopeError, OSError) as error:
@@ -121,7 +121,7 @@ def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
 
 
 def drain(home: str) -> Report:
-    """Apply the whole spool of a home; incomplete files of dead hooks are set aside."""
+    """Apply the whole spool of a home, and set aside the incomplete files of dead hooks."""
     raw = raw_events(home)
     convert_all(home)
     spools = [Path(folder) for folder in spool_folders(home)]
@@ -135,16 +135,16 @@ def drain(home: str) -> Report:
     for spool in spools:
         for path in list(abandoned(spool, time.time())):
             _set_aside(path, "half-written: its hook died", report)
-    _say_unconverted(raw, report)
+    _report_unconverted(raw, report)
     return report
 
 
-def _say_unconverted(raw: list[Path], report: Report) -> None:
-    """Add the raw events that are still there, and those that the conversion set aside."""
+def _report_unconverted(raw: list[Path], report: Report) -> None:
+    """Report the raw events that are not converted, and those that the conversion set aside."""
     for path in raw:
         reason = path.parent / "bad" / f"{path.name}.reason"
         if path.exists():
-            report.failed[path] = "not converted: a later hivepipe wrote it, or it cannot be read"
+            report.failed[path] = "not converted: a newer hivepipe wrote it, or it cannot be read"
         elif reason.exists():
             report.set_aside[path] = read_text(reason, "utf-8", "replace").strip()
 
@@ -180,7 +180,7 @@ def main() -> None:
     try:
         place, config = load()
         home = place.home
-        # Its environment is a fixed list, and some jobs check whether the queue is used.
+        # This variable is not passed on to this process, and some jobs check it.
         settings.use({**config.for_settings(), "HIVEPIPE_USE_QUEUE": "false"})
         use_rules(home)
         convert_raw_events(home)

@@ -1,4 +1,4 @@
-"""The error tree; messages are meant for a person. The command line prints them and exits with 1.
+"""The error tree. Messages are meant for people; the command line prints them and exits with 1.
 
 HivepipeError
 ├── NoRedisServerError
@@ -34,12 +34,12 @@ HivepipeError
 │   ├── TeamAwayError
 │   ├── TeamDataError
 │   └── TeamRefusedError
-└── JobError                 the job's own fault: it will fail again, whoever runs it
+└── JobError                 the job itself is at fault: another attempt fails, too
     ├── BadEnvelopeError
-    │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it
+    │   └── NewerEnvelopeError   ... except in a newer hivepipe, which can read it
     ├── UnknownOperationError
-    ├── OperationFailedError ... it is retried as often as its declaration says
-    └── MissingParentError   ... unless the parent is still on its way
+    ├── OperationFailedError ... retried as often as the operation declares
+    └── MissingParentError   ... unless the parent's own job is still waiting
 """
 
 
@@ -47,7 +47,7 @@ class HivepipeError(Exception):
     """Something went wrong in hivepipe."""
 
     def __init__(self, message: str = "") -> None:
-        """Take the class's docstring where the raiser has nothing more exact to say."""
+        """Use the docstring of the class if there is no message."""
         super().__init__(message or (type(self).__doc__ or type(self).__name__).strip())
 
 
@@ -56,7 +56,7 @@ class NoRedisServerError(HivepipeError):
 
 
 class TreeError(HivepipeError):
-    """What lies in the work tree is not, or may not be, what hivepipe put there."""
+    """Something in the work tree is not hivepipe's, or may not be."""
 
 
 class RegistrationError(HivepipeError):
@@ -64,7 +64,7 @@ class RegistrationError(HivepipeError):
 
 
 class MigrationError(HivepipeError):
-    """What the predecessor left cannot be taken over like this."""
+    """The files of the predecessor cannot be migrated like this."""
 
 
 class StackError(HivepipeError):
@@ -91,7 +91,7 @@ class NothingRecordedError(StoreError):
     """There is no database yet."""
 
     def __init__(self, path: object) -> None:
-        """`path`: where the database will be created."""
+        """`path` is where the database will be created."""
         super().__init__(
             f"nothing is recorded yet: {path} is created by the first event of a session "
             "(`hivepipe doctor` says whether the hooks are there)"
@@ -99,7 +99,7 @@ class NothingRecordedError(StoreError):
 
 
 class BackupError(HivepipeError):
-    """It cannot be backed up or restored."""
+    """A backup cannot be made or restored."""
 
 
 class PricesError(HivepipeError):
@@ -123,15 +123,15 @@ class HiveError(HivepipeError):
 
 
 class MemoryIndexError(HivepipeError):
-    """The index of memory files cannot be used, or does not have this."""
+    """The index of memory files cannot be used, or has no such entry."""
 
 
 class EmbeddingError(HivepipeError):
-    """No vectors: the provider does not answer, or not as it should."""
+    """The provider of embeddings gave no answer, or an invalid one."""
 
 
 class ProfileError(HivepipeError):
-    """A profile, or one of its files, is not what it has to be."""
+    """A profile or one of its files is invalid."""
 
 
 class TeamError(HivepipeError):
@@ -143,11 +143,11 @@ class TeamAwayError(TeamError):
 
 
 class TeamRefusedError(TeamError):
-    """The team's server does not want this machine, or is not the one that it must be."""
+    """The team's server refuses this machine, or is not the expected server."""
 
 
 class TeamDataError(TeamError):
-    """The team's server does not take a value."""
+    """The team's server rejects a value."""
 
 
 class ArchiveError(HivepipeError):
@@ -159,7 +159,7 @@ class DamagedArchiveError(ArchiveError):
 
 
 class EditedArchiveError(ArchiveError):
-    """Somebody else changed an archive: it is left as it is."""
+    """Something other than hivepipe changed an archive, which is left as it is."""
 
 
 class RetentionError(HivepipeError):
@@ -167,11 +167,11 @@ class RetentionError(HivepipeError):
 
 
 class RefusedTranscriptError(HivepipeError):
-    """The file is not a transcript of Claude Code's, or not in a folder of its own."""
+    """The file is not a transcript, or not in a folder for transcripts."""
 
 
 class StoppedError(HivepipeError):
-    """The process was told to stop; the work goes on when it comes again."""
+    """The process was told to stop; the job continues at its next attempt."""
 
 
 class CredentialsError(HivepipeError):
@@ -179,7 +179,7 @@ class CredentialsError(HivepipeError):
 
 
 class SummaryError(HivepipeError):
-    """There is nothing to summarise, or it cannot be done."""
+    """There is nothing to summarise, or the summary failed."""
 
 
 class AnswerError(SummaryError):
@@ -187,10 +187,10 @@ class AnswerError(SummaryError):
 
 
 class TryLaterError(HivepipeError):
-    """What the job needs is not to be had just now; it says itself when to come again."""
+    """The job cannot run now; the error says when to try again."""
 
     def __init__(self, message: str, delay_secs: float) -> None:
-        """`delay_secs`: not before."""
+        """`delay_secs` is the delay before the next attempt."""
         super().__init__(message)
         self.delay_secs = delay_secs
 
@@ -203,7 +203,7 @@ class OperationFailedError(JobError):
     """The function of an installed operation failed."""
 
     def __init__(self, message: str, retries: int) -> None:
-        """`retries`: how often the job is retried before it is dead."""
+        """`retries` is the number of retries before the job is dead."""
         super().__init__(message)
         self.retries = retries
 
@@ -213,7 +213,7 @@ class BadEnvelopeError(JobError):
 
 
 class NewerEnvelopeError(BadEnvelopeError):
-    """A later hivepipe wrote the envelope."""
+    """A newer hivepipe wrote the envelope."""
 
     def __init__(self, version: int) -> None:
         """`version` is the envelope's."""
@@ -226,4 +226,4 @@ class UnknownOperationError(JobError):
 
 
 class MissingParentError(JobError):
-    """The row that this one belongs to does not exist."""
+    """The row that this row belongs to does not exist."""

@@ -1,4 +1,4 @@
-"""The only caller of git: read-only queries, and no program that a repository configures is run."""
+"""The only caller of git. It makes read-only queries and runs no program that a repository sets."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ from hivepipe.errors import TreeError
 from hivepipe.programs import find_program
 
 ANSWER_SECS = 10.0
-# A repository's settings start no program, and a folder of a work tree that looks like a bare
-# repository is not used as one.
+# With these, a repository's settings start no program, and a folder in a work tree that looks like
+# a bare repository is not used as one.
 _OPTIONS = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false"),
@@ -21,7 +21,7 @@ _NO_REPOSITORY = b"not a git repository"
 
 
 def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
-    """Run git in a folder; None: git is missing, or did not answer in time."""
+    """Run git in a folder; return None if git is missing or does not answer in time."""
     git = find_program("git")
     if git is None:
         return None
@@ -47,7 +47,7 @@ def answer(folder: str, *words: str) -> str | None:
 def tracked_files(folder: str, *paths: str) -> list[str]:
     """Return the tracked files below the paths; [] outside of a repository.
 
-    TreeError: git cannot tell.
+    Raise TreeError if git cannot tell.
     """
     done = ask(folder, "ls-files", "-z", "--", *paths)
     if done and done.returncode == 0:

@@ -8,14 +8,14 @@ One small file per known project, outside the project, is the only trusted sourc
         runtime  folder of sockets and locks
         python   interpreter that has hivepipe installed
         state    on | down (hooks spool, nothing is started) | off (hooks do nothing)
-        version  of hivepipe that wrote the record
-        was      of a moved home: its old folder, while that may hold files
-        alias    this is the record of an old home that has moved to `home`
+        version  version of hivepipe that wrote the record
+        was      old folder of a home that has moved, while it may still hold files
+        alias    set in the record of an old home, which has moved to `home`
         tree     the project whose work tree holds database, archives and exports, if any
         project  in the record of a home: the project that it belongs to
 
 A project's home lies in the user's data folder, because git overwrites and deletes ignored files. A
-home of 1.0.0 is `.hive-mind` of the project.
+home made by 1.0.0 is the folder `.hive-mind` of the project.
 
 `HIVEPIPE_HOME` overrides the record's home; its socket comes from the record of that home. On the
 hook path: `posix` only.
@@ -24,15 +24,16 @@ hook path: `posix` only.
 import posix
 from _blake2 import blake2b
 
-from hivepipe.settings import variable, where_things_are
+from hivepipe.settings import folder_variables, variable
 
-# A socket's path has 103 bytes on macOS; `/hivepipe/<hash>/supervisor.sock.<pid>` needs the rest.
+# A socket's path has at most 103 bytes on macOS: the rest is for the longest name of a socket,
+# `/hivepipe/<hash>/supervisor.sock.<pid>`.
 LONGEST_RUNTIME_DIR = 45
 
 IN_PROJECT = "/.hive-mind"  # the home of 1.0.0, or the folder of a database in the tree
 KEPT_IN_PROJECT = "/.claude-state/logs"
 OWN_FOLDERS = (IN_PROJECT, "/.claude-state")
-LARGEST_ENVIRONMENT = 1 << 16  # of the file with the environment of a home's processes
+LARGEST_ENVIRONMENT = 1 << 16  # bytes of the file with the environment of a home's processes
 LONGEST_SCRIPT = 1 << 14  # in bytes
 LONGEST_NAME = 40  # of a project, in the name of its home
 
@@ -59,7 +60,7 @@ class Place:
 
 
 def locate(project: str, *, of_a_hook: bool = False) -> Place:
-    """Return the place of a project folder (an absolute path that exists or did)."""
+    """Return the place of a project folder (an absolute path, which may be gone)."""
     root = real_path(project)
     checkout, record = nearest_record(root)
     override = variable("HIVEPIPE_HOME")
@@ -69,7 +70,7 @@ def locate(project: str, *, of_a_hook: bool = False) -> Place:
         off = record.get("state") == "off"
         record = read_record(home)
         home = record.get("home", home)  # it has moved
-        if off:  # a project that is switched off stays off, whatever its home
+        if off:  # a project that is switched off stays off, with any home
             record = {**record, "state": "off"}
         return Place(checkout, home, record)
     home = record.get("home", "")
@@ -89,7 +90,7 @@ def locate_for_hook(project: str) -> Place:
 
 
 def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
-    """Tell whether git may have brought this home: it is in a work tree, and not registered."""
+    """Tell whether a clone may contain this home: it is in a work tree and not registered."""
     if is_in_project(home) or read_record(home):
         return False
     for path in (home, f"{real_path(named.rpartition('/')[0])}/"):
@@ -105,7 +106,7 @@ def default_home() -> str:
 
 
 def home_of_project(project: str) -> str:
-    """Return the path of a project's home; it contains the project's name, for people."""
+    """Return the path of a project's home, which contains the project's name."""
     name = project.rsplit("/", 1)[1]
     plain = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name])
     return f"{data_folder()}/projects/{plain[:LONGEST_NAME]}-{short_hash(project)}"
@@ -124,7 +125,7 @@ def tree_of(home: str) -> str:
 
 
 def project_of(home: str) -> str:
-    """Return the project that this home belongs to; "": none, or several share it."""
+    """Return the project that this home belongs to, or "" for none or several."""
     if is_in_project(home):
         return home.removesuffix(IN_PROJECT)
     return read_record(home).get("project", "")
@@ -143,15 +144,15 @@ def kept_folder(home: str) -> str:
 
 
 def kept_in(home: str, tree: str) -> str:
-    """Return that folder in a project's work tree, or in the home without a tree."""
+    """Return the folder of archives and exports: in `tree`, or in the home if that is ""."""
     return f"{tree}{KEPT_IN_PROJECT}" if tree else f"{home}/archive"
 
 
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
     """Return the registered folder of root and its record; else the main checkout or root, and {}.
 
-    HIVEPIPE_HOME is ignored. The search order: up to the top of its worktree, then its main
-    checkout and the folders above that, then the folders above the worktree.
+    HIVEPIPE_HOME is ignored. The search goes up to the top of root's worktree, then
+    through its main checkout and the folders above that, then the folders above the worktree.
     """
     top, main = _linked_worktree(root)
     chains = (_up(root, top), _up(main), _up(top)) if main else (_up(root),)
@@ -164,7 +165,7 @@ def nearest_record(root: str) -> tuple[str, dict[str, str]]:
 
 
 def _up(folder: str, top: str = "") -> list[str]:
-    """Return the folder and its parents, as far as `top`."""
+    """Return the folder and its parents, up to `top`."""
     found = []
     while folder:
         found.append(folder)
@@ -250,7 +251,7 @@ def user_folder() -> str:
     folder = variable("HOME")
     if folder and folder.startswith("/"):
         return folder.rstrip("/")
-    import pwd  # noqa: PLC0415  built in, and needed on the rarest of machines only
+    import pwd  # noqa: PLC0415  built in, and rarely needed
 
     try:
         return pwd.getpwuid(posix.geteuid()).pw_dir
@@ -259,7 +260,7 @@ def user_folder() -> str:
 
 
 def runtime_folder(home: str) -> str:
-    """Return the folder of a home's sockets and locks; short, as socket paths have 103 bytes."""
+    """Return the folder of a home's sockets and locks; short, as socket paths are limited."""
     base = variable("XDG_RUNTIME_DIR") or ""
     if base.startswith("/") and len(base) <= LONGEST_RUNTIME_DIR:
         return f"{base}/hivepipe/{short_hash(home)}"
@@ -286,7 +287,7 @@ def is_private_folder(path: str) -> bool:
 
 
 def owner_over_root(path: str) -> int:
-    """Return, for root only, the owner of a folder or of its nearest parent; 0 otherwise."""
+    """Return 0, or for root the owner of a folder or of its nearest existing parent."""
     if posix.geteuid():
         return 0
     while path:
@@ -308,7 +309,7 @@ def environment_of(home: str) -> dict[bytes, bytes]:
     found = {name: value for name, _, value in encoded}
     return {
         b"PATH": b"/usr/local/bin:/usr/bin:/bin",
-        **(found or where_things_are()),
+        **(found or folder_variables()),
         b"HIVEPIPE_HOME": home.encode("utf-8", "surrogateescape"),
     }
 
@@ -347,7 +348,7 @@ def absolute(path: str) -> str:
 
 
 def make_folders(path: str) -> None:
-    """Make a folder and its parents with mode 0700; OSError."""
+    """Make a folder and its parents with mode 0700; raise OSError on failure."""
     try:
         try:
             posix.mkdir(path, 0o700)
@@ -356,7 +357,7 @@ def make_folders(path: str) -> None:
             posix.mkdir(path, 0o700)  # /proc always reports "not found"
     except FileExistsError:  # another hook has made it
         return
-    if path.endswith(OWN_FOLDERS):  # after `git clean`, say: git ignores the new folder, too
+    if path.endswith(OWN_FOLDERS):  # made again, for instance after `git clean`: git must ignore it
         write_small(f"{path}/.gitignore", "*\n")
 
 
@@ -367,7 +368,7 @@ def read_small(path: str, limit: int = 4096) -> str:
     except (OSError, ValueError):
         return ""
     try:
-        # Python reserves what is asked for; files of /proc have no size.
+        # Python allocates the requested size; files in /proc report a size of 0.
         size = min(limit, max(posix.fstat(descriptor).st_size, 4096))
         return posix.read(descriptor, size).decode("utf-8", "surrogateescape")
     except OSError:
@@ -379,7 +380,7 @@ def read_small(path: str, limit: int = 4096) -> str:
 def lua_text(path: str) -> str:
     """Return a Lua script of the package without its comment lines, or "" if it cannot be read.
 
-    `path` begins in the package. The hooks' bundle holds the text in place of this call.
+    `path` is relative to the package. The hooks' bundle contains the text instead of this call.
     """
     lines = read_small(f"{__file__.rpartition('/')[0]}/{path}", LONGEST_SCRIPT).split("\n")
     return "".join([f"{line}\n" for line in lines if line and not line.lstrip().startswith("--")])
@@ -388,8 +389,8 @@ def lua_text(path: str) -> str:
 def overwrite_small(path: str, text: str) -> None:
     """Write a small file in place, mode 0600; a longer old text is cut after the write.
 
-    It costs a third of a rename, which makes ext4 write the file out at once. For readers that
-    recognise the end of the text: one write is seen as a whole.
+    This takes a third of the time of a rename, which makes ext4 write the file out at once. Readers
+    must recognise the end of the text; they see each write as a whole.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     descriptor = posix.open(path, flags, 0o600)
@@ -409,7 +410,7 @@ def write_small(path: str, text: str) -> None:
     try:
         try:
             data = text.encode("utf-8", "surrogateescape")
-            while data:  # a disk that is nearly full accepts a part
+            while data:  # a nearly full disk may accept only a part
                 data = data[posix.write(descriptor, data) :]
         finally:
             posix.close(descriptor)

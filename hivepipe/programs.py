@@ -13,6 +13,6 @@ from hivepipe import settings
 def find_program(name: str) -> str | None:
     """Return the absolute path of a program, given by its name or its path, or None."""
     if "/" in name:
-        return shutil.which(os.path.abspath(name))  # noqa: TID251  the one caller
+        return shutil.which(os.path.abspath(name))  # noqa: TID251  the only caller
     path = settings.absolute_entries(settings.environment("PATH") or "")
     return shutil.which(name, path=path)  # noqa: TID251

@@ -2,8 +2,8 @@
 
 The home is that of HIVEPIPE_HOME, else of the working directory's project. Two things are different
 from `rq` on PATH. Nothing is imported from the working directory or PYTHONPATH: RQ appends "." to
-the import path unless it is told another one. And Redis may still be starting, as it is under a
-Procfile: `rq worker` ends at once if it does not answer.
+the import path unless another path is given. And it waits for a Redis that is still starting, as
+under a Procfile: `rq worker` exits at once if Redis does not answer.
 """
 
 import sys
@@ -25,20 +25,20 @@ def main() -> None:
     """Run RQ's command line with the arguments of this process."""
     address = locate(".").socket
     wait_for(address)
-    packages = str(Path(rq.__file__).parents[1])  # on the import path already
+    packages = str(Path(rq.__file__).parents[1])  # already on the import path
     command, *rest = sys.argv[1:] or ["--help"]
     ours = [] if command.startswith("-") else ["-u", url(address), "-P", packages]
     rq_main.main([command, *ours, *rest], prog_name="rq")
 
 
 def wait_for(address: str) -> None:
-    """Wait until Redis answers, at most WAIT_SECS; RQ reports a Redis that never does."""
+    """Wait until Redis answers, at most WAIT_SECS; after that RQ reports the error."""
     end = time.monotonic() + WAIT_SECS
     with connect(address) as connection:
         while time.monotonic() < end:
             try:
                 connection.ping()
-            except redis.ConnectionError:  # also while it reads its file
+            except redis.ConnectionError:  # also raised while Redis loads its file
                 time.sleep(LOOK_EVERY_SECS)
             else:
                 return

@@ -1,9 +1,9 @@
-"""The function that RQ calls for every job. Its path is stored in each job, so it never moves.
+"""The function that RQ calls for every job. Its path is stored in each job, so it must not move.
 
 A stock `rq worker` retries a job three times, after 1, 2 and 4 seconds; then the job is dead. For
-errors that are not the job's (a locked database, a full disk) the function returns RQ's `Retry`,
-without a limit. Handlers are imported when a job needs them: RQ forks for each job, and importing
-all of them would take longer than most jobs.
+errors that the job did not cause (a locked database, a full disk) the function returns RQ's
+`Retry`, without a limit. Handlers are imported when a job needs them: RQ forks for each job, and
+importing all of them would take longer than most jobs.
 """
 
 import math
@@ -41,7 +41,7 @@ MOST_RETRIES = 1_000_000  # RQ requires a number
 
 
 def run_job(envelope: str) -> Retry | None:
-    """Execute one job, a write in a transaction of its own; return a Retry to delay the job.
+    """Execute one job (a write in its own transaction); return a Retry to delay the job.
 
     The database is that of HIVEPIPE_HOME, else of the working directory's project. Errors of the
     job itself are raised; RQ retries and then keeps the job as failed.
@@ -75,7 +75,7 @@ def _again(secs: float) -> Retry:
 
 
 def _delay_secs(error: Exception, job: Envelope, attempts: int) -> float | None:
-    """Return the delay in seconds after an error that is not the job's; None: RQ decides."""
+    """Return the delay after an error that the job did not cause, or None if RQ decides."""
     if isinstance(error, TryLaterError):
         return error.delay_secs
     is_stores = isinstance(error, sqlite3.OperationalError | StoreError)
@@ -125,12 +125,12 @@ def _note(connection: Redis, in_rq: RqJob, job: Envelope) -> None:
 
 @lru_cache(maxsize=1)
 def _use_settings(home: str, project: str) -> None:
-    """Put the settings in force with the first job: a process keeps those that it began with."""
+    """Apply the settings at the first job; the process keeps them until it ends."""
     settings.use(Config(home, project).for_settings())
 
 
 @cache
 def _database(home: str) -> Database:
-    """Return one connection per process and home: opening takes longer than a job."""
+    """Return the process's database of a home, which is kept open: opening outlasts most jobs."""
     use_rules(home)
     return Database(database_path(home))

@@ -1,4 +1,4 @@
-"""The process that Claude Code started for the event at hand, with its environment.
+"""The process that Claude Code started for the current event, with its environment.
 
 It is this process, or the client that sent the event to the intake or wrote it to the spool. On the
 hook path.
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 
 class Sender:
-    """A client, as it described itself when it had read the event."""
+    """A client, as it described itself after it had read the event."""
 
     __slots__ = ("environment", "is_gone", "parent", "pid", "place", "stats", "time_ns")
 
     def __init__(self, pid: int, parent: int, time_ns: int) -> None:
-        """`time_ns`: when it had read the event."""
+        """`time_ns` is when the client had read the event."""
         self.pid = pid
         self.parent = parent
         self.time_ns = time_ns
         self.environment: dict[bytes, bytes] = {}
-        self.stats: dict[int, str] = {}  # pid -> /proc/<pid>/stat, of it and those above it
+        self.stats: dict[int, str] = {}  # pid -> /proc/<pid>/stat, of it and its ancestors
         self.place: tuple[str, str, str] | None = None  # project, home, record, if it found them
         self.is_gone = False  # it wrote the event to the spool, and waits for no answer
 
 
-_now: Sender | None = None  # None: this process
+_now: Sender | None = None  # None means this process
 
 
 def use(sender: Sender | None) -> None:
-    """Set the sender of the next event; None: this process."""
+    """Set the sender of the next event; None means this process."""
     global _now
     _now = sender
 
@@ -48,22 +48,22 @@ def parent() -> int:
 
 
 def stat_of(pid: int) -> str | None:
-    """Return the text of /proc/<pid>/stat that the sender read; None: ask the kernel."""
+    """Return the text of /proc/<pid>/stat that the sender sent, or None for this process."""
     return _now.stats.get(pid, "") if _now else None
 
 
 def is_gone() -> bool:
-    """Tell whether nobody waits for an answer."""
+    """Tell whether the sender has ended and waits for no answer."""
     return _now is not None and _now.is_gone
 
 
 def place() -> tuple[str, str, str] | None:
-    """Return project, home and record that the sender has just found; None: look for them."""
+    """Return project, home and record that the sender has just found, or None to find them."""
     return None if is_gone() or _now is None else _now.place
 
 
 def time_ns() -> int:
-    """Return when the sender had read the event: for this process, now."""
+    """Return when the sender had read the event, or the current time for this process."""
     return _now.time_ns if _now else time.time_ns()
 
 

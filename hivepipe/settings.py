@@ -1,7 +1,7 @@
 """Settings from the environment and `config.toml`: the only reader of the environment.
 
-The files are read, and compiled for the hooks, by `hivepipe.config.config_file`; their values are
-passed in by `use`. On the hook path.
+`hivepipe.config.config_file` reads the files, compiles them for the hooks, and passes their values
+to `use`. On the hook path.
 """
 
 from hivepipe import sender
@@ -19,8 +19,8 @@ ALIASES = {
     "HIVEPIPE_WEB_TOKEN": ("HIVEPIPE_DASHBOARD_TOKEN",),
 }
 
-# What a setting is where nothing sets it, as the variable would say it. A default that depends on
-# something, or that is to have none, is described in hivepipe.config.setting_table.
+# The values of settings that nothing sets, as the variables would hold them. A default that depends
+# on something, and a setting without a default, are described in hivepipe.config.setting_table.
 DEFAULTS = {
     "HIVEPIPE_CHECKPOINT_INTERVAL": "60",
     "HIVEPIPE_IDLE_SECS": "300",
@@ -45,9 +45,9 @@ DEFAULTS = {
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
-# Variables that the processes of a stack inherit: an allow list. It has nothing of a session,
-# nothing of Claude Code's (a `claude` that finds CLAUDECODE refuses to run), no credentials, no
-# PYTHON*.
+# Variables that the processes of a stack inherit: an allow list. It contains no variables
+# of a session, none of Claude Code (a `claude` that finds CLAUDECODE refuses to run), no
+# credentials and no PYTHON*.
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "TZ", *_PROXIES, *map(str.lower, _PROXIES))
 _INHERITED_STARTS = ("LC_", "XDG_")
 _INHERITED_OURS = (
@@ -67,7 +67,7 @@ _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
 
-_OF_THE_PLACE = ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
+_FOLDER_VARIABLES = ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 
 _from_files: dict[str, str] = {}
 
@@ -79,7 +79,7 @@ def use(values: dict[str, str]) -> None:
 
 
 def in_use() -> dict[str, str]:
-    """Return what was taken of the files."""
+    """Return the values of the files, as `use` set them."""
     return {**_from_files}
 
 
@@ -89,7 +89,7 @@ def variable(name: str) -> str | None:
 
 
 def of_files(name: str) -> str | None:
-    """Return the value of a file or None, ignoring the environment."""
+    """Return the value of the files, or None; the environment is ignored."""
     return _from_files.get(name)
 
 
@@ -140,11 +140,11 @@ def inherited() -> dict[bytes, bytes]:
     return kept | {name.encode(): value.encode() for name, value in ours.items() if value}
 
 
-def where_things_are() -> dict[bytes, bytes]:
+def folder_variables() -> dict[bytes, bytes]:
     """Return the variables that name this user's folders."""
     return {
         name.encode(): value.encode("utf-8", "surrogateescape")
-        for name in _OF_THE_PLACE
+        for name in _FOLDER_VARIABLES
         if (value := environment(name))
     }
 
@@ -169,8 +169,8 @@ def switched_off(name: str) -> bool:
     return means_no(variable(name) or "")
 
 
-def on_a_passing_machine() -> bool:
-    """Tell whether this is a CI job or a cloud session, where nothing is kept."""
+def on_ephemeral_machine() -> bool:
+    """Tell whether this is a CI job or a cloud session, whose files are lost at the end."""
     return any([variable(name) and not switched_off(name) for name in ("CI", "CLAUDE_CODE_REMOTE")])
 
 
@@ -221,7 +221,7 @@ def hive_limit_usd() -> float:
 
 
 def _secs(name: str) -> float:
-    """Return a variable's number of seconds; the default if it is invalid."""
+    """Return a variable's number, or the default if it is invalid."""
     default = float(DEFAULTS[name])
     try:
         secs = float(variable(name) or default)

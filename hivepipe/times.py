@@ -1,4 +1,4 @@
-"""Times in the form of the store: UTC with milliseconds; their texts sort by time."""
+"""Times in the store's form: UTC with milliseconds, as texts that sort by time."""
 
 import time
 from datetime import datetime
@@ -27,5 +27,5 @@ def now() -> tuple[str, int]:
 
 
 def ahead_ns() -> int:
-    """Return a limit in ns: a later stored time comes from a clock that was set back since."""
+    """Return the latest plausible time in ns; after a later one, the clock was set back."""
     return time.time_ns() + AHEAD_SECS * 1_000_000_000

@@ -34,7 +34,7 @@ from hivepipe.home import real_path
 from hivepipe.install.known_entries import is_old, old_paths
 from hivepipe.queue.raw_spool import convert_raw_events
 from hivepipe.queue.spooled import waiting_files
-from hivepipe.settings import everything, means_no, means_yes, on_a_passing_machine, variable
+from hivepipe.settings import everything, means_no, means_yes, on_ephemeral_machine, variable
 from hivepipe.stack import supervisor
 from hivepipe.stack.processes import hooks_folder, identity
 
@@ -229,7 +229,7 @@ def _may_start_stack(facts: Facts, environment: dict[str, str]) -> bool:
     if facts.place.state != "on" or not facts.place.python or _disabled_by(environment):
         return False
     word = environment.get("HIVEPIPE_AUTOSTART") or variable("HIVEPIPE_AUTOSTART") or ""
-    return not means_no(word) if word else not on_a_passing_machine()
+    return not means_no(word) if word else not on_ephemeral_machine()
 
 
 def _disabled_by(environment: dict[str, str]) -> str:

@@ -52,7 +52,7 @@ def _is_wanted() -> bool:
     """Tell whether automatic start is enabled; by default not in CI and cloud environments."""
     if settings.variable("HIVEPIPE_AUTOSTART"):
         return not settings.switched_off("HIVEPIPE_AUTOSTART")
-    return not settings.on_a_passing_machine()
+    return not settings.on_ephemeral_machine()
 
 
 def _path(place: Place) -> str:

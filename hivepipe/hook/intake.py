@@ -250,7 +250,7 @@ def _is_wanted(place: home.Place) -> bool:
     is_requested = place.python or settings.environment("HIVEPIPE_HOME")
     return (
         bool(is_requested or settings.switched_on("HIVEPIPE_AUTOSTART"))
-        or not settings.on_a_passing_machine()
+        or not settings.on_ephemeral_machine()
     )
 
 
