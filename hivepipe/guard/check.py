@@ -157,7 +157,7 @@ def cancellation(home: str, task: str) -> str | None:
     return read_small(cancellation_path(home, task)) or None if task else None
 
 
-def is_news(home: str, session: str, cancelled: str) -> bool:
+def is_first_notice(home: str, session: str, cancelled: str) -> bool:
     """Tell whether a session sees this cancellation for the first time, and record that."""
     path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
     try:

@@ -17,7 +17,7 @@ _DEAD = ("Z", "X")  # a zombie still accepts signals; its parent may never reap 
 
 
 class Liveness(NamedTuple):
-    """`lives` is None if it cannot be known here; `reason` says why the process is dead."""
+    """`lives` is None if it is unknown; `reason` says why the process is dead."""
 
     lives: bool | None
     reason: str = ""

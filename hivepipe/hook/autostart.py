@@ -1,8 +1,8 @@
-"""Start the stack when Redis does not answer: one hook of many does it, with a delay in between.
+"""Start the stack when Redis does not answer: one hook does it, with a delay between starts.
 
     <runtime folder>/starting    <not before, seconds since 1970> <failed starts in a row> <reason>
 
-A hook that finds the time passed and gets the lock moves it 10 s ahead and starts the stack. After
+When the time has passed, a hook that gets the lock moves it 10 s ahead and starts the stack. After
 a failure the starter writes longer delays (hivepipe.stack.starter). On the hook path, loaded only
 when Redis is absent.
 """
@@ -40,7 +40,7 @@ def start_stack(place: Place) -> None:
 
 
 def run(_event: str = "") -> None:
-    """Start the stack of the project at hand, as the native hook asks; end the process."""
+    """Start the stack of the current project for the native hook; end the process."""
     try:
         posix.umask(0o077)
         start_stack(locate_for_hook(settings.variable("CLAUDE_PROJECT_DIR") or "."))
@@ -56,7 +56,7 @@ def _is_wanted() -> bool:
 
 
 def _path(place: Place) -> str:
-    """Return the path of the file, in a private folder that is made, or "" on failure."""
+    """Make the private folder of the file; return the path of the file, or "" on failure."""
     for folder in (place.runtime, spare_runtime_folder(place.home)):
         try:
             make_private_folder(folder)
@@ -67,7 +67,7 @@ def _path(place: Place) -> str:
 
 
 def _is_due(text: str) -> bool:
-    """Tell whether the time has passed; one beyond the longest delay came from another clock."""
+    """Tell whether a start is due; a time beyond the longest delay is from a wrong clock."""
     try:
         wait = float(text.split(" ", 1)[0]) - time.time()
     except ValueError:
@@ -76,7 +76,7 @@ def _is_due(text: str) -> bool:
 
 
 def _wins(path: str) -> bool:
-    """Move the time ahead under the lock; True for one of many concurrent hooks."""
+    """Move the time ahead under the lock; return True for one of many concurrent hooks."""
     flags = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
     descriptor = posix.open(path, flags, 0o600)
     try:

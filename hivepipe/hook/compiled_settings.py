@@ -16,13 +16,13 @@ LIMIT_BYTES = 1 << 20
 
 Found = tuple[dict[str, str], list[object]]
 
-# The same for most events that a process takes in.
+# Cached, because most events of a process have the same settings.
 _file: tuple[tuple[int, int, int], str] = ((0, 0, 0), "")  # identity of the file, its text
 _last: tuple[str, str, Found] = ("", "", ({}, []))  # text, project
 
 
 def text_of(path: str) -> str:
-    """Return the text of the file, which is read again when it was replaced; "": there is none."""
+    """Return the text of the file, or "" without one; a replaced file is read again."""
     global _file
     try:
         status = posix.stat(path)

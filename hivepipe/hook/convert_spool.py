@@ -1,7 +1,7 @@
 """Turn raw events in a spool into spool files: `python -I -m hivepipe.hook.convert_spool FILE...`.
 
-Each event is taken in as its hook would have done without Redis: the same jobs under the same ids,
-so an event that is converted twice, or that an intake had taken before it was killed, counts once.
+Each event is processed as its hook would have done without Redis: the same jobs get the same ids.
+So an event counts once even if it is converted twice, or if an intake took it and was then killed.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _convert_alone(path: Path) -> None:
-    """Convert a file unless another process is at it, or it is gone."""
+    """Convert a file, unless another process converts it or it no longer exists."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -47,7 +47,7 @@ def _convert(path: Path) -> None:
     try:
         data = read_bytes(path, LARGEST_FRAME)
         if data[:3] == MAGIC[:3] and data[:4] > MAGIC:
-            return  # a later hivepipe wrote it
+            return  # a newer hivepipe wrote it
         frame = Frame(data)
         _take_in(path, frame)
     except Exception as error:  # noqa: BLE001  the event stays on disk, with the reason
@@ -57,7 +57,7 @@ def _convert(path: Path) -> None:
 
 
 def _take_in(path: Path, frame: Frame) -> None:
-    """Write the spool file; that of a converter that was killed halfway is removed before."""
+    """Write the spool file, after removing the incomplete one of a killed converter."""
     path.with_suffix(".json.tmp").unlink(missing_ok=True)
     frame.sender.is_gone = True
     sender.use(frame.sender)

@@ -1,21 +1,22 @@
-"""Read what the native hook sends to the intake, or writes to the spool: one event.
+"""Read a frame: one event that the native hook sends to the intake or writes to the spool.
 
     HPv1    4 bytes
     head    its size: 4 bytes, little endian
     event   its size: 4 bytes, little endian
-            the head: `name=value`, each ended by a zero byte
-            the event as Claude Code wrote it
+            the head itself: `name=value`, each ended by a zero byte
+            the event itself, as Claude Code wrote it
 
     time       when the event was read, ns since 1970
-    began      start of the hook by the monotonic clock, ns
+    began      start of the hook on the monotonic clock, ns
     pid parent cwd arg trouble
     project    the registered folder, or that of the event
-    home       its home, and
-    record     the record of that, as the hook found them
-    stat       /proc/<pid>/stat of the hook and the processes above it
+    home       its home
+    record     the registration record that the hook found
+    stat       /proc/<pid>/stat of an ancestor of the hook, or of the hook if it was adopted
     env        NAME=value
 
-Unknown names are ignored. native/hook.c writes it. In the process `intake`, and to read the spool.
+Unknown names are ignored. native/hook.c writes frames. They are read in the process `intake`, and
+when the spool is converted.
 """
 
 from hivepipe.hook.stdin import Input
@@ -35,7 +36,7 @@ class Frame:
     __slots__ = ("arguments", "began_ns", "cwd", "event", "name", "sender")
 
     def __init__(self, data: bytes) -> None:
-        """Read a whole frame; ValueError: it is not one of this version."""
+        """Parse a whole frame; raise ValueError if it is incomplete or of another version."""
         head_bytes, event_bytes = sizes(data)
         end = PREFIX_BYTES + head_bytes
         if len(data) != end + event_bytes:
@@ -68,7 +69,7 @@ class Frame:
 
 
 def sizes(data: bytes) -> Parts:
-    """Return the sizes of head and event; ValueError: this is no frame of this version."""
+    """Return the sizes of head and event; raise ValueError for another version."""
     head = int.from_bytes(data[4:8], "little")
     event = int.from_bytes(data[8:12], "little")
     if data[:4] != MAGIC or head > MOST_HEAD_BYTES or event > MOST_EVENT_BYTES:

@@ -1,10 +1,10 @@
 """The context of a session at its start, and the variables for its shell commands.
 
-The writer keeps the parts ready as files, so that no hook opens the database:
+The writer stores the parts as files, so that no hook opens the database:
 
     <home>/context/project-<hash>.txt   the user's notes
-                   left-<hash>-<n>.txt  a task without a session, the last changed first
-                   last-<hash>-<n>.txt  a session that ended here, the newest first
+                   left-<hash>-<n>.txt  a task without a session, the last changed one first
+                   last-<hash>-<n>.txt  a session that ended here, the newest one first
                    task-<id>.txt        the task and its progress
                    goal-<session>.txt   after a compaction: the goal of the session
                    profile-<id>.txt     the profile's identity
@@ -49,7 +49,7 @@ def _task(home: str, session: str) -> str:
     named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
     if not named and not read_small(f"{home}/tasks/sessions/{session}"):
         return ""
-    from hivepipe.guard.client import task_of  # noqa: PLC0415  half of what a start costs us
+    from hivepipe.guard.client import task_of  # noqa: PLC0415  half of the time of a start
 
     return task_of(home, session)
 
@@ -104,7 +104,7 @@ def export_names(context: Context, task: str, profile: str, session_id: str) -> 
     """Write the ids into CLAUDE_ENV_FILE, which the session's shell commands source.
 
     HIVEPIPE_EXPORTED tells a `claude` started in such a shell that it is another session of the
-    same task and profile. `session_id`: the one in the event. Up to some version after 2.1.197 a
+    same task and profile. `session_id` is the one in the event. Up to some version after 2.1.197 a
     fork starts with the id of the session that it forks, while its shells have the right one.
     """
     path = settings.environment("CLAUDE_ENV_FILE")
@@ -117,7 +117,7 @@ def export_names(context: Context, task: str, profile: str, session_id: str) -> 
         "HIVEPIPE_TASK_ID": task,
         "HIVEPIPE_EXPORTED": "1",
     }
-    # A shell sources these lines: they contain valid ids only, and quoted.
+    # A shell sources these lines: they contain only valid ids, in quotes.
     lines = "".join([f"export {name}='{id}'\n" for name, id in names.items() if valid_id(id)])
     if session_id and session_id == context.own_session:  # not if the user named another session
         lines += 'export HIVEPIPE_SESSION_ID="${CLAUDE_CODE_SESSION_ID:-$HIVEPIPE_SESSION_ID}"\n'

@@ -1,7 +1,7 @@
-"""Push the messages of one event to Redis, else spool them; or apply them directly.
+"""Push the messages of one event to Redis or spool them, or apply them directly.
 
-A note (a script of the guard's) is executed with them and returns a result. One that Redis did not
-execute is spooled like the messages and counted later. The hook's own time travels in the same
+A note (a script of the guard) is executed with them and returns a result. A note that Redis did not
+execute is spooled like the messages and counted later. The duration of the hook is sent in the same
 command; that of a spooled event is not counted.
 
 On the hook path; modules for failures are imported only when needed.
@@ -35,9 +35,10 @@ def hand_over(
 ) -> tuple[str, str]:
     """Push the messages, or write them to the spool.
 
-    `began_ns`: when the hook began, by the monotonic clock; 0: it is not counted. Return the spool
-    file that the direct path is to apply, or "", and the result of the note's script, or "" if it
-    was not executed. OSError: neither Redis nor the disk accepted the messages.
+    `began_ns` is the start of the hook on the monotonic clock; with 0, its duration is not counted.
+    Return the spool file that the direct path must apply, or "", and the result of the note's
+    script, or "" if it was not executed. Raise OSError if neither Redis nor the disk accepts the
+    messages.
     """
     if sender.is_gone():
         _keep(place, event_time_ns, messages, note)
@@ -80,13 +81,13 @@ def _push_or_keep(
 
 
 def _time_of(name: str, began_ns: int) -> str:
-    """Return event and step of time: an upper bound in us is two to a quarter of the step."""
+    """Return the event's name and a histogram bucket n for less than 2 ** (n / 4) us."""
     us = (monotonic_ns() - began_ns) // 1000
     return f"{name} {(us**4).bit_length()}"
 
 
 def push_note(place: home.Place, note: tuple[str, list[str]]) -> str:
-    """Push a note; return the result of its script. RefusedError: Redis did not accept it."""
+    """Push a note; return the result of its script. Raise RefusedError on failure."""
     from hivepipe.queue.client import AbsentError
 
     if not _may_connect(place):
@@ -102,7 +103,7 @@ def _push(
 ) -> str:
     """Push messages, note and the hook's time to Redis; return the result of the note's script.
 
-    RefusedError: Redis did not accept them.
+    Raise RefusedError on failure.
     """
     from hivepipe.queue import client
 
@@ -114,7 +115,7 @@ def _push(
 
 
 def _notes_wait(place: home.Place) -> bool:
-    """Tell whether notes wait on disk: a batch is judged by all calls and results before it."""
+    """Tell whether notes wait on disk: they must be counted before a batch is judged."""
     for folder in (place.home, place.runtime):
         try:
             names = posix.listdir(folder)
@@ -126,9 +127,9 @@ def _notes_wait(place: home.Place) -> bool:
 
 
 def _may_connect(place: home.Place) -> bool:
-    """Tell whether a hook may connect to the Redis of this home, and has something to connect to.
+    """Tell whether a hook may connect to the Redis of this home, and whether there may be one.
 
-    The module for that costs a hook 2 % of its time.
+    This is checked first, because importing the client takes 2 % of a hook's time.
     """
     if place.socket.startswith("/"):
         # Without a private folder no stack was started here, or the folder is another user's.
@@ -151,7 +152,7 @@ def _keep(
 
 
 def _after_refusal(name: str, place: home.Place, refused: "RefusedError", jobs: int) -> None:
-    """The event is in the spool: start the stack if Redis is absent, else log the refusal."""
+    """Start the stack if Redis is absent, else log the refusal; the event is in the spool."""
     if not refused.is_absent:
         from hivepipe.files.hook_log import log_line
 

@@ -33,7 +33,7 @@ def keep(home: str, path: str, time_ns: int) -> str:
 
 
 def read_regular(path: str) -> bytes | None:
-    """Return the bytes of a regular file of at most 256 kB, not through a link, or None."""
+    """Return the bytes of a regular file of at most 256 kB, or None; follow no link."""
     flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     try:
         descriptor = posix.open(path, flags)

@@ -1,13 +1,14 @@
 """Identify the Claude Code process of a hook, and its session.
 
-Hooks have no terminal. The process is the hook's parent or, behind a shell, the first `claude`,
-`node` or other host above it, else the first that is no shell. A hook whose Claude Code was killed
-is its own process: it ends at once, and so does the instance. `instances/<key>` stores it:
+Hooks have no terminal. The process is the hook's parent. If that is a shell, it is the first
+`claude`, `node` or other host above the shell, else the first process that is not a shell. If
+Claude Code was killed, it is the hook itself: the hook ends at once, and so does the instance.
+`instances/<key>` stores it:
 
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; another start time with the same pid is a new instance
     session=             the session it was last seen in: the marker
-    ended=1              that session has ended for it; its next event reopens it
+    ended=1              that session has ended for this instance; the next event reopens it
     end
 
 `instances/<key>.settings` records that hooks of Claude Code's settings ran for it, not only those
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 
 _SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
 _HOSTS = ("claude", "node", "codex", "copilot")
-# They adopt a process whose parent has ended, as pid 1 does.
+# Like pid 1, they adopt processes whose parent has ended.
 _INITS = ("systemd", "init", "tini", "docker-init", "dumb-init", "catatonit")
 _STEPS = 4
 
 
-_booted: tuple[str, str] | None = None  # boot, pid namespace: of this process, once known
+_booted: tuple[str, str] | None = None  # boot and pid namespace of this process, once read
 
 
 def this_machine() -> tuple[str, str, str]:
@@ -65,7 +66,7 @@ class Instance:
     ) -> None:
         """`started` is the kernel's start time of the process in clock ticks; empty on macOS.
 
-        `has_ended`: its session has ended for it.
+        `has_ended` is True if its session has ended for this instance.
         """
         self.key = key
         self.id = id
@@ -90,7 +91,7 @@ def this_instance(home: str) -> Instance:
 
 
 def identify(context: "Context", event: Event, home: str) -> Instance:
-    """Find the process of this hook, and add it and its session to the event's circumstances."""
+    """Find the process of this hook, and add it and its session to the event's context."""
     instance = this_instance(home)
     own = context.own_session = context.own_session or instance.session
     context.session = own or marked_session(home, instance)
@@ -105,10 +106,10 @@ def identify(context: "Context", event: Event, home: str) -> Instance:
 
 
 def had_no_session(event: Event, instance: Instance) -> bool:
-    """Tell whether a process ends that had no session: `claude plugin` fires SessionEnd alone.
+    """Tell whether a process without a session ends: `claude plugin` fires only SessionEnd.
 
-    A session that began before the hooks were installed has a transcript; one that a person ends
-    has another reason.
+    It differs from a session that began before the hooks were installed, which has a transcript,
+    and from one that a person ends, which has another reason.
     """
     if instance.session or not isinstance(event, SessionEnd):
         return False
@@ -135,7 +136,7 @@ def _named_instance(home: str, named: str) -> Instance:
 def remember(home: str, instance: Instance, session: str, by_plugin: bool = False) -> None:
     """Write the instance's marker, `sessions/.session_<pid>` and `.active_session`.
 
-    OSError: they were not written.
+    Raise OSError if they cannot be written.
     """
     process = f"pid={instance.pid}\nstarted={instance.started}"
     text = f"id={instance.id}\n{process}\nsession={session}\nend\n"
@@ -154,7 +155,7 @@ def remember(home: str, instance: Instance, session: str, by_plugin: bool = Fals
 
 
 def forget(home: str, instance: Instance, session: str) -> None:
-    """Record that a session has ended for this instance; OSError: it was not recorded.
+    """Record that a session has ended for this instance; raise OSError on failure.
 
     The other marker files are removed if they still name this session; `.active_session` is
     removed with the last instance of the session.
@@ -249,8 +250,8 @@ def _is_init(pid: int, name: str) -> bool:
 
 def _process(pid: int) -> tuple[str, int, str]:
     """Return name, parent and start time (clock ticks since boot) of a process; Linux only."""
-    told = sender.stat_of(pid)
-    text = read_small(f"/proc/{pid}/stat") if told is None else told
+    sent = sender.stat_of(pid)
+    text = read_small(f"/proc/{pid}/stat") if sent is None else sent
     name, found, rest = text.partition("(")[2].rpartition(")")
     fields = rest.split()
     if not found or len(fields) < 20:
@@ -259,15 +260,15 @@ def _process(pid: int) -> tuple[str, int, str]:
 
 
 def own_start_ns() -> int:
-    """Return when this process began, by the monotonic clock.
+    """Return the start of this process on the monotonic clock.
 
-    So far it was on a CPU, or waited for one: its start and its imports wait for little else.
+    So far the process has used a CPU or waited for one; its imports wait for little else.
     """
     return time.monotonic_ns() - time.process_time_ns() - (waited_for_cpu() or 0)
 
 
 def waited_for_cpu() -> int | None:
-    """Return how long this process waited for a CPU so far, in ns; None: not on Linux."""
+    """Return how long this process has waited for a CPU, in ns, or None outside Linux."""
     try:
         descriptor = posix.open("/proc/thread-self/schedstat", posix.O_RDONLY | posix.O_CLOEXEC)
         try:

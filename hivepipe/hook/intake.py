@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from hivepipe.hook.intake_server import Exchange
     from hivepipe.hook.stdin import Input
 
-LAST_LOCK_SECS = 0.05  # of the throttle, when the time is over
-LAST_BYTES = 1 << 20  # of an event so large that parsing it took all the time
+LAST_LOCK_SECS = 0.05  # limit for the lock of the throttle after the deadline
+LAST_BYTES = 1 << 20  # parsed after the deadline, of an event that is too large
 NEUTRAL = b""  # Claude Code shows what a hook prints
 
 Taken = tuple[bytes, str]  # the answer, and the spool file to apply now, or ""
 NOTHING: Taken = (NEUTRAL, "")
 
-keep: "Callable[[], object] | None" = None  # spools the event; None: the event is safe
+keep: "Callable[[], object] | None" = None  # spools the event; None once the event is safe
 place_of_event: "home.Place | None" = None  # once known
 
 
@@ -66,10 +66,10 @@ def _has_nothing_to_do(name: str) -> bool:
 def take_in(
     name: str, received: "Input", began_ns: int, exchange: "Exchange | None" = None
 ) -> Taken:
-    """Process one event; `began_ns`: the start of its hook, by the monotonic clock.
+    """Process one event; `began_ns` is the start of its hook on the monotonic clock.
 
-    `exchange`: of the process `intake`, which sends the answer before the event is handed over,
-    unless it depends on that.
+    `exchange` is set in the process `intake`, which sends the answer before the event is handed
+    over, unless the answer depends on that.
     """
     global keep, place_of_event
     event_time_ns = sender.time_ns()
@@ -103,7 +103,7 @@ def _answer_and_record(
     began_ns: int,
     exchange: "Exchange | None",
 ) -> Taken:
-    """Hand the event's jobs over and return the answer, which is sent before if it can be."""
+    """Hand the event's jobs over and return the answer, which is sent early if it is known."""
     is_answered = exchange is not None and exchange.is_answered
     instance = None
     if exchange is None or not context.own_session or settings.environment("CLAUDE_ENV_FILE"):
@@ -158,7 +158,7 @@ def _known_answer(
         return NEUTRAL
     try:
         return answer()
-    except OSError as error:  # a full disk, for example: the event is recorded all the same
+    except OSError as error:  # for example a full disk: the event is recorded nevertheless
         log(place, event.name, kind_of(error))
         return NEUTRAL
 
@@ -255,7 +255,7 @@ def _is_wanted(place: home.Place) -> bool:
 
 
 def _refusal(event: Event | None, place: home.Place) -> bytes:
-    """Return the answer without a record: a message if root runs in another user's home."""
+    """Return the answer if nothing is recorded: a message if root uses another user's home."""
     is_start = event is not None and event.name == "SessionStart"
     if not is_start or place.state == "off" or not home.owner_over_root(place.home):
         return NEUTRAL
@@ -268,10 +268,10 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
 
 
 def locate(event: Event | None) -> home.Place:
-    """Return the place of an event; None: of its project's folder, or the working directory."""
-    told = sender.place()
-    if told:
-        project, folder, record = told
+    """Return the place of an event; without one, of CLAUDE_PROJECT_DIR or the working directory."""
+    found = sender.place()
+    if found:
+        project, folder, record = found
         return home.Place(project, folder, home.parse_record(record))
     return home.locate_for_hook(
         settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
@@ -279,7 +279,7 @@ def locate(event: Event | None) -> home.Place:
 
 
 def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
-    """Plan the event again and spool it, without contacting Redis: the time is over."""
+    """Plan the event again and spool it, without contacting Redis: the deadline has passed."""
     place = locate(event)
     if event is not None and not event.session_id.startswith(PROBE) and _is_wanted(place):
         from hivepipe.hook import throttle
@@ -289,7 +289,7 @@ def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
         context = _context(event, event_time_ns, place)
         _identify(context, event, place)
         messages = job_plan.encode(job_plan.plan(event, context), event, context)
-        _spool(place, event_time_ns, messages, None)  # no note: hashing takes too long
+        _spool(place, event_time_ns, messages, None)  # without a note: hashing takes too long
 
 
 def _spool(
@@ -297,7 +297,7 @@ def _spool(
 ) -> None:
     from hivepipe.queue.spool import keep_event
 
-    keep_event(place, event_time_ns + 1, messages, note)  # not the name of the interrupted file
+    keep_event(place, event_time_ns + 1, messages, note)  # another name than the interrupted file
     try:  # the file that was being written at the deadline
         posix.unlink(f"{place.home}/spool/{event_time_ns:020d}_{sender.pid()}.json.tmp")
     except OSError:
@@ -362,7 +362,7 @@ def _settings_of_files(place: home.Place) -> tuple[dict[str, str], object]:
 
 
 def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Context:
-    """Return the circumstances that an answer depends on; `_identify` adds the others."""
+    """Return the context that an answer depends on; `_identify` adds the rest."""
     joined = valid_id(settings.of_this_process("HIVEPIPE_SESSION_ID") or "")
     profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
     return job_plan.Context(
@@ -380,7 +380,7 @@ def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Co
 
 
 def _identify(context: job_plan.Context, event: Event, place: home.Place) -> "instances.Instance":
-    """Add the process, its session and the count of its operations to the circumstances."""
+    """Add the process, its session and the count of its operations to the context."""
     instance = instances.identify(context, event, place.home)
     context.task = _task(place)
     context.count = _count(event, context.session, context.event_time_ns, place, instance)

@@ -2,15 +2,16 @@
 
     <runtime folder>/intake.sock    a frame (hivepipe.hook.frame) from the hook,
                                     then `A`, the size of the answer (4 bytes) and the answer
-    <runtime folder>/intake-hangs   left by a hook that waited in vain: for 5 s the next ones do
-                                    without an intake, unless it goes on, and removes this
+    <runtime folder>/intake-hangs   written by a hook that got no answer: for 5 s the next hooks use
+                                    no intake, unless the intake works again and removes the file
 
 `A` says that the event is in Redis or in the spool. A hook that does not receive it writes the
-event to the spool, so nothing is lost whatever happens here; ids make an event that came both ways
-one (docs/architecture.md, "Late, double, lost"). An answer is sent as soon as it is known: the
-event is then put into the spool (hivepipe.hook.slot), and planned and handed over after the answer.
-The answer to a call that the guard judges is known when Redis has counted it. One event is taken in
-at a time: the events of a session keep their order, and none of them takes a millisecond.
+event to the spool, so nothing is lost if the intake fails. An event that arrives both ways counts
+once, by its ids (docs/architecture.md, "Late, double, lost"). An answer is sent as soon as it is
+known: the event is put into the spool (hivepipe.hook.slot), and planned and handed over after the
+answer. The answer to a call that the guard judges is known when Redis has counted the call, or
+before. Events are processed one at a time, so that those of a session keep their order; each takes
+less than a millisecond.
 
 Only modules of the hook path are imported here, so that the process stays small.
 """
@@ -41,13 +42,13 @@ MOST_READ_AT_ONCE = 64
 EVENT_SECS = 0.3  # then the hook no longer waits
 SILENT_SECS = 5
 _POLL_MS = 1000
-_CHUNK_BYTES = 1 << 16  # a larger buffer is mapped anew for each event
+_CHUNK_BYTES = 1 << 16  # each event would map a larger buffer
 _MISSING = (0, 0)
-_GARBAGE = 50_000  # objects; events leave none in cycles
+_GARBAGE = 50_000  # objects before a collection; events create no cycles
 ACCEPTED = b"A"
 _STATUS_LINE = "Statusline"
 _ANSWERED = (_STATUS_LINE, "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolBatch", "")
-# Tells writers to a shared disk where they may write.
+# With a shared disk, the answer says where the agent may write.
 _ANSWERED_WITH_DISK = ("PostToolUse", "PostToolUseFailure")
 _DISK = "HIVEPIPE_SHARED_ROOT"
 
@@ -57,19 +58,22 @@ class OutOfTimeError(Exception):
 
 
 class Reader:
-    """A connection, and what it has sent so far."""
+    """A connection and the bytes that it has sent so far."""
 
     __slots__ = ("connection", "data", "since", "size")
 
     def __init__(self, connection: socket) -> None:
-        """Begin to read."""
+        """Start without data."""
         self.connection = connection
         self.data = b""
         self.size = 0
         self.since = time.monotonic()
 
     def is_whole(self) -> bool:
-        """Read what is there; ValueError or OSError: nothing more comes."""
+        """Read what has arrived; return True if the frame is complete.
+
+        Raise OSError if the connection fails, ValueError if the bytes are not a frame.
+        """
         while not self.size or len(self.data) < self.size:
             try:
                 chunk = self.connection.recv(_CHUNK_BYTES)
@@ -106,7 +110,7 @@ class Server:
     """The listening socket and the connections that are being read."""
 
     def __init__(self, path: str, folder: str) -> None:
-        """Listen; a socket that a killed process left is replaced in one step."""
+        """Listen; the socket of a killed process is replaced atomically."""
         self.home = folder
         self.slot = Slot(folder)
         self.listed = ListedCalls(f"{path.rpartition('/')[0]}/{LISTED}")
@@ -190,12 +194,12 @@ class Server:
 
 
 class Exchange:
-    """One event, and its answer, which is sent once: when the event is in the spool or in Redis."""
+    """One event and its answer, which is sent once, when the event is in the spool or in Redis."""
 
     __slots__ = ("connection", "data", "frame", "is_answered", "is_kept", "listed", "slot")
 
     def __init__(self, frame: Frame, reader: Reader, slot: Slot, listed: ListedCalls) -> None:
-        """`slot` is empty; `listed`: the calls that are known."""
+        """`slot` is empty; `listed` holds the known calls."""
         self.frame = frame
         self.connection = reader.connection
         self.data = reader.data
@@ -205,9 +209,9 @@ class Exchange:
         self.is_answered = False
 
     def answer_early(self, answer: bytes, is_recorded: bool = False) -> None:
-        """Answer before the rest is done; what is not recorded is kept in the slot.
+        """Answer before the rest is done; an event that is not recorded is kept in the slot.
 
-        Without the spool it is answered at the end.
+        If the slot cannot keep it, the answer is sent at the end.
         """
         if not is_recorded:
             self.is_kept = self.slot.keep(self.frame.sender.time_ns, self.data)
@@ -220,7 +224,7 @@ class Exchange:
         posix.sched_yield()  # the hook may have been woken on this processor
 
     def end(self, taken: intake.Taken | None) -> None:
-        """Answer at last, and empty the slot; what was not taken in stays where it is."""
+        """Empty the slot, and answer if that was not done; a failed event stays in the spool."""
         if taken is None:
             self.slot.leave()
             return
@@ -235,7 +239,7 @@ class Exchange:
 
 
 def take_in(exchange: Exchange, may_be_answered: bool) -> None:
-    """Take in one event, and answer its hook; without an answer the hook keeps the event."""
+    """Process one event and answer its hook; a hook without an answer spools the event."""
     if not may_be_answered:
         exchange.answer_early(intake.NEUTRAL)
     taken = _take_in(exchange)
@@ -245,7 +249,7 @@ def take_in(exchange: Exchange, may_be_answered: bool) -> None:
 
 
 def _take_in(exchange: Exchange) -> intake.Taken | None:
-    """Hand one event over; None: that failed, and the log says why."""
+    """Hand one event over; return None if that failed, and log the reason."""
     try:
         setitimer(ITIMER_REAL, EVENT_SECS)
         return _take_in_as_sender(exchange)
@@ -266,7 +270,7 @@ def _take_in_as_sender(exchange: Exchange) -> intake.Taken:
     settings.use({})
     posix.chdir(frame.cwd or b"/")
     if frame.name == _STATUS_LINE:
-        from hivepipe.hook.status_line import line  # noqa: PLC0415  where it is installed
+        from hivepipe.hook.status_line import line  # noqa: PLC0415  optional
 
         return line(frame.event.data).encode("utf-8", "replace"), ""
     if not intake.is_wanted(frame.name):
@@ -275,7 +279,7 @@ def _take_in_as_sender(exchange: Exchange) -> intake.Taken:
 
 
 def _apply(frame: Frame, path: str) -> None:
-    """Apply a spool file, if there is one, without Redis, in a process that waits for it."""
+    """Apply a spool file, if there is one, without Redis, in a process of its own."""
     place = intake.place_of_event
     if path and place and posix.fork() == 0:
         from hivepipe.hook.hand_over import apply_and_end  # noqa: PLC0415  most use a queue
@@ -292,7 +296,7 @@ def _log_failure(frame: Frame, error: Exception) -> None:
 
 
 def _code_on_disk() -> tuple[int, int]:
-    """Return what changes when this module's file is replaced; _MISSING in the middle of that."""
+    """Return inode and time of this module's file, or _MISSING while it is replaced."""
     try:
         status = posix.stat(__file__)
     except OSError:
@@ -313,7 +317,7 @@ def _out_of_time(*_signal: object) -> None:
 
 
 def _reap() -> None:
-    """Take the exit codes of processes that events started."""
+    """Collect the exit codes of child processes."""
     try:
         while posix.waitpid(-1, posix.WNOHANG)[0]:
             pass

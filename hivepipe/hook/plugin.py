@@ -1,7 +1,7 @@
 """Hooks that run as Claude Code's plugin.
 
-If the settings contain the same hooks, each event arrives twice, and the plugin's hooks leave it to
-those. The plugin may be installed without its package, which it cannot install. Then events are
+If the settings contain the same hooks, each event arrives twice, and the plugin's hooks ignore
+it. The plugin may be installed without the package, which it cannot install. Then events are
 spooled, and a starting session shows what is missing.
 
 On the hook path, for the plugin's hooks only.
@@ -30,7 +30,8 @@ def has_nothing_to_do(name: str) -> bool:
 def _runs_by_settings(name: str) -> bool:
     """Tell whether hooks of the settings ran for this Claude Code and are still set for this event.
 
-    Both are checked: it may skip the project's settings (`--setting-sources`), or they were edited.
+    Both are checked, because Claude Code may skip the project's settings (`--setting-sources`), and
+    they may have been edited.
     """
     project = settings.environment("CLAUDE_PROJECT_DIR")
     if not project:
@@ -49,10 +50,10 @@ def _script(name: str) -> str:
 
 
 def _runs(text: str, script: str) -> bool:
-    """Tell whether these settings name an existing program of ours for the event.
+    """Tell whether these settings name an existing hook of hivepipe for the event.
 
-    Hooks by name or behind a shell are not found. With those, the event is processed by both and
-    deduplicated, which only takes longer.
+    A hook given by its name or through a shell is not found. Then both hooks process the event, and
+    it is deduplicated, which only takes longer.
     """
     wanted = f'","args":["{script}"]'
     end = text.find(_PROGRAM)

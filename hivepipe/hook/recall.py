@@ -39,7 +39,7 @@ class Memory:
     __slots__ = ("id", "path", "score", "text")
 
     def __init__(self, id: str, path: str, text: str, score: int) -> None:
-        """`id`: of its file; `text`: the best matching passage."""
+        """`id` is that of its file, `text` the best matching passage."""
         self.id = id
         self.path = path
         self.text = text
@@ -65,9 +65,9 @@ def recalled_text(event: Event, home: str, context: Context) -> str:
 
 
 def recall(home: str, context: Context, prompt: str) -> list[Memory]:
-    """Return the memories for a prompt, best first, at most five, none of which was shown before.
+    """Return at most five memories for a prompt, best first, that were not shown before.
 
-    ValueError: the files are invalid.
+    Raise ValueError if the files are invalid.
     """
     recalled = set(read_small(recalled_path(home, context.own_session), RECALLED_BYTES).split())
     return fitting(home, context.swarm, context.profile, prompt, recalled)
@@ -76,7 +76,7 @@ def recall(home: str, context: Context, prompt: str) -> list[Memory]:
 def fitting(
     home: str, swarm: str, profile: str, prompt: str, recalled: "set[str] | None" = None
 ) -> list[Memory]:
-    """Return the memories for a prompt, best first, at most five, without those in `recalled`."""
+    """Return at most five memories for a prompt, best first, without those in `recalled`."""
     words = words_of(prompt[:MOST_PROMPT_CHARS])
     found: list[Memory] = []
     for part in parts(swarm, profile):
@@ -104,7 +104,7 @@ def _fitting(part: str, words: list[str]) -> list[Memory]:
     fitting = [number for number, count in shared.items() if count >= needed]
     fitting.sort(key=lambda number: -scores[number])
     found = []
-    for number in fitting[: 4 * MOST_MEMORIES]:  # several may be of one file
+    for number in fitting[: 4 * MOST_MEMORIES]:  # a file may have several
         fields = parse_object(_line(part, f"#{number} ").encode(), []) or {}
         id, path, text = fields.get("id"), fields.get("path"), fields.get("text")
         if isinstance(id, str) and isinstance(path, str) and isinstance(text, str):
@@ -144,7 +144,7 @@ def in_words(memories: list[Memory]) -> str:
     """Return the memories as quoted text for the context, or ""."""
     if not memories:
         return ""
-    from hivepipe.text.quoting import on_one_line, quoted  # noqa: PLC0415  few prompts bring any
+    from hivepipe.text.quoting import on_one_line, quoted  # noqa: PLC0415  few prompts have any
 
     found = [
         f"{on_one_line(memory.path, MOST_PATH_CHARS)}\n{quoted(memory.text, MOST_MEMORY_CHARS)}"
@@ -174,12 +174,12 @@ def recalled_path(home: str, session: str) -> str:
 
 
 def wanted_path(home: str) -> str:
-    """Return the file whose time says when memories were last wanted."""
+    """Return the file whose time says when a session last wanted memories."""
     return f"{home}/recall/wanted"
 
 
 def note_shown(home: str, context: Context) -> None:
-    """Record memories as shown, so that they are not shown again: when the event is handed over."""
+    """Record memories as shown, after the hand-over, so that they are not shown again."""
     if not context.own_session:
         return
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW

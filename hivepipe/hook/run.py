@@ -24,7 +24,7 @@ def run(name: str) -> None:
     """Handle one event of this name and end the process."""
     began_ns = instances.own_start_ns()
     answer, direct = intake.NOTHING
-    # A Claude Code that is ended ends its hooks by SIGTERM, a second before it kills them.
+    # When Claude Code is ended, it sends its hooks SIGTERM, and kills them a second later.
     for number in (SIGHUP, SIGINT, SIGTERM):
         signal(number, SIG_IGN)
     claude_code.scan_without_json()
@@ -100,7 +100,7 @@ def _gains_time(secs: float, most_gains: int) -> bool:
 
 
 def _stop_hard(*_signal: object) -> None:
-    """Spool the event, log a line and end; if the disk hangs too, end without.
+    """Spool the event, log a line and end; if the disk hangs too, end without that.
 
     An event that is spooled here is not counted as a call, and the guard does not see it.
     """
@@ -121,7 +121,7 @@ def _keep_after(name: str, failure: str) -> None:
     try:
         intake.keep()
         _log_failure(name, f"{failure}; the event is kept")
-    except BaseException:  # noqa: BLE001  whatever it is, this is the end
+    except BaseException:  # noqa: BLE001  this was the last attempt
         _count_lost()
         _log_failure(name, f"{failure}; the event is lost")
 
@@ -141,5 +141,5 @@ def _log_failure(name: str, what: str) -> None:
     """Log the failure in the home that this event belongs to."""
     try:
         intake.log(intake.locate(None), name, what)
-    except BaseException:  # noqa: BLE001  there is nobody left to tell
+    except BaseException:  # noqa: BLE001  nothing else can report it
         return

@@ -1,11 +1,11 @@
-"""The event that the intake has accepted and not yet handed over, in one file that is used again.
+"""The event that the intake has accepted and not yet handed over, in one file that is reused.
 
     <home>/intake.slot                    empty: no event is held
     <home>/spool/<event time>_<pid>.raw   the event, as a native hook without an intake writes it
 
-To write to an open file and rename it takes a sixth of the time that it takes to create one. The
-intake holds a lock on the file, so nobody converts it meanwhile (hivepipe.queue.raw_spool). The
-lock ends with the process: then the event is converted like any other.
+Writing to an open file and renaming it takes a sixth of the time of creating one. The intake holds
+a lock on the file, so that no other process converts it meanwhile (hivepipe.queue.raw_spool). The
+lock ends with the process; then the event is converted like any other.
 """
 
 import fcntl
@@ -20,16 +20,16 @@ class Slot:
     """The file of a home, opened when it is needed."""
 
     def __init__(self, home: str) -> None:
-        """Nothing is opened yet."""
+        """Open nothing yet."""
         self._spool = f"{home}/spool"
         self._idle = f"{home}/intake.slot"
         self._event = ""
         self._file = -1
 
     def keep(self, time_ns: int, frame: bytes) -> bool:
-        """Put a frame into the spool; False: the disk does not take it."""
+        """Put a frame into the spool; return False if the disk refuses it."""
         try:
-            # A file without a name was deleted by whoever forgot the event before.
+            # A file without a name was deleted by another process, with the previous event.
             if self._file < 0 or posix.fstat(self._file).st_nlink == 0:
                 self._open()
             if posix.pwrite(self._file, frame, 0) != len(frame):
@@ -42,7 +42,7 @@ class Slot:
         return True
 
     def empty(self) -> None:
-        """Take the event out of the spool: it is safe elsewhere."""
+        """Remove the event from the spool, because it is safe elsewhere."""
         try:
             posix.rename(self._event, self._idle)
             posix.ftruncate(self._file, 0)
@@ -50,7 +50,7 @@ class Slot:
             self.leave()
 
     def leave(self) -> None:
-        """Leave the event to whoever drains the spool."""
+        """Leave the event in the spool, for the process that drains it."""
         if self._file >= 0:
             posix.close(self._file)
         self._file = -1

@@ -1,9 +1,9 @@
-"""The line below Claude Code's prompt: from its JSON about the session and a file of the stack.
+"""The line below Claude Code's prompt, from its JSON about the session and a file of the stack.
 
     <home>/status-line.json    written by the slow worker (hivepipe.worker.status_line_file)
 
 The stack's file is optional, and so is each field of Claude Code's JSON, which differs by version.
-`hook statusline COMMAND` first prints what the command prints that was the status line before.
+`hook statusline COMMAND` first prints the output of COMMAND, which was the status line before.
 """
 
 import posix
@@ -25,7 +25,7 @@ def run(_event: str = "") -> None:
     try:
         scan_without_json()
         data = _read(0)
-        if sys.argv[1:]:  # at once: whatever happens to our line, the other one is shown
+        if sys.argv[1:]:  # first, so that it is shown even if our line fails
             posix.write(1, _before(sys.argv[1], data))
         posix.write(1, line(data).encode("utf-8", "replace"))
     finally:
@@ -95,7 +95,7 @@ def _dollars(value: object, of: str) -> str:
 
 
 def _context(said: Fields, session: Fields) -> str:
-    """Return the share of the context window that is used, by Claude Code or by the transcript."""
+    """Return the used share of the context window, from Claude Code or from the transcript."""
     percent = _number(said.get("used_percentage"))
     tokens, window = _number(session.get("tokens")), _number(session.get("window"))
     if percent is None and tokens is not None and window:
@@ -104,7 +104,7 @@ def _context(said: Fields, session: Fields) -> str:
 
 
 def _cache(until: object) -> str:
-    """Return how long the prompt cache lasts, which is paid for again afterwards."""
+    """Return how long the prompt cache lasts; after that, the context is paid for again."""
     number = _number(until)
     if number is None:
         return ""
@@ -123,25 +123,25 @@ def _today() -> str:
 
 def _before(command: str, data: bytes) -> bytes:
     """Return what another status line prints for the same input, ending with a line break."""
-    ours, theirs = posix.pipe()
+    reading, writing = posix.pipe()
     if posix.fork() == 0:
-        posix.dup2(theirs, 1)
+        posix.dup2(writing, 1)
         _become_with_stdin(command, data)
-    posix.close(theirs)
-    printed = _read(ours)
+    posix.close(writing)
+    printed = _read(reading)
     return printed if not printed or printed.endswith(b"\n") else printed + b"\n"
 
 
 def _become_with_stdin(command: str, data: bytes) -> None:
     """Execute a shell command that reads the data from stdin; never returns."""
     try:
-        for_it, from_us = posix.pipe()
-        if posix.fork() == 0:  # a process of its own, as the command may not read
-            posix.close(for_it)
-            posix.write(from_us, data)
+        reading, writing = posix.pipe()
+        if posix.fork() == 0:  # another process writes, because the command may not read
+            posix.close(reading)
+            posix.write(writing, data)
             posix._exit(0)
-        posix.close(from_us)
-        posix.dup2(for_it, 0)
+        posix.close(writing)
+        posix.dup2(reading, 0)
         signal(SIGPIPE, SIG_DFL)  # Python ignores it, and the command would inherit that
         posix.execv("/bin/sh", ["/bin/sh", "-c", command])
     finally:

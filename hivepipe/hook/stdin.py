@@ -22,7 +22,7 @@ class Input:
 
 
 def read_event(descriptor: int = 0) -> Input:
-    """Read one event of at most 64 MB; `stop_waiting` ends the read, too."""
+    """Read one event of at most 64 MB; `stop_waiting` ends the read early."""
     chunks: list[bytes] = []
     braces = Braces()
     size = late = 0
@@ -69,7 +69,7 @@ class Braces:
     def __init__(self) -> None:
         """Start outside of a string."""
         self.opened = self.closed = self.in_string = 0
-        self.held = b""  # a backslash at a chunk's end: its character is in the next
+        self.held = b""  # a backslash at a chunk's end, which escapes a character of the next
 
     def count(self, chunk: bytes) -> None:
         """Process the next chunk."""

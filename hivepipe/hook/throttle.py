@@ -100,7 +100,7 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
 
 
 def read_totals(path: str, session: str) -> Count:
-    """Return the running totals without counting; None where nothing was counted."""
+    """Return the running totals without counting; they are None if nothing was counted."""
     try:
         flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
         descriptor = posix.open(path, flags)

@@ -5,7 +5,7 @@ On the hook path, loaded when there is an answer.
 
 from hivepipe.events.claude_code import PreToolUse, ToolEvent
 from hivepipe.guard import messages
-from hivepipe.guard.check import denies, is_news, limits, verdict_note
+from hivepipe.guard.check import denies, is_first_notice, limits, verdict_note
 from hivepipe.guard.client import Note, Watch, record_elsewhere
 from hivepipe.guard.rules import Verdict
 from hivepipe.home import Place
@@ -23,15 +23,15 @@ _LEAVE_IT = "Do not go on with it."
 
 def prompt_notice(watch: Watch, verdict: Verdict) -> str:
     """Return the context for a prompt after a cancellation, or "" if it was shown before."""
-    if not is_news(watch.home, watch.session, verdict.subject):
+    if not is_first_notice(watch.home, watch.session, verdict.subject):
         return ""
     return messages.cancelled(verdict, watch.task) + _LEAVE_IT
 
 
 def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
-    """Return the answer to calls for a verdict, or b"" if a warning was given before.
+    """Return the answer to calls with this verdict, or b"" if the warning was given before.
 
-    A denial, which is given each time, is stored by `store_denial`.
+    A denial is given each time; `store_denial` stores it.
     """
     event = watch.event
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
@@ -46,7 +46,7 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
 
 
 def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> None:
-    """Store the verdict of a call that is denied, if it is."""
+    """Store the verdict if the call is denied."""
     note = watch.verdict_note
     if note and listed:
         listed.remember(watch, _push(place, listed.asked_for(note)))
@@ -56,7 +56,7 @@ def store_denial(watch: Watch, place: Place, listed: "ListedCalls | None") -> No
 
 
 def _tool(watch: Watch) -> str:
-    """Return the called tool; of a batch the last one that was not run."""
+    """Return the called tool, or in a batch the last one that was not run."""
     event = watch.event
     if event.calls:
         return next((call.tool for call in event.calls[::-1] if call.was_not_run), "a tool")
@@ -68,7 +68,7 @@ def _push(place: Place, note: Note) -> str:
     try:
         return push_note(place, note)
     except RefusedError:
-        from hivepipe.queue.spool import keep_event  # noqa: PLC0415  most are taken
+        from hivepipe.queue.spool import keep_event  # noqa: PLC0415  rare
 
         keep_event(place, 0, [], note)
         return ""

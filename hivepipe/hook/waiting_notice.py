@@ -1,7 +1,7 @@
 """The line that warns the user if events have waited in the spool for a long time.
 
-Hooks fail silently, so nothing else would say so. The same line is shown if the plugin runs without
-the package, because its events are then never applied.
+Hooks fail silently, so nothing else would tell the user. The same line is shown if the plugin runs
+without the package, because its events are then never applied.
 
     <home>/notice    <last check, seconds since 1970> <last notice, seconds since 1970>
 
@@ -21,10 +21,10 @@ _FEW_DAYS_SECS = 6 * DAY_SECS
 
 
 def notice(home: str, unfinished: str = "", before_ns: int | None = None) -> str:
-    """Return the line, or ""; OSError: the time of the notice cannot be stored, so none is shown.
+    """Return the line, or ""; raise OSError if the time of the notice cannot be stored.
 
     `unfinished` is the plugin's message, which is shown without waiting for events to get old.
-    `before_ns`: the time of the event that asks, which may be in the spool itself.
+    `before_ns` is the time of the current event, which may be in the spool itself.
     """
     now = time.time()
     looked, shown = _read(f"{home}/notice")
