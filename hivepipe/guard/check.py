@@ -21,7 +21,7 @@ MODES = ("off", "tasks", "all")
 
 
 def check(watch: Watch, note_result: str) -> Verdict | None:
-    """Judge an event; a call by the script's list of the last calls. None: no verdict."""
+    """Return the verdict on an event, or None; the script's list of calls decides on a call."""
     event = watch.event
     if event.calls:
         return None if mode_of(watch) == "off" else _judged(note_result)
@@ -42,9 +42,10 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
 
 
 def foresee(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
-    """Tell whether the answer is known before Redis counts this event, and the verdict of a call.
+    """Return whether the answer is known before Redis counts this event, and a call's verdict.
 
-    A warning is not: Redis knows whether it was given before. Nor is a denial that is stored first.
+    A warning is not known: only Redis knows whether it was given before. Nor is an answer about a
+    cancelled task or the shared disk.
     """
     event = watch.event
     if event.calls:
@@ -63,7 +64,7 @@ def foresee(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
 def _judged(note_result: str) -> Verdict | None:
     entries, now = note_result.split(" "), limits()
     if now.ignore_a_first and note_result.count(entries[-1][16:32]) == 1:
-        return None  # as of most calls
+        return None  # most calls
     return judge(last_calls(entries), now)
 
 
@@ -107,7 +108,7 @@ def _shared_disk(watch: Watch) -> "SharedDisk | None":
 # ---- settings, mode, cancellations
 
 
-_limits: dict[tuple[str | None, ...], Limits] = {}  # the last ones: the same for most events
+_limits: dict[tuple[str | None, ...], Limits] = {}  # only the last ones: most events have the same
 
 
 def limits() -> Limits:

@@ -89,7 +89,7 @@ class Watch:
     )
 
     def __init__(self, event: Event, context: Context, home: str, kind: str = OTHER) -> None:
-        """`context.own_session` must be known; `kind`: that of a call before it runs."""
+        """`context.own_session` must be known; `kind` is that of a call before it runs."""
         self.event = event
         self.home = home
         self.session = context.own_session
@@ -97,8 +97,8 @@ class Watch:
         self.task = task_of(home, self.session)
         self.profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
         self.kind = kind
-        self.mode = ""  # of the guard, once hivepipe.guard.check has read it
-        self.verdict_note: Note | None = None  # of a call that is denied
+        self.mode = ""  # the guard's mode, once hivepipe.guard.check has read it
+        self.verdict_note: Note | None = None  # the note for a denied call
         self.id = self.pattern = ""
         if event.calls:
             self.id = event.digest.hex()[: 2 * _HASH_BYTES]
@@ -167,7 +167,7 @@ def record_elsewhere(runtime: str) -> None:
     """Tell the intake that another process has sent a note (hivepipe.guard.listed_calls)."""
     try:
         posix.unlink(f"{runtime}/{LISTED}")
-    except OSError:  # most often there is none
+    except OSError:  # usually there is no mark
         return
 
 
@@ -189,7 +189,7 @@ def _hash_of(value: object, event: Event) -> str:
     """Hash a JSON value independently of the order of its keys."""
     try:
         return _hash(sorted_dumps(value))
-    except (ValueError, RecursionError):  # 1e999; a thousand brackets: equal to no other
+    except (ValueError, RecursionError):  # 1e999, a thousand brackets: a call like no other
         return event.digest.hex()[: 2 * _HASH_BYTES]
 
 

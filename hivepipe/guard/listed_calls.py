@@ -1,8 +1,8 @@
 """The last calls of each conversation as Redis last listed them, for the process `intake`.
 
-With them it judges a call before Redis has counted it, and without a round trip. Redis lists them
-with each note that the intake sends, so that they are as of its last note. Who else sends one
-removes a mark; then nothing is known until Redis lists the calls again.
+With them the intake judges a call without a round trip, before Redis has counted it. Redis returns
+the list with each note that the intake sends, so it is as of the last note. Any other process that
+sends a note removes a mark; then nothing is known until Redis returns the list again.
 
     <runtime folder>/calls-listed    the mark
 """
@@ -24,7 +24,7 @@ class ListedCalls:
     """The lists of some conversations; all are dropped when there are too many."""
 
     def __init__(self, mark: str) -> None:
-        """`mark`: the path of the mark; nothing is known yet."""
+        """`mark` is the path of the mark; no list is known yet."""
         self._mark = mark
         self._known: dict[str, tuple[float, list[str]]] = {}  # key -> time and calls
         self._tasks: dict[str, str] = {}  # session -> its task in Redis
@@ -53,7 +53,7 @@ class ListedCalls:
         self._known.clear()
 
     def up_to(self, watch: Watch) -> str:
-        """Return the calls up to this new one as the note's script does; "": they are unknown."""
+        """Return the calls up to this new one as the note's script does, or "" if unknown."""
         known = self._of(watch)
         if known is None or any(call.startswith(watch.id) for call in known):
             return ""

@@ -18,7 +18,7 @@ _FINDINGS = {
         "{tool} and one other call have taken turns for {count} calls, always with the same "
         "arguments, and nothing has changed in between"
     ),
-    rules.POLLING: "{tool} has brought the same as before {count} times in a row",
+    rules.POLLING: "{tool} has returned the same as before {count} times in a row",
 }
 
 EXPLANATIONS = {
@@ -29,16 +29,17 @@ EXPLANATIONS = {
     ),
     rules.SHARED_DISK: (
         "With a shared root (`shared_root`) and a profile (HIVEPIPE_AGENT_ID), a write into it "
-        "is denied unless it goes to <root>/<category>/<profile>/. Links and `..` are resolved. Of "
-        "a shell command, redirections and the arguments of commands that write are read; one that "
-        "names the root and cannot be parsed is warned about, not denied. Reading is free."
+        "is denied unless it goes to <root>/<category>/<profile>/. Links and `..` are resolved. In "
+        "a shell command, redirections and the arguments of commands that write are checked; a "
+        "command that names the root and cannot be parsed gets a warning, not a denial. Reading is "
+        "not restricted."
     ),
     rules.LOOP: (
         "The same tool with the same arguments, among the last {window} calls of a conversation: "
         "a warning at {limits.loop_warn}, denied from {limits.loop_deny} on. Every call counts, "
         "denied ones too; the order of keys in the arguments does not matter. The count is reset "
-        "when the call brings another result, when an edit tool changes a file, and by a prompt or "
-        "another task."
+        "when the call returns another result, when an edit tool changes a file, and by a prompt "
+        "or another task."
     ),
     rules.ALTERNATION: (
         "Two calls that alternate and are over 80 % of the latest calls of a conversation: a "
@@ -47,7 +48,7 @@ EXPLANATIONS = {
     ),
     rules.POLLING: (
         "A tool that `guard_polls` names is denied after {limits.empty_polls} "
-        "results in a row that brought the same as the one before."
+        "results in a row that were the same as the one before."
     ),
 }
 
@@ -72,13 +73,14 @@ def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
     """Return the text of a warning, and what follows if the calls continue."""
     if verdict.rule == rules.SHARED_DISK:
         return (
-            f"hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}. Reading is free."
+            f"hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}. "
+            "Reading is not restricted."
         )
     noticed = f"hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}."
     if verdict.deny:
         return f"{noticed} Are you stuck? Then do something else, or ask the user."
     if verdict.subject == client.WAITING_SUBJECT:
-        return f"{noticed} If you are waiting for something, wait longer between two looks."
+        return f"{noticed} If you are waiting for something, wait longer between two checks."
     deny = limits.loop_deny if verdict.rule == rules.LOOP else limits.alternation_deny
     return f"{noticed} From {deny} on it counts as a loop. If you are stuck, do something else."
 

@@ -191,7 +191,7 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
 
 def _events_of(line: Fields, called: dict[str, Fields]) -> Iterator[Fields]:
     """Yield the hook events that correspond to a line of a transcript."""
-    whose = {
+    ids = {
         "session_id": line.get("sessionId") or "transcript",
         "agent_id": line.get("agentId") or ("sidechain" if line.get("isSidechain") else None),
     }
@@ -204,14 +204,14 @@ def _events_of(line: Fields, called: dict[str, Fields]) -> Iterator[Fields]:
                 "tool_use_id": block.get("id"),
             }
             called[str(block.get("id"))] = call
-            yield {"hook_event_name": PreToolUse.__name__, **whose, **call}
+            yield {"hook_event_name": PreToolUse.__name__, **ids, **call}
     elif line.get("type") == "user" and not line.get("isMeta"):
         results = list(blocks(message, "tool_result"))
         for block in results:
             call = called.get(str(block.get("tool_use_id")), {})
-            yield {**whose, **call, **_outcome(line, block, len(results) == 1)}
+            yield {**ids, **call, **_outcome(line, block, len(results) == 1)}
         if not results and any(blocks(message, "text")):
-            yield {"hook_event_name": "UserPromptSubmit", **whose, "prompt": message_text(message)}
+            yield {"hook_event_name": "UserPromptSubmit", **ids, "prompt": message_text(message)}
 
 
 def _outcome(line: Fields, block: Fields, alone: bool) -> dict[str, Any]:

@@ -4,7 +4,7 @@ A call is a repetition if tool and arguments are the same and nothing has change
 
     its result differs from the previous one of that call   progress: its count is reset
     an edit tool changed a file                             the counts of all other calls are reset
-    a prompt came, or another task                          all counts are reset
+    a new prompt, or another task                           all counts are reset
 
 On the hook path, before a tool call.
 """
@@ -58,7 +58,7 @@ class Limits:
         polls: str | None = None,
         waiting: str | None = None,
     ) -> None:
-        """Parse two counts, one count, or patterns separated by ";"; None: the default.
+        """Parse two counts, one count, or patterns separated by ";"; None is the default.
 
         Of two counts, the first warns and the second denies.
         """
@@ -68,7 +68,7 @@ class Limits:
         )
         (self.empty_polls,) = _counts(empty_polls, "HIVEPIPE_GUARD_EMPTY_POLLS")
         counts = self.loop_warn, self.loop_deny, self.alternation_warn, self.alternation_deny
-        # The only call of its pattern is one repetition, and alternates with one other.
+        # The first call of its pattern counts 1, and at most 2 in an alternation.
         self.ignore_a_first = min(counts) > 2
         self.polls = _patterns(polls or "")
         self.waiting = _patterns(DEFAULTS["HIVEPIPE_GUARD_WAITING"] if waiting is None else waiting)
@@ -118,7 +118,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def judge(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
-    """Judge the last of these calls, which are sorted oldest first; None: no verdict."""
+    """Return the verdict on the last of these calls (oldest first), or None."""
     calls = calls[-WINDOW:]
     repeated = _unchanged(calls)
     found = [_poll(calls, limits), _loop(calls, repeated, limits)]
@@ -150,7 +150,7 @@ def _unchanged(calls: "Sequence[Call]") -> list[str]:
 
 
 def _poll(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
-    """Judge a poll, which is empty if its result equals the previous one; None: no verdict."""
+    """Return the verdict on a poll, or None; it is empty if its result equals the last one."""
     now = calls[-1]
     if now.kind != POLL:
         return None
@@ -184,7 +184,7 @@ def _alternation(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -
 
 
 def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
-    """Return in how many of the latest calls these two alternate, few others between."""
+    """Return in how many of the latest calls these two alternate, with few others between."""
     longest = of_two = switches = 0
     before = ""
     for seen, pattern in enumerate(reversed(repeated), 1):
@@ -201,7 +201,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Make a verdict or None; waiting tools are warned at the deny count and never denied."""
+    """Return a verdict or None; waiting tools get a warning at the deny count, no denial."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):

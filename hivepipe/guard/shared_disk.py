@@ -16,7 +16,7 @@ from hivepipe.guard.rules import SHARED_DISK, Verdict
 from hivepipe.guard.shell_writes import writes_of
 from hivepipe.home import absolute
 
-READ_ONLY = ("erofs", "read-only file system")  # Node, in any language; the system's message
+READ_ONLY = ("erofs", "read-only file system")  # Node's error code; the system's message
 _LINKS_AT_MOST = 40
 _FILE_KIND, _IS_FOLDER = 0o170000, 0o040000
 _OF_FOLDERS = ("/", "/.", "/..")
@@ -72,8 +72,8 @@ class SharedDisk:
         is_folder = path.endswith(_OF_FOLDERS) or self._is_folder(place)
         if not rest:
             return Verdict(SHARED_DISK, 0, True, self._advice("", category if is_folder else ""))
-        # `notes/bot-2/` is another profile's folder, `notes/a.md` a file that belongs in the own
-        # one.
+        # `notes/bot-2/` is another profile's folder, `notes/a.md` a file that belongs in the
+        # profile's own folder.
         name = name or ("" if is_folder else owner)
         return Verdict(SHARED_DISK, 0, True, self._advice(name, category))
 

@@ -15,8 +15,8 @@ _STEP_SECS = 0.01
 _LOOK = "import posix, sys; posix.stat(sys.argv[1])"
 
 
-def look_at_shared_root(home: str) -> None:
-    """Tell hooks by a file whether they may resolve paths on the disk; may raise OSError."""
+def check_shared_root(home: str) -> None:
+    """Tell hooks by a file whether they may resolve paths on the disk; raise OSError on failure."""
     root = settings.variable("HIVEPIPE_SHARED_ROOT")
     if not root or _answers(absolute(root)):
         Path(silence_path(home)).unlink(missing_ok=True)
@@ -25,7 +25,7 @@ def look_at_shared_root(home: str) -> None:
 
 
 def _answers(root: str) -> bool:
-    """Tell whether the disk answers in time; a hung process is not waited for."""
+    """Tell whether the disk answers in time; do not wait for a hung process."""
     command = [sys.executable, "-I", "-S", "-c", _LOOK, root]
     nowhere = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
     child = os.posix_spawn(command[0], command, {}, file_actions=nowhere)

@@ -12,12 +12,12 @@ _OPERATORS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">"
 
 
 class Word:
-    """A word of a command; `literal`: it contains no expansion."""
+    """A word of a command; `literal` is True if it contains no expansion."""
 
     __slots__ = ("inner", "literal", "text")
 
     def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
-        """Quotes are removed; `inner`: the command substitutions in the word."""
+        """Quotes are removed; `inner` holds the command substitutions in the word."""
         self.text = text
         self.literal = literal
         self.inner = inner
@@ -112,7 +112,7 @@ def _word(command: str, at: int) -> tuple[Word, int]:
 
 
 def _substitution(command: str, at: int) -> tuple[list[str], int]:
-    """Return the command in $( or ` that begins here, and its end; [] for a variable."""
+    """Return the command in $( or ` that begins here, or [] for a variable, and its end."""
     if command[at] == "`":
         end = command.find("`", at + 1)
         end = end if end >= 0 else len(command)

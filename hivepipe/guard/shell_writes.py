@@ -90,7 +90,7 @@ def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
 
 
 def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
-    """Add the writes of a nested command; "": the command is unknown."""
+    """Add the writes of a nested command; "" stands for an unknown command."""
     if not command or depth == _DEEPEST:
         found.is_readable = False
         return

@@ -13,7 +13,7 @@ from hivepipe.home import make_folders, read_small, write_small
 
 
 def cancel(home: str, task: str, time: str, reason: str) -> None:
-    """Deny every tool call of the task's sessions from now on; may raise OSError."""
+    """Deny every tool call of the task's sessions from now on; raise OSError on failure."""
     _write(cancellation_path(home, task), f"{time}\n{reason}\n" if reason else f"{time}\n")
 
 

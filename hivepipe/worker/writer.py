@@ -29,7 +29,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, TreeError
 from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.files.file_size import with_limit
-from hivepipe.guard.shared_root import look_at_shared_root
+from hivepipe.guard.shared_root import check_shared_root
 from hivepipe.home import Place, read_record
 from hivepipe.jobs import retry
 from hivepipe.jobs.args import HERE
@@ -96,7 +96,7 @@ class Writer(ClaimingWorker):
         self._wake_up = WakeUp(self._stack.folder) if is_local else None
         self._idle = IdleWatch(self._home, self._housekeeper)
         with contextlib.suppress(OSError):
-            look_at_shared_root(self._home)
+            check_shared_root(self._home)
             lost_events.prepare(self._home)
         follow_up = partial(follow_up_job, self._home, self.connection, self._address)
         self._workplace = Workplace(self._home, self._address, follow_up)

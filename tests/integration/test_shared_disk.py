@@ -243,9 +243,9 @@ def test_a_disk_that_hangs_is_found_at_the_start(
     silence = Path(silence_path(str(private_home.path)))
     with monkeypatch.context() as hung:
         hung.setattr(shared_root, "_LOOK", "import posix, time; time.sleep(600)")
-        shared_root.look_at_shared_root(str(private_home.path))
+        shared_root.check_shared_root(str(private_home.path))
     assert "/hung" in silence.read_text()
-    shared_root.look_at_shared_root(str(private_home.path))
+    shared_root.check_shared_root(str(private_home.path))
     assert not silence.exists()
 
 

@@ -1,5 +1,5 @@
 -- List the calls of the conversation after the result of `note` or `verdict`, whose locals `calls`
--- and `activity` are the keys: hivepipe.guard.listed_calls. It runs behind one of them, in the same
+-- and `activity` are the keys: hivepipe.guard.listed_calls. It runs after one of them, in the same
 -- step.
 -- KEYS       none
 -- ARGV       none of its own

@@ -1,5 +1,5 @@
 -- Record one event of a session in its lists of calls and its totals: hivepipe.guard.client. It
--- runs in front of `push`, in the same step. A duplicate event changes nothing: its id is known.
+-- runs before `push`, in the same step. A duplicate event changes nothing: its id is known.
 -- KEYS       none
 -- ARGV[1]    number of the arguments that follow
 -- ARGV[2]    key of the conversation's calls
@@ -24,7 +24,7 @@ local calls, activity, session, verb, id, pattern, kind, result, failed, at, tur
   waits, batch = unpack(ARGV, 2, 16)
 local last_ms, last_task = unpack(redis.call('HMGET', activity, 'last_ms', 'task'))
 if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
--- A note that was kept on disk comes late; a time in the future is of a clock that was set back.
+-- A note that was kept on disk arrives late; after a time in the future, the clock was set back.
 local last, ahead = tonumber(last_ms or 0), (tonumber(redis.call('TIME')[1]) + AHEAD_SECS) * 1000
 local is_newest = last <= tonumber(at) or last > ahead
 if is_newest then
@@ -63,23 +63,23 @@ if verb == 'call' or verb == 'result' then
   end
 end
 if verb == 'batch' then
-  -- What no other event told of was refused: before its own PreToolUse, or after it.
+  -- A call without an event of its result was refused, before its own PreToolUse or after it.
   local known, last = redis.call('LRANGE', calls, 0, -1), nil
-  for one, of, came, unheard in string.gmatch(batch, '(%x+) (%x+) (%x+) (%d)') do
+  for call, call_pattern, outcome, not_run in string.gmatch(batch, '(%x+) (%x+) (%x+) (%d)') do
     local place
     for i = #known, 1, -1 do
-      if string.sub(known[i], 1, 16) == one then place = i break end
+      if string.sub(known[i], 1, 16) == call then place = i break end
     end
     local entry
-    if not place and unheard == '1' then
+    if not place and not_run == '1' then
       place = #known + 1
-      entry = one .. of .. OTHER .. came
+      entry = call .. call_pattern .. OTHER .. outcome
       redis.call('RPUSH', calls, entry)
       redis.call('HINCRBY', activity, 'calls', 1)
     elseif place and #known[place] == 33 then
       local was = string.sub(known[place], 33)
       if was == EDIT then was = OTHER end
-      entry = string.sub(known[place], 1, 32) .. was .. came
+      entry = string.sub(known[place], 1, 32) .. was .. outcome
       redis.call('LSET', calls, place - 1, entry)
     end
     if entry then

@@ -7,9 +7,9 @@
 -- ARGV[3]    key of the session's totals
 -- ARGV[4]    session
 -- ARGV[5]    id of the call
--- ARGV[6]    '1' if the call is denied, '0' if it is warned of
+-- ARGV[6]    '1' if the call is denied, '0' for a warning
 -- ARGV[7]    subject of the warning
--- Returns    nothing; `said` is '1', or '0' if the verdict was shown before (then it ends here)
+-- Returns    nothing; `said` is '1', or '0' if the verdict was shown before (then the script ends)
 -- Constants  QUIET_CALLS, WAITING_SUBJECT
 
 local calls, activity, session, id, denied, subject = unpack(ARGV, 2, 7)
