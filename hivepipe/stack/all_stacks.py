@@ -1,4 +1,4 @@
-"""Every stack of this user: recorded ones, and running ones without a record."""
+"""List all stacks of this user: those with a record, and running ones without a record."""
 
 import os
 import time
@@ -23,24 +23,24 @@ from hivepipe.stack.project_records import records
 class KnownStack(NamedTuple):
     """A stack and its state.
 
-    `state`: `running`; `broken` (processes without a supervisor); without any process `stopped`,
-    `off`, `resting` (recorded as on) or `gone` (its folder was deleted).
+    `state` is `running` or, if processes run without a supervisor, `broken`. Without processes it
+    is `stopped`, `off`, `resting` (recorded as on) or `gone` (the home was deleted).
     """
 
     stack: Stack
-    project: str  # empty: the default home, or a home that is not one project's own
+    project: str  # "" for the default home and for any home that several projects may share
     state: str
     processes: list[psutil.Process]
 
     @property
     def age_secs(self) -> float:
-        """Return the age in seconds of its oldest process; 0 without any."""
+        """Return the age of its oldest process in seconds, or 0 without processes."""
         since = [value_or(process.create_time, time.time()) for process in self.processes]
         return max(time.time() - min(since), 0) if since else 0
 
     @property
     def memory_bytes(self) -> int:
-        """Return the memory of its processes in bytes, shared pages divided among users."""
+        """Return the memory of its processes in bytes (PSS, or USS on macOS)."""
         return sum(_memory_of(process) for process in self.processes)
 
 
@@ -58,7 +58,7 @@ def known_stacks() -> list[KnownStack]:
 
 
 def _running_stacks() -> list[Stack]:
-    """Return the stacks of all supervisors that use this state folder, recorded or not."""
+    """Return the stacks of all supervisors that use this state folder, also without a record."""
     found = []
     for process in others():
         words = value_or(process.cmdline, [])
@@ -68,7 +68,7 @@ def _running_stacks() -> list[Stack]:
 
 
 def _state_folder_of(process: psutil.Process) -> str:
-    """Return the state folder of another process; one account may have several."""
+    """Return the state folder of another process. One account may have several."""
     environ = value_or(process.environ, {})
     state = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME', '')}/.local/state"
     return f"{state}/hivepipe"
@@ -90,7 +90,7 @@ def _look_at(stack: Stack, recorded: str) -> KnownStack:
 
 
 def is_default(stack: Stack) -> bool:
-    """Tell whether this is the stack of all projects that were never registered."""
+    """Tell whether this is the stack of the default home, which unregistered projects use."""
     return stack.home == default_home()
 
 

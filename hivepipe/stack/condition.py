@@ -1,13 +1,13 @@
 """The condition of a stack, as one word.
 
 healthy       it runs, and no alert is active
-degraded      it runs; a lesser alert is active, or the database did not answer just now
-unhealthy     it runs, or rests, with a problem that needs a person
-resting       no process runs and nothing is wrong: the next event of a session starts it
-stopped       by `hivepipe down`: hooks keep their events on disk
-off           by `hivepipe off`: hooks do nothing
+degraded      it runs, but an alert that is not urgent is active, or the database fails just now
+unhealthy     it runs or rests, with a problem that needs a person
+resting       no process runs and nothing is wrong; the next event of a session starts it
+stopped       a user ran `hivepipe down`; hooks keep their events on disk
+off           a user ran `hivepipe off`; hooks do nothing
 unregistered  neither `init` nor `up` was run here
-broken        it should run and does not
+broken        it should run but does not
 """
 
 from collections.abc import Iterable
@@ -31,26 +31,26 @@ _BY_WORD = {"down": STOPPED, "off": OFF}  # states set by a user's command
 class Seen(NamedTuple):
     """The facts that determine the condition."""
 
-    state: str  # of the record: on, down, off
+    state: str  # from the record: on, down or off
     is_registered: bool
     runs: bool
     is_ready: bool  # all processes run and are ready
-    is_unsupervised: bool  # processes remain whose supervisor was killed
+    is_unsupervised: bool  # processes run, but their supervisor was killed
     could_not_start: bool
-    has_trouble: bool  # with the database, or with jobs of a newer version, of any duration
-    has_long_trouble: bool
+    has_trouble: bool  # the database fails, or jobs need a newer version
+    has_long_trouble: bool  # the same, for a long time
     alerts: tuple[Alert, ...]
 
 
 def condition_of(seen: Seen) -> str:
-    """Return the condition of a stack; this module's docstring lists the words."""
+    """Return the condition of a stack, one of the words in this module's docstring."""
     if seen.state in _BY_WORD:
         return _BY_WORD[seen.state]
     if seen.runs:
         return _of_running(seen)
     if not seen.is_registered:
         return UNREGISTERED
-    if seen.could_not_start or seen.is_unsupervised or _wait_in_vain(seen.alerts):
+    if seen.could_not_start or seen.is_unsupervised or _wait_too_long(seen.alerts):
         return BROKEN
     return UNHEALTHY if _is_urgent(seen.alerts) else RESTING
 
@@ -65,6 +65,6 @@ def _is_urgent(alerts: Iterable[Alert]) -> bool:
     return any(alert.is_urgent for alert in alerts)
 
 
-def _wait_in_vain(alerts: Iterable[Alert]) -> bool:
+def _wait_too_long(alerts: Iterable[Alert]) -> bool:
     """Tell whether events have waited on disk longer than an automatic start takes."""
     return any(alert.name == "spool" for alert in alerts)

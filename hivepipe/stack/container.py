@@ -1,8 +1,8 @@
 """One process of a stack per container: `python -I -m hivepipe.stack.container NAME`.
 
-Records the home and the Redis that REDIS_URL names, then becomes the process. `--check NAME` is the
-health check: exit code 0 if the process works. Home, records and sockets lie on volumes that the
-containers share. They run on one kernel, so file locks work between them.
+The program records the home and the Redis in REDIS_URL, then executes the process. `--check NAME`
+is the health check, with exit code 0 if the process works. Home, records and sockets are on volumes
+that the containers share. The containers run on one kernel, so file locks work between them.
 """
 
 import os
@@ -26,13 +26,13 @@ TURN_SECS = 30
 
 
 def main(arguments: list[str]) -> int:
-    """Become the process that the arguments name, or check it; return the exit code."""
+    """Execute or check the named process; return the exit code of a check or an error."""
     os.umask(0o077)
     is_check = arguments[:1] == ["--check"]
     try:
         process = _named(arguments[-1] if arguments else "")
         if is_check:
-            return 0 if _is_well(process) else 1
+            return 0 if _is_healthy(process) else 1
         _register()
     except (HivepipeError, RedisError) as error:
         print(f"hivepipe: {error}", file=sys.stderr)  # noqa: T201  the container's log
@@ -48,7 +48,7 @@ def _named(name: str) -> Process:
 
 
 def _register() -> None:
-    """Record the Redis of this home, unless another container did so before."""
+    """Record the Redis of this home, unless another container has already done so."""
     url = variable("REDIS_URL")
     if not url or not variable("HIVEPIPE_HOME"):
         raise StackError("a container needs REDIS_URL and HIVEPIPE_HOME")
@@ -64,7 +64,7 @@ def _register() -> None:
             registration.register(home, stack, sys.executable, owner=owner, tree=tree)
 
 
-def _is_well(process: Process) -> bool:
+def _is_healthy(process: Process) -> bool:
     """Tell whether Redis answers and the worker of this container sends heartbeats."""
     with connect(locate(".").socket) as connection:
         connection.ping()

@@ -1,9 +1,9 @@
-"""Convert a home of 1.0.0, which lies in its project's work tree.
+"""Convert a home of version 1.0.0, which is in its project's work tree.
 
-Database, archives and exports stay where they are. All other files are copied to the home outside
-the tree; then the records name that home; then the old files are deleted. After a crash before the
-records change, the old home is unchanged. After a later crash, the next start finishes the
-conversion.
+Database, archives and exports stay where they are. First all other files are copied to a home
+outside the tree. Then the records are changed to the new home. Last, the old files are deleted. If
+a crash comes before the records change, the old home is unchanged. After a later crash, the next
+start finishes the conversion.
 """
 
 import os
@@ -30,16 +30,16 @@ from hivepipe.stack.registration import left_old_home, move_records, take_folder
 from hivepipe.stack.tree import refuse_shipped
 
 SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted
-_MADE_ANEW = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")
+_REGENERATED = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")
 _OF_HOOKS = ("spool/", "instances/", NOTES, LOST)  # hooks may write these during the conversion
 _HOOK_LOG = "hook-errors.log"
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 
 
 def converted(stack: Stack) -> Stack:
-    """Return the stack of a home outside the tree; stop and convert one of 1.0.0.
+    """Return the stack of a home outside the tree; stop and convert a home of version 1.0.0.
 
-    TreeError: git tracks the data in the tree, or a folder of it is a link.
+    Raise TreeError if git tracks the data in the tree, or if one of its folders is a link.
     """
     old = stack.home
     if is_in_project(old) and os.path.isdir(old):
@@ -64,14 +64,14 @@ def _move_out(stack: Stack, new: str) -> None:
     refuse_shipped(tree)
     supervisor.stop(stack)
     for name in _moving(old):
-        if not name.startswith(_OF_HOOKS) and name not in _MADE_ANEW:
+        if not name.startswith(_OF_HOOKS) and name not in _REGENERATED:
             copy_file(f"{old}/{name}", f"{new}/{name}")
     move_records(old, Stack.prepared(new)._replace(url=stack.url), tree)
     remove_runtime(stack)
 
 
 def _finish(home: str) -> None:
-    """Copy what hooks wrote to the old home meanwhile, then delete the copied files."""
+    """Copy what hooks wrote to the old home during the conversion, then delete the old files."""
     old = read_record(home).get("was", "")
     if not old:
         return
@@ -81,7 +81,7 @@ def _finish(home: str) -> None:
         os.unlink(f"{old}/{name}")
     for folder, _, _ in os.walk(old, topdown=False):
         if folder != old:
-            with suppress(OSError):  # a user's file is in it
+            with suppress(OSError):  # it contains a file of the user
                 os.rmdir(folder)
     with suppress(FileNotFoundError):
         _take(f"{kept_folder(old)}/{_HOOK_LOG}", home, f"logs/{_HOOK_LOG}")
@@ -91,7 +91,7 @@ def _finish(home: str) -> None:
 
 
 def _take(path: str, home: str, name: str) -> None:
-    """Copy a file that a hook wrote; an existing target is newer and stays."""
+    """Copy a file that a hook wrote. An existing target is newer and stays."""
     if name == LOST:
         with open(f"{home}/{name}", "ab") as new:
             new.write(read_bytes(path))
@@ -103,7 +103,7 @@ def _take(path: str, home: str, name: str) -> None:
 
 
 def _moving(old: str) -> Iterator[str]:
-    """Yield the names of the files to move, relative to the home: hivepipe's, and the settings."""
+    """Yield the files to move, relative to the home: those of hivepipe and the settings."""
     for folder, _, names in os.walk(old):
         for name in (os.path.relpath(f"{folder}/{each}", old) for each in sorted(names)):
             stays = name == ".gitignore" or name.startswith(("hive.db", "backups/hive-before-"))

@@ -1,4 +1,4 @@
-"""Copy files for a move of a home: each copy is complete and synced before it is used."""
+"""Copy files for a move of a home. Each copy is complete and synced before it gets its name."""
 
 import os
 import shutil
@@ -13,7 +13,10 @@ _OF_A_DATABASE = ("-wal", "-shm", "-journal")
 
 
 def copy_file(source: str, target: str) -> None:
-    """Copy one file over another; a database includes its write-ahead log. OSError, StoreError."""
+    """Copy one file over another. The copy of a database includes its write-ahead log.
+
+    Raise OSError or StoreError if the file cannot be copied.
+    """
     if source.endswith(_OF_A_DATABASE) or _is_same(source, target):
         return
     make_private(os.path.dirname(target))
@@ -35,7 +38,7 @@ def _is_same(source: str, target: str) -> bool:
 
 
 def _copy_database(source: str, target: str) -> None:
-    """Copy a database by SQLite's backup: row ids stay, and readers may have it open."""
+    """Copy a database with SQLite's backup, which keeps row ids and allows readers."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
         with (

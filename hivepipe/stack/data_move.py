@@ -1,10 +1,11 @@
-"""Move a home's data between the home and its project's work tree; resumable after a crash.
+"""Move a home's data between the home and its project's work tree, safe against crashes.
 
-    <home>/moving    JSON: `from` and `to` (a project, or empty: the home), `names` of archives
-                     and exports below the folder that keeps them, `database`: names of its files
+    <home>/moving    JSON. `from`, `to`: a project, or "" for the home itself. `names`: archives and
+                     exports, relative to their folder. `database`: the names of its files.
 
-All files are copied; then the record names the new place, in one step; then the old files are
-deleted. After a crash `settle` deletes the copies if that step was not reached, else the old files.
+First all files are copied. Then the record is switched to the new place, in one step. Last, the old
+files are deleted. After a crash, `settle` deletes the copies if the record was not switched, or
+else the old files.
 """
 
 import json
@@ -22,7 +23,7 @@ from hivepipe.stack.registration import set_tree
 
 
 class Move(NamedTuple):
-    """A move of a home's data from one tree to another; an empty tree means the home itself."""
+    """A move of a home's data from one tree to another; the tree "" is the home itself."""
 
     home: str
     source: str
@@ -36,9 +37,9 @@ class Move(NamedTuple):
         return Path(self.home, "moving")
 
     def carry_out(self) -> None:
-        """Copy all files, switch the record, delete the old files; no stack may run.
+        """Copy all files, switch the record and delete the old files. The stack must not run.
 
-        OSError, StoreError, TreeError: nothing was switched.
+        OSError, StoreError and TreeError mean that the record was not switched.
         """
         settle(self.home)
         self._refuse_to_replace()
@@ -57,7 +58,7 @@ class Move(NamedTuple):
                 raise TreeError(f"{new} is there already: move it away, nothing was changed")
 
     def delete(self, tree: str) -> None:
-        """Delete the moved files in one of the two places, and folders that are then empty."""
+        """Delete the moved files in one of the two places, and folders that become empty."""
         kept, database = kept_in(self.home, tree), database_in(self.home, tree)
         for path in self._files(tree):
             for each in (path, f"{path}.moving"):
@@ -65,7 +66,7 @@ class Move(NamedTuple):
                     os.unlink(each)
         folders = [folder for folder, _, _ in os.walk(kept, topdown=False)]
         for folder in (*folders, f"{database.parent}/backups"):
-            with suppress(OSError):  # a user's file is in it
+            with suppress(OSError):  # it contains a file of the user
                 os.rmdir(folder)
         self.file.unlink(missing_ok=True)
 
@@ -78,7 +79,7 @@ class Move(NamedTuple):
 
 
 def settle(home: str) -> None:
-    """Finish an interrupted move: undo it before the switch, complete it after."""
+    """Finish an interrupted move: undo it if the record was not switched, else complete it."""
     move = _begun(home)
     if move and tree_of(home) == move.target:
         move.delete(move.source)

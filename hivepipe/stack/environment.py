@@ -1,10 +1,11 @@
-"""The environment of a home's processes: recorded from the user's commands, never from a hook.
+"""The environment of a home's processes, recorded by commands of the user and never by a hook.
 
-    <home>/environment    NAME=value, one per line: the values at the last `init`, `up` or `restart`
-                          of the variables that stack processes get (hivepipe.settings.inherited)
+    <home>/environment    the variables that stack processes get (hivepipe.settings.inherited), as
+                          they were at the last `init`, `up` or `restart`: NAME=value, one per line
 
-A project can set the environment of its hooks, and one stack may serve many projects. The user's
-folders (HOME, XDG_*) are recorded once, by the first of these commands or by `init`.
+Hooks do not record it, because a project can set the environment of its hooks, and one stack may
+serve many projects. The user's folders (HOME, XDG_*) are recorded by the first of these commands,
+and after that only by `init`.
 """
 
 import os
@@ -16,7 +17,10 @@ _KEPT = ("HOME=", "XDG_")
 
 
 def remember(home: str, *, anew: bool = False) -> None:
-    """Record the variables for the processes of this home; `anew`: also HOME and XDG_*."""
+    """Record the variables for the processes of this home.
+
+    Without `anew`, recorded values of HOME and XDG_* are kept.
+    """
     now = [f"{os.fsdecode(name)}={os.fsdecode(value)}" for name, value in inherited().items()]
     before = read_small(f"{home}/environment", LARGEST_ENVIRONMENT).splitlines()
     if before and not anew:

@@ -1,14 +1,15 @@
 """All modules of the hook path in one file, so that a hook loads them in a third of the time.
 
-Importing a module costs 0.15 ms, most of it to find its file. For the whole hook path that is a
-sixth of the start of a bare interpreter. The bundle needs no other file of the package, so an
-upgrade that replaces those one by one does not affect a hook.
+Importing a module costs 0.15 ms, and most of that is the search for its file. For the whole hook
+path this is a sixth of the start of a bare interpreter. The bundle needs no other file of the
+package. So a hook works while an upgrade replaces these files one by one.
 
     0        marshal of (magic, boot, boot's source, module -> location, library, sources)
-    16384    the modules' code, each a marshal of its own; then their source texts
+    16384    the marshalled code of each module, then the source texts
 
-A hook reads the first block, then only the modules that it imports: the whole file is three times
-as much. The source texts serve a Python with another bytecode version, after an upgrade.
+A hook reads the first block and then only the modules that it imports. The whole file would be
+three times as much. The source texts are for a Python with another bytecode version, which an
+upgrade may bring.
 """
 
 import errno
@@ -71,7 +72,7 @@ MODULES = (
     "hivepipe.queue.spool",
 )
 
-# Lua scripts that hooks send: the bundle holds their texts in place of the calls that read them.
+# Lua scripts that hooks send. The bundle contains their texts instead of the calls that read them.
 SCRIPTS = (
     *("queue/lua/push.lua", "queue/lua/count_hook.lua"),
     *("guard/lua/note.lua", "guard/lua/verdict.lua"),
@@ -101,8 +102,8 @@ else:
     from hivepipe.hook.run import run
 """
 
-# The same, with modules from the bundle. The script defines `root`, `file`, `magic` and `bundle`,
-# too. It may import only modules that a bare interpreter has loaded.
+# The same, with modules from the bundle. The script also defines `root`, `file`, `magic` and
+# `bundle`. This code may import only modules that a bare interpreter has already loaded.
 BOOT = (
     '''
 import gc, marshal, posix, sys
@@ -154,7 +155,10 @@ sys.meta_path.insert(0, Bundle(file, modules, bundle[0] == magic))
 
 
 def bundle() -> bytes:
-    """Return the bundle for the running interpreter; OSError: the package is being replaced."""
+    """Return the bundle for the running interpreter.
+
+    Raise OSError if the package is being replaced.
+    """
     files = {name: source_of(name) for name in MODULES}
     sources = _sources()
     texts = {name: _with_scripts(file.read_text()) for name, file in files.items()}
@@ -201,7 +205,7 @@ def _offsets(parts: dict[str, bytes], start: int) -> dict[str, tuple[int, int]]:
 
 
 def _extensions() -> dict[str, str]:
-    """Return module -> file of the library's modules; built-in ones have no file."""
+    """Return module -> file of the library's modules, without those that are built in."""
     specs = {name: find_spec(name) for name in EXTENSIONS}
     origins = {name: spec.origin or "" for name, spec in specs.items() if spec}
     return {name: origin for name, origin in origins.items() if origin.startswith("/")}
@@ -215,7 +219,7 @@ def _sources() -> tuple[tuple[int, int], ...]:
 
 
 def _without_lines(code: CodeType) -> CodeType:
-    """Remove the line numbers, a fifth of the code: hooks log only the type of an error."""
+    """Remove the line numbers, a fifth of the code. Hooks log only the type of an error."""
     constants = tuple(
         _without_lines(value) if isinstance(value, CodeType) else value for value in code.co_consts
     )

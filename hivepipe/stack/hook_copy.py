@@ -1,13 +1,13 @@
 """The program that Claude Code runs on every event: a copy of the hook path in the state folder.
 
-Claude Code's settings name this program and no file of the package: pip replaces the package's
-files one by one, and removing a virtual environment deletes them. The copy always exists.
+Claude Code's settings name this program and no file of the package. Files of the package may be
+missing: pip replaces them one by one, and they are deleted with their virtual environment.
 
     <state>/hivepipe/hooks/<hash of the package's folder>/
-        hook         `hook [EVENT]`: the native hook (native/hook.c), or the same as hook.py
-        hook.py      the Python hook, started by the interpreter in its first line
+        hook         the native hook (native/hook.c) or a copy of hook.py; usage: `hook [EVENT]`
+        hook.py      the Python hook, run by the interpreter in its first line
         hook_path    its modules (hivepipe.stack.hook_bundle)
-    <state>/hivepipe/hooks/default -> the one that `init` made last, for hooks by name
+    <state>/hivepipe/hooks/default -> the folder that `init` made last, for hooks called by name
 
 `init` and every start of a stack update the copy if the package has changed. Each file is replaced
 atomically.
@@ -80,9 +80,9 @@ def _folder() -> str:
 
 
 def write(as_default: bool = False) -> None:
-    """Make the copy; also make it the default if `as_default` is set or there is no default.
+    """Make the copy. It becomes the default if `as_default` is set or there is no default.
 
-    StackError: it cannot be written, or cannot be executed there.
+    Raise StackError if the copy cannot be written or executed.
     """
     path = Path(launcher())
     make_private(str(path.parent))
@@ -100,7 +100,10 @@ def write(as_default: bool = False) -> None:
 
 
 def _chosen(trial: Path) -> bytes:
-    """Return the native hook if this package has one that runs here, else the Python hook."""
+    """Return the native hook if the package has one that runs on this machine, else the Python one.
+
+    HIVEPIPE_HOOK=python selects the Python hook.
+    """
     if settings.variable("HIVEPIPE_HOOK") == "python" or not NATIVE.exists():
         return _python_hook()
     data = NATIVE.read_bytes()
@@ -112,7 +115,7 @@ def _chosen(trial: Path) -> bytes:
 
 
 def runs(program: Path) -> bool:
-    """Tell whether a native hook runs on this machine: it ends at once where it is disabled."""
+    """Tell whether a native hook runs on this machine. With HIVEPIPE_DISABLED it ends at once."""
     try:
         done = subprocess.run(
             [program],
@@ -128,7 +131,7 @@ def runs(program: Path) -> bool:
 
 
 def is_native() -> bool:
-    """Tell whether the native hook is the one that runs."""
+    """Tell whether the copy is the native hook."""
     path = Path(launcher())
     return path.exists() and path.read_bytes()[:2] != b"#!"
 
@@ -139,9 +142,9 @@ def python_launcher() -> str:
 
 
 def refresh() -> None:
-    """Update the copy if the package has changed; on an error the old one stays.
+    """Update the copy if the package has changed. On an error the old copy stays.
 
-    Do nothing in the middle of an upgrade, when only some modules are new.
+    Do nothing during an upgrade, when only some modules are new.
     """
     if installed() and not is_fresh():
         try:
@@ -157,13 +160,13 @@ def is_fresh() -> bool:
         with open(path.with_name("hook_path"), "rb", opener=regular) as file:
             data = file.read(INDEX_BYTES)
         is_ours = read_bytes(path.with_name("hook.py"), LARGEST_HOOK) == _python_hook()
-        return is_ours and _is_one_of_ours(path) and os.access(path, os.X_OK) and is_current(data)
+        return is_ours and _is_chosen(path) and os.access(path, os.X_OK) and is_current(data)
     except OSError:
         return False
 
 
-def _is_one_of_ours(path: Path) -> bool:
-    """Tell whether a program is the one that is wanted here."""
+def _is_chosen(path: Path) -> bool:
+    """Tell whether a program is the hook that `write` would install, native or Python."""
     data = read_bytes(path, LARGEST_HOOK)
     wants_python = settings.variable("HIVEPIPE_HOOK") == "python"
     if data == _python_hook():
@@ -173,7 +176,7 @@ def _is_one_of_ours(path: Path) -> bool:
 
 def interpreter_of(path: str) -> list[str]:
     """Return the interpreter of a copy's Python hook, or [] if the program is missing."""
-    text = read_small(f"{path}.py") or read_small(path)  # of 1.0.0, which has one program
+    text = read_small(f"{path}.py") or read_small(path)  # version 1.0.0 has only one program
     first, second, *_ = *text.splitlines(), "", ""
     if first.startswith("#!/bin/sh"):
         return shlex.split(second.removeprefix("'''exec'"))[:1]

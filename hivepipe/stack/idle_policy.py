@@ -1,6 +1,6 @@
-"""Idle shutdown: automatically started stacks stop when idle, `up` stacks stay.
+"""Idle shutdown: a stack that a hook started stops when idle, one that `up` started stays.
 
-<home>/stay    the boot during which a user ran `up`; `down` removes it
+<home>/stay    the id of the boot during which a user ran `up`; `down` removes the file
 """
 
 import os
@@ -22,18 +22,18 @@ _REQUEST = b"POST /RPC2 HTTP/1.0\r\nContent-Type: text/xml\r\nContent-Length: %d
 
 
 def stay(stack: Stack) -> None:
-    """Record that a user asked for this stack."""
+    """Record that a user started this stack."""
     write_small(stack.stay, f"{kernel.boot()}\n")
 
 
 def may_leave(stack: Stack) -> bool:
-    """Tell whether idle shutdown applies: a supervisor runs, and no user asked for the stack."""
+    """Tell whether idle shutdown applies: a supervisor runs, and no user started the stack."""
     is_wanted = read_small(stack.stay).strip() == kernel.boot()
     return not is_wanted and os.path.exists(stack.supervisor_socket)
 
 
 def leave(stack: Stack) -> bool:
-    """Ask the supervisor to stop the stack, including this process; False: it stays."""
+    """Ask the supervisor to stop the stack, including this process; return False if it stays."""
     try:
         with locked_folder(stack.home, 0):  # a running `up` takes precedence
             return may_leave(stack) and ask_to_shut_down(stack)
@@ -42,9 +42,9 @@ def leave(stack: Stack) -> bool:
 
 
 def ask_to_shut_down(stack: Stack) -> bool:
-    """Send supervisord a shutdown request; False: it does not answer.
+    """Send a shutdown request to supervisord; return whether it accepted it.
 
-    The request is written by hand: xmlrpc would cost a worker 4 MB for its whole life.
+    The request is a constant, because the module xmlrpc would cost a worker 4 MB of memory.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECS)

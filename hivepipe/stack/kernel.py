@@ -1,8 +1,8 @@
-"""One kernel per home: locks and sockets of another kernel have no effect here.
+"""Allow only one kernel to use a home: locks and sockets of another kernel have no effect here.
 
-`<home>/kernel` names machine, boot and pid namespace of the running stack. The writer touches the
-file, `down` removes it. Without it, a folder that a container shares with its host, or two machines
-share on a network, would have two stacks, and two writers on one database.
+`<home>/kernel` contains the machine, boot and pid namespace of the running stack. The writer
+touches the file, and `down` removes it. Without it, a folder that a container shares with its host,
+or two machines share on a network, could have two stacks, with two writers on one database.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ def refuse_another(home: str) -> None:
     """Raise StackError if a stack of another kernel uses this home."""
     machine, _, namespace = _named(home)
     if not is_anothers(home) or (machine, namespace) == (_this()[0], _this()[2]):
-        return  # the second case: this machine before a reboot
+        return  # in the second case, this machine used it before a reboot
     secs = time.time() - _touched(home)
     if secs < FRESH_SECS:
         raise StackError(
@@ -32,12 +32,12 @@ def refuse_another(home: str) -> None:
 
 
 def claim(home: str) -> None:
-    """Record in `<home>/kernel` that the stack on this machine, or in this container, uses it."""
+    """Record in `<home>/kernel` that a stack of this kernel uses the home."""
     write_small(_file(home), "\n".join((*_this(), "")))
 
 
 def touch(home: str) -> bool:
-    """Renew the record's time; False: another kernel has taken over the home."""
+    """Renew the record's time; return False if another kernel has taken over the home."""
     if is_anothers(home):
         return False
     with contextlib.suppress(OSError):  # a writer without a supervisor, or a faulty disk
@@ -46,13 +46,13 @@ def touch(home: str) -> bool:
 
 
 def is_anothers(home: str) -> bool:
-    """Tell whether the file names another kernel; a changed host name alone does not count."""
+    """Tell whether the file names another kernel. A changed host name alone does not count."""
     named, this = _named(home), _this()
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
 
 
 def release(home: str) -> None:
-    """Remove the record when the stack of this kernel has ended."""
+    """Remove the record. The stack of this kernel must have ended."""
     Path(_file(home)).unlink(missing_ok=True)
 
 
@@ -73,7 +73,7 @@ def _named(home: str) -> tuple[str, str, str]:
 
 
 def _this() -> tuple[str, str, str]:
-    """Return machine, boot and pid namespace; UNKNOWN where there is no /proc."""
+    """Return machine, boot and pid namespace. The last two are UNKNOWN if there is no /proc."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:

@@ -1,7 +1,7 @@
-"""Start, stop and restart the stack of a home: one such change at a time.
+"""Start, stop and restart the stack of a home, one change at a time.
 
-Record and processes change under one lock. So with concurrent commands a record never says `down`
-while the stack runs, nor `on` after a later `down`.
+The record and the processes change under one lock. So, with concurrent commands, a record never
+says `down` while the stack runs, or `on` after a later `down`.
 """
 
 import os
@@ -19,7 +19,7 @@ from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runti
 from hivepipe.stack.registration import move, refuse_switched_off, set_state
 from hivepipe.stack.tree import refuse_replaced
 
-# Longer than the slowest start and the slowest stop that may hold the lock before us.
+# Longer than the slowest start plus the slowest stop, because another command may hold the lock.
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 
 
@@ -36,7 +36,7 @@ def bring_up(project: str, stack: Stack) -> Stack:
 
 
 def start_by_itself(stack: Stack) -> None:
-    """Start the stack of a home for a hook, unless its user ran `down` since."""
+    """Start the stack of a home for a hook, unless a user has run `down` in the meantime."""
     if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)
     with _turn(stack):
@@ -46,7 +46,7 @@ def start_by_itself(stack: Stack) -> None:
 
 
 def take_down(stack: Stack) -> None:
-    """Stop a stack and remove its runtime files, not its data; hooks start nothing until `up`."""
+    """Stop a stack and remove its runtime files but not its data. Hooks do not start it again."""
     with _turn(stack):
         set_state(stack.home, "down")
         supervisor.stop(stack)
@@ -56,7 +56,7 @@ def take_down(stack: Stack) -> None:
 
 
 def leave_the_tree(stack: Stack) -> Stack:
-    """Convert a home of 1.0.0; if its stack ran, start it again with the current code."""
+    """Convert a home of version 1.0.0. If its stack ran, start it again with the current code."""
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
     if ran:
@@ -67,7 +67,7 @@ def leave_the_tree(stack: Stack) -> Stack:
 
 @contextmanager
 def stopped(project: str, stack: Stack) -> Iterator[Stack]:
-    """Hold a home with its stack stopped; start the stack again afterwards if it ran."""
+    """Stop the stack for the duration of the context. If it ran, start it again afterwards."""
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
     with _turn(stack):
@@ -80,7 +80,7 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
 
 
 def restart(project: str, stack: Stack) -> Stack:
-    """Stop the stack of a registered project and start it with the code that is installed now."""
+    """Stop the stack of a registered project and start it with the installed code."""
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
@@ -102,7 +102,7 @@ def _start(stack: Stack) -> None:
 
 @contextmanager
 def _turn(stack: Stack) -> Iterator[None]:
-    if not os.path.isdir(stack.home):  # its project was deleted: nothing can start there
+    if not os.path.isdir(stack.home):  # it was deleted, so nothing can start there
         yield
         return
     with locked_folder(stack.home, TURN_SECS):

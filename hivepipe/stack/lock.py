@@ -1,8 +1,8 @@
-"""One process of each kind per home: kernel file locks, and the folder that holds them.
+"""File locks that allow one process of each kind per home, and the folder that contains them.
 
-A lock is taken on an inheritable descriptor before `exec`, so it lives exactly as long as the
-started process. No pid file is trusted. Commands that start or stop a whole stack lock the home's
-folder itself, which leaves no file behind.
+A lock is acquired on an inheritable descriptor before `exec`, so it is held exactly as long as the
+started process lives. Pid files are not used. Commands that start or stop a whole stack lock the
+home's folder itself, which leaves no file behind.
 """
 
 import fcntl
@@ -30,7 +30,11 @@ LONGEST_SOCKET_BYTES = 90
 
 
 class Stack(NamedTuple):
-    """The stack of a home; `folder` holds sockets and locks, `url` names a foreign Redis."""
+    """The stack of a home.
+
+    `folder` contains sockets and locks. `url` is the address of an existing Redis, or "" if the
+    stack has its own.
+    """
 
     home: str
     folder: str
@@ -44,7 +48,7 @@ class Stack(NamedTuple):
 
     @classmethod
     def prepared(cls, home: str) -> "Stack":
-        """Return the stack of a home, with the recorded Redis; its runtime folder is made."""
+        """Return the stack of a home with the recorded Redis, and make its runtime folder."""
         recorded = read_record(home).get("socket", "")
         return cls(home, runtime_for(home), "" if recorded.startswith("/") else recorded)
 
@@ -79,12 +83,15 @@ class Stack(NamedTuple):
 
     @property
     def stay(self) -> str:
-        """Return the file that says that a user asked for the stack (stack.idle_policy)."""
+        """Return the file that records that a user started the stack (stack.idle_policy)."""
         return f"{self.home}/stay"
 
 
 def take_lock(path: str, wait_secs: float) -> int:
-    """Return an inheritable descriptor that holds the lock; LockHeldError after `wait_secs`."""
+    """Return an inheritable descriptor that holds the lock.
+
+    Raise LockHeldError if another process holds it for `wait_secs`.
+    """
     descriptor = _locked(path, os.O_RDWR | os.O_CREAT, wait_secs)
     os.set_inheritable(descriptor, True)
     return descriptor
@@ -92,7 +99,7 @@ def take_lock(path: str, wait_secs: float) -> int:
 
 @contextmanager
 def locked_folder(path: str, wait_secs: float) -> Iterator[None]:
-    """Lock an existing folder; LockHeldError after `wait_secs`."""
+    """Lock an existing folder. Raise LockHeldError after `wait_secs`."""
     descriptor = _locked(path, os.O_RDONLY | os.O_DIRECTORY, wait_secs)
     try:
         yield
@@ -102,7 +109,7 @@ def locked_folder(path: str, wait_secs: float) -> Iterator[None]:
 
 @contextmanager
 def locked_file(path: str, wait_secs: float) -> Iterator[None]:
-    """Lock a file, which is made if missing; LockHeldError after `wait_secs`."""
+    """Lock a file, and make it if it is missing. Raise LockHeldError after `wait_secs`."""
     descriptor = _locked(path, os.O_RDWR | os.O_CREAT, wait_secs)
     try:
         yield
@@ -122,12 +129,12 @@ def _locked(path: str, flags: int, wait_secs: float) -> int:
                 raise LockHeldError(f"{path} is held by another process") from None
             time.sleep(RETRY_SECS)
         else:
-            if _is_still(path, descriptor):
+            if _is_same_file(path, descriptor):
                 return descriptor
             os.close(descriptor)  # `down` removed the file before the lock was acquired
 
 
-def _is_still(path: str, descriptor: int) -> bool:
+def _is_same_file(path: str, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except FileNotFoundError:
@@ -135,20 +142,20 @@ def _is_still(path: str, descriptor: int) -> bool:
 
 
 def remove_runtime(stack: Stack) -> None:
-    """Remove sockets and locks of a stack without processes; the caller holds the home's lock."""
+    """Remove the sockets and locks of a stopped stack. The caller holds the lock of the home."""
     _empty(stack.folder)
     for remove, path in (
         (os.rmdir, stack.folder),
         (os.unlink, stack.data_lock),
         (os.unlink, stack.stay),
-        (os.rmdir, os.path.dirname(stack.folder)),  # unless other homes have theirs there
+        (os.rmdir, os.path.dirname(stack.folder)),  # fails if other homes have folders there
     ):
         with suppress(OSError):
             remove(path)
 
 
 def _empty(folder: str) -> None:
-    """Remove the contents of the runtime folder, except events that the home did not accept."""
+    """Remove the contents of the runtime folder, except events that could not go to the home."""
     with suppress(OSError):
         os.rmdir(f"{folder}/spool")
     with suppress(OSError):
@@ -162,10 +169,10 @@ def _empty(folder: str) -> None:
 
 
 def runtime_for(home: str) -> str:
-    """Return the folder of this home's sockets and locks; it is made and checked.
+    """Make and check the folder for this home's sockets and locks; return its path.
 
-    A recorded folder is preferred: XDG_RUNTIME_DIR differs between a login, cron and a container's
-    shell, and two folders would mean two Redis servers on one append-only file.
+    A recorded folder is preferred, because XDG_RUNTIME_DIR differs between a login, cron and a
+    container's shell. Two folders would give two Redis servers on one append-only file.
     """
     record = read_record(home)
     recorded = record.get("runtime") or os.path.dirname(record.get("socket", ""))
@@ -185,7 +192,7 @@ def runtime_for(home: str) -> str:
 
 
 def make_private(path: str) -> None:
-    """Make a folder and its parents with mode 0700; safe against concurrent calls."""
+    """Make a folder and its parents with mode 0700. Concurrent calls are safe."""
     before = os.umask(0o077)
     try:
         os.makedirs(path, exist_ok=True)

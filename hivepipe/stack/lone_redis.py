@@ -1,4 +1,4 @@
-"""A temporary Redis server on a home's file while its stack is down, to change its contents."""
+"""A temporary Redis server on a home's append-only file, to change it while the stack is down."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ STOP_SECS = 30.0
 
 
 def has_file(home: str) -> bool:
-    """Tell whether a Redis of this home left a file; since Redis 7 it is a folder."""
+    """Tell whether this home has an append-only file, or its folder since Redis 7."""
     return any(path.is_file() for path in Path(home).glob("append*")) or any(
         Path(home).glob("append*/*")
     )
@@ -30,10 +30,10 @@ def has_file(home: str) -> bool:
 
 @contextmanager
 def lone_redis(stack: Stack) -> Iterator[str]:
-    """Run the server and yield its address; the stack cannot be started meanwhile.
+    """Run the server and yield its address. The stack cannot be started in the meantime.
 
-    StackError: it does not start, or a stack of another machine uses the home. LockHeldError: a
-    start or stop is under way.
+    Raise StackError if the server does not start or a stack of another machine uses the home. Raise
+    LockHeldError if a start or stop of the stack is in progress.
     """
     kernel.refuse_another(stack.home)
     with locked_folder(stack.home, TURN_SECS):

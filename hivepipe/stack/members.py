@@ -1,8 +1,8 @@
 """Find the processes of a stack without its supervisor, and end them.
 
-A process belongs to a stack if it holds one of its locks. The runtime folder and its locks may be
-deleted at logout. Then supervisord and the workers are recognised by their HIVEPIPE_HOME. Redis
-overwrites its environment with its title, so it is recognised by the socket's path in the title.
+A process belongs to a stack if it has one of its lock files open. The runtime folder and its locks
+may be deleted at logout. Then supervisord and the workers are recognised by their HIVEPIPE_HOME.
+Redis overwrites its environment with its title, so it is recognised by the socket's path in it.
 """
 
 import os
@@ -26,7 +26,7 @@ _SUPERVISORD = "supervisor.supervisord"
 
 
 def members(stack: Stack) -> dict[str, list[psutil.Process]]:
-    """Return the processes of a stack by program name, the supervisor's under SUPERVISOR."""
+    """Return program name -> processes of a stack. The supervisor's name is SUPERVISOR."""
     locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
     locks[stack.data_lock] = "redis"
     found: dict[str, list[psutil.Process]] = {}
@@ -56,7 +56,7 @@ def is_supervisor(words: list[str]) -> bool:
 
 
 def _program_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
-    """Return the stack's program that a process's command line names, or ""."""
+    """Return the program of the stack that a process runs, by its command line, or ""."""
     title = f"{' '.join(words)} "
     if "-server" in title and f"{stack.socket} " in title:
         return "redis"
@@ -68,7 +68,7 @@ def _program_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
 
 
 def home_of(process: psutil.Process) -> str:
-    """Return the home that a process of a stack was started for."""
+    """Return the home in the environment of a process, or ""."""
     return str(value_or(process.environ, {}).get("HIVEPIPE_HOME", ""))
 
 
@@ -94,7 +94,7 @@ def signal_all(group: list[psutil.Process], send: Any) -> None:
 def end(group: list[psutil.Process], secs: float) -> None:
     """Terminate these processes, and kill those that still run after `secs`.
 
-    StackError: a process survives SIGKILL.
+    Raise StackError if a process survives SIGKILL.
     """
     signal_all(group, psutil.Process.terminate)
     left = wait(group, secs)
@@ -104,7 +104,7 @@ def end(group: list[psutil.Process], secs: float) -> None:
 
 
 def wait(group: list[psutil.Process], secs: float) -> list[psutil.Process]:
-    """Return the processes that still run after `secs`; a zombie counts as ended."""
+    """Return the processes that still run after `secs`. A zombie counts as ended."""
     deadline = time.monotonic() + secs
     while (group := [entry for entry in group if _runs(entry)]) and time.monotonic() < deadline:
         time.sleep(POLL_SECS)

@@ -1,4 +1,4 @@
-"""Inside supervisord: run the programs on demand whose files `hivepipe.stack.wanted` makes.
+"""Inside supervisord: run the on-demand programs that have a file (see `hivepipe.stack.wanted`).
 
 supervisord loads this as an `rpcinterface`, its extension point, and calls it every five seconds.
 """
@@ -18,14 +18,14 @@ class NoCalls:
 
 
 def make(supervisord: Any, **_config: str) -> NoCalls:
-    """Look at the files on every five-second tick."""
+    """Check the files on every five-second tick."""
     folder = os.path.dirname(os.path.abspath(supervisord.options.configfile))
     events.subscribe(events.Tick5Event, lambda _event: switch(supervisord, folder))
     return NoCalls()
 
 
 def switch(supervisord: Any, folder: str) -> None:
-    """Start and stop the programs that do not run as wanted; a stack that ends starts nothing."""
+    """Start the wanted programs and stop the others, unless the stack is shutting down."""
     if supervisord.options.mood < SupervisorStates.RUNNING:
         return
     for group in supervisord.process_groups.values():
@@ -44,7 +44,7 @@ def _switch(process: Any, wanted: str) -> None:
 
 
 def _is_free(wanted: str) -> bool:
-    """Tell whether nobody holds the lock that the file names."""
+    """Tell whether no process holds the lock that the file names."""
     with open(wanted, encoding="utf-8") as file:
         lock = file.read()
     if not lock:
@@ -52,6 +52,6 @@ def _is_free(wanted: str) -> bool:
     try:
         with open(lock, "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # it is held, or cannot be made
+    except OSError:  # the lock is held, or its file cannot be made
         return False
     return True

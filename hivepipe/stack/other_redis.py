@@ -1,7 +1,8 @@
 """Use an existing Redis: check that it is suitable and that no other program uses it.
 
-`hivepipe:owner` there is "<id> <home> on <host>". The first `up` sets it, and no other home takes
-it over. The id is in the home's record. A running stack sets it again if Redis has lost it.
+The key `hivepipe:owner` has the value "<id> <home> on <host>". The first `up` sets it, and no other
+home overwrites it. The id is in the home's record. A running stack sets the key again if Redis has
+lost it.
 """
 
 import socket
@@ -22,11 +23,11 @@ OWNER = "hivepipe:owner"
 _SCHEMES = ("redis", "rediss", "unix")
 _UNFINISHED = ("waiting", "running", "retrying", "failed")
 _LOOPBACK = ("localhost", "ip6-localhost")
-_OURS = {f"rq:queue:{name}" for name in ALL_QUEUES}
+_QUEUE_KEYS = {f"rq:queue:{name}" for name in ALL_QUEUES}
 
 
 def canonical(url: str) -> str:
-    """Return a URL in the form that is recorded; StackError: it cannot be used."""
+    """Return a URL in the form that is recorded. Raise StackError if it cannot be used."""
     try:
         parts = urlsplit(url)
         port = parts.port or endpoint.PORT
@@ -53,7 +54,8 @@ def canonical(url: str) -> str:
 def take(url: str, home: str, owner: str) -> list[str]:
     """Claim a Redis for this home under an owner id; return warnings for the user.
 
-    StackError: it cannot be reached, is a cluster, is too old, or another home or program uses it.
+    Raise StackError if the Redis cannot be reached, is a cluster or too old, or is used by another
+    home or program.
     """
     name = endpoint.shown(url)
     try:
@@ -66,9 +68,9 @@ def take(url: str, home: str, owner: str) -> list[str]:
 
 
 def give_back(url: str, owner: str, with_jobs: bool) -> bool:
-    """Remove our keys from a Redis that is not ours; return whether none is left.
+    """Remove the keys of this owner from an existing Redis; return whether none is left.
 
-    Jobs that wait, run or failed are kept unless `with_jobs` is set.
+    If jobs wait, run or have failed, all keys stay, unless `with_jobs` is set.
     """
     try:
         with connect(url) as connection:
@@ -86,16 +88,16 @@ def give_back(url: str, owner: str, with_jobs: bool) -> bool:
 
 
 def say_again(connection: redis.Redis, home: str) -> None:
-    """Set the owner key again if a Redis has lost its data.
+    """Set the owner key again if Redis has lost its data.
 
-    Otherwise the stack whose jobs are in it would later be refused as another program.
+    Without the key, the next `up` would take this stack's own queues for those of another program.
     """
     owner = read_record(home).get("owner")
     if owner:
-        connection.set(OWNER, _words(owner, home), nx=True)
+        connection.set(OWNER, _owner_text(owner, home), nx=True)
 
 
-def _words(owner: str, home: str) -> str:
+def _owner_text(owner: str, home: str) -> str:
     return f"{owner} {home} on {socket.gethostname()}"
 
 
@@ -113,32 +115,32 @@ def _refuse_unfit(connection: redis.Redis, name: str) -> list[str]:
 
 
 def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> None:
-    is_new = bool(connection.set(OWNER, _words(ours, home), nx=True))
+    is_new = bool(connection.set(OWNER, _owner_text(ours, home), nx=True))
     owner = _text(connection.get(OWNER))
     if owner.partition(" ")[0] != ours:
         raise StackError(
             f"{name} belongs to another home: {owner.partition(' ')[2]}. Use a database of its own "
             f"(redis://host:port/7), or, if that home is no more, delete the key {OWNER}"
         )
-    strangers = _strangers(connection, is_new)
-    if strangers:
+    foreign = _foreign_users(connection, is_new)
+    if foreign:
         if is_new:
             connection.delete(OWNER)
         raise StackError(
-            f"{name} is used by another program ({', '.join(strangers[:5])}): "
+            f"{name} is used by another program ({', '.join(foreign[:5])}): "
             "use a database of its own (redis://host:port/7)"
         )
 
 
-def _strangers(connection: redis.Redis, is_new: bool) -> list[str]:
-    """Return RQ's queues and workers of other programs; in a new database that is all of them."""
+def _foreign_users(connection: redis.Redis, is_new: bool) -> list[str]:
+    """Return the RQ queues and workers of other programs; with `is_new`, these are all."""
     queues: Any = connection.smembers("rq:queues")
-    found = [_text(queue) for queue in queues if is_new or _text(queue) not in _OURS]
+    found = [_text(queue) for queue in queues if is_new or _text(queue) not in _QUEUE_KEYS]
     workers: Any = connection.smembers("rq:workers")
     for worker in workers:
         served: Any = connection.hget(_text(worker), "queues")
         names = {f"rq:queue:{name}" for name in _text(served).split(",") if name}
-        if is_new or names - _OURS:
+        if is_new or names - _QUEUE_KEYS:
             found.append(_text(worker))
     return sorted(found)
 

@@ -1,4 +1,4 @@
-"""Tell whether a folder is or was a home of hivepipe; in any other folder no file is ours."""
+"""Tell whether a folder is or was a home of hivepipe, so that files in it may be ours."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ _MARKS = {
 
 
 def is_marked(home: str) -> bool:
-    """Tell whether a folder holds one of our marks or our database; a link never does."""
+    """Tell whether a folder contains one of our marks or our database. A link never counts."""
     if os.path.islink(home) or not os.path.isdir(home):
         return False
     return is_whole(home) or is_own(Path(home, "hive.db"))

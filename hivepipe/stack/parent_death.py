@@ -14,20 +14,21 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_supervisor(stack: Stack) -> None:
-    """Have the kernel send SIGTERM when the stack's supervisor ends; it holds across `exec`.
+    """Have the kernel send SIGTERM when the stack's supervisor ends, also after an `exec`.
 
-    Linux only, and only below the stack's own supervisord: it has one thread. Elsewhere the signal
-    would come when the thread ends that forked. StackError: the supervisor is gone already.
+    This works on Linux, and only below the stack's own supervisord, which has one thread. Below
+    another parent, the signal would come when the thread that forked ends. Raise StackError if the
+    supervisor has already ended.
     """
     is_below = environment("SUPERVISOR_SERVER_URL") == f"unix://{stack.supervisor_socket}"
     if sys.platform != "linux" or not is_below:
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if not _is_supervised(stack):  # it ended before that
+    if not _is_supervised(stack):  # it ended before the call of prctl
         raise StackError("the supervisor was killed")
 
 
 def _is_supervised(stack: Stack) -> bool:
-    """Tell whether the parent is the stack's supervisor; True if that cannot be seen."""
+    """Tell whether the parent is the stack's supervisor, or True if /proc cannot be read."""
     words = read_small(f"/proc/{os.getppid()}/cmdline").split("\0")
     return words == [""] or stack.config in words

@@ -1,4 +1,4 @@
-"""Pause and resume the work on all queues: hooks keep their events on disk in between."""
+"""Pause and resume the work on all queues. During a pause, hooks keep their events on disk."""
 
 import subprocess
 
@@ -19,9 +19,9 @@ def pause(place: Place) -> None:
 
 
 def resume(place: Place) -> None:
-    """Start a stopped stack as a hook does: with the Python and the environment on record.
+    """Start a stopped stack as a hook does, with the recorded Python and environment.
 
-    StackError: it is not stopped, or cannot be started.
+    Raise StackError if the stack is not stopped or cannot be started.
     """
     if place.state != "down" or not place.python:
         raise StackError("the stack is not stopped by `hivepipe down`: nothing to resume")

@@ -1,4 +1,4 @@
-"""Tell whether a Redis server answers, apart from the module that starts one."""
+"""Tell whether a Redis server answers."""
 
 import socket
 
@@ -10,9 +10,12 @@ ANSWER_SECS = 2
 
 
 def answers(address: str) -> bool:
-    """Tell whether a Redis answers PING, in one attempt; redis-py would retry and wait."""
+    """Tell whether a Redis answers PING.
+
+    There is one attempt at a socket's path, where redis-py would retry and wait.
+    """
     if not address.startswith("/"):
-        return _answers_elsewhere(address)
+        return _answers_at_url(address)
     return ping(address).startswith(b"+PONG")
 
 
@@ -28,7 +31,7 @@ def ping(path: str) -> bytes:
             return b""
 
 
-def _answers_elsewhere(url: str) -> bool:
+def _answers_at_url(url: str) -> bool:
     try:
         with connect(url) as connection:
             return bool(connection.ping())

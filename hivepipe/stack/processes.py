@@ -1,4 +1,4 @@
-"""The processes of a stack: one table for the supervisor's programs and the Procfile."""
+"""The table of a stack's processes, from which supervisord's programs and the Procfile are made."""
 
 import shlex
 import sys
@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 import hivepipe
 from hivepipe.queue.endpoint import is_local
 
-# Paths are relative to the home, where supervisord runs: a home may hold any character.
-# startsecs=0: a program that cannot start is retried about once a second, without a limit.
+# supervisord runs in the home, and paths are relative to it: its own path may have any character.
+# With startsecs=0, a program that cannot start is retried about once a second, without a limit.
 _HEAD = """\
 [supervisord]
 identifier={identity}
@@ -36,7 +36,7 @@ supervisor.rpcinterface_factory=hivepipe.stack.on_demand:make
 [rpcinterface:preload]
 supervisor.rpcinterface_factory=hivepipe.worker.preload:make
 """
-# Programs of one priority form one group: started together, and stopped together.
+# The programs of one priority form one group. They are started and stopped together.
 _GROUP = """\
 [group:{priority}]
 programs={names}
@@ -59,19 +59,19 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """One long-lived process; `if_redis` says with which kind of Redis it is needed."""
+    """One long-lived process. `if_redis` is the kind of Redis with which it is needed."""
 
     name: str
     script: str
     stop_secs: int
-    priority: int  # starts in rising order, stops in falling order
-    is_rq_worker: bool = True  # registers itself in Redis; the stack is ready when all have
+    priority: int  # processes start in ascending and stop in descending order
+    is_rq_worker: bool = True  # it registers in Redis; the stack is ready when all have done so
     if_redis: Literal["any", "own", "remote"] = "any"
     worker: str = ""  # class and queues, for RQ's command line
-    is_on_demand: bool = False  # not started with the stack: see `wanted`
-    is_extra: bool = False  # nor in a Procfile or a container
-    is_in_containers: bool = True  # hooks run outside of them, and sockets do not lead there
-    options: str = "-I"  # of Python
+    is_on_demand: bool = False  # it is not started with the stack (see hivepipe.stack.wanted)
+    is_extra: bool = False  # it is not in the Procfile
+    is_in_containers: bool = True  # False: hooks outside a container could not reach its socket
+    options: str = "-I"  # options of Python
 
 
 PROCESSES = (
@@ -105,7 +105,7 @@ PROCESSES = (
         priority=10,
         is_rq_worker=False,
         is_in_containers=False,
-        options="-I -S",  # it needs nothing of site-packages, and is to be small
+        options="-I -S",  # it imports nothing from site-packages; this saves memory
     ),
     Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
     Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
@@ -131,7 +131,7 @@ PROCESSES = (
 
 
 def root_folder() -> Path:
-    """Return the folder that contains `hooks` and `workers`; in a wheel `_hooks` and `_workers`."""
+    """Return the folder of `hooks` and `workers`, named `_hooks` and `_workers` in a wheel."""
     package = Path(hivepipe.__file__).parent
     return package if (package / "_workers").is_dir() else package.parent
 
@@ -153,18 +153,18 @@ def _in_root(name: str) -> Path:
 
 
 def procfile() -> str:
-    """Return the text of the Procfile: a stack with a Redis of its own."""
+    """Return the text of the Procfile, for a stack with its own Redis."""
     needed = [entry for entry in needed_with("") if not entry.is_extra]
     return "".join(f"{entry.name}: python {entry.options} {_program(entry)}\n" for entry in needed)
 
 
 def _program(entry: Process) -> str:
-    """Return what Python runs under a Procfile: RQ's own command line for a worker of RQ."""
+    """Return Python's arguments in the Procfile: RQ's command line for a worker, else a script."""
     return f"-m hivepipe.rq worker -w {entry.worker}" if entry.worker else f"workers/{entry.script}"
 
 
 def needed_with(url: str) -> list[Process]:
-    """Return the processes needed with the Redis of this URL; "": the stack's own."""
+    """Return the processes needed with the Redis at this URL, or with the stack's own for ""."""
     kinds = {"any", "own" if not url else "any" if is_local(url) else "remote"}
     return [entry for entry in PROCESSES if entry.if_redis in kinds]
 
@@ -175,7 +175,7 @@ def render(url: str) -> str:
 
 
 def identity(url: str) -> str:
-    """Return an identifier of version and programs, to compare with the running supervisor's."""
+    """Return an identifier of version and programs, to compare with that of a running stack."""
     digest = blake2b(f"{url}\n{_programs(url)}".encode(), digest_size=4).hexdigest()
     return f"hivepipe-{version('hivepipe')}-{digest}"
 
@@ -195,7 +195,7 @@ def _section(entry: Process) -> str:
 
 
 def _command(entry: Process) -> str:
-    """Quote for shlex, and for an ini file, where ` ;` and ` #` begin a comment."""
+    """Return the command line, quoted for shlex and for an ini file with its comment signs."""
     words = (sys.executable, *entry.options.split(), str(script_path(entry)))
     quoted = " ".join(map(shlex.quote, words)).replace("%", "%%")
     return quoted.replace(";", "'\";\"'").replace("#", "'\"#\"'")

@@ -1,4 +1,4 @@
-"""Read the records of the user's projects and homes; registration.py writes them."""
+"""Read the records of the user's projects and homes, which registration.py writes."""
 
 import os
 
@@ -6,7 +6,7 @@ from hivepipe.home import parse_record, read_small, state_folder
 
 
 def records() -> list[dict[str, str]]:
-    """Return every record of the user, also those of homes; aliases of moved homes are left out."""
+    """Return the records of all projects and homes, without the aliases of moved homes."""
     found = [parse_record(read_small(file)) for file in record_files()]
     return [record for record in found if record.get("home") and "alias" not in record]
 

@@ -1,7 +1,7 @@
 """Inside supervisord: restart a program at once if it ran for a while before it died.
 
-supervisord starts due programs, then reaps dead ones, then waits up to a second. It loads this as
-an `rpcinterface`, its extension point; the interface has no methods.
+By itself, supervisord starts due programs, then reaps dead ones, then waits up to a second. It
+loads this module as an `rpcinterface`, its extension point. The interface has no methods.
 """
 
 import os
@@ -18,14 +18,14 @@ class NoCalls:
 
 
 def make(supervisord: Any, **_config: str) -> NoCalls:
-    """Make the death of a process end supervisord's wait."""
+    """End supervisord's wait whenever a process dies that ran for a while."""
     ready, write_end = os.pipe()
-    os.write(write_end, b"!")  # never read: a wait for `ready` is over at once
+    os.write(write_end, b"!")  # never read, so a wait for `ready` returns at once
     poller = supervisord.options.poller
 
     def wake(event: Any) -> None:
         if time.time() - event.process.laststart >= STEADY_SECS:
-            poller.register_readable(ready)  # for one wait: supervisord drops what it does not know
+            poller.register_readable(ready)  # for one wait, as supervisord drops unknown files
 
     events.subscribe(events.ProcessStateExitedEvent, wake)
     return NoCalls()

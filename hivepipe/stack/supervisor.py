@@ -1,6 +1,6 @@
-"""Start, watch and stop the stack of a home: supervisord and the programs of `processes`.
+"""Start, check and stop the stack of a home: supervisord and its programs (`stack.processes`).
 
-The holder of `supervisor.lock` may start the stack or clean up after a dead supervisor. So
+Only the holder of `supervisor.lock` may start the stack or clean up after a dead supervisor. So
 concurrent `up` commands give one stack, and no surviving Redis blocks the append-only file.
 """
 
@@ -38,21 +38,21 @@ DEAF_SECS = 5
 WAKE_SECS = 0.05
 KILL_SECS = 10
 ON_DEMAND = {entry.name for entry in PROCESSES if entry.is_on_demand}
-# The slowest orderly shutdown: one program after the other, and supervisord's own tick.
+# The longest orderly shutdown: one program after the other, plus supervisord's own interval.
 STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5
 
 
 def start(stack: Stack) -> None:
     """Start the stack or join the running one; return when it is ready.
 
-    A stack of another version or with other programs is replaced. StackError: it does not become
-    ready.
+    A stack of another version or with other programs is replaced. Raise StackError if the stack
+    does not become ready.
     """
     kernel.refuse_another(stack.home)
     if stack.url:
         other_redis.take(stack.url, stack.home, owner_id(stack.home))
     else:
-        find_server()  # reports what to install before anything is started
+        find_server()  # raises before anything is started, and says what to install
     if identity_of(stack) not in ("", identity(stack.url)):
         stop(stack)
     started = awake = False
@@ -91,10 +91,10 @@ def stop(stack: Stack) -> None:
     found = members(stack)
     supervisors = found.get(SUPERVISOR, [])
     everyone = [process for entry in supervisors for process in _others_of(entry)]
-    signal_all(everyone, psutil.Process.resume)  # a suspended process could not end in order
+    signal_all(everyone, psutil.Process.resume)  # a suspended process cannot handle SIGTERM
     if not stack.url and found.get("redis") and listens(stack.socket) and not ping(stack.socket):
-        # It hangs: all others would wait for it until they are killed, too. Its data is in its
-        # file.
+        # Redis hangs. All others would wait for it until they are killed. No data is lost, as it
+        # is in the append-only file.
         signal_all(found["redis"], psutil.Process.kill)
     if supervisors and not _asked_to_shut_down(stack):
         signal_all(supervisors, psutil.Process.terminate)
@@ -102,7 +102,7 @@ def stop(stack: Stack) -> None:
     while wait(everyone, WAKE_SECS) and time.monotonic() < deadline:
         processes(stack)  # any call wakes supervisord, which otherwise checks once a second
     end(everyone, KILL_SECS)
-    if not os.path.isdir(stack.folder):  # deleted at logout: there is no lock to take
+    if not os.path.isdir(stack.folder):  # deleted at logout, so there is no lock file
         _end_survivors(stack)
         return
     lock = take_lock(stack.lock("supervisor"), KILL_SECS)
@@ -113,12 +113,15 @@ def stop(stack: Stack) -> None:
 
 
 def _others_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return a process and its descendants, except this one, which may be among them."""
+    """Return a process and its descendants, except the calling process."""
     return [entry for entry in family(process) if entry.pid != os.getpid()]
 
 
 def processes(stack: Stack) -> list[dict[str, Any]]:
-    """Return supervisord's information on each program that is to run; [] if it is silent."""
+    """Return supervisord's information on each program, or [] if it does not answer.
+
+    On-demand programs that do not run are left out.
+    """
     try:
         found = list(_call(stack, "getAllProcessInfo"))
     except (OSError, RpcError):
@@ -145,7 +148,8 @@ def is_ready(stack: Stack) -> bool:
 
 def missing(stack: Stack) -> str:
     """Return why the stack is not ready, or "" if it is."""
-    # Redis first: each call wakes supervisord, which then restarts a crashing program at once.
+    # Redis is asked first, because each call to supervisord wakes it, and it then restarts a
+    # crashing program at once.
     if not answers(stack.address):
         return redis_trouble(stack) or "Redis does not answer"
     absent = _unregistered(stack)
@@ -171,12 +175,12 @@ def redis_trouble(stack: Stack) -> str:
 
 
 def is_cut_off(stack: Stack) -> bool:
-    """Tell whether a supervisor of this home runs whose socket cannot be reached."""
+    """Tell whether a supervisor of this home runs but cannot be reached at its socket."""
     return not listens(stack.supervisor_socket) and SUPERVISOR in members(stack)
 
 
 def _unregistered(stack: Stack) -> list[str]:
-    """Return the workers not registered in Redis; a killed one's entry does not count."""
+    """Return the workers that are not registered in Redis with the id of their running process."""
     pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
         with connect(stack.address) as client:
@@ -192,10 +196,10 @@ def _unregistered(stack: Stack) -> list[str]:
 
 
 def _launch(stack: Stack, lock: int) -> None:
-    """Start supervisord detached from the caller, except for the lock."""
+    """Start supervisord, detached from the caller. It inherits the lock."""
     kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")
-    _refuse_what_leads_elsewhere(Path(stack.home))
+    _refuse_special_files(Path(stack.home))
     Path(stack.config).write_text(render(stack.url), encoding="utf-8")
     subprocess.Popen(
         [sys.executable, "-I", "-m", "supervisor.supervisord", "-n", "-c", stack.config],
@@ -203,15 +207,16 @@ def _launch(stack: Stack, lock: int) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=stack.home,
-        env=environment_of(stack.home) | {b"SUPERVISOR_ENABLED": b"1"},  # its forks show this one
+        # supervisord sets SUPERVISOR_ENABLED for its programs; forks show this environment instead.
+        env=environment_of(stack.home) | {b"SUPERVISOR_ENABLED": b"1"},
         pass_fds=(lock,),
         start_new_session=True,
-        umask=0o077,  # supervisord's own setting acts only when it daemonizes
+        umask=0o077,  # supervisord applies its own setting only when it daemonizes
     )
 
 
-def _refuse_what_leads_elsewhere(home: Path) -> None:
-    """Raise StackError for links and special files: a clone may contain a home.
+def _refuse_special_files(home: Path) -> None:
+    """Raise StackError for links and special files, because a clone may contain a home.
 
     A link would redirect a log, and a pipe would block its writer.
     """
@@ -225,16 +230,16 @@ def _refuse_what_leads_elsewhere(home: Path) -> None:
 
 
 def _call(stack: Stack, method: str) -> Any:
-    """Call supervisord by a fresh proxy: a proxy is unusable after a failed connect."""
+    """Call supervisord with a new proxy, as a proxy cannot be used after a failed connect."""
     transport = SupervisorTransport(None, None, f"unix://{stack.supervisor_socket}")
     before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(ANSWER_SECS)  # the transport has no setting of its own
+    socket.setdefaulttimeout(ANSWER_SECS)  # the transport has no such setting
     try:
         with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
             return getattr(proxy.supervisor, method)()
     except OSError:
         raise
-    except Exception as error:  # noqa: BLE001  http.client's errors for a server that is ending
+    except Exception as error:  # noqa: BLE001  http.client's errors while the server shuts down
         raise RpcError(str(error)) from None
     finally:
         socket.setdefaulttimeout(before)

@@ -1,4 +1,4 @@
-"""Access to the Redis of a home for a command, also while its stack is not running."""
+"""Give a command access to the Redis of a home, even if its stack is not running."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,9 +13,9 @@ from hivepipe.stack.ping import answers
 
 @contextmanager
 def redis_at_hand(stack: Stack) -> Iterator[str]:
-    """Yield the address of a Redis with the jobs of a home, or "" if there never was a job.
+    """Yield the address of a Redis with the jobs of a home, or "" if it never had a job.
 
-    If no stack runs, start a server on the home's file for the duration of the context.
+    If no stack runs, start a server on the append-only file for the duration of the context.
     """
     with ExitStack() as opened:
         yield _address(stack, opened)
@@ -35,9 +35,10 @@ def _address(stack: Stack, opened: ExitStack) -> str:
 
 
 def wake(place: Place) -> str:
-    """Start a stack that is not running, as a hook would, with idle shutdown; return its address.
+    """Start the stack like a hook, if it is not running; return the address of its Redis.
 
-    StackError: the user stopped it, or the project is not registered.
+    Idle shutdown applies to it. Raise StackError if the user stopped it or the project is not
+    registered.
     """
     stack = Stack.of(place)
     if not answers(stack.address):

@@ -1,8 +1,8 @@
 """Check that the data of a home in a project's work tree was not replaced.
 
-Git overwrites and deletes files that it ignores, and a branch may contain such folders. So nothing
-that is trusted or executed lies in the tree. The database carries a number (SQLite's
-application_id) that the manifest of the home, outside the tree, records too.
+Git overwrites and deletes files that it ignores, and a branch may contain such folders. So no file
+that is trusted or executed is in the tree. The database contains a number (SQLite's application_id)
+that is also in the manifest of the home, outside the tree.
 """
 
 import os
@@ -25,7 +25,7 @@ _FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)
 
 
 def refuse_replaced(home: str) -> None:
-    """Raise TreeError if this home's data was replaced; record the number of a new database."""
+    """Raise TreeError if this home's data was replaced. Record the number of a new database."""
     tree = tree_of(home)
     if not tree:
         return
@@ -35,12 +35,12 @@ def refuse_replaced(home: str) -> None:
         raise TreeError(trouble)
     path = database_path(home)
     if not os.path.lexists(path) or not Manifest(home).fact(_NUMBER):
-        with suppress(OSError, StoreError):  # a full disk: the writer waits for room
+        with suppress(OSError, StoreError):  # the disk may be full; the writer waits for space
             mark(home, path)
 
 
 def replaced(home: str) -> str:
-    """Return what replaced the home's data in its tree, or "" if the data is ours or missing."""
+    """Return a message about what replaced the home's data, or "" if it is ours or missing."""
     tree = tree_of(home)
     for name in _FOLDERS if tree else ():
         if os.path.islink(f"{tree}{name}"):
@@ -68,14 +68,15 @@ def refuse_shipped(tree: str) -> None:
         if os.path.islink(f"{tree}{name}"):
             raise TreeError(f"{tree}{name} is a link, which is not followed: remove it")
     tracked = git.tracked_files(tree, IN_PROJECT.strip("/"), KEPT_IN_PROJECT.strip("/"))
-    found = [name for name in tracked if not name.endswith("/.gitignore")]  # it is never trusted
+    # A .gitignore is never trusted, so git may track it.
+    found = [name for name in tracked if not name.endswith("/.gitignore")]
     if found:
         text, command = refusal(tree, found)
         raise TreeError(f"{text}. Look at it, then: {command}")
 
 
 def mark(home: str, path: Path) -> None:
-    """Write this home's number into a database; an empty database is made if there is none."""
+    """Write this home's number into its database. Make an empty database if there is none."""
     manifest = Manifest(home)
     manifest.begin()
     number = int(manifest.fact(_NUMBER) or 1 + randbelow(2**31 - 1))

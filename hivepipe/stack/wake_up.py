@@ -1,7 +1,7 @@
 """A datagram socket in the runtime folder that hooks write to when they have spooled events.
 
-A successful connect shows that a process will drain the spool. A remote Redis would not show this,
-since it runs independently of the stack. One process per home binds the socket; it holds a lock.
+A successful connect shows that a process will drain the spool. A remote Redis cannot show this,
+because it runs independently of the stack. The one process that binds the socket holds a lock.
 """
 
 import contextlib
@@ -13,10 +13,10 @@ from hivepipe.queue.endpoint import BELL
 
 
 class WakeUp:
-    """The socket; bound for the life of the process."""
+    """The socket, bound as long as the process runs."""
 
     def __init__(self, folder: str) -> None:
-        """Bind the socket; one left by a killed process is replaced."""
+        """Bind the socket. Replace one that a killed process has left."""
         self._path = f"{folder}/{BELL}"
         self._remove()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -24,7 +24,7 @@ class WakeUp:
         self._socket.setblocking(False)
 
     def wait(self, secs: float) -> None:
-        """Wait for a datagram or the timeout; all waiting datagrams are consumed."""
+        """Wait for a datagram or the timeout, and read all waiting datagrams."""
         select.select([self._socket], [], [], secs)
         with contextlib.suppress(BlockingIOError):
             while self._socket.recv(16):

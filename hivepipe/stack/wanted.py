@@ -1,7 +1,7 @@
-"""Which programs on demand the supervisor is to run: those with a file in the runtime folder.
+"""The files in the runtime folder that tell the supervisor which on-demand programs to run.
 
-<name>.wanted    exists while the program is to run; the path of a lock in it, if it has one:
-                 the program is started only while nobody holds that
+<name>.wanted    exists while the program should run; it may contain the path of a lock: then the
+                 program is started only while no process holds the lock
 """
 
 import os
@@ -11,7 +11,7 @@ WANTED = ".wanted"
 
 
 def want(runtime: str, program: str, is_wanted: bool, lock: str = "") -> None:
-    """Have the supervisor start or stop a program within seconds."""
+    """Have the supervisor start or stop a program within a few seconds."""
     path = f"{runtime}/{program}{WANTED}"
     with suppress(OSError):
         if not is_wanted:
