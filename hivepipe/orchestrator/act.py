@@ -24,7 +24,7 @@ _UNKNOWN_USD = 1  # assumed cost of a run without a cost, if no run of the worke
 def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
     """Take the next step for a worker and return its name, or "" if none is due.
 
-    HiveError: the step failed; it is not retried automatically.
+    HiveError: the step failed. It is not retried automatically.
     """
     worker, run = standing.worker, standing.run
     name = respawn_policy.next_step(standing, respawn_policy.taken(worker), policy, time.time_ns())
@@ -34,7 +34,7 @@ def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
 
 
 def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: str) -> str:
-    """Record a step, then take it; return its name.
+    """Record a step, take it, and return its name.
 
     If a paid step would exceed the daily limit, record `limit` instead, once per run. Return "" if
     the step was recorded before.
@@ -43,7 +43,7 @@ def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: s
     assert run is not None
     if name in _PAID and _spent_today(orchestrator.hive.home) >= policy.limit_usd:
         name = "limit"
-    if not respawn_policy.note(worker, name, run.number) and name != "respawn":
+    if not respawn_policy.record_step(worker, name, run.number) and name != "respawn":
         return ""
     if name == "stop":
         _signal(standing, signal.SIGTERM)
@@ -89,7 +89,7 @@ def _give_up(worker: Worker, run: Run) -> None:
 
 
 def _spent_today(home: str) -> float:
-    """Return the cost in USD of today's ask, park and respawn runs; days are UTC."""
+    """Return the cost in USD of the ask, park and respawn runs of today (UTC)."""
     try:
         with records.opened(home) as db:
             midnight = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00.000Z"
@@ -99,8 +99,8 @@ def _spent_today(home: str) -> float:
         raise HiveError(f"the spending of today is unknown: {error}") from None
 
 
-def go_on(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
-    """Park a worker whose context is full, then respawn it; return the step taken or ""."""
+def park_and_respawn(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
+    """Park a worker whose context is full, then respawn it. Return the step taken, or ""."""
     worker, run = standing.worker, standing.run
     if standing.state != "context_full" or standing.lives is not False or run is None:
         return ""

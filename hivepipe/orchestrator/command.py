@@ -1,9 +1,9 @@
 """The command line and the environment of a worker's Claude Code.
 
 The environment is built from an allow list (hivepipe.settings.inherited). It holds no credentials
-except those that the user's settings name. It holds no variables of Claude Code, which refuses to
-run if it finds CLAUDECODE. HIVEPIPE_NESTED is not set: a worker is an ordinary session, and its
-hooks run.
+except those that the user's settings name. It holds no variables of Claude Code, because it refuses
+to run if CLAUDECODE is set. HIVEPIPE_NESTED is not set, because a worker is an ordinary
+session whose hooks run.
 """
 
 import json
@@ -26,7 +26,7 @@ from hivepipe.stack import hook_copy
 
 
 def claude() -> str:
-    """Return the path of the `claude` program; HiveError: it is not installed."""
+    """Return the path of the `claude` program, or raise HiveError if it is not installed."""
     named = variable("HIVEPIPE_CLAUDE") or "claude"
     found = find_program(absolute(named) if "/" in named else named)
     if found is None:
@@ -37,11 +37,11 @@ def claude() -> str:
 
 
 def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -> list[str]:
-    """Return the command of a run; its prompt is passed on stdin, where `ps` does not show it.
+    """Return the command of a run.
 
-    The worker may write to its project, its folder and the learnings folder without asking.
-
-    Claude Code does not keep the flags of a resumed session, so they are passed again.
+    The prompt is passed on stdin, so that `ps` does not show it. The worker may write to its
+    project, its folder and the learnings folder without asking. Claude Code does not keep the flags
+    of a resumed session, so they are passed again.
     """
     which = "--resume" if resume else "--session-id"
     settings = worker.state / "settings.json"
@@ -61,8 +61,8 @@ def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -
     ]
 
 
-def bring_hooks(worker: Worker, project: str) -> None:
-    """Give the worker's session our hooks if no settings file that it reads contains them."""
+def write_hooks(worker: Worker, project: str) -> None:
+    """Write a settings file with our hooks, unless the session reads a file that has them."""
     path = worker.state / "settings.json"
     if any(map(_has_our_hooks, _settings_paths(project))):
         path.unlink(missing_ok=True)
@@ -92,12 +92,12 @@ def _named() -> dict[str, str]:
 
 
 def unset_variables() -> list[str]:
-    """Return the variables that `hive_env` names and this process does not have."""
+    """Return the variables that `hive_env` names but that are not set in this process."""
     return [name for name, value in _named().items() if not value]
 
 
 def environment(hive: Hive, worker: Worker, card: Card) -> dict[bytes, bytes]:
-    """Return the environment of a worker; its hooks report to the orchestrator's home."""
+    """Return the environment of a worker. Its hooks report to the orchestrator's home."""
     project = real_path(str(hive.root.parent))
     own = {
         "HIVEPIPE_HOME": hive.home,
@@ -113,7 +113,7 @@ def environment(hive: Hive, worker: Worker, card: Card) -> dict[bytes, bytes]:
 
 
 def words(hive: Hive, worker: Worker, card: Card) -> dict[str, str]:
-    """Return the values for the prompt templates; every path is absolute."""
+    """Return the values for the prompt templates. Every path is absolute."""
     named = {
         "worker_id": worker.id,
         "worker_folder": str(worker.folder),

@@ -1,4 +1,4 @@
-"""Costs of runs, from their result lines, added up over the runs of a worker."""
+"""The cost of each run, read from its result lines, and the total of a worker."""
 
 from decimal import Decimal
 from textwrap import shorten
@@ -37,7 +37,7 @@ def _cost_of(worker: Worker, run: Run) -> Decimal:
 
 
 def _own_cost(worker: Worker, run: Run) -> Decimal:
-    """Return the cost in USD of one run, whether its result counts the session or the run."""
+    """Return the cost in USD of one run, even if its result has the total of the session."""
     result = _result(worker, run)
     if result is None:
         return Decimal(0)
@@ -46,13 +46,13 @@ def _own_cost(worker: Worker, run: Run) -> Decimal:
 
 
 def _before(worker: Worker) -> Stream:
-    """Return the part of the transcript before our first run."""
+    """Return the part of the transcript before the first run that hivepipe started."""
     first = next((run for run in worker.runs() if run.is_started), None)
     return read_stream(worker.transcript, 0, first.offset if first else None)
 
 
 def _result(worker: Worker, run: Run) -> Result | None:
-    """Return the last result of a run, or None if it has none or never started."""
+    """Return the last result of a run, or None if it has no result or never started."""
     if not run.is_started:
         return None
     later = (each for each in worker.runs() if each.number > run.number and each.is_started)

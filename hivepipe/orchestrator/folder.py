@@ -1,14 +1,14 @@
-"""The layout of `.hive/`, and which of these folders are trusted.
+"""The layout of `.hive/`, and the list of trusted hives.
 
     .hive/
       workers/<project>-<uuid>/   one worker: hivepipe.orchestrator.worker
       archive/<project>-<uuid>/   an archived worker
-      projects.json               name -> path, a copy
+      projects.json               name -> path; a copy for readers
       learnings/patterns.md, learnings/<project>-insights.md
       prompts/worker.md, prompts/park.md
 
 Only folders that `hivepipe hive init` made are trusted (hivepipe.files.known_hives). The trusted
-state of workers lies elsewhere: hivepipe.orchestrator.trusted_state.
+state of workers is outside of `.hive/`: hivepipe.orchestrator.trusted_state.
 """
 
 import os
@@ -34,21 +34,21 @@ class Hive:
         """`root` is the `.hive` folder itself."""
         self.root = root
         self.home = home
-        self.notes: list[str] = []  # for the user
+        self.notes: list[str] = []  # messages for the user
         self.workers_folder = root / "workers"
         self.archive_folder = root / ARCHIVE
-        self.belief = trusted_state.folder_of(root)
-        self.state_folder = self.belief / "workers"
+        self.trusted_folder = trusted_state.folder_of(root)
+        self.state_folder = self.trusted_folder / "workers"
         self.learnings_folder = root / "learnings"
-        self.projects_file = self.belief / trusted_state.PROJECTS
+        self.projects_file = self.trusted_folder / trusted_state.PROJECTS
 
     def workers(self) -> list[Worker]:
-        """Return every worker that is not archived, by name."""
+        """Return every worker that is not archived, sorted by name."""
         return _workers_in(self.workers_folder, self.state_folder)
 
     def archived(self) -> list[Worker]:
-        """Return every archived worker, by name."""
-        return _workers_in(self.archive_folder, self.belief / ARCHIVE)
+        """Return every archived worker, sorted by name."""
+        return _workers_in(self.archive_folder, self.trusted_folder / ARCHIVE)
 
     def left(self) -> list[Worker]:
         """Return every worker whose folder was moved or removed while its state remains."""
@@ -57,8 +57,11 @@ class Hive:
         return [self.new_worker(each.id) for each in states if each.id not in there]
 
     def worker(self, start: str) -> Worker:
-        """Return the worker whose id or session has this start; HiveError: none or several."""
-        found = [worker for worker in self.workers() if worker.is_called(start)]
+        """Return the worker whose id or session begins with `start`.
+
+        HiveError: there is no such worker, or there are several.
+        """
+        found = [worker for worker in self.workers() if worker.matches(start)]
         exact = [worker for worker in found if worker.id == start]
         if not start or not found:
             raise HiveError(f"no worker has the id {start}: see `hivepipe hive check --all`")
@@ -71,22 +74,25 @@ class Hive:
         return (exact or found)[0]
 
     def new_worker(self, id: str) -> Worker:
-        """Return a worker that does not exist yet; HiveError: its id cannot name a folder."""
+        """Return a worker with this id, whether it exists or not.
+
+        HiveError: the id cannot name a folder.
+        """
         if valid_id(id) != id:
             raise HiveError(f"{id!r} cannot be a worker's id: letters, digits, '.', '_', '-'")
         return Worker(self.workers_folder / id, self.state_folder / id)
 
     def archived_worker(self, id: str) -> Worker:
-        """Return a worker at its place in the archive, whether it exists or not."""
-        return Worker(self.archive_folder / id, self.belief / ARCHIVE / id)
+        """Return a worker with its folders in the archive, whether they exist or not."""
+        return Worker(self.archive_folder / id, self.trusted_folder / ARCHIVE / id)
 
     def show_projects(self) -> None:
-        """Copy the list of projects into the `.hive` for readers."""
+        """Copy the list of projects into `.hive`, where other programs read it."""
         write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file, "utf-8"))
 
     def ready(self) -> "Hive":
-        """Migrate the state that an earlier version kept in this `.hive`."""
-        self.notes += trusted_state.take_over(self.root)
+        """Migrate the state that an earlier version kept in this `.hive`, and return the hive."""
+        self.notes += trusted_state.migrate_state(self.root)
         return self
 
 
@@ -100,13 +106,13 @@ def _workers_in(folder: Path, states: Path) -> list[Worker]:
 
 
 def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
-    """Make `.hive` in a folder and trust it from now on; the flag is False if it was known before.
+    """Make a trusted `.hive` in a folder. The flag is False if it was trusted before.
 
-    HiveError: a `.hive` exists that was not made here, and `adopt` is not set.
+    HiveError: a `.hive` exists that hivepipe did not make, and `adopt` is not set.
     """
     root = Path(os.path.realpath(parent)) / NAME
     if "\n" in str(root):  # the list of trusted hives has one line per path
-        raise HiveError(f"{str(root)!r} cannot be a hive: the name of its folder breaks the line")
+        raise HiveError(f"{str(root)!r} cannot be a hive: the name of its folder has a line break")
     is_known = str(root) in known(home)
     if root.is_symlink() or (root.exists() and not root.is_dir()):
         raise HiveError(f"{root} is not a folder: remove it")
@@ -136,7 +142,7 @@ def _write_new(path: Path, text: str) -> None:
 
 
 def find(start: str, home: str) -> Hive:
-    """Return the hive of a folder or of the nearest parent; HiveError: there is no trusted one."""
+    """Return the hive of a folder or of its nearest parent; HiveError: no trusted hive exists."""
     here = Path(os.path.realpath(start))
     for folder in (here, *here.parents):
         root = folder / NAME
@@ -148,7 +154,7 @@ def find(start: str, home: str) -> Hive:
 
 
 def at_work(home: str) -> list[Worker]:
-    """Return the workers of a home that have a living process."""
+    """Return the workers of a home whose process is running, or whose runner is starting it."""
     workers = (worker for hive in hives(home) for worker in (*hive.workers(), *hive.left()))
     return [worker for worker in workers if (run := worker.last_run()) and run.is_at_work()]
 

@@ -1,7 +1,8 @@
-"""Processes using a worker's session that hivepipe did not start.
+"""Find processes that use a worker's session but were not started by hivepipe.
 
-A process is found by any of three signs: its arguments name the session, its output goes to the
-worker's transcript, or one of its hooks reported the session to this home. The second needs /proc.
+One of three signs is enough: the arguments of the process name the session, its standard output is
+the worker's transcript, or one of its hooks reported the session to this home. The second needs
+/proc.
 """
 
 import os
@@ -14,7 +15,7 @@ from hivepipe.orchestrator.worker import Worker
 _NAMING = ("--session-id", "--resume", "-r")
 
 
-class Strangers:
+class ForeignProcesses:
     """A snapshot of all processes, for lookups of any number of workers."""
 
     def __init__(self, home: str) -> None:
@@ -31,7 +32,7 @@ class Strangers:
             self._by_session.setdefault(session, pid)
 
     def of(self, worker: Worker) -> int:
-        """Return the pid of a process on a worker's session, or 0."""
+        """Return the pid of a process that uses a worker's session, or 0."""
         session = worker.card().session
         if session and (pid := self._by_session.get(session.lower())):
             return pid
@@ -43,8 +44,8 @@ class Strangers:
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Yield every process except this one, with its arguments where they can be read."""
-    psutil = import_module("psutil")  # 1.4 MB, which a worker without hives does not need
+    """Yield pid and arguments of every other process whose arguments can be read."""
+    psutil = import_module("psutil")  # 1.4 MB of memory, which a home without hives does not need
     for process in psutil.process_iter(["cmdline"]):
         if process.pid != os.getpid() and process.info["cmdline"]:
             yield process.pid, process.info["cmdline"]

@@ -7,13 +7,16 @@ from hivepipe.orchestrator.worker import Worker
 from hivepipe.times import now, stored_time
 
 
-def is_unseen(run: Run) -> bool:
-    """Tell whether a run has ended without a recorded end; check again under the worker's lock."""
+def ended_unrecorded(run: Run) -> bool:
+    """Tell whether a run has ended without a record of its end.
+
+    A caller that writes the end must check again under the worker's lock.
+    """
     return run.is_started and run.cost_usd is None and run.is_at_work() is False
 
 
 def write_end(worker: Worker, run: Run) -> None:
-    """Record that a run has ended, and its cost; the caller holds the worker's lock."""
+    """Record the end of a run and its cost. The caller holds the worker's lock."""
     if not run.has_ended:
         run.is_lost = True
         run.ended_at = _last_signal(worker)
@@ -22,6 +25,6 @@ def write_end(worker: Worker, run: Run) -> None:
 
 
 def _last_signal(worker: Worker) -> str:
-    """Return the time of the last write of a worker's process, in the form of stored times."""
+    """Return the time of the last output of a worker's process, in the format of the store."""
     times = [changed_ns(path) for path in (worker.transcript, worker.stderr)]
     return stored_time(max(times) or now()[1])

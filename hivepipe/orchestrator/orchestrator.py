@@ -18,7 +18,7 @@ from hivepipe.errors import HiveError, StoreError
 from hivepipe.events.claude_code import clean, valid_id
 from hivepipe.orchestrator import command, projects, prompts, records, retire
 from hivepipe.orchestrator.folder import Hive
-from hivepipe.orchestrator.lost_end import is_unseen, write_end
+from hivepipe.orchestrator.lost_end import ended_unrecorded, write_end
 from hivepipe.orchestrator.records import NO_STATES
 from hivepipe.orchestrator.rights import default_flags
 from hivepipe.orchestrator.start import locked, start
@@ -34,10 +34,10 @@ _LOOK_SECS = 0.05
 
 
 class Orchestrator:
-    """Operates on the workers of one hive; `troubles` collects errors that stop nothing."""
+    """Operates on the workers of one hive; `troubles` collects errors that are not fatal."""
 
     def __init__(self, hive: Hive) -> None:
-        """Keep the hive; `troubles` begins with the hive's notes."""
+        """Begin `troubles` with the notes of the hive."""
         self.hive = hive
         self.troubles: list[str] = [*hive.notes]
 
@@ -56,7 +56,7 @@ class Orchestrator:
     ) -> Worker:
         """Start a worker on a task and return it.
 
-        `session`: a UUID that the caller chooses. A second spawn with the same one returns the
+        `session` is a UUID that the caller chooses. A second spawn with the same UUID returns the
         first worker, so that a restarted orchestrator can repeat its calls. HiveError: the worker
         was not started; the message gives the reason.
         """
@@ -93,23 +93,23 @@ class Orchestrator:
         return worker
 
     def resume(self, worker: Worker, text: str, kind: str = "resume", after: int = 0) -> None:
-        """Start a worker's session again with a message; HiveError: it has a process.
+        """Resume a worker's session with a message; HiveError: a process uses the session.
 
-        `after`: the number of the last run that the caller knows; HiveError if there was another
-        run since.
+        `after` is the number of the last run that the caller knows, or 0. HiveError also if the
+        worker had another run since.
         """
         start(
             self.hive,
             worker,
-            _granted(self._card(worker)),
+            _with_flags(self._card(worker)),
             kind,
             text,
-            may_start=lambda: _overtaken(worker, after) if after else "",
+            may_start=lambda: _had_another_run(worker, after) if after else "",
         )
         self.record([worker])
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
-        """Answer a worker's question; HiveError: it asked none, or it has no such option."""
+        """Answer a worker's question; HiveError: it has no open question, or no such option."""
         standing = stand(worker, hive_stale_secs(), WorkerSignals(self.hive.home, [worker]))
         if standing.state != "need_input":
             raise HiveError(f"{worker.id} has no open question: its state is {standing.state}")
@@ -124,7 +124,7 @@ class Orchestrator:
         start(
             self.hive,
             worker,
-            _granted(self._card(worker)),
+            _with_flags(self._card(worker)),
             "answer",
             prompts.ANSWER.format(text=text),
             may_start=lambda: _answered(worker, question),
@@ -132,17 +132,17 @@ class Orchestrator:
         self.record([worker])
 
     def park(self, worker: Worker, after: int = 0) -> None:
-        """Resume a worker to write down what it learned; `after` as in `resume`."""
-        card = _granted(self._card(worker))
+        """Resume a worker so that it writes down what it learned. `after` is as in `resume`."""
+        card = _with_flags(self._card(worker))
         terms = command.words(self.hive, worker, card)
         self.resume(
             worker, prompts.prompt(self.hive.root / "prompts", "park", terms), "park", after
         )
 
     def respawn(self, worker: Worker) -> Worker:
-        """Start a new worker on the same task, told what was done and what is left.
+        """Start a new worker on the same task, with the progress of the old one in its prompt.
 
-        The new session id is derived from the old one, so repeated calls start one worker.
+        The new session id is derived from the old one, so repeated calls start only one worker.
         """
         card, status = self._card(worker), worker.status()
         task = worker.task().rstrip()
@@ -153,7 +153,7 @@ class Orchestrator:
             card.project,
             task,
             session=_successor(card),
-            flags=_granted(card).flags,
+            flags=_with_flags(card).flags,
             respawn_of=worker,
         )
 
@@ -161,14 +161,14 @@ class Orchestrator:
         """Tell whether a new worker has taken over the task of this one."""
         card = self._card(worker)
         successor = self.hive.new_worker(f"{card.project}-{_successor(card)}")
-        return _was_started(successor) or bool(records.over(self.hive, _successor(card)))
+        return _was_started(successor) or bool(records.ended_worker(self.hive, _successor(card)))
 
     # ---- checks
 
     def check(self, workers: Iterable[Worker] | None = None) -> list[Standing]:
-        """Return the standing of each worker checked.
+        """Return the standing of the given workers, or of all workers.
 
-        Record the end of runs that was not recorded, and update the store.
+        Also record the end of runs whose runner did not, and update the store.
         """
         looked_at = list(self._all() if workers is None else workers)
         for worker in looked_at:
@@ -184,7 +184,7 @@ class Orchestrator:
     def settle(self, worker: Worker) -> None:
         """Record the end of a worker's last run if its runner did not."""
         run = worker.last_run()
-        if run is None or not is_unseen(run):
+        if run is None or not ended_unrecorded(run):
             return
         try:
             lock = locked(worker, 0)
@@ -192,14 +192,14 @@ class Orchestrator:
             return  # its runner holds the lock
         try:
             run = worker.last_run()
-            if run and is_unseen(run):
+            if run and ended_unrecorded(run):
                 write_end(worker, run)
                 self._tidy(worker, run.offset)
         finally:
             os.close(lock)
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-        """Update the store; on an error the next check does it."""
+        """Update the store. After an error the next check updates it."""
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:
@@ -218,7 +218,7 @@ class Orchestrator:
     def _make(self, worker: Worker, card: Card, task: str) -> None:
         try:
             worker.make(card, task)
-        except OSError as error:  # else half a worker would stay listed
+        except OSError as error:  # an incomplete worker would stay listed
             for folder in (worker.state, worker.folder):
                 shutil.rmtree(folder, ignore_errors=True)
             where = error.filename or worker.folder
@@ -231,20 +231,20 @@ class Orchestrator:
             self.troubles.append(str(error))
 
     def _refuse_another(self, worker: Worker, session: str, task: str | None) -> None:
-        """Raise HiveError if the session or the worker was used for something else.
+        """Raise HiveError if the session or the worker's id was used for something else.
 
-        `task`: None skips the comparison of tasks.
+        The tasks are not compared if `task` is None.
         """
         others = [each for each in self.hive.workers() if each.id != worker.id]
         if other := next((each for each in others if each.card().session == session), None):
             raise HiveError(f"session {session} is {other.id}'s")
-        if what := records.over(self.hive, session):
-            raise HiveError(f"session {session}: {what}; what is over is not done again")
+        if what := records.ended_worker(self.hive, session):
+            raise HiveError(f"session {session}: {what}; a finished task is not started again")
         if task is not None and _was_made(worker) and worker.task().strip() != task.strip():
             raise HiveError(f"{worker.id} was spawned before, with another task")
 
     def _start_once(self, worker: Worker) -> None:
-        """Start the first run unless another spawn of the session has started it."""
+        """Start the first run, unless another spawn with this session has started it."""
         already = "it was spawned before"
         text = prompts.prompt(
             self.hive.root / "prompts", "worker", command.words(self.hive, worker, worker.card())
@@ -265,7 +265,7 @@ class Orchestrator:
             self.troubles.append(f"{worker.id}: {already}")
 
     def _card(self, worker: Worker) -> Card:
-        """Return a worker's card; looks up the project of a worker started by others."""
+        """Return a worker's card, with its project looked up if hivepipe did not start it."""
         card = worker.card()
         if not card.session:
             raise HiveError(f"{worker.id} has no session-id: it cannot be resumed")
@@ -276,13 +276,13 @@ class Orchestrator:
         return replace(card, project=project, path=path)
 
     def _add_task(self, card: Card, text: str) -> None:
-        """Add the task to the store: the guard stops the worker if the task is cancelled."""
+        """Add the task to the store, so that the guard stops the worker if it is cancelled."""
         with suppress(StoreError), records.opened(self.hive.home) as db, db.transaction():
             tasks.add_task(db, card.task_id, text, card.created_at)
 
 
-def _granted(card: Card) -> Card:
-    """Return a card with flags; a worker that hivepipe did not start gets the user's defaults."""
+def _with_flags(card: Card) -> Card:
+    """Return a card with flags: the user's default flags if hivepipe did not start the worker."""
     return card if card.created_at else replace(card, flags=default_flags())
 
 
@@ -295,19 +295,19 @@ def _was_started(worker: Worker) -> bool:
 
 
 def _answered(worker: Worker, question: str) -> str:
-    """Return why an answer comes too late, or "" if the question is still open."""
+    """Return an error if the question was answered or replaced, or "" if it is still open."""
     status, run = worker.status(), worker.last_run()
     is_answered = run is not None and run.kind != "park" and run.started_ns > status.changed_ns
     return "" if status.digest == question and not is_answered else f"{worker.id} was answered"
 
 
-def _overtaken(worker: Worker, after: int) -> str:
+def _had_another_run(worker: Worker, after: int) -> str:
     run = worker.last_run()
     return f"{worker.id} has had another run" if run is None or run.number != after else ""
 
 
 def _is_started_soon(worker: Worker) -> bool:
-    """Wait until another spawn has started the first run; False: it failed, or took too long."""
+    """Wait for another spawn to start the first run; return False if it fails or is too slow."""
     deadline = time.monotonic() + _START_SECS
     while not _was_started(worker):
         run = worker.last_run()

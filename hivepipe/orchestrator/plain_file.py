@@ -1,7 +1,7 @@
 """Open files in a worker's folder safely.
 
-The worker may put anything there. A pipe would block the reader, and a link would redirect a write
-to another file.
+The worker may create anything there. A pipe would block the reader, and a symbolic link would
+redirect a write to another file.
 """
 
 import os
@@ -14,13 +14,13 @@ from typing import IO
 from hivepipe.files.regular_file import regular
 
 _LONGEST_LINE = 64 << 20
-_LATEST_NS = 1 << 62  # in the year 2116: the store's numbers end in 2262, and dates in 9999
+_LATEST_NS = 1 << 62  # year 2116; the integers of the store end in 2262, dates in 9999
 
 
 def plain(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Open a regular file, with mode 0600 if new; OSError also for a link, a pipe, a folder.
+    """Open a regular file, with mode 0600 if it is new.
 
-    Can be used as the `opener` of `open`.
+    OSError also for a symbolic link, a pipe or a folder. Can be used as the `opener` of `open`.
     """
     return regular(path, flags | os.O_NOFOLLOW)
 
@@ -34,7 +34,7 @@ def lines_in(file: IO[bytes] | GzipFile, path: str | Path) -> Iterator[bytes]:
 
 
 def changed_ns(file: int | Path) -> int:
-    """Return the modification time in ns, clamped to now, or 0 without a file."""
+    """Return the modification time in ns, limited to a storable range, or 0 without a file."""
     try:
         return min(max(os.stat(file).st_mtime_ns, 1), _LATEST_NS)
     except OSError:

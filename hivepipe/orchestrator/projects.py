@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def read(path: Path) -> dict[str, str]:
-    """Return all projects, {} without a file; HiveError: the file cannot be read."""
+    """Return all projects, or {} without a file; HiveError: the file cannot be read."""
     try:
         return read_typed(path, dict[str, str])
     except FileNotFoundError:
@@ -55,7 +55,7 @@ def add(path: Path, name: str, folder: str) -> str:
 
 
 def _refuse_our_own(folder: str) -> None:
-    """Raise HiveError for a folder that holds the configuration of workers' rights."""
+    """Raise HiveError if a folder contains the files that grant rights to workers."""
     for held in (state_folder(), data_folder(), user_config_folder()):
         if f"{real_path(held)}/".startswith(f"{folder.rstrip('/')}/"):
             raise HiveError(
@@ -72,10 +72,10 @@ def remove(path: Path, name: str) -> None:
 
 
 def project_of(worker: str, projects: dict[str, str]) -> str:
-    """Return the project in a worker's id.
+    """Return the name of the project that a worker's id begins with.
 
-    It is the part before the UUID. Without a UUID it is the longest listed name that the id begins
-    with, so that `project-a-b-1` is not taken for `project-a`.
+    It ends before the UUID. Without a UUID it is the longest listed name that fits, so that
+    `project-a-b-1` is not taken for `project-a`.
     """
     plain = UUID.sub("", worker)
     if plain != worker:

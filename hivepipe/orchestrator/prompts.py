@@ -1,4 +1,4 @@
-"""Prompts of workers: templates that users can edit, and the words substituted in them."""
+"""The prompts of workers: templates that users can edit, and their substitution."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -78,12 +78,12 @@ _FORMER = ("d6e49152bafabf6acfb8a9e5e22ba1a030a0c67af19f04339b4a76fcf21b4018",)
 
 
 def of_rights(rights: str, words: Mapping[str, str]) -> dict[str, str]:
-    """Return the template words that describe a worker's rights."""
+    """Return the values of the template words that describe a worker's rights."""
     return {name: Template(text).substitute(words) for name, text in _OF_RIGHTS[rights].items()}
 
 
 def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
-    """Return a template of the folder, or the default one, with its words substituted.
+    """Return a template from the folder, or the default template, with its words substituted.
 
     HiveError: the file cannot be read, or a `$` is not followed by a known word.
     """

@@ -12,12 +12,15 @@ def machine() -> str:
 
 
 def lives(pid: int, started: str, on: str) -> bool | None:
-    """Tell whether the process with this pid and start time lives; None: another machine."""
+    """Tell whether the process with this pid and start time is running.
+
+    None: it was started on another machine.
+    """
     here = machine()
     if on != here:
         host, boot, *_ = [*on.split(" "), "", ""]
         now_host, now_boot, *_ = here.split(" ")
-        # The same machine, rebooted since: the process is gone.
+        # If this machine was rebooted since, the process is gone.
         return False if host == now_host and boot != now_boot else None
     return alive.lives(pid, started)
 

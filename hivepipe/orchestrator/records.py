@@ -1,7 +1,8 @@
-"""Copy the state of workers' folders into the store; idempotent.
+"""Copy the state in the folders of workers into the store. Repeated copies change nothing.
 
-The folder is authoritative. The store keeps the data when the folder is gone, and adds up costs. If
-the store cannot be written (it is locked, for example), the next check writes it.
+The folder is authoritative. The store keeps the data after the folder is gone, and has the sum of
+the costs. If the store cannot be written (because it is locked, for example), the next check writes
+it.
 """
 
 import json
@@ -44,9 +45,8 @@ def opened(home: str) -> Iterator[Database]:
 def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
     """Update the rows of these workers from their folders; StoreError: the store cannot be written.
 
-    `states`: worker id -> state of the workers checked.
-
-    Write nothing if nothing changed, so that checks do not delay the writer.
+    `states` has the state of each worker that was checked, by worker id. Nothing is written if
+    nothing changed, so that checks do not delay the writer.
     """
     with opened(hive.home) as db:
         changed = [
@@ -63,7 +63,7 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
 
 
 def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
-    """Return the marks to compare with `store.known`: newer data gives other marks."""
+    """Return the marks to compare with `store.stored_marks`. Changed data has other marks."""
     marks: set[tuple[object, ...]] = {("status", worker.status().changed_ns)}
     if state:
         marks.add(("state", state))
@@ -73,7 +73,7 @@ def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
 
 
 def record_worker(db: Database, hive: Hive, worker: Worker) -> None:
-    """Write all rows of a worker within the caller's transaction; none for a forgotten session."""
+    """Write all rows of a worker in the caller's transaction, unless its session is forgotten."""
     card = worker.card()
     if is_forgotten(db, card.session):
         return
@@ -85,8 +85,8 @@ def record_worker(db: Database, hive: Hive, worker: Worker) -> None:
         record_status(db, worker.id, card, status)
 
 
-def over(hive: Hive, session: str) -> str:
-    """Return a text that names the archived or deleted worker of a session, or ""."""
+def ended_worker(hive: Hive, session: str) -> str:
+    """Return an error that names the archived or deleted worker of a session, or ""."""
     for worker in hive.archived():
         if worker.card().session == session:
             return f"{worker.id} is archived"
@@ -98,7 +98,10 @@ def over(hive: Hive, session: str) -> str:
 
 
 def record_last(db: Database, hive: Hive, worker: Worker) -> None:
-    """Write all rows of a worker before its removal; runs that we did not start become run 0."""
+    """Write all rows of a worker before its removal.
+
+    The cost of runs that hivepipe did not start is stored as run 0.
+    """
     record_worker(db, hive, worker)
     card = worker.card()
     cost = cost_before(worker)
@@ -108,7 +111,7 @@ def record_last(db: Database, hive: Hive, worker: Worker) -> None:
 
 
 def record_one_status(hive: Hive, worker: Worker, status: Status) -> None:
-    """Store one status of a worker, once; StoreError: the store cannot be written."""
+    """Store one status of a worker; StoreError: the store cannot be written."""
     card = worker.card()
     with opened(hive.home) as db, db.transaction():
         if not is_forgotten(db, card.session):
@@ -116,7 +119,7 @@ def record_one_status(hive: Hive, worker: Worker, status: Status) -> None:
 
 
 def record_status(db: Database, worker: str, card: Card, status: Status) -> None:
-    """Write a worker's status and update its task; within the caller's transaction."""
+    """Write a worker's status and update its task, in the caller's transaction."""
     at = stored_time(status.changed_ns)
     row = {
         "worker_id": worker,

@@ -1,4 +1,4 @@
-"""Store a worker's status for the monitor, through the queues if the store is busy."""
+"""Store a worker's status for the monitor, through the queue if the store cannot be written."""
 
 from contextlib import closing
 from hashlib import blake2b
@@ -24,7 +24,7 @@ from hivepipe.times import stored_time
 PUSH_SECS = 2.0
 
 
-def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
+def store_status(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
     """Store a worker's status; StoreError: neither the store nor the queue accepted it."""
     try:
         records.record_one_status(hive, worker, status)
@@ -34,7 +34,10 @@ def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
 
 
 def _is_enqueued(place: Place, worker: Worker, status: Status) -> bool:
-    """Enqueue a status for the writer; its id derives from it, so several monitors do it once."""
+    """Enqueue a status for the writer and return whether the queue accepted it.
+
+    The job's id is derived from the status, so several monitors enqueue it once.
+    """
     try:
         if not answers(place.socket):
             return False

@@ -1,20 +1,20 @@
-"""Steps taken for a silent worker, and which one is next.
+"""The steps taken for a silent worker, and the rules for the next step.
 
-    limit       a paid step was due, and the daily limit is reached: tomorrow
-    report      reported only: the default, because every other step may cost money
-    stop        SIGTERM to its process group
-    kill        SIGKILL, if it has not ended within the grace time
-    ask         it is resumed: "Are you still working?"
-    give up     still silent: we write `error` into status.json
+    limit       a paid step is due, but the daily limit is reached
+    report      the worker is only reported; the default, because other steps may cost money
+    stop        its process group gets SIGTERM
+    kill        its process group gets SIGKILL, if it has not ended within the grace time
+    ask         it is resumed with "Are you still working?"
+    give up     it is still silent, and hivepipe writes `error` into its status.json
     park        it is resumed once more, to write down what it learned
     respawn     a new worker gets the task
 
-No step is taken for a worker that is done, asks, reports an error of its own, or was archived.
+No step is taken for a worker that is done, asks a question, reports an error or is archived.
 
 An episode begins with a requested run (spawn, resume, answer); the runs of ask and park belong to
 it. `ask`, `give up`, `park` and `respawn` are taken once per episode, the others once per run. Each
 step is written to `steps.jsonl` of the worker's state before it is taken. Only an interrupted
-respawn is repeated: it always gives the same worker.
+respawn is repeated, because it always starts the same worker.
 """
 
 import fcntl
@@ -36,7 +36,7 @@ _ONCE_AN_EPISODE = ("ask", "give up", "park", "respawn")
 
 
 class Policy(NamedTuple):
-    """Which steps may be taken automatically; `grace_secs` is the time allowed for an answer."""
+    """The steps that may be taken automatically; `grace_secs` is the time allowed for an answer."""
 
     mode: str  # report, ask, respawn
     grace_secs: float
@@ -50,7 +50,7 @@ class Policy(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step that was taken, and the run of the worker it was taken in."""
+    """One step that was taken, and the number of the run in which it was taken."""
 
     name: str
     run: int
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 def taken(worker: Worker) -> list[Step]:
-    """Return the steps taken, oldest first; incomplete lines are skipped."""
+    """Return the steps taken, oldest first. Incomplete lines are skipped."""
     found = []
     try:
         lines = read_text(worker.state / "steps.jsonl", "utf-8", "replace").splitlines()
@@ -73,15 +73,15 @@ def taken(worker: Worker) -> list[Step]:
     return found
 
 
-def note(worker: Worker, name: str, run: int) -> bool:
-    """Record a step before it is taken; False: it was recorded before."""
+def record_step(worker: Worker, name: str, run: int) -> bool:
+    """Record a step before it is taken. Return False if it was recorded before."""
     line = json.dumps({"step": name, "run": run, "at_ns": time.time_ns()})
     with (worker.state / "steps.jsonl").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # a tick and a monitor may run at the same time
         if name in _names(worker, taken(worker), run):
             return False
         file.seek(0)
-        break_off = "" if file.read()[-1:] in ("", "\n") else "\n"  # after a full disk
+        break_off = "" if file.read()[-1:] in ("", "\n") else "\n"  # a full disk may cut a line
         file.write(f"{break_off}{line}\n")
     return True
 
@@ -94,7 +94,7 @@ def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int
     names = _names(standing.worker, steps, run.number)
     if policy.mode == "report":
         return "report" if standing.state == "stale" and "report" not in names else ""
-    if standing.lives is None or standing.stranger:
+    if standing.lives is None or standing.foreign_pid:
         return ""
     if standing.lives:
         return _of_living(standing, run, steps, policy, now_ns)
@@ -104,7 +104,7 @@ def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int
 
 
 def is_parked(worker: Worker, run: Run) -> bool:
-    """Tell whether the policy or a user told a worker to park in the episode of a run."""
+    """Tell whether the policy or a user parked a worker in the episode of a run."""
     runs = worker.runs()
     episode = _episode(runs, run.number)
     noted = [step.run for step in taken(worker) if step.name == "park"]
@@ -112,7 +112,7 @@ def is_parked(worker: Worker, run: Run) -> bool:
 
 
 def _names(worker: Worker, steps: list[Step], run: int) -> set[str]:
-    """Return the steps taken in a run; once-per-episode steps also from its episode."""
+    """Return the steps taken in a run, and the once-per-episode steps of its whole episode."""
     episode = _episode(worker.runs(), run)
     return {
         step.name
@@ -145,7 +145,7 @@ def _of_living(standing: Standing, run: Run, steps: list[Step], policy: Policy, 
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
-    """Next step for a dead worker; one that crashed by itself is reported, not resumed."""
+    """Return the next step for a dead worker. A worker that crashed by itself is not resumed."""
     if run.kind == "ask":
         return "give up"
     if run.kind == "park":
@@ -154,7 +154,7 @@ def _of_dead(run: Run, names: set[str]) -> str:
 
 
 def _of_given_up(standing: Standing, run: Run, names: set[str], policy: Policy) -> str:
-    """Next step after `give up`; a later status of the worker's own is respected."""
+    """Return the next step after `give up`, or "" if the worker wrote a status since."""
     is_ours = standing.state == "error" and standing.status.text("by") == BY_US
     if not is_ours and standing.state not in OVER:
         return ""

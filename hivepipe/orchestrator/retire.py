@@ -1,6 +1,6 @@
-"""Archive and delete finished workers; their rows and costs stay in the store.
+"""Archive and delete finished workers. Their rows and costs stay in the store.
 
-The task that a spawn made ends with the last worker that had it.
+A task that a spawn created ends with the last worker that had it.
 """
 
 import gzip
@@ -30,8 +30,7 @@ PACKED = "transcript.jsonl.gz"
 def archive(hive: Hive, worker: Worker) -> Path:
     """Move a worker into the archive, with secrets redacted and its transcript compressed.
 
-    A worker that hivepipe did not start is moved unchanged. Return the folder in the archive.
-
+    Return the folder in the archive. A worker that hivepipe did not start is moved unchanged.
     HiveError: the worker has a process, or its archive folder exists. StoreError: the store cannot
     be written.
     """
@@ -39,19 +38,19 @@ def archive(hive: Hive, worker: Worker) -> Path:
     target = archived.folder
     if target.exists():
         raise HiveError(f"{target} is there already")
-    lock = _of_nobody(hive.home, worker)
+    lock = _lock_idle(hive.home, worker)
     try:
         if worker.is_own():
-            with suppress(HiveError):  # a link as transcript is moved as it is
+            with suppress(HiveError):  # a symbolic link as transcript is moved unchanged
                 tidy(worker)
-        _note(hive, worker, "archived_at")
+        _record_end(hive, worker, "archived_at")
         if worker.is_own():
             redactor = _redactor(worker.transcript)
             for path in [path for folder in worker.folders for path in folder.rglob("*")]:
                 if path != worker.transcript:
                     _redact(path, redactor)
             _pack(worker.transcript, redactor)
-        # The folder first: after a crash in between, `follow` finishes the move.
+        # The folder is moved first: after a crash in between, `follow` completes the move.
         worker.folder.rename(target)
         worker.state.rename(archived.state)
     finally:
@@ -60,22 +59,22 @@ def archive(hive: Hive, worker: Worker) -> Path:
 
 
 def delete(hive: Hive, worker: Worker) -> None:
-    """Delete a worker's folder permanently; the errors are those of `archive`."""
-    lock = _of_nobody(hive.home, worker)
+    """Delete a worker's folders permanently. The errors are those of `archive`."""
+    lock = _lock_idle(hive.home, worker)
     try:
-        _note(hive, worker, "deleted_at")
+        _record_end(hive, worker, "deleted_at")
         _remove(worker)
     finally:
         os.close(lock)
 
 
 def follow(hive: Hive) -> list[Worker]:
-    """Complete a move or removal of worker folders by `mv` or `rm -rf`.
+    """Complete what a user did to worker folders with `mv` or `rm -rf`.
 
-    The state follows the folder, and the store is updated. Return the workers whose process still
-    runs. StoreError: the store cannot be written now.
+    The state folder is moved or removed too, and the store is updated. Return the workers whose
+    process still runs. StoreError: the store cannot be written now.
     """
-    if not hive.workers_folder.is_dir():  # the disk may not be mounted: then no worker was removed
+    if not hive.workers_folder.is_dir():  # perhaps not mounted, so no worker counts as removed
         return []
     at_work = []
     for worker in hive.left():
@@ -105,13 +104,13 @@ def _follow(hive: Hive, worker: Worker) -> None:
     try:
         moved = hive.archived_worker(worker.id)
         if not moved.folder.is_dir():
-            _note(hive, worker, "deleted_at")
+            _record_end(hive, worker, "deleted_at")
             shutil.rmtree(worker.state)
         elif moved.state.exists():
             shutil.rmtree(worker.state)
         else:
             worker.state.rename(moved.state)
-            _note(hive, moved, "archived_at")
+            _record_end(hive, moved, "archived_at")
     finally:
         os.close(lock)
 
@@ -126,7 +125,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
         return []
     with records.opened(hive.home) as db:
         old = store.archived_before(db, str(hive.root), before)
-    # A worker moved by hand while it ran has no state in the archive yet.
+    # The state of a worker that was moved while it ran is not in the archive yet.
     at_work = {worker.id for worker in hive.left()}
     since = datetime.fromisoformat(before).timestamp()
     over = [each for each in archived if each.id in old - at_work and each.changed_at() < since]
@@ -136,7 +135,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
 
 
 def workers_of(home: str) -> list[Worker]:
-    """Return all workers of a home, also archived ones and those with a state alone."""
+    """Return all workers of a home, including archived ones and those with only a state."""
     return [
         worker
         for hive in hives(home)
@@ -145,13 +144,13 @@ def workers_of(home: str) -> list[Worker]:
 
 
 def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> int:
-    """Delete the folders of the workers of these sessions, archived or not; return their number.
+    """Delete the folders of all workers of these sessions, and return the number of workers.
 
     HiveError: a worker has a process, which would write again.
     """
     found = [worker for worker in workers_of(home) if worker.card().session in sessions]
     for worker in () if dry_run else found:
-        lock = _of_nobody(home, worker)
+        lock = _lock_idle(home, worker)
         try:
             _remove(worker)
         finally:
@@ -162,15 +161,16 @@ def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> i
 def _remove(worker: Worker) -> None:
     """Remove the folders of a worker.
 
-    The protocol's folder goes last: while it exists, the worker is listed and can be deleted again.
+    The folder in `.hive` is removed last. While it exists, the worker is listed, so that an
+    interrupted removal can be repeated.
     """
     for folder in reversed(worker.folders):
         if folder.exists():
             shutil.rmtree(folder)
 
 
-def _of_nobody(home: str, worker: Worker) -> int:
-    """Return the lock of a worker without a process; HiveError: it has one."""
+def _lock_idle(home: str, worker: Worker) -> int:
+    """Lock a worker without a process and return the descriptor; HiveError: it has a process."""
     lock = locked(worker)
     try:
         refuse_living(home, worker)
@@ -180,8 +180,8 @@ def _of_nobody(home: str, worker: Worker) -> int:
     return lock
 
 
-def _note(hive: Hive, worker: Worker, column: str) -> None:
-    """Record the end of a worker in the store, before its folder is gone."""
+def _record_end(hive: Hive, worker: Worker, column: str) -> None:
+    """Record in the store that a worker is archived or deleted, before its folder is gone."""
     for run in worker.runs():
         if run.is_started and run.cost_usd is None:
             costs.book(worker, run)
@@ -201,7 +201,7 @@ def _redactor(transcript: Path) -> Redactor:
 
 
 def _redact(path: Path, redactor: Redactor) -> None:
-    """Redact secrets in a text file; binary files and symbolic links are left alone."""
+    """Redact secrets in a text file. Binary files and symbolic links stay unchanged."""
     if path.is_symlink() or not path.is_file():
         return
     with open(path, "rb", buffering=0, opener=plain) as file:
@@ -215,7 +215,7 @@ def _redact(path: Path, redactor: Redactor) -> None:
 
 
 def _pack(path: Path, redactor: Redactor) -> None:
-    """Compress the redacted transcript; the plain one is removed once the copy is complete."""
+    """Redact and compress the transcript. The original is removed when the copy is complete."""
     if path.is_symlink() or not path.is_file():
         return
     temporary = path.with_name(f"{PACKED}.tmp")

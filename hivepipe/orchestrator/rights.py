@@ -1,8 +1,8 @@
-"""What workers may do without asking; the user chooses it once in their own config.toml.
+"""The rights of workers: what they may do without asking. The user chooses them in config.toml.
 
-No person can answer a worker's permission prompts, so what it may not do without asking it cannot
-do at all. A project cannot set these rights, nor can the environment, which a project's settings
-can change.
+Nobody answers a worker's permission prompts, so it cannot do anything that needs one. Neither a
+project nor the environment can set these rights, because the settings of a project can change the
+environment.
 """
 
 import re
@@ -15,7 +15,7 @@ from hivepipe.settings import environment, of_files
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 _GIT = ("git add", "git commit")
-_PARK = "Skill(session:park)"  # a user's own command, which the prompt names
+_PARK = "Skill(session:park)"  # a command that the user may have; the prompt names it
 _ALLOWING = ("--allowedTools", "--allowed-tools")
 _NAMES_RIGHTS = ("--permission-mode", *_ALLOWING, SKIP_PERMISSIONS)
 _BASH = re.compile(r"\bBash\b(?:\(([^)]*)\))?")
@@ -81,7 +81,7 @@ def rights_of(flags: tuple[str, ...]) -> str:
 
 
 def _allowed(words: list[str]) -> list[str]:
-    """Return the Bash rules in allow flags: the text in the brackets, "" for all commands."""
+    """Return the patterns of the Bash rules in allow flags; "" allows all commands."""
     option, found = "", []
     for word in words:
         if word.startswith("-"):

@@ -1,8 +1,8 @@
 """One run of a worker: one process of Claude Code, from its plan to its exit code.
 
-    planned     by the process that starts it, under the worker's lock
-    started     by the run's own process, just before it executes Claude Code
-    ended       by the runner that waited for it; if that was killed, by the next check
+    planned     written by the process that starts it, under the worker's lock
+    started     written by the run's own process, just before it executes Claude Code
+    ended       written by the runner that waits for it, or by the next check if that was killed
 
 Each step replaces the file atomically, and no two steps run at the same time.
 """
@@ -18,13 +18,13 @@ _LARGEST = 1 << 16
 
 @dataclass
 class Run:
-    """One run; times are UTC, `exit_code` as in `subprocess`: negative for a signal."""
+    """One run. Times are UTC. `exit_code` is as in `subprocess`: negative for a signal."""
 
     number: int
-    kind: str  # spawn, resume, answer, park, ask; others: runs that we did not start
+    kind: str  # spawn, resume, answer, park, ask; others: not started by hivepipe
     command: list[str]
     cwd: str
-    offset: int = 0  # of the transcript, where this run begins
+    offset: int = 0  # byte offset in the transcript where this run begins
     machine: str = ""
     runner_pid: int = 0
     runner_started: str = ""
@@ -34,10 +34,10 @@ class Run:
     started_ns: int = 0
     ended_at: str = ""
     exit_code: int | None = None
-    is_lost: bool = False  # it ended, and its exit code is unknown
+    is_lost: bool = False  # it ended, but its exit code is unknown
     left_behind: bool = False  # processes of its group outlived it
-    trouble: str = ""  # why it could not be started
-    cost_usd: str | None = None  # of the run, in dollars; a decimal number as text
+    trouble: str = ""  # the error of its start, or ""
+    cost_usd: str | None = None  # of the run alone; a decimal number as text
     outcome: str = ""  # the subtype of its last result
     words: str = ""  # the beginning of the result's text, secrets redacted
 
@@ -53,17 +53,20 @@ class Run:
 
     @property
     def is_unpriced(self) -> bool:
-        """Tell whether it ended without a result line, which holds the cost."""
+        """Tell whether it ended without a result line, so that its cost is unknown."""
         return self.is_started and self.has_ended and not self.outcome
 
     def process_lives(self) -> bool | None:
-        """Tell whether its Claude Code lives; None: it runs on another machine."""
+        """Tell whether its Claude Code is running, or None if it runs on another machine."""
         if not self.is_started or self.has_ended:
             return False
         return lives(self.pid, self.pid_started, self.machine)
 
     def is_at_work(self) -> bool | None:
-        """Tell whether its Claude Code lives, or the runner that starts it; None as above."""
+        """Tell whether its Claude Code is running, or the runner that starts it.
+
+        None if they run on another machine.
+        """
         if self.has_ended:
             return False
         if self.is_started:

@@ -1,13 +1,13 @@
-"""The process beside a worker's Claude Code: starts it, waits for it and records how it ended.
+"""The parent process of a worker's Claude Code: start it, wait for it, record its end.
 
     python -I -m hivepipe.orchestrator.runner <worker's folder> <its state> <run> <lock> <answer>
 
-It outlives the process that started it and holds the worker's lock as long as it lives. It reads no
-output: Claude Code writes to the files itself, so that nothing is lost or blocked if this process
-is killed. In that case the next check records the run's end.
+It outlives the process that started it, and holds the worker's lock until it ends. It reads no
+output. Claude Code writes to the files itself, so that nothing is lost or blocked if this process
+is killed. In that case the next check records the end of the run.
 
-The last two arguments are descriptors: the worker's lock, and a pipe for the result of the start,
-`started` or an error. The environment is passed on to Claude Code unchanged.
+The last two arguments are file descriptors: the worker's lock, and a pipe for the result of the
+start (`started` or an error). The environment is passed to Claude Code unchanged.
 """
 
 import os
@@ -27,7 +27,7 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 def main() -> None:
-    """Execute one run to its end, then become the epilogue."""
+    """Execute one run to its end, then execute after_run in this process."""
     if os.fork():
         os._exit(0)
     worker = Worker(Path(sys.argv[1]), Path(sys.argv[2]))
@@ -35,7 +35,7 @@ def main() -> None:
     path = worker.run_file(number)
     run = read_run(path)
     if run is None:
-        sys.exit(f"there is no plan: {path}")
+        sys.exit(f"there is no planned run: {path}")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal of the starting process may close
     run.runner_pid, run.runner_started = os.getpid(), start_time(os.getpid())
     worker.write_run(run)
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
-    """Start Claude Code in a session of its own; return an error or "", and its pid."""
+    """Start Claude Code as the leader of a new session; return an error or "", and its pid."""
     reader, writer = os.pipe()  # a successful exec closes it
     pid = os.fork()
     if pid == 0:
@@ -72,7 +72,7 @@ def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
 
 
 def _become(worker: Worker, run: Run) -> None:
-    """Record this process, then become Claude Code, so that each running one is recorded."""
+    """Record this process before it executes Claude Code, so that none runs unrecorded."""
     os.setsid()
     os.chdir(run.cwd)
     descriptors = (
@@ -85,7 +85,11 @@ def _become(worker: Worker, run: Run) -> None:
     run.pid, run.pid_started = os.getpid(), start_time(os.getpid())
     run.started_at, run.started_ns = now()
     worker.write_run(run)
-    for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):  # ignored here; exec keeps that
+    for number in (
+        signal.SIGHUP,
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+    ):  # exec would keep ignored signals ignored
         signal.signal(number, signal.SIG_DFL)
     os.execv(run.command[0], run.command)
 

@@ -1,8 +1,8 @@
-"""Start a run: at most one process per session, also after a crash of any participant.
+"""Start a run, with at most one process per session, also after a crash of any process involved.
 
-The worker's lock is taken here and passed to the runner, which holds it as long as it lives. The
-run's process holds it until it is recorded. If the lock is free and no living process is recorded,
-there is none.
+The worker's lock is taken here and passed to the runner, which holds it until it ends. The process
+of the run holds the lock until it is recorded. So if the lock is free and no recorded process is
+running, the session has no process.
 """
 
 import os
@@ -14,14 +14,14 @@ from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.home import make_folders, write_small
 from hivepipe.orchestrator import command
 from hivepipe.orchestrator.folder import Hive
-from hivepipe.orchestrator.foreign_processes import Strangers
-from hivepipe.orchestrator.lost_end import is_unseen, write_end
+from hivepipe.orchestrator.foreign_processes import ForeignProcesses
+from hivepipe.orchestrator.lost_end import ended_unrecorded, write_end
 from hivepipe.orchestrator.plain_file import plain
 from hivepipe.orchestrator.recorded_process import machine
 from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.transcript import tidy
 from hivepipe.orchestrator.worker import Card, Worker
-from hivepipe.orchestrator.worker_state import has_last_word
+from hivepipe.orchestrator.worker_state import has_final_status
 from hivepipe.stack.lock import take_lock
 
 ENDING_SECS = 30.0
@@ -39,10 +39,10 @@ def start(
     may_start: Callable[[], str] = lambda: "",
     wait_secs: float = ENDING_SECS,
 ) -> Run:
-    """Start Claude Code on a worker's session with `text`; the process outlives this one.
+    """Start Claude Code on a worker's session with the prompt `text`.
 
-    `may_start` is called under the lock and returns a reason to refuse, or "". HiveError: the
-    session has a living process, or the start failed.
+    The new process outlives this one. `may_start` is called under the lock and returns a reason to
+    refuse, or "". HiveError: the session has a running process, or the start was refused or failed.
     """
     lock = locked(worker, wait_secs)
     try:
@@ -50,11 +50,11 @@ def start(
         if reason := may_start():
             raise HiveError(reason)
         last = worker.last_run()
-        if last and is_unseen(last):
+        if last and ended_unrecorded(last):
             write_end(worker, last)
         number = max(worker.run_numbers(), default=0) + 1
         offset = tidy(worker, last.offset if last else 0)
-        command.bring_hooks(worker, card.path)
+        command.write_hooks(worker, card.path)
         run = Run(
             number=number,
             kind=kind,
@@ -78,13 +78,14 @@ def start(
 
 
 def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
-    """Return a descriptor that holds a worker's lock; HiveError: it has a process.
+    """Return a descriptor that holds a worker's lock; HiveError: another process holds it.
 
-    Wait up to `wait_secs` for a worker that wrote its final status: its runner frees the lock soon.
+    Wait up to `wait_secs`, unless the worker is running and has not written a final status. After
+    that status its runner releases the lock soon.
     """
     make_folders(str(worker.state))
     run = worker.last_run()
-    is_busy = run is not None and run.process_lives() and not has_last_word(worker.status(), run)
+    is_busy = run is not None and run.process_lives() and not has_final_status(worker.status(), run)
     try:
         return take_lock(worker.lock, 0 if is_busy else wait_secs)
     except LockHeldError:
@@ -94,8 +95,8 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
 def refuse_living(home: str, worker: Worker) -> None:
     """Raise HiveError if a process uses a worker's session, or may use it; call it under the lock.
 
-    A free lock is not enough: the runner may have been killed while its Claude Code continues, and
-    a Claude Code that was started by hand takes no lock.
+    The lock is not enough: the runner may have been killed while its Claude Code continues, and a
+    Claude Code that was started by hand takes no lock.
     """
     for run in worker.runs():
         lives = run.process_lives()
@@ -103,12 +104,12 @@ def refuse_living(home: str, worker: Worker) -> None:
             raise HiveError(f"{worker.id} runs on another machine, or did: {run.machine}")
         if lives:
             raise HiveError(f"{worker.id} has a process ({run.pid}): two would spoil its session")
-    if pid := Strangers(home).of(worker):
+    if pid := ForeignProcesses(home).of(worker):
         raise HiveError(f"{worker.id}: process {pid}, not started by hivepipe, uses its session")
 
 
 def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:
-    """Start the runner and return its answer about the start."""
+    """Start the runner and return its report: `started`, or an error."""
     reader, writer = os.pipe()
     with open(worker.state / "runner.log", "ab", opener=plain) as log:
         subprocess.run(  # the runner forks; its child is adopted by init and leaves no zombie

@@ -1,6 +1,6 @@
-"""`status.json`: a worker's state in its own words; parsed leniently, written atomically.
+"""`status.json`, in which a worker reports its state. It is parsed leniently, written atomically.
 
-Only `status` is required. A language model writes this file. What can be parsed is used, errors are
+A language model writes this file. Only `status` is required. Every valid field is used, errors are
 listed as problems, and unknown fields are kept.
 """
 
@@ -19,7 +19,7 @@ from hivepipe.orchestrator.plain_file import changed_ns, plain
 
 WORDS = ("working", "need_input", "done", "error", "context_full")
 LARGEST = 1 << 20
-DEEPEST = 50  # nested lists and objects; a limit, because readers recurse
+DEEPEST = 50  # levels of lists and objects; limited, because readers recurse
 
 UNCOMMITTED = "done without a commit"
 
@@ -38,17 +38,17 @@ _TEXTS = (
 _LISTS = ("options", "files_changed")
 _SWITCHES = ("committed", "parked")
 _NEEDED = {"need_input": "question", "error": "error", "context_full": "remaining"}
-_WORD_IN_HALF = re.compile(r'"status"\s*:\s*"([A-Za-z_-]+)"')
+_STATUS_WORD = re.compile(r'"status"\s*:\s*"([A-Za-z_-]+)"')
 _FENCE = "```"
 
 
 class Status(NamedTuple):
-    """The last status of a worker; `word` is empty if there is no readable one."""
+    """The last status of a worker; `word` is "" without a readable status."""
 
     word: str
     fields: Mapping[str, Any]
     problems: tuple[str, ...]
-    changed_ns: int  # modification time of the file; 0: there is none
+    changed_ns: int  # modification time of the file, or 0 without a file
     digest: str  # SHA-256 of its bytes
 
     def text(self, name: str) -> str:
@@ -63,7 +63,7 @@ class Status(NamedTuple):
 
     @property
     def reported_ns(self) -> int:
-        """Return the later of file time and timestamp in ns; future timestamps do not count."""
+        """Return the later of file time and timestamp in ns. A future timestamp is ignored."""
         try:
             at = datetime.fromisoformat(self.text("timestamp"))
         except ValueError:
@@ -78,7 +78,7 @@ NONE = Status("", {}, (), 0, "")
 
 
 def read_status(path: Path) -> Status:
-    """Return the last status of a worker; faults of the file are listed in `problems`."""
+    """Return the last status of a worker. Errors of the file are listed in `problems`."""
     try:
         with open(path, "rb", opener=plain) as file:
             data = file.read(LARGEST + 1)
@@ -99,7 +99,7 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
     try:
         found = _storable(json.loads(_without_fence(text)))
     except (ValueError, RecursionError):
-        return _of_half(text, changed_ns, digest)
+        return _of_incomplete(text, changed_ns, digest)
     if not isinstance(found, dict):
         return Status("", {}, ("status.json is not a JSON object",), changed_ns, digest)
     word = _word(found.get("status"))
@@ -107,7 +107,7 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
 
 
 def _without_fence(text: str) -> str:
-    """Return the content of a Markdown code block, or the text itself."""
+    """Return the content of a Markdown code block, or the text if it is not one."""
     block = text.strip()
     opening, _, inside = block.partition("\n")
     is_fenced = opening.startswith(_FENCE) and inside.endswith(_FENCE)
@@ -127,9 +127,9 @@ def _storable(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _of_half(text: str, changed_ns: int, digest: str) -> Status:
-    """Return the status word of a truncated file, if it is there."""
-    found = _WORD_IN_HALF.search(text)
+def _of_incomplete(text: str, changed_ns: int, digest: str) -> Status:
+    """Return the status word of an incomplete file, if it can be found."""
+    found = _STATUS_WORD.search(text)
     word = _word(found[1]) if found else ""
     fields = {"status": word} if word else {}
     return Status(word, fields, ("status.json is half written, or no JSON",), changed_ns, digest)

@@ -1,10 +1,10 @@
-"""Parser of `claude -p --output-format stream-json`: calls, texts, costs.
+"""Parse the output of `claude -p --output-format stream-json`: calls, texts, costs.
 
-A run's `result` lines carry a running total, so the last one counts; they are never added up. The
-totals of several runs in one transcript are added up. Up to 2.1.197 each run has its own total. In
-some later version the total of a resumed session continues from its last run; `own_costs` subtracts
-the earlier part. In a transcript without recorded runs, an `init` after a result begins a new run,
-unless Claude Code itself continued (its result then has an `origin`).
+The `result` lines of one run have a running total, so only the last one counts. The totals of
+several runs in a transcript are added up. Up to 2.1.197 each run has its own total. In some later
+version the total of a resumed session includes its earlier runs, which `own_costs` subtracts. In a
+transcript without recorded runs, an `init` after a result begins a new run, unless Claude Code
+continued by itself (then its next result has an `origin`).
 """
 
 import re
@@ -35,7 +35,7 @@ _COUNTS_OF_RUN = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
 )
-_TOTALS_OF_RUNS = (2, 1, 197)  # the last version known to count each run by itself
+_TOTALS_OF_RUNS = (2, 1, 197)  # the last version known to have one total per run
 Counts = tuple[int, ...]  # tokens, in the order of _COUNTS
 
 
@@ -43,14 +43,14 @@ class Result(NamedTuple):
     """The last result line of a run."""
 
     total_usd: Decimal  # of this run, or of the whole session
-    outcome: str  # success, or what kind of error
+    outcome: str  # success, or the kind of error
     words: str
     session: str = ""
-    used: Counts = ()  # by the main loop of this run alone
-    by_model: Mapping[str, Counts] = MappingProxyType({})  # what total_usd covers
+    used: Counts = ()  # by the main loop of this run only
+    by_model: Mapping[str, Counts] = MappingProxyType({})  # the usage that total_usd covers
     version: tuple[int, ...] = ()  # of Claude Code
 
-    def goes_on_from(self, before: "Result") -> bool:
+    def continues(self, before: "Result") -> bool:
         """Tell whether the totals include those of an earlier run of the session."""
         if not self.by_model or () < self.version <= _TOTALS_OF_RUNS:
             return False
@@ -63,19 +63,19 @@ class Result(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One event of a transcript: a tool call, a failed call, a text of Claude, a result."""
+    """One event of a transcript: a tool call, a failed call, a text of Claude or a result."""
 
     kind: str
     words: str
 
 
 class Stream:
-    """Reads the lines of a transcript one after the other."""
+    """A parser that gets the lines of a transcript one by one."""
 
     def __init__(self) -> None:
         """Start without results."""
         self._results: list[Result] = []
-        self._begins_anew = False
+        self._may_be_new_run = False
         self._version: tuple[int, ...] = ()
 
     def feed(self, raw: bytes) -> Iterator[Step]:
@@ -85,15 +85,15 @@ class Stream:
             return
         kind = line.get("type")
         if kind == "system" and line.get("subtype") == "init":
-            self._begins_anew = bool(self._results)
+            self._may_be_new_run = bool(self._results)
             self._version = _numbers(text(line, "claude_code_version"))
         elif kind == "result":
             result = _result(line, self._version)
-            if self._results and not (self._begins_anew and not part(line, "origin")):
+            if self._results and not (self._may_be_new_run and not part(line, "origin")):
                 self._results[-1] = result
             else:
                 self._results.append(result)
-            self._begins_anew = False
+            self._may_be_new_run = False
             yield Step("result", f"{result.outcome}, {result.total_usd} USD: {result.words}")
         else:
             yield from _steps(line)
@@ -111,16 +111,16 @@ class Stream:
     @property
     def last(self) -> Result | None:
         """Return the last result of the last run, or None."""
-        return None if self._begins_anew or not self._results else self._results[-1]
+        return None if self._may_be_new_run or not self._results else self._results[-1]
 
 
 def own_costs(results: Iterable[Result]) -> list[Decimal]:
-    """Return the cost in USD of each run by itself, in the order of the runs."""
+    """Return the cost in USD of each run alone, in the order of the runs."""
     last: dict[str, Result] = {}
     costs = []
     for result in results:
         before = last.get(result.session)
-        goes_on = before is not None and result.goes_on_from(before)
+        goes_on = before is not None and result.continues(before)
         costs.append(
             result.total_usd - before.total_usd if before and goes_on else result.total_usd
         )
@@ -146,7 +146,7 @@ def steps(lines: Iterable[bytes]) -> Iterator[Step]:
 
 
 def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Yield the lines of a transcript between two byte offsets, if it is a regular file."""
+    """Yield the lines of a transcript between two byte offsets, or none if it cannot be read."""
     try:
         with open(path, "rb", opener=plain) as file:
             at = file.seek(start)
@@ -202,7 +202,7 @@ def _errors(line: Fields) -> str:
 
 
 def _cost(line: Fields) -> Decimal:
-    """Return the cost in USD; the sum over models is preferred, because it includes subagents."""
+    """Return the cost in USD: if known the sum over models, because it includes subagents."""
     models = part(line, "modelUsage")
     costs = [_amount(part(models, name).get("costUSD")) for name in models]
     by_model = sum(costs, Decimal(0))

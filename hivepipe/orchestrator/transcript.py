@@ -1,7 +1,7 @@
-"""Repair a worker's `transcript.jsonl` between two runs: one JSON object per line.
+"""Repair a worker's `transcript.jsonl` between two runs, so that each line is a JSON object.
 
-A killed Claude Code leaves an incomplete line, to which the next run would append. Another program
-in the same pipe may write other text. Both are moved to `stderr.log`.
+A killed Claude Code leaves an incomplete line, and the next run would append to it. Another program
+that writes to the same file may leave other text. Both are moved to `stderr.log`.
 """
 
 import os
@@ -16,9 +16,9 @@ _CHUNK_BYTES = 1 << 20
 
 
 def tidy(worker: Worker, since: int = 0) -> int:
-    """Clean the transcript from an offset on and return its size; no process may be writing to it.
+    """Repair the transcript from a byte offset on, and return its size.
 
-    HiveError: it is not a regular file, or cannot be written.
+    No process may be writing to it. HiveError: it is not a regular file, or cannot be written.
     """
     path = worker.transcript
     try:
@@ -54,7 +54,7 @@ def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
 
 
 def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
-    """Remove byte spans; truncate in place if the only span is at the end."""
+    """Remove byte spans from a file. A single span at the end is truncated in place."""
     size = path.stat().st_size
     first, length = spans[0]
     if len(spans) == 1 and first + length == size:
@@ -65,7 +65,7 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
     try:
         _copy_without(path, copy, [*spans, (size, 0)])
         os.replace(copy, path)
-    except OSError:  # a full disk has no room for a partial copy either
+    except OSError:  # on a full disk a partial copy must not stay
         copy.unlink(missing_ok=True)
         raise
 

@@ -6,10 +6,10 @@
       archive/<id>/    the state of an archived worker
       projects.json    name -> path; the one in .hive is a copy for readers
 
-An earlier version kept the state in `.hive/state`, where a worker whose project holds the `.hive`
-could write. That state is migrated once, as copies of plain files. Permission flags that the user
-has not chosen are dropped. A recorded process that does not run the worker's session is treated as
-ended.
+An earlier version kept the state in `.hive/state`, where a worker could write if its project
+contains the `.hive`. That state is migrated once, as copies of regular files. Permission flags that
+the user has not chosen are replaced. A recorded process that does not run the worker's session is
+treated as ended.
 """
 
 import os
@@ -33,14 +33,14 @@ from hivepipe.times import now
 
 PROJECTS = "projects.json"
 _MARK = "hive"
-_LARGEST_BYTES = 1 << 22  # per file: a prompt holds a task of up to a megabyte
+_LARGEST_BYTES = 1 << 22  # per file; a prompt contains a task of up to a megabyte
 _LARGEST_LIST = 1 << 20
 _LOCK_SECS = 30.0
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A `.hive`: its path, device and inode."""
+    """Path, device and inode of a `.hive`."""
 
     path: str
     device: int
@@ -52,8 +52,8 @@ def folder_of(root: Path) -> Path:
     return Path(belief_folder(str(root)))
 
 
-def take_over(root: Path) -> list[str]:
-    """Migrate the state that an earlier version kept in a `.hive`, once; return notes for the user.
+def migrate_state(root: Path) -> list[str]:
+    """Migrate the state that an earlier version kept in a `.hive`; return notes for the user.
 
     HiveError: the state folder cannot be written.
     """
@@ -65,10 +65,10 @@ def take_over(root: Path) -> list[str]:
         with locked_file(f"{folder}.lock", _LOCK_SECS):
             if (folder / _MARK).exists():
                 return []
-            _take_moved(root, folder)
-            doubts = _take(root, folder)
+            _follow_moved(root, folder)
+            notes = _migrate(root, folder)
             write_typed(folder / _MARK, _identity(root))
-            return doubts
+            return notes
     except (OSError, LockHeldError) as error:
         raise HiveError(f"{folder} cannot be made: {error}") from None
 
@@ -78,10 +78,10 @@ def _identity(root: Path) -> Identity:
     return Identity(str(root), status.st_dev, status.st_ino)
 
 
-def _take_moved(root: Path, folder: Path) -> None:
-    """Rename the state folder of a `.hive` that was moved.
+def _follow_moved(root: Path, folder: Path) -> None:
+    """Rename the state folder if the `.hive` was moved.
 
-    The `.hive` has the same device and inode, and its recorded path no longer exists.
+    A moved `.hive` has the recorded device and inode, and the recorded path no longer exists.
     """
     here = _identity(root)
     for mark in sorted(folder.parent.glob(f"*/{_MARK}")):
@@ -93,8 +93,8 @@ def _take_moved(root: Path, folder: Path) -> None:
                 return
 
 
-def _take(root: Path, folder: Path) -> list[str]:
-    doubts = []
+def _migrate(root: Path, folder: Path) -> list[str]:
+    notes = []
     for kind in ("workers", "archive"):
         make_folders(str(folder / kind))
     if not (folder / PROJECTS).exists():
@@ -104,12 +104,12 @@ def _take(root: Path, folder: Path) -> list[str]:
         if not target.exists():
             new = folder / "new"
             _copy(old, new)
-            doubts += _doubt(new, target.name)
+            notes += _replace_forged(new, target.name)
             new.rename(target)
-        _put_away(old, target)
+        _remove_old(old, target)
     with suppress(OSError):
         (root / "state").rmdir()
-    return doubts
+    return notes
 
 
 def _old_states(root: Path, folder: Path) -> list[tuple[Path, Path]]:
@@ -129,7 +129,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _copy(old: Path, new: Path) -> None:
-    """Copy the plain files of a state to a temporary folder."""
+    """Copy the regular files of a state to a temporary folder."""
     shutil.rmtree(new, ignore_errors=True)
     make_folders(str(new / "runs"))
     for part in (old, old / "runs"):
@@ -142,8 +142,8 @@ def _copy(old: Path, new: Path) -> None:
                     copy.write(data)
 
 
-def _doubt(state: Path, id: str) -> list[str]:
-    """Remove from a copied state what a worker may have forged; return notes for the user.
+def _replace_forged(state: Path, id: str) -> list[str]:
+    """Replace what a worker may have forged in a copied state; return notes for the user.
 
     Permission flags that the user did not choose are replaced. A run whose process does not have
     the session in its arguments is marked as lost, so that no unrelated process is signalled.
@@ -172,18 +172,18 @@ def _flags_of_the_user() -> tuple[str, ...]:
 
 
 def _is_on(pid: int, session: str) -> bool:
-    psutil = import_module("psutil")  # for a migration; every worker imports this module
+    psutil = import_module("psutil")  # only a migration needs it; every worker imports this module
     try:
         return bool(session) and session in psutil.Process(pid).cmdline()
     except psutil.Error:
         return False
 
 
-def _put_away(old: Path, target: Path) -> None:
-    """Remove the migrated state.
+def _remove_old(old: Path, target: Path) -> None:
+    """Remove the old state after its migration.
 
-    While a runner holds its lock, leave a link in its place, so that the runner finds where to
-    write the run's end.
+    If a runner still holds the lock, replace the state by a symbolic link to the new one, so that
+    the runner can write the end of its run.
     """
     try:
         lock = take_lock(str(old / "run.lock"), 0)

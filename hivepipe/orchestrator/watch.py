@@ -1,8 +1,8 @@
-"""Watch a hive for changes, by kernel notifications (watchfiles) or by polling.
+"""Watch a hive for changes, with kernel notifications (watchfiles) or by polling.
 
-A notification only triggers a comparison of the files with what was reported before
-(`.hive/reported.json`). So nothing is missed while no watcher ran, on file systems without
-notifications (network file systems), or when a file was replaced twice.
+A notification only triggers a comparison of the files with `.hive/reported.json`, which lists what
+was reported before. So no change is missed that happened while no watcher ran, on a network file
+system (which has no notifications), or when a file was replaced twice.
 """
 
 import json
@@ -26,7 +26,7 @@ _LARGEST = 1 << 24
 
 
 class Change(NamedTuple):
-    """A new status.json of a worker; without a status: the end of its process."""
+    """A new status of a worker, or the end of its process if `status` is None."""
 
     worker: Worker
     status: Status | None
@@ -42,12 +42,12 @@ class Watch:
         self._reported = read_or(self._path, dict[str, str], {}, _LARGEST)
 
     def changes(self) -> Iterator[Change]:
-        """Yield each change once, as it happens; never ends."""
+        """Yield each change once, as it happens, without end."""
         for _ in self._wakes():
             yield from self.look()
 
     def look(self) -> Iterator[Change]:
-        """Yield the changes since the last check; unprocessed ones come again."""
+        """Yield the changes that are not reported. A change is reported after it was processed."""
         workers = self._hive.workers()
         for worker in workers:
             mark = _mark(worker.status_file)
@@ -98,7 +98,7 @@ class Watch:
 
 
 def _is_watched(_change: object, path: str) -> bool:
-    """Tell whether a path is watched; transcripts are not, because they grow all the time."""
+    """Tell whether a path is watched. Transcripts are not, because they grow all the time."""
     return path.endswith("/status.json") or "/runs/" in path
 
 

@@ -1,6 +1,6 @@
-"""One worker: its files, and who writes each.
+"""One worker: its files, and the program that writes each file.
 
-    workers/<project>-<uuid>/   of the protocol; the worker may write here
+    workers/<project>-<uuid>/   folder of the protocol; the worker may write here
       status.json        by the worker: its state
       run-report.md      by the worker: a summary of the run
       task.md            by us: its task
@@ -8,16 +8,16 @@
       transcript.jsonl   by Claude Code: the output of all runs, one JSON object per line
       stderr.log         by Claude Code: its error output
       process.json       by us: a copy of its last run, for readers
-    state of the worker         written by us alone, outside every project: trusted_state.py
+    state of the worker         written only by us, outside every project: trusted_state.py
       worker.json        session, project, path, flags
       runs/1.json        one process; hivepipe.orchestrator.run
       runs/1.prompt.md   the prompt of that process
       settings.json      its hooks
       steps.jsonl        steps taken for a silent worker; hivepipe.orchestrator.respawn_policy
       runner.log         error output of its runner
-      run.lock           held while a process of this session is started, and while it lives
+      run.lock           held while a process of this session is started, and while it runs
 
-A folder without state, which another program made, is a worker too.
+A folder without state was made by another program. It is a worker too.
 """
 
 import os
@@ -56,7 +56,7 @@ class Worker:
     """A worker's folders; files are read on access."""
 
     def __init__(self, folder: Path, state: Path) -> None:
-        """Neither folder need exist yet; commands and pids are read from `state` only."""
+        """Neither folder has to exist. Commands and pids are read from `state` only."""
         self.folder = folder
         self.id = folder.name
         self.state = state
@@ -89,7 +89,7 @@ class Worker:
         """Return its folder and its state folder."""
         return self.folder, self.state
 
-    def is_called(self, start: str) -> bool:
+    def matches(self, start: str) -> bool:
         """Tell whether its id or its session begins with `start`."""
         return self.id.startswith(start) or self.card().session.startswith(start)
 
@@ -98,7 +98,7 @@ class Worker:
         return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
-        """Return its last status; a missing commit is no problem if it may not commit."""
+        """Return its last status, without the problem of a missing commit if it may not commit."""
         status = read_status(self.status_file)
         if UNCOMMITTED not in status.problems or may_commit(self.card().flags or ALL.flags):
             return status
@@ -106,14 +106,14 @@ class Worker:
         return status._replace(problems=left)
 
     def card(self) -> Card:
-        """Return the parameters of its spawn; only the session if hivepipe did not start it."""
+        """Return the parameters of its spawn, or only the session if hivepipe did not start it."""
         card = read_or(self.state / "worker.json", Card, Card(), _LARGEST_CARD)
         if card.session:
             return card
         return replace(card, session=read_small(str(self.folder / "session-id")).strip())
 
     def is_own(self) -> bool:
-        """Tell whether hivepipe started it: its card lies in our own state folder."""
+        """Tell whether hivepipe started it, so that its state folder has a card."""
         return (self.state / "worker.json").is_file()
 
     def changed_at(self) -> float:
@@ -122,7 +122,7 @@ class Worker:
         return max((path.lstat().st_mtime for path in files), default=0.0)
 
     def make(self, card: Card, task: str) -> None:
-        """Make the folders; the card is written last and completes the worker."""
+        """Make the folders. The card is written last and completes the worker."""
         make_folders(str(self.folder))
         make_folders(str(self.state / "runs"))
         write_small(str(self.folder / "session-id"), f"{card.session}\n")
@@ -153,7 +153,7 @@ class Worker:
     def write_run(self, run: Run) -> None:
         """Replace the file of a run."""
         write_typed(self.run_file(run.number), run)
-        with suppress(OSError):  # the copy is for readers only, and the folder is not ours alone
+        with suppress(OSError):  # the copy is only for readers, and others write to the folder
             write_typed(self.folder / "process.json", run)
 
     def run_file(self, number: int) -> Path:
@@ -166,5 +166,5 @@ class Worker:
 
     @property
     def lock(self) -> str:
-        """Return the path of the lock that keeps two processes off one session."""
+        """Return the path of the lock that prevents two processes on one session."""
         return str(self.state / "run.lock")

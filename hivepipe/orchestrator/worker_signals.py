@@ -1,4 +1,4 @@
-"""Activity of workers that their folders do not show, collected once for several workers."""
+"""Signals of activity from outside the folders of workers, collected once for all of them."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -10,7 +10,7 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.guard.client import cancellation_path
 from hivepipe.home import read_small
-from hivepipe.orchestrator.foreign_processes import Strangers
+from hivepipe.orchestrator.foreign_processes import ForeignProcesses
 from hivepipe.orchestrator.worker import Worker
 
 
@@ -20,23 +20,23 @@ class WorkerSignals:
     def __init__(self, home: str, workers: Iterable[Worker]) -> None:
         """Collect the processes, and the heartbeats of these workers."""
         self._home = home
-        self._strangers = Strangers(home)
+        self._foreign = ForeignProcesses(home)
         self._heartbeats: dict[str, str] = {}
         with suppress(StoreError), listings(database_path(home)) as store:
             for worker in workers:
                 known = activity_of(store, worker.card().session)
                 self._heartbeats[worker.id] = known.get("last_active_at", "")
 
-    def stranger(self, worker: Worker) -> int:
+    def foreign_pid(self, worker: Worker) -> int:
         """Return the pid of a process on a worker's session that hivepipe did not start, or 0."""
-        return self._strangers.of(worker)
+        return self._foreign.of(worker)
 
     def is_cancelled(self, worker: Worker) -> bool:
-        """Was the task of a worker cancelled, so that it may call no tool any more?"""
+        """Tell whether the task of a worker was cancelled, so that it may call no more tools."""
         return bool(self._cancellation(worker))
 
     def cancelled_because(self, worker: Worker) -> str:
-        """Say that its task was cancelled, and why if somebody said so."""
+        """Return a text that says that its task was cancelled, with the reason if one was given."""
         _, _, reason = self._cancellation(worker).strip().partition("\n")
         return f"its task was cancelled: {reason}" if reason else "its task was cancelled"
 

@@ -1,4 +1,4 @@
-"""Worker state from status.json, process and last activity."""
+"""Derive the state of a worker from its status.json, its process and its last activity."""
 
 import time
 from collections.abc import Callable
@@ -26,7 +26,7 @@ ORDER = (
     "done",
     "unknown",
 )
-OVER = ("died", "ended")  # without a last word of its own
+OVER = ("died", "ended")  # its process ended without a final status
 _NOT_CANCELLED = ("not started", "done", "unknown")
 
 
@@ -35,24 +35,24 @@ class Standing(NamedTuple):
 
     worker: Worker
     state: str  # one of ORDER
-    note: str  # the reason, or what it waits for
+    note: str  # the reason, progress, question or result
     status: Status
     run: Run | None
-    last_active_ns: int  # time of the last activity; 0: there was none
+    last_active_ns: int  # time of the last activity, or 0
     lives: bool | None
-    stranger: int = 0  # pid of a process on its session that hivepipe did not start; 0: none
+    foreign_pid: int = 0  # process on its session that hivepipe did not start, or 0
 
 
 def stand(worker: Worker, stale_secs: float, signals: WorkerSignals) -> Standing:
-    """Return the standing of one worker; nothing is changed."""
+    """Return the standing of one worker, without changing anything."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
-    stranger = 0 if lives else signals.stranger(worker)
+    foreign_pid = 0 if lives else signals.foreign_pid(worker)
     last_active_ns = max(_last_active_ns(worker, status, run), signals.heartbeat_ns(worker))
     is_silent = _silence_secs(last_active_ns) >= stale_secs
-    if stranger:
-        state, note = _of_stranger(status, run, is_silent, stranger)
-        return Standing(worker, state, note, status, run, last_active_ns, True, stranger)
+    if foreign_pid:
+        state, note = _of_foreign_process(status, run, is_silent, foreign_pid)
+        return Standing(worker, state, note, status, run, last_active_ns, True, foreign_pid)
     state, note = _state(status, run, lives, is_silent)
     if lives and run and not worker.folder.is_dir():
         state, note = "error", f"its folder was removed, its process {run.pid} still runs"
@@ -62,7 +62,7 @@ def stand(worker: Worker, stale_secs: float, signals: WorkerSignals) -> Standing
 
 
 def _last_active_ns(worker: Worker, status: Status, run: Run | None) -> int:
-    """Return the newest time of activity: of status, transcript or start."""
+    """Return the latest time of its status, transcript and start."""
     grown_ns = changed_ns(worker.transcript)
     return max(status.reported_ns, grown_ns, run.started_ns if run else 0)
 
@@ -93,12 +93,14 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
 
 
 def _is_answered(status: Status, run: Run) -> bool:
-    """Tell whether a status is older than the run; a run that only parks does not count."""
+    """Tell whether a status is older than the run, unless the run only parks."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
 
-def _of_stranger(status: Status, run: Run | None, is_silent: bool, pid: int) -> tuple[str, str]:
-    """State of a worker whose session is used by a process that hivepipe did not start."""
+def _of_foreign_process(
+    status: Status, run: Run | None, is_silent: bool, pid: int
+) -> tuple[str, str]:
+    """Return state and note of a worker whose session a foreign process uses."""
     word = "" if run and _is_answered(status, run) else status.word
     if word not in ("", "working"):
         return word, _words(status)
@@ -108,7 +110,7 @@ def _of_stranger(status: Status, run: Run | None, is_silent: bool, pid: int) -> 
 
 
 def _of_other(status: Status) -> tuple[str, str]:
-    """State of a worker that hivepipe did not start, from its status.json alone."""
+    """Return state and note of a worker without runs, from its status.json alone."""
     if not status.word:
         return "unknown", _words(status) or "No status yet"
     if status.word == "working":
@@ -127,7 +129,7 @@ def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[st
     return word, _words(status)
 
 
-def has_last_word(status: Status, run: Run) -> bool:
+def has_final_status(status: Status, run: Run) -> bool:
     """Tell whether a worker wrote a final status in this run."""
     return status.word not in ("", "working") and status.changed_ns >= run.started_ns
 

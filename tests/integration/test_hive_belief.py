@@ -169,7 +169,7 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
     as_it_was(scene, workers, flags=[SKIP])
     kept = scene.home.root / "kept"
     shutil.copytree(scene.hive, kept)
-    steps = ("_copy", "_doubt", "_put_away", "_identity", "write_small")
+    steps = ("_copy", "_replace_forged", "_remove_old", "_identity", "write_small")
     for name in steps:
         for number in (1, 2):
             shutil.rmtree(scene.hive)

@@ -167,7 +167,7 @@ def test_a_session_that_is_none_has_no_successor(scene: Scene) -> None:
 def test_a_folder_whose_name_breaks_the_line_is_no_hive(scene: Scene) -> None:
     folder = scene.home.root / "a\n"
     folder.mkdir()
-    assert "breaks the line" in scene.said("init", cwd=folder, expect=1).stderr
+    assert "has a line break" in scene.said("init", cwd=folder, expect=1).stderr
 
 
 def test_one_folder_in_trouble_hides_no_other(scene: Scene) -> None:

@@ -114,7 +114,7 @@ def _show_one(standing: Standing, utc: bool) -> None:
     _say("session", card.session)
     _say("task", " ".join(worker.task().split())[:300])
     if run:
-        is_its_own = standing.lives and not standing.stranger
+        is_its_own = standing.lives and not standing.foreign_pid
         lives = "running" if is_its_own else ending(run) if run.is_started else "never started"
         _say("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
         if run.left_behind and not standing.lives:
@@ -122,8 +122,8 @@ def _show_one(standing: Standing, utc: bool) -> None:
                 "left behind",
                 f"processes of group {run.pid} still run: kill -- -{run.pid} ends them",
             )
-    if standing.stranger:
-        _say("process", f"{standing.stranger}, not started by hivepipe, uses its session")
+    if standing.foreign_pid:
+        _say("process", f"{standing.foreign_pid}, not started by hivepipe, uses its session")
     for step in respawn_policy.taken(worker):
         _say("step", f"{moment(stored_time(step.at_ns), utc)}  {step.name} (run {step.run})")
     _say("cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}")
@@ -170,7 +170,7 @@ def _as_json(standing: Standing) -> dict[str, Any]:
         "status": standing.status.word,
         "fields": records.shown(standing.status),
         "lives": standing.lives,
-        "pid": standing.stranger or (run.pid if run else None),
+        "pid": standing.foreign_pid or (run.pid if run else None),
         "run": run.number if run else 0,
         "exit_code": run.exit_code if run else None,
         "cost_usd": shown_dollars(cost_of(worker)),

@@ -52,7 +52,7 @@ def _react(hive: Hive, change: Change, respawn: bool) -> None:
     worker, status = change
     if status is not None:
         try:  # before the line: an answer to it makes the worker replace its status.json
-            report.tell(locate("."), hive, worker, status)
+            report.store_status(locate("."), hive, worker, status)
         finally:
             say(f"STATUS_CHANGE:{worker.status_file}")
     else:
@@ -61,7 +61,7 @@ def _react(hive: Hive, change: Change, respawn: bool) -> None:
     (standing,) = orchestrator.check([worker])
     _explain(standing, change)
     if respawn and standing.state in ("context_full", "parking"):
-        step = act.go_on(orchestrator, standing, Policy.of_settings())
+        step = act.park_and_respawn(orchestrator, standing, Policy.of_settings())
         if step:
             _tell(f"{worker.id}: {step}")
     say_troubles(orchestrator)

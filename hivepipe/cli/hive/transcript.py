@@ -39,7 +39,7 @@ def _lines(hive: Hive, start: str) -> Iterator[bytes]:
     try:
         worker = hive.worker(start)
     except HiveError:
-        archived = [worker for worker in hive.archived() if worker.is_called(start)]
+        archived = [worker for worker in hive.archived() if worker.matches(start)]
         if not start or len(archived) != 1:
             raise
         (worker,) = archived
