@@ -1,5 +1,5 @@
-# The plugin's MCP server: the installed `hivepipe mcp`. Without the package, or with one that is too
-# old to know the command, a server without tools: nobody is to see a failed server.
+# The plugin's MCP server: the installed `hivepipe mcp`. Without the package, or if it is too old to
+# know the command, a server without tools runs, so that nobody sees a failed server.
 IFS=: absolute=
 set -f
 for folder in $PATH; do # a relative entry names a folder of the current project
@@ -7,12 +7,12 @@ for folder in $PATH; do # a relative entry names a folder of the current project
 done
 set +f
 unset IFS
-PATH=${absolute:-:/usr/bin:/bin}:$HOME/.local/venvs/hivepipe/bin # where the plugin's advice installs
+PATH=${absolute:-:/usr/bin:/bin}:$HOME/.local/venvs/hivepipe/bin # where the plugin says to install it
 PATH=${PATH#:}
 if command -v hivepipe >/dev/null; then
   hivepipe mcp
   code=$?
-  [ $code -eq 64 ] || exit $code # 64: wrong usage, before anything was read
+  [ $code -eq 64 ] || exit $code # 64: wrong usage; nothing was read yet
 fi
 
 about='"capabilities":{},"serverInfo":{"name":"hivepipe","version":"0"}'

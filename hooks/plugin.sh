@@ -1,8 +1,8 @@
 # What every hook of the plugin does. Sourced by hooks.json, with the hook's name in $hook and the
-# path of this file in $plugin. The installed hivepipe comes first, so that hooks and stack are of one
-# version: the user's copy of its hooks, which an upgrade of the package does not touch, then the
-# package. Without it, the hooks of the plugin keep the events on disk. Without a Python nothing
-# happens: nobody is to see an error on each tool call.
+# path of this file in $plugin. The installed hivepipe comes first, so that hooks and stack have the
+# same version: first the user's copy of its hooks, which an upgrade of the package does not change,
+# then the package. Without the package, the plugin's own hooks store the events on disk. Without
+# Python nothing happens, so that no tool call shows an error.
 IFS=: absolute=
 set -f
 for folder in $PATH; do # a relative entry names a folder of the current project
@@ -12,7 +12,7 @@ set +f
 unset IFS
 PATH=${absolute:-:/usr/bin:/bin}
 PATH=${PATH#:}
-unset PYTHONEXECUTABLE __PYVENV_LAUNCHER__ # they would be heeded in spite of -I
+unset PYTHONEXECUTABLE __PYVENV_LAUNCHER__ # Python obeys them even with -I
 state=${XDG_STATE_HOME:-$HOME/.local/state}
 copy=/${state#/}/hivepipe/hooks/default/hook # never a path below the current folder
 [ -x "$copy" ] && exec "$copy" "$hook" plugin
@@ -26,7 +26,7 @@ for python in python3.14 python3.13 python3.12 python3.11 python3; do
   for folder in $PATH; do
     case $folder/$python in
       */shims/python3) ;;  # pyenv's: slow, and the last resort
-      */shims/*) continue ;;  # there for every version, installed or not
+      */shims/*) continue ;;  # they exist for versions that are not installed, too
       # On a Mac without the developer tools this one opens a window.
       /usr/bin/python3)
         tools=/usr/bin/xcode-select

@@ -1,4 +1,4 @@
-/* BLAKE2b with a digest of 8 bytes, no key (RFC 7693): the name of a record, as hashlib makes it. */
+/* BLAKE2b with a digest of 8 bytes and no key (RFC 7693), as in hashlib. It names the records. */
 #ifndef BLAKE2B_H
 #define BLAKE2B_H
 

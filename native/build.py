@@ -1,7 +1,7 @@
 """Build the native hook: `python native/build.py [TARGET] [FILE]`.
 
-TARGET is one of zig's, such as `aarch64-linux-musl`; without one it is this machine's. ziglang
-builds for all of them; without it the compiler of this machine, `cc`, builds for this machine.
+TARGET is a target of zig, such as `aarch64-linux-musl`; the default is this machine. ziglang builds
+for every target; without ziglang, `cc` builds for this machine.
 """
 
 import platform
@@ -36,7 +36,7 @@ def can_build(wanted: str) -> bool:
 
 
 def build(wanted: str, path: Path) -> None:
-    """Compile; CalledProcessError: the compiler said why on stderr."""
+    """Compile; raise CalledProcessError on failure, with the reason on stderr."""
     path.parent.mkdir(parents=True, exist_ok=True)
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", wanted, "-Werror"]
     static = ["-static"] if "linux" in wanted else []
@@ -44,7 +44,7 @@ def build(wanted: str, path: Path) -> None:
     done = subprocess.run(
         [*command, *static], check=has_ziglang(), capture_output=not has_ziglang()
     )
-    if done.returncode:  # a system without static libraries
+    if done.returncode:  # the system has no static libraries
         subprocess.run(command, check=True)
     path.chmod(0o755)
 

@@ -1,7 +1,7 @@
-"""Builds the native hook into a wheel of its platform, where a compiler is found (build.py).
+"""Builds the native hook into a platform wheel, if there is a compiler (build.py).
 
-Without one, or with HIVEPIPE_BUILD=pure, the wheel is the pure one, with the Python hook alone.
-HIVEPIPE_TARGET names one of `TARGETS` to build for another machine, by ziglang.
+Without a compiler, or with HIVEPIPE_BUILD=pure, the wheel is pure and contains only the Python
+hook. HIVEPIPE_TARGET names one of `TARGETS`, to build for another machine with ziglang.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Of each target the tag of its wheel, if ziglang builds it: the Linux ones run on any distribution.
+# Target -> tag of the wheel if ziglang builds it. The Linux wheels run on any distribution.
 TARGETS = {
     "x86_64-linux-musl": "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
     "aarch64-linux-musl": "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
@@ -26,7 +26,7 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
     """Adds `hivepipe/_native/hook` and the platform's tag."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, unless the wheel is an editable or the pure one."""
+        """Compile, unless the wheel is editable or pure."""
         if self.target_name != "wheel" or version == "editable":
             return
         sys.path.insert(0, str(Path(self.root, "native")))
@@ -48,5 +48,5 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def own_tag() -> str:
-    """Return the tag of this machine, for what its own compiler built."""
+    """Return this machine's tag, for a hook that its own compiler built."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")

@@ -1,8 +1,8 @@
 /* What Claude Code runs on every event: `hook [EVENT]`. docs/architecture.md, "The native hook".
 
    It reads the event, sends it to the intake of the project's stack and prints the answer. Without
-   an intake it writes the same bytes to the spool. It knows no rule and reads no JSON: what it
-   cannot do it leaves to the Python hook beside it, `hook.py`. */
+   an intake it writes the same bytes to the spool. It knows no rules and parses no JSON: the
+   Python hook beside it, `hook.py`, does everything else. */
 
 #ifdef __linux__
 #define _GNU_SOURCE
@@ -33,7 +33,7 @@
 enum {
     MOST_INPUT = 64 << 20,
     LATE_INPUT = 1 << 20,  /* after the deadline: the content of a pipe, not a whole file */
-    MOST_SENT = 1 << 20,   /* what is larger is the Python hook's, as is all that is odd */
+    MOST_SENT = 1 << 20,   /* the Python hook takes larger events, and all special cases */
     MOST_ANSWER = 1 << 20,
     PATH_BYTES = 4096,
     RECORD_BYTES = 4096,
@@ -48,8 +48,8 @@ enum {
 
 extern char **environ;
 
-/* A frame (hivepipe/hook/frame.py): the head ends where the event begins. Untouched pages cost
-   nothing. */
+/* A frame (hivepipe/hook/frame.py): the head ends where the event begins. Untouched pages use
+   no memory. */
 static char frame[HEAD_BYTES + MOST_INPUT + 1];
 static char *const input = frame + HEAD_BYTES;
 static char *start_of_frame;
@@ -106,7 +106,7 @@ static int was_starved(int ms) {
     return recently >= (int64_t)ms * 300000 && gains++ < MOST_GAINS;
 }
 
-/* The first alarm may come of one slow call to the disk, which has ended. */
+/* The first alarm may be due to one slow call to the disk, which has ended. */
 static void stop_hard(int number) {
     static int alarms;
     (void)number;
@@ -158,7 +158,7 @@ static void become_python(void) {
     if (input_size) give_back_input();
     if (here[0] && chdir(here)) here[0] = 0;
     if (join(program, own_folder, "/hook.py")) execv(program, arguments);
-    /* Once a turn is enough, and some programs deny a call by 1. */
+    /* One report per turn is enough, and some programs take exit code 1 as a denial. */
     if (strcmp(event, "session_start") && strcmp(event, "stop")) _exit(0);
     static const char text[] = "hivepipe records nothing (its hook is incomplete): run `hivepipe init`\n";
     if (write(2, text, sizeof text - 1) < 0) _exit(1);
@@ -202,7 +202,7 @@ static int read_record(const char *folder) {
     return read_small(path, record, sizeof record) > 0 && strchr(record, '=') != NULL;
 }
 
-/* Read the first record of a folder and those above it, as far as `top`. */
+/* Read the nearest record of a folder and the folders above it, up to `top`. */
 static int nearest_record(const char *folder, const char *top) {
     char path[PATH_BYTES];
     if (!join(path, folder, "")) return 0;
@@ -254,20 +254,20 @@ static int find_record(const char *root) {
     return nearest_record(root, top) || nearest_record(main_checkout, "") || nearest_record(top, "");
 }
 
-/* The state of a record: "on" unless it says something else. */
+/* Tell whether the record has this state; the default is "on". */
 static int has_state(const char *state) {
     char value[16];
     field("state", value, sizeof value);
     return !strcmp(value[0] ? value : "on", state);
 }
 
-/* End where a project is off; the Python hook finds that of a status line by its JSON. */
+/* End if the project is off. For a status line, the Python hook finds the project in the JSON. */
 static int leave_if_off(void) {
     if (has_state("off") && !is_status_line) _exit(0);
     return has_state("off");
 }
 
-/* Find home and runtime folder; 0: the Python hook has to. */
+/* Find home and runtime folder; return 0 if the Python hook has to. */
 static int locate(void) {
     char path[PATH_BYTES];
     const char *named = variable("HIVEPIPE_HOME");
@@ -314,8 +314,8 @@ static int is_whole(size_t from) {
     return end > from && input[end - 1] == '}' && !in_string && opened == closed && closed > 0;
 }
 
-/* Read the event, limited in time and size, without waiting for the end of the file: where that
-   does not come at once, a whole JSON object is enough. */
+/* Read the event, limited in time and size, without waiting for the end of the file: if
+   nothing more has arrived, a whole JSON object is enough. */
 static void read_input(void) {
     int64_t end = now_ns(CLOCK_MONOTONIC) + STDIN_MS * 1000000LL;
     size_t late = 0, searched = 0;
@@ -369,7 +369,7 @@ static void add_number(const char *name, int64_t number) {
     add(name, text);
 }
 
-/* What the intake reads of the environment; tests/unit/test_passed_on.py compares it. */
+/* The variables that the intake reads; tests/unit/test_passed_on.py compares them. */
 static const char *const wanted[] = {
     "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "CI", "CODEX_HOME",
     "CLAUDE_CODE_REMOTE", "CLAUDE_CONFIG_DIR", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR",
@@ -402,14 +402,14 @@ static int is_shell(const char *stat, const char *end) {
     return (end - stat > 3 && !memcmp(end - 2, "sh", 2)) || strstr(stat, "(env)") || strstr(stat, "(busybox)");
 }
 
-/* Tell whether a process adopts those whose parent has ended. */
+/* Tell whether a process adopts processes whose parent has ended. */
 static int is_init(int pid, const char *stat) {
     return pid == 1 || strstr(stat, "init)") || strstr(stat, "systemd)") || strstr(stat, "tini)") ||
            strstr(stat, "catatonit)");
 }
 
-/* Add /proc/<pid>/stat of a process, which may have ended when it is read; return its parent, or 0
-   where no more are wanted. */
+/* Add /proc/<pid>/stat of a process, which may have ended; return its parent, or 0 if that is not
+   needed. */
 static int add_process(int pid, int is_nearest) {
     char path[40], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -417,7 +417,7 @@ static int add_process(int pid, int is_nearest) {
     add("stat", text);
     char *end = strrchr(text, ')');
     if (!end || strlen(end) < 5) return 0;
-    /* Adopted, this process stands for the one that started it. */
+    /* If this process was adopted, it stands for the one that started it. */
     if (is_nearest && is_init(pid, text)) add_process(getpid(), 0);
     return !is_nearest || is_shell(text, end) ? atoi(end + 4) : 0;
 }
@@ -495,7 +495,7 @@ static int reach_intake(void) {
     return is_ours(runtime) && join(path, runtime, "/intake.sock") ? reach(path) : -1;
 }
 
-/* What a hook that waited in vain leaves for the next ones; an intake that runs removes it. */
+/* The mark that a hook without an answer leaves for the next ones; a running intake removes it. */
 static int join_mark(char *path) {
     return join(path, runtime, "/intake-hangs");
 }
@@ -515,7 +515,7 @@ static void mark_as_hanging(void) {
     if (file >= 0) close(file);
 }
 
-/* Tell whether a Redis is there: then a stack runs, and none is to be started. */
+/* Tell whether Redis accepts connections: then a stack runs, and must not be started. */
 static int has_redis(void) {
     int connection = redis_socket[0] ? reach(redis_socket) : -1;
     if (connection >= 0) close(connection);
@@ -549,7 +549,7 @@ static size_t receive(int connection, char *data, size_t size, int64_t end) {
     return got;
 }
 
-/* Send the event and print the answer; 0: the intake did not say that it has the event. */
+/* Send the event and print the answer; return 0 if the intake did not accept the event. */
 static int hand_over(int connection) {
     int64_t end = now_ns(CLOCK_MONOTONIC) + ANSWER_MS * 1000000LL;
     uint8_t said[5];
@@ -568,7 +568,7 @@ static int hand_over(int connection) {
 
 /* ---- without an intake */
 
-/* As strstr, which compares byte by byte at each place in the libc that this is linked with. */
+/* Like strstr, which compares byte by byte at each place in the libc that is linked here. */
 static int contains(const char *text, const char *name) {
     size_t size = strlen(name);
     for (; *text; text++)
@@ -596,9 +596,9 @@ static int has_entries(const char *name) {
     return count > 2;
 }
 
-/* Tell whether only the Python hook can treat this event without an intake: it may need an answer,
-   or no stack will start soon and take the event from the spool. A Redis without an intake is of a
-   Procfile, or of an older stack. */
+/* Tell whether only the Python hook can handle this event without an intake: it may need an answer,
+   or no stack will start soon and take the event from the spool. A Redis without an intake belongs
+   to a Procfile or to an older stack. */
 static int needs_python(void) {
     static const char *const answered[] = {"", "session_start", "user_prompt_submit", "statusline"};
     static const char *const settings[] = {"HIVEPIPE_AGENT_ID",    "HIVEPIPE_AUTOSTART",
@@ -632,7 +632,7 @@ static void start_stack(void) {
     become_python();
 }
 
-/* Write the event to the spool; 0: it is not there. */
+/* Write the event to the spool; return 0 on failure. */
 static int spool(void) {
     char folder[PATH_BYTES], final[PATH_BYTES + 64], path[PATH_BYTES + 72];
     char *stamp = strchr(head + 12, '=') + 1;
@@ -659,7 +659,7 @@ static int is_yes(const char *word) {
     return 0;
 }
 
-/* Find the folder of this program; the records are beside it, whatever HOME says in a session. */
+/* Find the folder of this program; the records are beside it, even if a session changes HOME. */
 static int find_itself(void) {
 #ifdef __linux__
     ssize_t size = readlink("/proc/self/exe", own_folder, PATH_BYTES - 1);
@@ -693,7 +693,7 @@ int main(int count, char **words) {
     is_status_line = !strcmp(event, "statusline");
     int is_off = is_yes(variable("HIVEPIPE_DISABLED")) || is_yes(variable("HIVEPIPE_NESTED"));
     if (is_off && !is_status_line) _exit(0);
-    /* With a word it prints another status line first. */
+    /* With an argument, the Python hook prints another status line first. */
     if ((is_status_line && words[2]) || !locate()) become_python();
     read_input();
     make_head(began_ns);

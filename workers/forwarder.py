@@ -1,7 +1,8 @@
 """The process that moves the spool into a remote Redis: `python -I workers/forwarder.py`.
 
-Hooks do not speak to a Redis that is not on this machine: they spool and ring. HIVEPIPE_HOME names
-the home. Exits 0 on SIGTERM, SIGINT and SIGHUP, 75 if the home has a forwarder already.
+Hooks do not connect to a Redis on another machine: they spool events and notify this process.
+HIVEPIPE_HOME names the home. Exits 0 on SIGTERM, SIGINT and SIGHUP, 75 if the home has a forwarder
+already.
 """
 
 from hivepipe.worker.forwarder import serve

@@ -5,7 +5,7 @@ HIVEPIPE_HOME names the home. Exits 0 on SIGTERM, SIGINT and SIGHUP, 75 if the h
 
 import sys
 
-# Without `site`: its modules would cost the process a third of its memory.
+# `site` is not imported, because its modules would take a third of the process's memory.
 sys.path.append(__file__.rsplit("/", 3 if "/_workers/" in __file__ else 2)[0])
 
 from hivepipe.hook.intake_server import main

@@ -12,12 +12,12 @@ from hivepipe.stack.parent_death import end_with_supervisor
 from hivepipe.stack.redis_server import arguments, find_server
 
 EX_TEMPFAIL = 75
-# An append-only file that is just being rewritten keeps the lock a moment beyond its server.
+# A rewrite of the append-only file holds the lock for a moment after the server has ended.
 WAIT_SECS = 10
 
 
 def main() -> None:
-    """Become the server, holding the locks for its whole life."""
+    """Take the locks and become the server, which holds them until it ends."""
     os.umask(0o077)
     core_dumps.leave_none()
     home = load_and_use()[0].home
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _clear(path: str) -> None:
-    """Move a folder away that stands where the socket has to be; Redis itself replaces a file."""
+    """Rename a folder at the path of the socket; Redis itself replaces a file there."""
     if os.path.isdir(path) and not os.path.islink(path):
         os.rename(path, f"{path}.{time.time_ns()}")
 

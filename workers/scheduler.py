@@ -1,7 +1,7 @@
-"""The process that fires what runs by the clock:
+"""The process that enqueues periodic jobs:
 `python -I workers/scheduler.py` with HIVEPIPE_HOME set.
 
-Exits 0 on SIGTERM, SIGINT and SIGHUP. Several may run; one acts.
+Exits 0 on SIGTERM, SIGINT and SIGHUP. Several may run; only one is active.
 """
 
 import os

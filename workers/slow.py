@@ -1,6 +1,6 @@
-"""The process that executes slow: `python -I workers/slow.py` with HIVEPIPE_HOME set.
+"""The process that executes the queue slow: `python -I workers/slow.py` with HIVEPIPE_HOME set.
 
-Exits 0 on SIGTERM, SIGINT and SIGHUP after the work at hand, 75 if the home has one already.
+Exits 0 on SIGTERM, SIGINT and SIGHUP after the current job, 75 if the home has one already.
 """
 
 from hivepipe.worker.claiming_worker import serve

@@ -1,7 +1,7 @@
-"""The process that executes high, medium and low:
+"""The process that executes the queues high, medium and low:
 `python -I workers/writer.py` with HIVEPIPE_HOME set.
 
-Exits 0 on SIGTERM, SIGINT and SIGHUP after the work at hand, 75 if the home has one already.
+Exits 0 on SIGTERM, SIGINT and SIGHUP after the current jobs, 75 if the home has one already.
 """
 
 from hivepipe.worker.claiming_worker import serve
