@@ -14,7 +14,7 @@ from hivepipe.guard.client import task_of
 from hivepipe.home import locate
 from hivepipe.hook.greeting import MOST_CHARS, briefing
 from hivepipe.hook.keywords import keyword_texts
-from hivepipe.hook.recall import fitting, in_words
+from hivepipe.hook.recall import as_text, matching
 from hivepipe.operations.briefing_files import BriefingFiles
 
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
@@ -34,9 +34,9 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
     os.umask(0o077)
     place = locate(".")
     if prompt:
-        found = fitting(place.home, own_swarm(place), profile or own_profile(), prompt)
+        found = matching(place.home, own_swarm(place), profile or own_profile(), prompt)
         rules = Config(place.home, place.project).all_keyword_rules()
-        texts = [keyword_texts(rules, prompt), in_words(found)]
+        texts = [keyword_texts(rules, prompt), as_text(found)]
         text = "\n\n".join(part for part in texts if part)
     else:
         BriefingFiles(place.home).write(database_path(place.home))

@@ -49,7 +49,7 @@ class Memory:
 def recalled_text(event: Event, home: str, context: Context) -> str:
     """Return the memories that match a prompt as text; also store them in the context."""
     if not isinstance(event, UserPromptSubmit):
-        begin_anew(home, context.own_session)
+        forget_shown(home, context.own_session)
         return ""
     if not event.is_users:
         return ""
@@ -61,7 +61,7 @@ def recalled_text(event: Event, home: str, context: Context) -> str:
         {"name": memory.path.rpartition("/")[2], "text": memory.text} for memory in found
     ]
     context.shown = [memory.id for memory in found]
-    return in_words(found)
+    return as_text(found)
 
 
 def recall(home: str, context: Context, prompt: str) -> list[Memory]:
@@ -70,10 +70,10 @@ def recall(home: str, context: Context, prompt: str) -> list[Memory]:
     Raise ValueError if the files are invalid.
     """
     recalled = set(read_small(recalled_path(home, context.own_session), RECALLED_BYTES).split())
-    return fitting(home, context.swarm, context.profile, prompt, recalled)
+    return matching(home, context.swarm, context.profile, prompt, recalled)
 
 
-def fitting(
+def matching(
     home: str, swarm: str, profile: str, prompt: str, recalled: "set[str] | None" = None
 ) -> list[Memory]:
     """Return at most five memories for a prompt, best first, without those in `recalled`."""
@@ -82,7 +82,7 @@ def fitting(
     for part in parts(swarm, profile):
         text = read_small(part_path(home, part), PART_BYTES)
         if text:
-            found += _fitting(text, words)
+            found += _matching(text, words)
     best: dict[str, Memory] = {}
     for memory in found:
         if memory.id not in (recalled or ()) and (
@@ -92,7 +92,7 @@ def fitting(
     return sorted(best.values(), key=lambda memory: -memory.score)[:MOST_MEMORIES]
 
 
-def _fitting(part: str, words: list[str]) -> list[Memory]:
+def _matching(part: str, words: list[str]) -> list[Memory]:
     scores: dict[str, int] = {}
     shared: dict[str, int] = {}
     for word in words:
@@ -140,7 +140,7 @@ def _singular(word: str) -> str:
     return word[:-1] if is_plural else word
 
 
-def in_words(memories: list[Memory]) -> str:
+def as_text(memories: list[Memory]) -> str:
     """Return the memories as quoted text for the context, or ""."""
     if not memories:
         return ""
@@ -194,7 +194,7 @@ def note_shown(home: str, context: Context) -> None:
         return
 
 
-def begin_anew(home: str, session: str) -> None:
+def forget_shown(home: str, session: str) -> None:
     """Forget which memories were shown: at a start or compaction they leave the context.
 
     Also touch the `wanted` file, which makes workers keep the parts up to date.

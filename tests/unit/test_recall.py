@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hivepipe.agents.memory.index import AGENT, SWARM, Folder, MemoryIndex
 from hivepipe.events.job_plan import Context
 from hivepipe.hook import recall
-from hivepipe.hook.recall import PART_BYTES, fitting, in_words, part_path, words_of
+from hivepipe.hook.recall import PART_BYTES, as_text, matching, part_path, words_of
 from hivepipe.operations import recall as kept
 from hivepipe.operations.recall import prepare_recall
 
@@ -35,7 +35,7 @@ class Scene:
         self.index = MemoryIndex(Path(self.home, "memory.db"))
 
     def wanted(self, days_ago: int = 0) -> None:
-        recall.begin_anew(self.home, "s")
+        recall.forget_shown(self.home, "s")
         then = time.time() - days_ago * 86_400
         os.utime(recall.wanted_path(self.home), (then, then))
 
@@ -48,7 +48,7 @@ class Scene:
         prepare_recall(self.home, self.index)
 
     def names(self, prompt: str, profile: str = "", swarm: str = SHOP) -> list[str]:
-        found = fitting(self.home, swarm, profile, prompt)
+        found = matching(self.home, swarm, profile, prompt)
         return [memory.path.rpartition("/")[2] for memory in found]
 
 
@@ -78,12 +78,12 @@ def test_of_one_file_the_best_part_is_told_and_five_files_at_most(scene: Scene) 
     for number in range(40):
         scene.put(f"other{number}.md", f"Something else, number {number}.")
     scene.prepare()
-    found = fitting(scene.home, SHOP, "", "where are the purple elephants")
+    found = matching(scene.home, SHOP, "", "where are the purple elephants")
     assert len(found) == 5
     assert len({memory.id for memory in found}) == 5
     assert all("Purple" in memory.text for memory in found)
-    assert in_words(found).count("Purple") == 5
-    assert in_words([]) == ""
+    assert as_text(found).count("Purple") == 5
+    assert as_text([]) == ""
 
 
 def test_nobody_is_told_what_is_anothers(scene: Scene) -> None:
@@ -125,7 +125,7 @@ def test_what_was_told_is_told_again_only_after_a_compaction(scene: Scene) -> No
     assert recall.recall(scene.home, context, PROMPT) == []
     other = Context(event_time_ns=1, own_session="s-2", swarm=SHOP)
     assert len(recall.recall(scene.home, other, PROMPT)) == 1
-    recall.begin_anew(scene.home, "s-1")
+    recall.forget_shown(scene.home, "s-1")
     assert len(recall.recall(scene.home, context, PROMPT)) == 1
 
 
