@@ -1,10 +1,10 @@
-"""security-audit.log: redactions per session, and archives that were made.
+"""Write security-audit.log: the redactions of each session, and each new archive.
 
     [2026-11-21T01:00:00Z] Redacted 3 API keys, 1 password from session 7b1f0c9e-...
 
-Each line is one append under a lock of the file itself, so several processes may write. The first
+Each line is appended under a lock of the file itself, so several processes may write. The first
 line of a new day (UTC) renames the old file to `security-audit.log.<its day>`, or the next free
-name. `prune_files` deletes days older than 90. Mode 0600 under any umask.
+name. `prune_files` deletes files older than 90 days. The mode is 0600 with any umask.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ _ROTATED = re.compile(rf"{re.escape(NAME)}\.(\d{{4}}-\d\d-\d\d)")
 
 
 def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> None:
-    """Log the number of redacted secrets of each kind in a session, also if it is zero."""
+    """Log the number of redacted secrets of each kind in a session, even if it is zero."""
     found = Counter(kinds)
     if not found.total():
         append(folder, f"No sensitive data in session {session}")
@@ -43,7 +43,7 @@ def record_archive(folder: str, path: Path) -> None:
 
 
 def append(folder: str, message: str) -> None:
-    """Append one line; OSError if that is impossible."""
+    """Append one line with a time; OSError if the file cannot be written."""
     now = time.time()
     text = "".join(c if c.isprintable() else "?" for c in message)
     line = f"[{_stamp(now)}] {text}".encode("utf-8", "replace")[: LIMIT_BYTES - 1] + b"\n"
@@ -52,7 +52,7 @@ def append(folder: str, message: str) -> None:
 
 
 def rotate(folder: str) -> None:
-    """Rename the file of an earlier day; do nothing if there is no file."""
+    """Rename the file if it is from an earlier day."""
     if os.path.exists(f"{folder}/{NAME}"):
         with _locked(folder, _stamp(time.time())[:10]):
             pass
@@ -94,7 +94,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 
 def _free_name(path: str) -> str:
-    """Return the path, with a number if it exists, as after a clock was set back."""
+    """Return the path, with a number if it exists (as after the clock was set back)."""
     names = (f"{path}{f'.{number}' if number else ''}" for number in count())
     return next(each for each in names if not os.path.lexists(each))
 

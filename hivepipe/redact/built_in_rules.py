@@ -12,10 +12,10 @@ FILE = Path(__file__).with_name("rules.toml")
 
 @cache
 def section() -> Section:
-    """Return the parsed file; reading takes 30 ms. Tests try its examples."""
+    """Return the parsed file. Parsing takes 30 ms, so only tests try the examples."""
     return parse(read_text(FILE), ENGINE_WORDS, try_examples=False)
 
 
 def rules() -> tuple[Rule, ...]:
-    """Return the rules, most specific first: if two find the same text, the first one names it."""
+    """Return the rules, most specific first. The first rule that finds a text names it."""
     return section().rules

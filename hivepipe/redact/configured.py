@@ -16,7 +16,7 @@ from hivepipe.redact.user_rules import parse, redactor
 def load_redactor(home: str) -> Redactor:
     """Return the redactor of the built-in and configured rules, with the home's key.
 
-    RedactionRuleError names the file, the rule and its fault.
+    RedactionRuleError names the file, the rule and its error.
     """
     texts = files_of_rules(home)
     found = [_section(path, text) for path, text in texts.items()]
@@ -28,7 +28,7 @@ def load_redactor(home: str) -> Redactor:
 def use_rules(home: str) -> str:
     """Activate the rules of a home in this process; return an error or "".
 
-    On an error the built-in rules are active, so that work continues and known secrets are
+    After an error only the built-in rules are active, so that work continues and known secrets are
     redacted.
     """
     try:

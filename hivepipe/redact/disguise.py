@@ -1,8 +1,8 @@
-r"""Read a text without the characters that disguise a secret, and with escapes decoded.
+r"""Decode a text in which escapes or invisible characters may disguise a secret.
 
-It removes colours and other escape sequences of terminals and characters without width. It decodes
-the escapes of JSON, of source code (`\x67`, `\147`), of URLs (`%67`) and of HTML (`&#103;`). One
-call decodes one level of escapes.
+Colours, other escape sequences of terminals, and zero-width characters are removed. The escapes of
+JSON, of source code (`\x67`, `\147`), of URLs (`%67`) and of HTML (`&#103;`) are decoded. One call
+decodes one level of escapes.
 """
 
 import html
@@ -11,7 +11,7 @@ import re
 
 from hivepipe.redact.escapes import Positions
 
-# RE2 pattern for the raw bytes of a line: a text without a match has no disguise.
+# RE2 pattern for the raw bytes of a line. A text without a match has no disguise.
 DISGUISE = (
     r"\x1b|\xc2\x9b|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xc2\xad|\xcd\x8f"
     r"|\xd8\x9c|\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])|\xe3\x85\xa4|\xef\xbe\xa0|\xf3\xa0"
@@ -21,13 +21,13 @@ DISGUISE = (
     r"|\\x[0-7][0-9A-Fa-f]|\\[01][0-7]{2}|%[0-7][0-9A-Fa-f]|%E2%8|%e2%8"
     r"|&(?:#[0-9xX]|[A-Za-z]{2,9};)|\\[eE]\[|\^\[\[|\[[0-9;]{1,12}m"
 )
-# A letter that JSON in JSON escapes; in plain JSON it is no disguise.
+# JSON in JSON may disguise a letter by an escape. In plain JSON such an escape is no disguise.
 IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}|\\b[!-~]{2}\\+b"
 IN_TEXT = DISGUISE + r"|\\u[0-9A-Fa-f]{4}"
 
 _END = rb"[0-?]*+[ -/]*+[@-~]"  # end of an escape sequence
 _BRACKET = rb"(?:\[|%5[bB])"
-# Each alternative begins with its own byte, so that `re` finds it fast; every repetition is
+# Each alternative begins with its own byte, so that `re` finds it fast. Every repetition is
 # possessive, so that the time is linear for any text.
 _MARK = re.compile(
     rb"\x1b(?:\[%(end)s|[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\)|[()*+][0-9A-Z]|[78=>@-Z^_])?+"
@@ -49,11 +49,11 @@ _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b"e
 _LETTERS[b"E"] = b"\x1b"
 # NUL, and the overstrike output of `man`: `h\x08h` is bold, `_\x08h` underlined
 _UNSEEN = b"\x00\x08_"
-_SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so it is in no text
+_SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so no text contains it
 
 
 def seen_through(text: bytes) -> dict[bytes, bytes]:
-    """Return the readings of a text, by what replaces an escape sequence: nothing or a space."""
+    """Return the decoded texts, by the replacement of escape sequences: nothing or a space."""
     read = _MARK.sub(lambda mark: _meanings[mark[0]], text)
     if _SEQUENCE in read:
         return {between: read.replace(_SEQUENCE, between) for between in (b"", b" ")}
@@ -61,7 +61,7 @@ def seen_through(text: bytes) -> dict[bytes, bytes]:
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Return one of these readings with a mapping of positions back to the spelled text."""
+    """Return one of these decoded texts, with a mapping of positions to the original text."""
 
     def meaning(mark: re.Match[bytes]) -> bytes:
         meant = _meanings[mark[0]]
@@ -71,7 +71,7 @@ def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Pos
 
 
 class _Meanings(dict[bytes, bytes]):
-    """A cache of the meaning of each mark, of limited size."""
+    """A cache of limited size: mark -> decoded bytes."""
 
     def __missing__(self, mark: bytes) -> bytes:
         meant = _meant(mark)
@@ -95,5 +95,5 @@ def _meant(mark: bytes) -> bytes:
         return html.unescape(entity.decode()).encode("utf-8", "surrogatepass")
     if letter:
         return _LETTERS.get(letter, letter)
-    # One byte, possibly of a multi-byte character.
+    # One byte, perhaps of a multi-byte character.
     return bytes((int(byte, 16) if byte else int(octal, 8),))

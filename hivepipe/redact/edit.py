@@ -1,4 +1,4 @@
-"""Edits of a text, and their application."""
+"""Edits of a text, and functions that apply them."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class Edit(NamedTuple):
 
 
 def edited(text: bytes, edits: Sequence[Edit]) -> bytes:
-    """Return the text with all edits applied; they are in order and do not overlap."""
+    """Return the text with all edits applied. The edits are in order and do not overlap."""
     parts: list[bytes] = []
     done = 0
     for edit in edits:
@@ -24,7 +24,7 @@ def edited(text: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def edited_lines(text: bytes, edits: Sequence[Edit]) -> Iterator[tuple[bytes, tuple[str, ...]]]:
-    """Yield each line with its edits applied, and their rules; a removed line is empty."""
+    """Yield each line with its edits applied, and their rules. A removed line is empty."""
     waiting = list(reversed(edits))
     done = start = 0
     while start < len(text):

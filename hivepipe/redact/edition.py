@@ -1,4 +1,4 @@
-"""A checksum of what decides what is redacted: this package, and the sections of own rules."""
+"""A checksum of everything that redaction depends on: this package and the user's rules."""
 
 import json
 import tomllib
@@ -17,15 +17,17 @@ def _of_package() -> bytes:
     return blake2b(b"".join(map(read_bytes, files))).digest()
 
 
-# Read as the code is imported: an upgrade replaces the files of a process that runs.
+# Read at import, because an upgrade may replace the files of a running process.
 _PACKAGE = _of_package()
 
 
 def checksum_of(texts: Iterable[str]) -> int:
-    """Return the checksum for these files with rules of the user, in this order; never 0."""
+    """Return the checksum for these config files, in this order. It is never 0."""
     found = blake2b(_PACKAGE, digest_size=8)
     for text in texts:
-        with suppress(tomllib.TOMLDecodeError):  # they redact nothing, and parsing names the error
+        with suppress(
+            tomllib.TOMLDecodeError
+        ):  # an invalid file has no rules; its parser reports the error
             if section := tomllib.loads(text).get("redaction"):
                 found.update(json.dumps(section, sort_keys=True, default=str).encode())
     return int.from_bytes(found.digest()) or 1

@@ -1,4 +1,4 @@
-"""Decode the escapes of JSON strings, and map positions back to the spelled text."""
+"""Decode the escapes of JSON strings, and map positions back to the original text."""
 
 import re
 import time
@@ -17,16 +17,16 @@ _ESCAPE = re.compile(
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f"}
 
 _PIECE_BYTES = 4 << 10
-# A place to cut where no escape, surrogate pair or character is split.
+# A cut after this splits no escape, surrogate pair or character.
 _CUT = re.compile(rb"[ -\[\]-~]{12}")
 
 
 class OutOfTimeError(Exception):
-    """The text takes more processor time than allowed."""
+    """The text needs more processor time than allowed."""
 
 
 class Positions:
-    """A decoded text, with a mapping of positions back to the spelled text."""
+    """A decoded text, with a mapping of positions back to the original text."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class Positions:
     ) -> None:
         """Decode; OutOfTimeError if this thread has used more processor time than `deadline`."""
         parts: list[bytes] = []
-        # Alternating stretches of plain text and one escape: their starts in the decoded text ...
+        # Plain text and single escapes alternate. These are their starts in the decoded text ...
         self._starts = starts = array("Q", (0,))
-        self._origins = origins = array("Q", (0,))  # ... and in the spelled text
+        self._origins = origins = array("Q", (0,))  # ... and in the original text
         size = end = 0
         for number, escape in enumerate(escapes):
             if not number % _ESCAPES_AT_ONCE and time.thread_time() > deadline:
@@ -56,30 +56,30 @@ class Positions:
         self.text = b"".join(parts)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return the spelled range of the decoded range `start:end`; an escape is never cut."""
+        """Return the original range of a decoded range, without cutting an escape."""
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, end - 1) - 1
         return self._spelled(first, start), self._spelled(last, end, behind=True)
 
     def _spelled(self, stretch: int, offset: int, behind: bool = False) -> int:
-        if stretch % 2:  # an escape: its start, or the end of it
+        if stretch % 2:  # an escape: its start, or its end if `behind`
             return self._origins[stretch + behind]
         return self._origins[stretch] + offset - self._starts[stretch]
 
 
 class Reading:
-    """Decoded JSON strings, with a mapping of positions back to the spelled text.
+    """Decoded JSON strings, with a mapping of positions back to the original text.
 
     orjson decodes the strings in pieces, ten times as fast as `Positions`. `Positions` decodes only
-    pieces with a secret, and those that orjson refuses: half a surrogate pair becomes three bytes,
-    and a broken or unknown escape stays as it is.
+    pieces with a secret and pieces that orjson refuses. There, half a surrogate pair becomes three
+    bytes, and an incomplete or unknown escape stays unchanged.
     """
 
     def __init__(self, spelled: bytes, strings: Iterable[tuple[int, int]], deadline: float) -> None:
         """Decode; OutOfTimeError if this thread has used more processor time than `deadline`."""
         self._spelled = spelled
         self._deadline = deadline
-        self._origins = array("Q")  # start of each piece in the spelled text ...
+        self._origins = array("Q")  # start of each piece in the original text ...
         self._starts = array("Q")  # ... and in the decoded text
         self._positions: dict[int, Positions] = {}
         parts: list[bytes] = []
@@ -93,7 +93,7 @@ class Reading:
         self.text = b"".join(parts)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return the spelled range of the decoded range `start:end`; an escape is never cut."""
+        """Return the original range of a decoded range, without cutting an escape."""
         return self._origin(start)[0], self._origin(end - 1)[1]
 
     def _read(self, piece: bytes) -> bytes:
@@ -120,7 +120,7 @@ class Reading:
 
 
 def _pieces(spelled: bytes, strings: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges between strings, and the strings in pieces."""
+    """Yield the ranges between strings, and the ranges of the strings in pieces."""
     behind = 0
     for start, end in strings:
         yield behind, start

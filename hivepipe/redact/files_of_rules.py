@@ -1,4 +1,4 @@
-"""The files in which a user may have rules; without any, nothing of the rules is loaded yet."""
+"""Read the files in which a user may have rules, and load no rules before they are needed."""
 
 import tomllib
 from functools import partial
@@ -12,7 +12,7 @@ from hivepipe.files.regular_file import read_text
 
 
 def files_of_rules(home: str) -> dict[Path, str]:
-    """Return the files that may have rules, with their contents; RedactionRuleError."""
+    """Return the existing config files with their texts; RedactionRuleError: one is unreadable."""
     found = {}
     for path in map(Path, setting_table.files(home)):
         try:
@@ -25,9 +25,9 @@ def files_of_rules(home: str) -> dict[Path, str]:
 
 
 def use_rules_when_needed(home: str) -> str:
-    """Do what `configured.use_rules` does, but load built-in rules with the first text.
+    """Do what `configured.use_rules` does, but load the built-in rules before the first text.
 
-    They take a command 50 ms, and most commands redact nothing.
+    Loading takes 50 ms, and most commands redact nothing.
     """
     if _has_rules(home):
         return _use_rules(home)
@@ -36,7 +36,7 @@ def use_rules_when_needed(home: str) -> str:
 
 
 def _has_rules(home: str) -> bool:
-    """Tell whether there are rules of the user, or a file that cannot be read."""
+    """Tell whether a file has rules of the user, or cannot be read."""
     try:
         return any("redaction" in tomllib.loads(text) for text in files_of_rules(home).values())
     except (RedactionRuleError, tomllib.TOMLDecodeError, RecursionError):

@@ -1,14 +1,14 @@
-"""Values that were found once in a session, recognised in any context without storing them.
+"""Recognise the secrets that were found in a session in any context, without storing them.
 
-Stored for each value: 128 bits of an HMAC, the length, and a sketch: a run of letters, digits, `_`
-or `-` in it, 8 to 16 of them, at most half of a long value, each mapped to one of four symbols. The
-mapping depends on the key too. A text is mapped to symbols in one step, all sketches are searched
-in one pass, and candidates are hashed: the time is linear in the text, and nothing if no value is
-known.
+For each value 128 bits of an HMAC, the length and a sketch are stored. The sketch is made of a run
+of letters, digits, `_` or `-` in the value: up to 16 of them, and at most half of a long value.
+Each is mapped to one of four symbols, and the mapping depends on the key. To search a text, all its
+bytes are mapped, all sketches are searched in one pass, and the candidates are hashed. The time is
+linear in the text, and zero if no value is known.
 
     <digest> <length> <offset of the sketch> <sketch> <0 or 1> <kind>    one line of text each
 
-1: the value has a character that JSON in JSON spells differently.
+The digit is 1 if the value has a character that JSON in JSON escapes.
 """
 
 import hmac
@@ -25,18 +25,18 @@ from hivepipe.redact.escapes import OutOfTimeError
 from hivepipe.redact.randomness import looks_random
 from hivepipe.redact.scanner import compiled
 
-MOST = 256  # per session: each value slows down every search
+MOST = 256  # per session, because each value slows down every search
 SHORTEST_BYTES, LONGEST_BYTES = 8, 1024
 _SKETCH_BYTES, _LEAST_SKETCH_BYTES = 16, 4
 _SHORT_SKETCH_BYTES = 8
 _AT_ONCE = 256  # number of candidates between two checks of the time limit
 _PLAIN = re.compile(rb"[A-Za-z0-9_-]+")  # bytes that JSON, URLs and HTML do not escape
 _ESCAPED = re.compile(rb"[^ !#-.0-\[\]-~]")
-# Ids of Claude Code and UUIDs: they are in every line, and are no secrets.
+# Ids of Claude Code and UUIDs: every line has some, and they are not secret.
 _ID = re.compile(
     rb"(?:toolu|msg|req|call|chatcmpl)_.*|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
-_WORD = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")  # of a name in a program
+_WORD = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")  # one word of an identifier
 _OF_DIGITS = re.compile(rb"[0-9a-f]+|[0-9A-Z]+")
 _LONGEST_NAME_BYTES = 32
 _LONG_BYTES = 20  # for a value without a digit
@@ -55,7 +55,7 @@ class Known(NamedTuple):
     length: int
     at: int  # offset of the sketch in the value
     sketch: bytes
-    is_escaped: bool  # by JSON in JSON
+    is_escaped: bool  # JSON in JSON escapes one of its characters
     kind: str
 
     def text(self) -> str:
@@ -65,12 +65,12 @@ class Known(NamedTuple):
 
 
 class Learned:
-    """The values of one session, including those that were learned since."""
+    """The known values of one session."""
 
     def __init__(self, key: Callable[[], bytes], lines: Iterable[str] = ()) -> None:
-        """Start with the values in these lines; lines in another format are skipped.
+        """Load the values from these lines. Lines in another format are skipped.
 
-        `key` is called when the first value is there.
+        `key` is called when it is first needed.
         """
         self._ask = key
         self.all: list[Known] = []
@@ -93,7 +93,7 @@ class Learned:
         return bytes(48 + byte % 4 for byte in shake_256(self._key).digest(256))
 
     def learn(self, value: bytes, kind: str) -> bool:
-        """Learn a value if it is specific enough; return whether it is new."""
+        """Learn a value if it is specific enough, and return whether it is new."""
         if len(self.all) >= MOST or not _is_telling(value):
             return False
         runs = sorted(_PLAIN.finditer(value), key=lambda run: run.start() - run.end())
@@ -105,12 +105,15 @@ class Learned:
         return self._add(Known(self._digest(value), *where, bool(_ESCAPED.search(value)), kind))
 
     def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
-        """Tell whether one of them may be in a text; `escaped`: only those that JSON escapes."""
+        """Tell whether a known value may be in a text.
+
+        With `escaped` only values that JSON in JSON escapes are searched.
+        """
         sketches = self._sketches(escaped)
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))
 
     def find(self, text: bytes, deadline: float) -> Iterator[tuple[int, int, int]]:
-        """Yield start, end and number of each value in the text; raises OutOfTimeError."""
+        """Yield start, end and number of each known value in the text; OutOfTimeError."""
         sketches = self._sketches(escaped=False)
         if sketches is None:
             return
@@ -131,7 +134,7 @@ class Learned:
             found = sketches.search(symbols, at + 1)
 
     def _sketches(self, escaped: bool) -> "re2._Regexp | None":
-        """Return all sketches as one pattern; None: there are none."""
+        """Return all sketches as one pattern, or None if no value is known."""
         if escaped not in self._patterns:
             sketches = {known.sketch for known in self.all if known.is_escaped or not escaped}
             pattern = b"|".join(sorted(sketches)).decode()
@@ -153,14 +156,14 @@ class Learned:
 
 
 def _is_telling(value: bytes) -> bool:
-    """Tell whether a value is specific: not a word, number, name, id or address."""
+    """Tell whether a value is specific, not a word, number, name, id or address."""
     if not SHORTEST_BYTES <= len(value) <= LONGEST_BYTES or b"***" in value or _ID.fullmatch(value):
         return False
     return (looks_random(value) and not _is_name(value)) or _is_of_all_kinds(value)
 
 
 def _is_name(value: bytes) -> bool:
-    """Tell whether it may be a name in a program, such as _AzureApiKeyT or Ed448PublicKey."""
+    """Tell whether it may be an identifier, such as _AzureApiKeyT or Ed448PublicKey."""
     words = _WORD.findall(value)
     may_be_longer = len(value) >= _LONGEST_NAME_BYTES or _OF_DIGITS.fullmatch(value)
     # Average length of the words

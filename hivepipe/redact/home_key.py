@@ -1,7 +1,7 @@
-"""redaction.key of a home: 32 random bytes, the key of its tags and hashes of secrets.
+"""The redaction key of a home: 32 random bytes in redaction.key, for tags and hashes of secrets.
 
-It is made once, with mode 0600, outside of any work tree. A person with the key can test guesses of
-a secret.
+The file is made once, with mode 0600, outside of any work tree. Anyone who has the key can test
+guesses of a secret.
 """
 
 import os
@@ -18,9 +18,9 @@ FILE = "redaction.key"
 
 
 def key_of(home: str) -> bytes:
-    """Return the key of a home; it is made if there is none.
+    """Return the key of a home, and make one if it has none.
 
-    If it cannot be stored, or the folder is not a home, the key is valid for this process only.
+    If the key cannot be stored, or the folder is not a home, a key of this process is returned.
     """
     if is_in_project(home) or not os.path.isdir(home):  # files in a work tree are not trusted
         return _of_process()
@@ -31,7 +31,7 @@ def key_of(home: str) -> bytes:
 
 
 def _kept(path: Path) -> bytes | None:
-    """Return the key in a file; None: there is none, or it is damaged."""
+    """Return the key in a file, or None if the file is missing or damaged."""
     try:
         key = read_bytes(path)
     except FileNotFoundError:
@@ -40,7 +40,7 @@ def _kept(path: Path) -> bytes | None:
 
 
 def _made(path: Path) -> bytes:
-    """Make a key and return the stored one; another process may have been faster."""
+    """Make a key and return the stored one, which may be the key of a faster process."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -55,7 +55,7 @@ def _made(path: Path) -> bytes:
 
 
 def _publish(temporary: Path, path: Path) -> None:
-    """Give the file its name unless another process was faster; a damaged key is replaced."""
+    """Rename the file unless another process has stored a key. A damaged key is replaced."""
     with suppress(FileExistsError):
         try:
             os.link(temporary, path)

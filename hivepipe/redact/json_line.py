@@ -1,7 +1,7 @@
 """Find the strings of a JSON line in its raw bytes, without parsing it into values.
 
-So only secrets change: numbers of any length, NaN, lone surrogates, repeated keys, spaces and
-escapes stay as they were written.
+So nothing changes except secrets: numbers of any length, NaN, lone surrogates, repeated keys,
+spaces and escapes stay unchanged.
 """
 
 import re
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 Range = tuple[int, int]
 
-_STRING = rb'"[^"]*+"'  # of a line in which `plainly_quoted` has hidden the other quotes
+_STRING = rb'"[^"]*+"'  # in the output of `plainly_quoted`
 _REST = rb"[ \t\r\n{}\[\],:]++|-?(?:[0-9][0-9.eE+-]*+|Infinity)|true|false|null|NaN"
 _JSON = re.compile(rb"(?:%s|%s)++" % (_STRING, _REST))
-# A string followed by a colon is a key; its value starts right after this match.
+# A string followed by a colon is a key. Its value starts right after this match.
 _TOKEN = re.compile(rb"(%s)([ \t\r\n]*+:[ \t\r\n]*+)?|%s" % (_STRING, _REST))
 
-# "source": {"type": "base64", "media_type": "image/png", "data": "..."}, keys in any order.
+# "source": {"type": "base64", "media_type": "image/png", "data": "..."}, with keys in any order.
 _BASE64 = rb"[A-Za-z0-9+/=]*+(?:\\/[A-Za-z0-9+/=]*+)*+"
 _SOURCE = re.compile(
     rb'(?<!\\)"source"\s*:\s*\{'
@@ -26,9 +26,9 @@ _IS_BASE64 = re.compile(rb'"type"\s*:\s*"base64"')
 
 
 class Leaf(NamedTuple):
-    """A string with its key if it has one; both are searched together.
+    """A string, with its key if it has one. Both are searched together.
 
-    The range includes the quotes. `strings` are the ranges between quotes, the value last.
+    The range includes the quotes. `strings` has the ranges between the quotes, with the value last.
     """
 
     start: int
@@ -37,16 +37,16 @@ class Leaf(NamedTuple):
 
 
 def plainly_quoted(line: bytes) -> bytes | None:
-    """Return a JSON line of the same length with no quotes except those around strings, or None.
+    """Return a JSON line with its escaped quotes and backslashes replaced, in the same length.
 
-    None: the text outside of strings is not JSON. The grammar is not checked.
+    Return None if the text outside of strings has no JSON tokens. The grammar is not checked.
     """
     quoted = line.replace(rb"\\", b"__").replace(rb"\"", b"__")
     return quoted if _JSON.fullmatch(quoted) else None
 
 
 def leaves(line: bytes, quoted: bytes) -> Iterator[Leaf]:
-    """Yield the strings of a JSON line, without those of image data."""
+    """Yield the strings of a JSON line, except image data."""
     images = _images(line) if b'"base64"' in line else frozenset()
     key: Range | None = None
     for token in _TOKEN.finditer(quoted):
@@ -69,7 +69,7 @@ def _leaf(*quoted: Range) -> Leaf:
 
 
 def _images(line: bytes) -> frozenset[int]:
-    """Return the starts of the strings of image data in a line."""
+    """Return the start of each string with image data."""
     return frozenset(
         source.start("data") - 1
         for source in _SOURCE.finditer(line)

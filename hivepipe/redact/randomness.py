@@ -2,9 +2,9 @@
 
 
 def looks_random(text: bytes) -> bool:
-    """Tell whether the text changes between upper case, lower case and digits more than names do.
+    """Tell whether a text changes between upper case, lower case and digits more often than names.
 
-    A capital before lower case letters starts a word, and this change is not counted.
+    A change from upper to lower case is not counted, because words begin with a capital.
     """
     kinds = text.translate(_KINDS)
     changes = sum(map(kinds.count, _CHANGES))

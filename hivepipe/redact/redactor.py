@@ -1,4 +1,4 @@
-"""Replace the secrets in texts and transcript lines; everything else stays byte for byte."""
+"""Replace the secrets in texts and transcript lines. Every other byte stays unchanged."""
 
 import hashlib
 import time
@@ -24,19 +24,19 @@ MAX_LINE_BYTES = 64 << 20
 UNREDACTABLE = "unredactable"  # rule name for a whole text that was replaced
 FOUND_BEFORE = "found before"  # rule name for a value that is known from another place
 
-# An address in one place is no secret everywhere
+# An e-mail address that is redacted in one place is not a secret everywhere
 _NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")
 _TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in rules
-_DEEPEST = 4  # levels of JSON in a text in JSON
+_DEEPEST = 4  # levels of escapes that are decoded
 _SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
 
 Redacted = tuple[bytes, tuple[str, ...]]
 
 
 class Redactor:
-    """A set of rules and allowed texts, compiled.
+    """A compiled set of rules and allowed texts.
 
-    Without a key the placeholders have no tags, so that different secrets look the same.
+    Without a key the placeholders have no tags, so different secrets look the same.
     """
 
     def __init__(self, rules: Sequence[Rule] | None = None, allowed: Sequence[str] = ()) -> None:
@@ -53,16 +53,16 @@ class Redactor:
     def of_home(self, key: Callable[[], bytes], checksum: int = 0) -> "Redactor":
         """Return a copy whose placeholders have the tags of this key.
 
-        `checksum`: another one for rules that may find something else; 0: not known.
+        `checksum` identifies the rules; it is 0 if unknown.
         """
         keyed = copy(self)
         keyed._tags, keyed.checksum = Tags(key), checksum
         return keyed
 
     def of_session(self, known: Iterable[str] = ()) -> "Redactor":
-        """Return a copy that recognises values found earlier in any context; it needs a key.
+        """Return a copy that recognises values found earlier in any context, if this one has a key.
 
-        `known`: lines that `known` of such a copy returned before.
+        `known` has the lines that the property `known` of an earlier copy returned.
         """
         of_session = copy(self)
         of_session._learned = Learned(self._tags.key, known) if self._tags else None
@@ -85,7 +85,7 @@ class Redactor:
         return self._kinds.get(rule, rule)
 
     def redact_text(self, text: str) -> str:
-        """Return the text with placeholders for secrets; after a timeout, for the whole text."""
+        """Return the text with its secrets replaced. After a timeout the whole text is replaced."""
         data = text.encode("utf-8", "surrogatepass")
         suspects = self._scanner.suspects(data)
         edits = (
@@ -98,7 +98,7 @@ class Redactor:
     def redact_line(self, line: bytes) -> Redacted:
         """Return a transcript line without its secrets, and the rules that found them.
 
-        JSON stays JSON; anything else is treated as plain text.
+        JSON stays valid JSON. Any other line is treated as plain text.
         """
         edits = self.edits(line)
         if not edits:
@@ -106,7 +106,7 @@ class Redactor:
         return edited(line, edits), tuple(edit.rule for edit in edits)
 
     def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
-        """Redact a file: JSON records one by one, other text in overlapping windows.
+        """Redact the JSON records of a file one by one, and other text in overlapping windows.
 
         A line above the size limit is replaced as a whole.
         """
@@ -123,7 +123,7 @@ class Redactor:
         yield from text.end()
 
     def edits(self, line: bytes) -> list[Edit]:
-        """Return the edits of a line in order; a session's redactor also learns from the line."""
+        """Return the edits of a line in order; a session's redactor also learns its secrets."""
         suspects = self._scanner.suspects(line)
         if not self._may_hold(line, suspects):
             return []
@@ -142,7 +142,7 @@ class Redactor:
         return bool(suspects) or (self._learned is not None and self._learned.may_be_in(text))
 
     def _has_learned(self, text: bytes, edits: Sequence[Edit]) -> bool:
-        """Learn the values that rules found; return whether one is new and may occur once more."""
+        """Learn the values that rules found; return whether one is new and may occur again."""
         if self._learned is None:
             return False
         found = [
@@ -170,7 +170,7 @@ class Redactor:
     ) -> Iterator[tuple[Leaf, Sequence[int]]]:
         """Yield each leaf that may hold a secret, with its suspects."""
         found = [leaf for leaf in leaves(line, quoted) if leaf.end - leaf.start >= _SHORTEST_BYTES]
-        # One leaf is often most of a line: it has the suspects of the line, the others often none.
+        # One leaf is often most of a line. The others are checked together, as most hold nothing.
         most = next((leaf for leaf in found if leaf.end - leaf.start >= len(line) // 2), None)
         if most:
             rest = line[: most.start] + line[most.end :]
@@ -228,10 +228,12 @@ class Redactor:
     def _find(
         self, text: bytes, deadline: float, suspects: Sequence[int], depth: int = _DEEPEST
     ) -> list[Span]:
-        """Find the secrets of a text as it is, and in its readings without a disguise."""
+        """Find the secrets in a text, and in the decoded texts of its disguised parts."""
         spans = self._scanner.find(text, suspects, deadline)
         if self._learned is not None:
-            first = len(self._rules) + 1  # after the numbers of the rules and of the disguise
+            first = (
+                len(self._rules) + 1
+            )  # the first number after those of the rules and of the disguise
             spans += [
                 Span(start, end, first + number)
                 for start, end, number in self._learned.find(text, deadline)
@@ -244,7 +246,7 @@ class Redactor:
         return [span for span in merged(spans) if not is_in_placeholder(text, span.start, span.end)]
 
     def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
-        """Find the secrets of a disguised text, as ranges of the text around it."""
+        """Find the secrets in a disguised part of a text that starts at `offset` in it."""
         for between, readable in seen_through(text).items():
             if readable == text:
                 continue

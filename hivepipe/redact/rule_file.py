@@ -1,8 +1,8 @@
-r"""Redaction rules as data: the section `[redaction]` of a TOML file (config.toml or rules.toml).
+r"""Parse redaction rules: the section `[redaction]` of a TOML file (config.toml or rules.toml).
 
     [redaction]
-    allow = ['support@shop\.io']       # RE2 patterns of whole matches that are no secrets
-    disable = ["email"]                # built-in rules that are switched off
+    allow = ['support@shop\.io']       # RE2 patterns; a value that fully matches one is allowed
+    disable = ["email"]                # names of built-in rules that are switched off
 
     [redaction.words]                  # parts of patterns, used as {{NAME}}
     DEPARTMENT = '(?:HR|IT)'
@@ -10,21 +10,22 @@ r"""Redaction rules as data: the section `[redaction]` of a TOML file (config.to
     [[redaction.rules]]
     name = "employee"
     kind = "employee"                  # kind of secret, in placeholders and the audit log
-    pattern = '\b{{DEPARTMENT}}-([0-9]{6})\b'  # RE2; if it has a group, only that is replaced
+    pattern = '\b{{DEPARTMENT}}-([0-9]{6})\b'  # RE2; if it has groups, only a group is replaced
     replacement = "***EMPLOYEE***"      # the default is ***REDACTED***
-    keywords = ["HR-", "IT-"]           # every match has one of them; else all texts are tried
+    keywords = ["HR-", "IT-"]           # every match contains one; without any, all texts are tried
     sieve = 'HR-|IT-'                   # the same as a pattern
-    unless = '0{6}|1{6}'                # a whole match of this is no secret
-    not_in = 'HR-form'                  # a match that starts inside one of this (256 bytes) is none
+    unless = '0{6}|1{6}'                # a value that fully matches this is not a secret
+    not_in = 'HR-form'                  # a match that starts inside one of this is ignored
     entropy = 2.0                       # minimum, in bits per character
-    random = true                       # it must change between letters and digits as no word does
-    token = true                        # needs no name beside it: it starts where a word starts ...
-    glued = false                       # ... or inside one if it looks random, unless this is false
+    random = true                       # it must look more random than a word
+    token = true                        # needs no name before it; it must start like a word ...
+    glued = false                       # ... or inside a word if it is random, unless this is false
     examples = ["id HR-123456"]         # texts with a match; «...» marks the exact secret
     counterexamples = ["HR-12"]         # texts without a match
 
-A word, pattern, sieve or exception may be a list of alternatives. A pattern sees a string together
-with its key, as `"key": "value"`, with escapes decoded.
+A word, pattern, sieve or exception may be a list of alternatives. A match of `not_in` has at most
+256 bytes. A pattern is tried on a string together with its key, as `"key": "value"`, with escapes
+decoded.
 """
 
 import re
@@ -37,7 +38,7 @@ from hivepipe.errors import RedactionRuleError
 from hivepipe.redact.rule import REDACTED, START, WORDS, Rule
 from hivepipe.redact.scanner import Scanner, compiled
 
-ENGINE_WORDS: Mapping[str, str] = {"START": START, "WORDS": WORDS}  # as the scanner uses them
+ENGINE_WORDS: Mapping[str, str] = {"START": START, "WORDS": WORDS}  # patterns of the scanner
 
 _TEXT, _TEXTS, _ALTERNATIVES = "a text", "a list of texts", "a text or a list of texts"
 _SECTION: Mapping[str, str] = {
@@ -77,7 +78,7 @@ class Section:
 
 
 def parse(text: str, words: Mapping[str, str], try_examples: bool = True) -> Section:
-    """Parse a file; `words` are predefined. RedactionRuleError names the rule and its error."""
+    """Parse a file with predefined `words`; RedactionRuleError names the rule and its error."""
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -93,7 +94,7 @@ def parse(text: str, words: Mapping[str, str], try_examples: bool = True) -> Sec
 
 
 def _checked(what: str, table: object, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the table if it has known keys only, each with a value of its type."""
+    """Return the table if all its keys are known and each value has the right type."""
     if not isinstance(table, dict):
         raise RedactionRuleError(f"{what} is not a table")
     for key, value in table.items():
@@ -118,7 +119,7 @@ def _is_of_kind(value: object, kind: str) -> bool:
 
 
 def _words(section: dict[str, Any], known: Mapping[str, str]) -> dict[str, str]:
-    """Return the words of a section, with the words that they name expanded."""
+    """Return the words of a section, with nested words expanded."""
     words: dict[str, str] = {}
     for name, text in section.get("words", {}).items():
         if not re.fullmatch("[A-Z][A-Z0-9_]*", name):
@@ -185,7 +186,7 @@ def _rule(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> Rule:
 
 def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
     keywords = entry.get("keywords", [])
-    for word in keywords:  # JSON may spell any other character differently
+    for word in keywords:  # JSON may escape any other character
         if not re.fullmatch(r"[ !#-.0-\[\]-~]+", word):
             raise RedactionRuleError(f'{what}: keyword {word!r}: ASCII without ", / and \\ only')
     sieve = _expanded(entry.get("sieve", ""), words, what)
@@ -193,7 +194,7 @@ def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
 
 
 def _as_spelled(sieve: str, what: str) -> str:
-    """Return a sieve for the raw bytes of a line, in which JSON may escape non-ASCII letters."""
+    """Return a sieve for raw bytes, in which JSON may have escaped non-ASCII letters."""
     if sieve.isascii():
         return sieve
     escaped = "".join(rf"\\+u{ord(c):04x}" if ord(c) > 0x7F else c for c in sieve)
@@ -201,7 +202,7 @@ def _as_spelled(sieve: str, what: str) -> str:
 
 
 def _bytewise(text: str, what: str) -> str:
-    """Return the UTF-8 bytes of a text as Latin-1, the form in which patterns see transcripts."""
+    """Return the UTF-8 bytes of a text as Latin-1, because patterns match bytes."""
     try:
         return text.encode().decode("latin-1")
     except UnicodeEncodeError as error:
@@ -209,7 +210,7 @@ def _bytewise(text: str, what: str) -> str:
 
 
 def _try_examples(rule: Rule) -> None:
-    """Compile a rule and try its examples; tests do this for the built-in ones."""
+    """Compile a rule and try its examples. For built-in rules only tests do this."""
     what = f"rule {rule.name!r}"
     if compiled(rule.pattern, rule.name).search(b"") is not None:
         raise RedactionRuleError(f"{what}: the pattern matches the empty text")

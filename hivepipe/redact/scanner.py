@@ -1,6 +1,6 @@
-"""Find secrets in a text: one sieve of all rules, then the exact pattern of each suspect rule.
+"""Find secrets in a text: first the sieves of all rules, then the pattern of each suspect rule.
 
-RE2 is linear in the text for any pattern, so neither a hostile transcript nor a user's own rule can
+RE2 takes linear time for any pattern, so neither a hostile transcript nor a user's own rule can
 make it hang.
 """
 
@@ -17,16 +17,17 @@ from hivepipe.redact.escapes import OutOfTimeError
 from hivepipe.redact.randomness import looks_random
 from hivepipe.redact.rule import START, WORDS, Rule
 
-# For a token right after a letter, digit or _: bits per byte, so that no word is cut in two.
+# Bits per byte of a token right after a letter, digit or _, so that no word is split.
 _LEAST_GLUED_ENTROPY = 3.2
-_GLUED = 2  # the group of a token's pattern that matches such a token
+_GLUED = 2  # the group of the pattern that matches such a token
 _BLOB_BYTES = 24
-# A short value that is no secret is searched again: in `apiKey: process.env.KEY || "..."`, a name.
+# A short value that is not a secret is searched again, because it may be the name before a secret:
+# `process.env.KEY` in `apiKey: process.env.KEY || "..."`.
 _REREAD_BYTES = 256
-_MOST_REMEMBERED = 1024  # values of a rule that are no secrets
+_MOST_REMEMBERED = 1024  # values of a rule that are not secrets
 _NOT_IN_BYTES = 256  # the longest match of `not_in`
-AROUND_BYTES = 1 << 9  # bytes on both sides of a disguise that are read together with it
-MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
+AROUND_BYTES = 1 << 9  # bytes before and after a disguise that are decoded with it
+MEMORY_BYTES = 64 << 20  # per automaton; a pattern that needs more is refused
 
 
 class Span(NamedTuple):
@@ -49,7 +50,7 @@ class Scanner:
     ) -> None:
         """Compile the sieves; RedactionRuleError names the rule that cannot be compiled.
 
-        A text that matches `suspect` may be disguised; `disguise` then marks the parts to decode.
+        A text that matches `suspect` may be disguised. Then `disguise` finds the parts to decode.
         """
         self.rules = tuple(rules)
         self._allowed = tuple(compiled(pattern, "allow") for pattern in allowed)
@@ -65,10 +66,10 @@ class Scanner:
     def suspects(
         self, text: bytes, among: Sequence[int] | None = None, may_be_disguised: bool = False
     ) -> list[int]:
-        """Return the numbers of the rules whose secrets may be in the text, in any spelling.
+        """Return the numbers of the rules whose secrets may be in the text, escaped or not.
 
-        `among`: the suspects of a text that contains this one. With `may_be_disguised` the number
-        of the disguise is always included.
+        `among` has the suspects of a text that contains this one. With `may_be_disguised` the
+        number of the disguise is always included.
         """
         found: list[int] = [len(self.rules)] if may_be_disguised else []
         for sieve in self._sieves:
@@ -77,9 +78,9 @@ class Scanner:
         return sorted(set(found)) if may_be_disguised else sorted(found)
 
     def _apart(self, sieves: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], ...]:
-        """Return the sieves of tokens and of names, for one automaton each.
+        """Return the sieves of tokens and of names, for two automata.
 
-        The states of a single automaton would be combinations of theirs, and building them takes
+        One automaton for both would have the combinations of their states. Building those takes
         longer than two passes over a text.
         """
         tokens: list[tuple[str, int]] = []
@@ -90,14 +91,14 @@ class Scanner:
         return tokens, names
 
     def disguised(self, text: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of a text around each disguise."""
+        """Yield the ranges of a text that contain a disguise, with the bytes around it."""
         start = end = behind = 0
         while self._disguise is not None and (mark := self._disguise.search(text, behind)):
             if mark.start() - AROUND_BYTES > end:
                 if end:
                     yield max(start, 0), end
                 start = mark.start() - AROUND_BYTES
-            # A mark that starts before this belongs to the same part
+            # A disguise that starts before this belongs to the same range
             behind = mark.end() + AROUND_BYTES
             end = behind + AROUND_BYTES
         if end:
@@ -108,9 +109,9 @@ class Scanner:
         return bool(suspects) and suspects[-1] == len(self.rules)
 
     def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:
-        """Return what the suspect rules find, in order, without overlaps.
+        """Return the secrets that the suspect rules find, in order and without overlaps.
 
-        OutOfTimeError if this thread has used more processor time than the deadline.
+        OutOfTimeError: this thread has used more processor time than `deadline`.
         """
         if time.thread_time() > deadline:
             raise OutOfTimeError
@@ -158,7 +159,7 @@ class _Sieve:
     """A set of patterns that are searched in one pass."""
 
     def __init__(self, patterns: Sequence[tuple[str, int]]) -> None:
-        """Compile patterns, each with its number; equal patterns are compiled once."""
+        """Compile patterns, each with its number. Equal patterns are compiled once."""
         sharing: dict[str, list[int]] = {}
         for pattern, number in patterns:
             sharing.setdefault(pattern, []).append(number)
@@ -193,7 +194,7 @@ class _Exact:
         self._rejected: set[bytes] = set()
 
     def end_of_no_start(self, text: bytes, at: int, start: int) -> int:
-        """Return the end of a match of `not_in` that a match starts in; 0: there is none."""
+        """Return the end of the match of `not_in` that contains `start`, or 0."""
         at, end = max(at, start - _NOT_IN_BYTES), start + _NOT_IN_BYTES
         while self._not_in and (found := self._not_in.search(text, at, end)):
             if found.end() > start:
@@ -202,7 +203,7 @@ class _Exact:
         return 0
 
     def is_secret(self, text: bytes) -> bool:
-        """Tell whether a value is a secret; those that are none are remembered, as they recur."""
+        """Tell whether a value is a secret. Rejected values are cached, because they recur."""
         if text in self._rejected:
             return False
         is_secret = self._is_secret(text)
@@ -211,7 +212,7 @@ class _Exact:
         return is_secret
 
     def _is_secret(self, text: bytes) -> bool:
-        """Tell whether it is not one of the rule's exceptions, and is random enough."""
+        """Tell whether a value is random enough and not an exception of the rule."""
         if self._unless is not None and self._unless.fullmatch(text):
             return False
         if self._must_look_random and not looks_random(text):
@@ -220,14 +221,14 @@ class _Exact:
 
 
 def _is_cut_off(text: bytes, start: int, token: bytes) -> bool:
-    """Tell whether a token inside a word is one: not made of words, not a part of base64."""
+    """Tell whether a match inside a word is a token: random, and not part of words or base64."""
     before = text[max(0, start - _BLOB_BYTES) : start]
     is_blob = len(before) == _BLOB_BYTES and _BLOB.fullmatch(before) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
 
 
 def merged(spans: list[Span]) -> list[Span]:
-    """Join spans that overlap; the lower rule number names the result."""
+    """Join spans that overlap. The result has the lowest rule number."""
     joined: list[Span] = []
     for span in sorted(spans):
         if joined and span.start < joined[-1].end:

@@ -1,7 +1,7 @@
-"""Placeholders with the kind of secret and a tag that distinguishes secrets.
+"""Placeholders with the kind of a secret and a tag: `***REDACTED:password:k3f9qx***`.
 
-`***REDACTED:password:k3f9qx***`: with one key, equal values have equal tags. A tag is 30 bits of an
-HMAC; without the key it reveals nothing about the value.
+With the same key, equal values have equal tags. A tag is 30 bits of an HMAC. Without the key it
+reveals nothing about the value.
 """
 
 import hmac
@@ -14,7 +14,7 @@ from hivepipe.redact.disguise import seen_through
 
 KEY_BYTES = 32
 _TAG_LETTERS = 6
-_DEEPEST = 4  # levels of spelling
+_DEEPEST = 4  # levels of escapes that are decoded
 _SHORT = {"e-mail address": "email", "text of a rule of your own": "own-rule"}
 _TAGGED = re.compile(rb"\*\*\*(REDACTED:[a-z0-9-]+:[a-z2-7]{%d})\*\*\*" % _TAG_LETTERS)
 _PLAIN = re.compile(rb"\*\*\*(?:REDACTED|EMAIL|AWS_KEY|SSH_KEY|R+)\*\*\*")
@@ -23,14 +23,14 @@ _LONGEST = 64  # bytes of a placeholder
 
 
 class Tags:
-    """The tags of one key."""
+    """Makes placeholders with the tags of one key."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         """`key` is called when the first secret is found."""
         self.key = cache(key)
 
     def placeholder(self, kind: str, spelled: bytes) -> bytes:
-        """Return the placeholder of a secret, the same for all its spellings."""
+        """Return the placeholder of a secret. It does not depend on how the value is escaped."""
         return b"***REDACTED:%s:%s***" % (_word(kind).encode(), self._tag(as_read(spelled)))
 
     def _tag(self, value: bytes) -> bytes:
@@ -39,7 +39,7 @@ class Tags:
 
 
 def as_read(spelled: bytes) -> bytes:
-    """Return a value without colours and escapes, so that it is the same in every text."""
+    """Return a value without colours and escapes, so that it is equal in every context."""
     for _ in range(_DEEPEST):
         read = seen_through(spelled)[b""]
         if read == spelled:
@@ -49,9 +49,9 @@ def as_read(spelled: bytes) -> bytes:
 
 
 def without_tags(text: bytes) -> bytes:
-    """Return a text of the same length in which tagged placeholders are `***RRR***`.
+    """Return a text of the same length, with tagged placeholders changed to `***RRR***`.
 
-    Rules recognise placeholders as capitals between asterisks, so all look alike to them.
+    Rules recognise placeholders as capitals between asterisks.
     """
     if b"***REDACTED:" not in text:
         return text
@@ -59,7 +59,7 @@ def without_tags(text: bytes) -> bytes:
 
 
 def is_in_placeholder(text: bytes, start: int, end: int) -> bool:
-    """Tell whether a range is inside a placeholder (without tags), including those of 1.0.0."""
+    """Tell whether a range is inside a placeholder without a tag (from `without_tags` or 1.0.0)."""
     nearest = text.rfind(b"***", max(0, start - _LONGEST), start + 3)
     while nearest >= 0:
         found = _PLAIN.match(text, nearest)

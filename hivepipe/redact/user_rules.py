@@ -1,6 +1,6 @@
-"""The user's own rules, in addition to the built-in ones or instead of them.
+"""The user's own rules, which add to the built-in rules or replace them.
 
-Several files are combined; a later file replaces rules of the same name. The patterns may use the
+Several files are combined. A later file replaces rules with the same name. The patterns may use the
 words of the built-in rules.
 """
 
@@ -23,7 +23,7 @@ def parse(text: str) -> Section:
 
 
 def redactor(sections: Iterable[Section]) -> Redactor:
-    """Return a redactor of the built-in rules and all of these sections."""
+    """Return a redactor of the built-in rules and all sections."""
     own: dict[str, Rule] = {}
     allowed: list[str] = []
     disabled: set[str] = set()

@@ -1,6 +1,6 @@
 """Redact a text of any length in overlapping windows.
 
-So a secret over many lines is found as a whole, and the memory use is constant.
+So a secret of many lines is found as a whole, and the use of memory is constant.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from hivepipe.redact.edit import Edit, edited_lines
 
 WINDOW_BYTES = 256 << 10
-# Behind the last line of a window, and before its first: searched, but not written.
+# Bytes at the end of a window and before its start that are searched but not written.
 MARGIN_BYTES = 32 << 10
 CONTEXT_BYTES = 4 << 10
 
@@ -16,18 +16,18 @@ _ENDS = {b"{": b"}", b"[": b"]", b'"': b'"'}
 
 
 def is_record(line: bytes, in_text: bool) -> bool:
-    """Tell whether the line looks like a JSON record; inside a text only an object does."""
+    """Tell whether the line looks like a JSON record. Inside a text, only an object counts."""
     end = _ENDS.get(line[:1])
     return end is not None and line.rstrip().endswith(end) and (end == b"}" or not in_text)
 
 
 class Windows:
-    """A text that is added line by line."""
+    """A redactor of a text that is added line by line."""
 
     def __init__(self, find: Callable[[bytes], list[Edit]]) -> None:
-        """Start empty; `find` returns the edits of a text, in order."""
+        """Start without lines. `find` returns the edits of a text, in order."""
         self._find = find
-        self._written = b""  # the end of the text that was written
+        self._written = b""  # the end of the text that was already written
         self._lines: list[bytes] = []
         self._bytes = 0
 
@@ -36,14 +36,14 @@ class Windows:
         return bool(self._lines)
 
     def add(self, line: bytes) -> Iterator[tuple[bytes, tuple[str, ...]]]:
-        """Add a line; yield the redacted lines of each window that is full."""
+        """Add a line, and yield the redacted lines of each full window."""
         self._lines.append(line)
         self._bytes += len(line)
         while self._bytes >= WINDOW_BYTES:
             yield from self._redact(is_end=False)
 
     def end(self) -> Iterator[tuple[bytes, tuple[str, ...]]]:
-        """Yield the redacted lines that wait; then another text may start."""
+        """Yield the remaining lines, redacted. After that another text may start."""
         if self._lines:
             yield from self._redact(is_end=True)
         self._written = b""
@@ -68,7 +68,7 @@ class Windows:
 
 
 def _last_cut(window: bytes, edits: list[Edit], context: int) -> int:
-    """Return where a window can be cut: after a line if possible, never inside an edit."""
+    """Return the offset of a cut: after a line or a space if possible, never inside an edit."""
     latest = len(window) - MARGIN_BYTES
     ends = (window.rfind(mark, context, latest) + 1 for mark in (b"\n", b" "))
     cut = next(filter(None, ends), latest)
@@ -79,6 +79,6 @@ def _last_cut(window: bytes, edits: list[Edit], context: int) -> int:
 
 
 def _whole_words(text: bytes) -> bytes:
-    """Return the end of a text, starting at a line or at least at a word."""
+    """Return a text from its second line on, or else from its second word on."""
     starts = (text.find(mark) + 1 for mark in (b"\n", b" "))
     return text[next(filter(None, starts), 0) :]
