@@ -70,7 +70,7 @@ def arguments(home: str, address: str) -> list[str]:
         # writer syncs once a second (hivepipe.queue.aof_sync).
         "appendfsync": "always" if variable("HIVEPIPE_FSYNC") == "always" else "no",
         "appendfilename": "appendonly.aof",
-        "crash-log-enabled": "no",  # the log would contain texts of events in plain text
+        "crash-log-enabled": "no",  # the log would contain texts of events
         **LIMITS,
     }
     found = [text for name, value in options.items() for text in (f"--{name}", value)]

@@ -1,7 +1,8 @@
-"""Sends the archives of a home once, and ends: `python -I -m hivepipe.worker.archive_pass`.
+"""Send the archives of a home once and exit: `python -I -m hivepipe.worker.archive_pass`.
 
-A process of its own, so that the uplink need not hold the libraries of the store and the cipher.
-Exits 0 when all is sent, 3 if the team keeps no archives, 1 with the reason in the log.
+This is a separate process, so that the uplink need not load the libraries for storage and
+encryption. The exit code is 0 when all is sent, 3 if the team does not store archives, and 1 after
+an error, which is logged.
 """
 
 import logging
@@ -45,7 +46,10 @@ def main() -> int:
 
 
 def send_once(home: str) -> Sent | None:
-    """Send what the team lacks; None: it keeps no archives. TeamError."""
+    """Send what the team lacks; return the counts, or None if the team does not store archives.
+
+    Raise TeamError if the team's server or the membership cannot be used.
+    """
     with connected(membership.machine_address()) as connection:
         made = Pass(connection, home, membership.read().share)
         return made.run() if made.has_work else None

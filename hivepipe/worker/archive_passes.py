@@ -1,6 +1,6 @@
-"""When the uplink starts a pass over the archives: a while after rows were sent, never two at once.
+"""Start the passes over the archives: some time after rows were sent, and never two at once.
 
-Turns follow each other; a pass per turn would write the end of the archive again and again.
+Turns of a session follow each other. A pass per turn would write the end of its archive repeatedly.
 """
 
 import logging
@@ -8,10 +8,10 @@ import subprocess
 import sys
 import time
 
-NOTHING_TO_DO = 3  # exit code of a pass: the team keeps no archives
+NOTHING_TO_DO = 3  # exit code of a pass if the team does not store archives
 SETTLE_SECS = 15.0
 EVERY_SECS = 30.0
-NOTHING_SECS = 300.0  # without a store: until the next look
+NOTHING_SECS = 300.0  # delay of the next pass if the team does not store archives
 RETRY_SECS = (60.0, 600.0)
 
 logger = logging.getLogger("hivepipe.uplink")
@@ -21,18 +21,18 @@ class ArchivePasses:
     """The passes of one home, as child processes."""
 
     def __init__(self) -> None:
-        """Have one made soon: what was sent last is not known."""
+        """Schedule a first pass, because it is not known what was sent before."""
         self._due = time.monotonic() + SETTLE_SECS
         self._not_before = 0.0
         self._failures = 0
         self._child: subprocess.Popen[bytes] | None = None
 
     def note_change(self) -> None:
-        """Have a pass made when things have settled."""
+        """Schedule a pass in SETTLE_SECS, unless one is due earlier."""
         self._due = min(self._due, time.monotonic() + SETTLE_SECS)
 
     def look(self) -> None:
-        """Start a pass that is due; take note of one that has ended. Never waits."""
+        """Start a pass that is due, or record the result of one that has ended; never wait."""
         now = time.monotonic()
         if self._child:
             code = self._child.poll()
@@ -49,7 +49,7 @@ class ArchivePasses:
                 self._ended(1, now)
 
     def stop(self) -> None:
-        """End a pass: the next one goes on where it was."""
+        """End a running pass. The next pass continues from there."""
         if self._child:
             self._child.terminate()
             self._child.wait()

@@ -1,10 +1,10 @@
 """The base class of hivepipe's workers: one process per role and home.
 
-    turn      claim -> execute -> acknowledge, retry, bury    the last three differ by worker
-    no turn   block on the wake-up list, at most a second
+    turn      claim -> execute -> acknowledge, retry, bury    each worker defines `_execute`
+    idle      block on the wake-up list, at most a second
 
-A worker holds <role>.lock for its whole life. So jobs that are claimed when it starts belong to a
-dead worker, and are put back at once.
+A worker holds <role>.lock as long as it runs. So jobs that are already claimed when it starts
+belong to a dead worker, and are put back at once.
 """
 
 import logging
@@ -46,27 +46,28 @@ RECOVER_EVERY_SECS = 30.0
 REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
 # redis-py removes the error code at the start of a reply, but not in an error from a script.
 FULL = "used memory > 'maxmemory'"
-# Disk or memory full; a replica; one that has just become a replica; a primary without replicas.
-TAKES_NOTHING = ("MISCONF", FULL, "read only replica", "UNBLOCKED", "NOREPLICAS")
+# Errors of a server that refuses all writes: its disk or memory is full, it is a replica or has
+# just become one, or it is a primary without replicas.
+REFUSES_WRITES = ("MISCONF", FULL, "read only replica", "UNBLOCKED", "NOREPLICAS")
 ANOTHER_HOLDS_IT = 75
 
 logger = logging.getLogger("hivepipe.worker")
 
 
 class WokenError(Exception):
-    """A signal has ended the wait; raised only while no reply of Redis can be lost."""
+    """A signal has ended the wait. It is raised only while no reply of Redis can be lost."""
 
 
 class ClaimingWorker(SimpleWorker):
     """Executes the jobs of its queues; `work` has RQ's parameters."""
 
-    role: ClassVar[str]  # names the lock and the black box
+    role: ClassVar[str]  # name of the lock and of the crash marker
     own_queues: ClassVar[tuple[str, ...]]
     wake_up_key: ClassVar[str]
-    places: ClassVar[int]  # the most jobs per claim
+    places: ClassVar[int]  # maximum number of jobs per claim
 
     def __init__(self, queues: Any, name: str | None = None, **options: Any) -> None:
-        """Set the name that `rq info` shows; nothing is sent to Redis yet."""
+        """Set the name that `rq info` shows. Nothing is sent to Redis yet."""
         own_name = f"{self.role}.{socket.gethostname()}.{os.getpid()}"
         options |= {"worker_ttl": WORKER_TTL_SECS}  # RQ's command line says 420
         super().__init__(queues, name=name or own_name, **options)
@@ -74,13 +75,13 @@ class ClaimingWorker(SimpleWorker):
     def work(  # type: ignore[override]
         self, burst: bool = False, logging_level: str | None = None, **_: Any
     ) -> bool:
-        """Work until told to stop, in burst mode until idle; return whether a job ran.
+        """Work until a stop request, or in burst mode until idle; return whether a job ran.
 
-        The settings are read here, and stay as they are. LockHeldError: the home has a worker of
-        this role already.
+        The settings are read once, here. Raise LockHeldError if the home already has a worker of
+        this role.
         """
         place = self._begin()
-        # RQ's command line made one that tries a command again: a claim would be made twice.
+        # The connection of RQ's command line retries commands, so a claim might be made twice.
         self.connection = self._set_connection(connect(place.socket))
         runtime = runtime_for(place.home)
         take_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
@@ -91,7 +92,7 @@ class ClaimingWorker(SimpleWorker):
         self._version = installed()
         self._parent = os.getppid()
         self._worked = False
-        self._is_held_up = True  # an earlier worker may have left jobs that wait
+        self._is_held_up = True  # an earlier worker may have left jobs with `held_up`
         self._is_busy = False
         self._is_resting = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -109,7 +110,7 @@ class ClaimingWorker(SimpleWorker):
         return self._worked
 
     def _begin(self) -> Place:
-        """Set the process up, whoever started it, and put the home's settings into force."""
+        """Set up the process and apply the home's settings, also under RQ's command line."""
         os.umask(0o077)
         core_dumps.leave_none()
         place, config = load_and_use()
@@ -119,7 +120,7 @@ class ClaimingWorker(SimpleWorker):
         return place
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop after the current job; RQ's own handler would raise in the middle of it."""
+        """Stop after the current job. RQ's own handler would raise during the job."""
         self._stop_requested = True
         if self._is_resting:
             self._is_resting = False
@@ -128,14 +129,14 @@ class ClaimingWorker(SimpleWorker):
     # ---- methods of each worker
 
     def _open(self) -> None:
-        """Prepare to work; Redis may still be absent."""
+        """Prepare to work. Redis may not answer yet."""
 
     def _is_ready(self) -> bool:
-        """Tell whether jobs can be executed; otherwise none is claimed."""
+        """Tell whether jobs can be executed. If not, none is claimed."""
         return True
 
-    def _did_first(self) -> bool:
-        """Do work that precedes a claim; True: there is more of it, so do not claim yet."""
+    def _prepare_claim(self) -> bool:
+        """Do the work that precedes a claim; return whether more of it waits, so do not claim."""
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
@@ -143,16 +144,16 @@ class ClaimingWorker(SimpleWorker):
         raise NotImplementedError
 
     def _before_rest(self) -> None:
-        """Do work that is due while the queues are empty."""
+        """Do the work for the time when the queues are empty."""
 
     def _on_heartbeat(self) -> None:
-        """Do work that is due every few seconds, busy or not."""
+        """Do the work that is due every few seconds, whether jobs wait or not."""
 
     def _on_clock_set_back(self, secs: float) -> None:
         """Adjust recorded times after the clock was set back."""
 
     def _before_leaving(self) -> None:
-        """Do work that is due at the end; a RedisError ends it."""
+        """Do the last work before the worker stops. A RedisError is logged."""
 
     def _close(self) -> None:
         """Release what `_open` acquired."""
@@ -160,7 +161,7 @@ class ClaimingWorker(SimpleWorker):
     # ---- shared methods
 
     def _set_ip_address(self, _connection: redis.Redis) -> None:
-        # RQ would ask Redis, which may be absent; a unix socket has no address anyway.
+        # RQ would ask Redis, which may not answer, and a unix socket has no address.
         self.ip_address = "unknown"
 
     def _register(self, logging_level: str | None) -> None:
@@ -168,14 +169,14 @@ class ClaimingWorker(SimpleWorker):
             try:
                 self.bootstrap(logging_level or "WARNING")
                 break
-            except redis.ConnectionError:  # it is being started at the same time
+            except redis.ConnectionError:  # Redis is starting at the same time
                 if self._stop_requested:
                     break
                 time.sleep(wait)
             except redis.ResponseError as error:
                 if not is_away(error):
                     raise
-                break  # a heartbeat registers it when Redis accepts writes again
+                break  # a heartbeat registers the worker when Redis accepts writes again
         is_shared = not self._address.startswith("/")
         self._claims = Claims(self.connection, self.own_queues, self.name, self.key, is_shared)
         self._blamed = self._box.read()
@@ -184,7 +185,7 @@ class ClaimingWorker(SimpleWorker):
     def register_birth(self) -> None:
         """Register in Redis, and let `rq info` show the queues before their first job.
 
-        An existing worker of this name is dead, since this process holds the lock of the role.
+        A registered worker of this name is dead, because this process holds the lock of the role.
         """
         self.connection.delete(self.key)
         super().register_birth()  # type: ignore[no-untyped-call]
@@ -192,7 +193,7 @@ class ClaimingWorker(SimpleWorker):
         self.connection.sadd("rq:queues", *[f"rq:queue:{name}" for name in self.own_queues])
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """Send a heartbeat; register again if the registration has expired, as after a suspend."""
+        """Send a heartbeat, or register again if the registration expired during a suspend."""
         with unless_full():
             if self.connection.hexists(self.key, "birth"):
                 super().heartbeat(timeout, pipeline)
@@ -212,7 +213,7 @@ class ClaimingWorker(SimpleWorker):
             logger.warning("could not unregister from Redis: %s", error)
 
     def _recover_if_due(self) -> None:
-        """Put back claimed jobs that are not being executed; during this call none is.
+        """Put back all claimed jobs, as none is executed during this call.
 
         They belong to a dead worker, or the reply to a claim or an acknowledgement was lost.
         """
@@ -244,7 +245,7 @@ class ClaimingWorker(SimpleWorker):
                 time.sleep(wait)
                 away += 1
                 self._recovered_at = -math.inf
-                # its host name may resolve to another server now
+                # Its host name may now resolve to another server.
                 self.connection.connection_pool.disconnect(inuse_connections=False)
             except WokenError:
                 continue
@@ -255,10 +256,10 @@ class ClaimingWorker(SimpleWorker):
         if not self._is_ready():
             return LONGEST_WAIT_SECS
         self._recover_if_due()
-        if self._did_first():
+        if self._prepare_claim():
             return 0
         claim = self._claims.claim(places)
-        self._say_what_stays(claim)
+        self._warn_of_unclaimed(claim)
         if claim.set_back_secs:
             logger.warning("the clock was set back by %.0f s", claim.set_back_secs)
             self._on_clock_set_back(claim.set_back_secs)
@@ -269,7 +270,7 @@ class ClaimingWorker(SimpleWorker):
         return 0
 
     def _environment_works(self) -> None:
-        """Make jobs due that wait for files or the database, which are writable again."""
+        """Make jobs with `held_up` due, because files and the database are writable again."""
         if self._is_held_up:
             self._is_held_up = False
             self._claims.hurry()
@@ -298,9 +299,8 @@ class ClaimingWorker(SimpleWorker):
     def _heartbeat_if_due(self) -> None:
         now = time.monotonic()
         if now - self._beat_at > HEARTBEAT_SECS:
-            if (
-                os.getppid() != self._parent
-            ):  # before Redis is asked, which ends with the supervisor
+            # This comes before the heartbeat, because Redis ends with the supervisor.
+            if os.getppid() != self._parent:
                 self._replace_supervisor()
             self.heartbeat()
             self._beat_at = now
@@ -310,16 +310,16 @@ class ClaimingWorker(SimpleWorker):
                 self._stop_requested = True
 
     def _replace_supervisor(self) -> None:
-        """Start the stack again if its supervisor was killed: no process would be restarted."""
+        """Start the stack again if its supervisor was killed and can no longer restart programs."""
         place = locate(".")
         if os.path.exists(Stack.of(place).supervisor_socket):
             self._log_once_a_minute("supervisor", "the supervisor has ended: restarting the stack")
             try:
                 start_stack(place)
-            except OSError as error:  # this worker would not be restarted, either
+            except OSError as error:  # go on, because no supervisor would restart this worker
                 logger.error("the stack is not started: %s", error.strerror)
 
-    def _say_what_stays(self, claim: Claim) -> None:
+    def _warn_of_unclaimed(self, claim: Claim) -> None:
         if claim.newer:
             self._log_once_a_minute("newer", "jobs of a newer hivepipe wait: upgrade this one")
         if claim.foreign:
@@ -340,7 +340,7 @@ def is_full(error: Exception) -> bool:
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """Skip commands that a full Redis refuses: processing its jobs is what makes room."""
+    """Ignore the error of a full Redis, because it has room again only after its jobs are done."""
     try:
         yield
     except (redis.ResponseError, client.RefusedError) as error:
@@ -351,7 +351,7 @@ def unless_full() -> Iterator[None]:
 def is_away(error: Exception) -> bool:
     """Tell whether Redis does not answer, or refuses all writes."""
     if isinstance(error, redis.ResponseError):
-        return any(word in str(error) for word in TAKES_NOTHING)
+        return any(word in str(error) for word in REFUSES_WRITES)
     return isinstance(error, redis.ConnectionError | redis.TimeoutError | client.RefusedError)
 
 
@@ -360,7 +360,7 @@ def _reason(error: Exception) -> str:
 
 
 def serve(worker_class: type[ClaimingWorker]) -> None:
-    """Run a worker process of the stack until SIGTERM; exit 0, or 75 if the home has one."""
+    """Run a worker of the stack until SIGTERM. Exit with 75 if the home already has one."""
     connection = connect(locate(".").socket)
     queues = [Queue(name, connection=connection) for name in worker_class.own_queues]
     worker = worker_class(queues, connection=connection, prepare_for_work=True)

@@ -1,7 +1,7 @@
-"""A marker of the job being executed, readable after a kill -9.
+"""The id of the job that is being executed, in a file that can be read after a kill -9.
 
-Of the jobs that a dead writer had claimed, one may have caused its death. Only that job is blamed:
-it runs alone the next time, and is dead after its third kill.
+Of the jobs that a dead worker had claimed, only the one in this file may have caused its death.
+This job runs alone the next time, and fails for good after its third kill.
 """
 
 import mmap
@@ -11,7 +11,7 @@ _SIZE_BYTES = 64
 
 
 class BlackBox:
-    """A memory-mapped file: its content survives the process, and a write costs one memcpy."""
+    """A memory-mapped file. Its content survives the process, and a write costs one memcpy."""
 
     def __init__(self, path: str) -> None:
         """Open or make the file."""
@@ -23,7 +23,7 @@ class BlackBox:
             os.close(descriptor)
 
     def record(self, job_id: str) -> None:
-        """Record the id of the job being executed, or "" after it."""
+        """Record the id of the job that is being executed, or "" when it has ended."""
         self._memory[:] = job_id.encode("ascii", "replace")[:_SIZE_BYTES].ljust(_SIZE_BYTES, b"\0")
 
     def read(self) -> str:

@@ -1,4 +1,7 @@
-"""Moves the spool of a home to a Redis that hooks do not connect to, on each wake-up datagram."""
+"""Move spooled events of a home to a remote Redis, to which hooks do not connect.
+
+Hooks wake the forwarder with a datagram.
+"""
 
 import logging
 import os
@@ -34,7 +37,7 @@ class Forwarder:
     """The forwarder of one home."""
 
     def __init__(self, stack: Stack) -> None:
-        """Take the lock; LockHeldError: the home has a forwarder already."""
+        """Acquire the lock. Raise LockHeldError if the home already has a forwarder."""
         take_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
         connection = connect(stack.address)
         self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
@@ -47,7 +50,7 @@ class Forwarder:
         self._is_stopped = True
 
     def run(self) -> None:
-        """Move spooled events until told to stop, or until an upgrade, to be restarted."""
+        """Move spooled events until a stop request or an upgrade, after which it is restarted."""
         away = 0
         while not self._is_stopped and installed() == self._version:
             try:
@@ -59,12 +62,12 @@ class Forwarder:
                 wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
                 away += 1
                 logger.warning("Redis is away (%s), again in %s s", error, wait)
-                time.sleep(wait)  # wake-ups do not shorten it
+                time.sleep(wait)  # a wake-up datagram does not shorten this wait
         self._wake_up.close()
 
 
 def serve() -> None:
-    """Run the forwarder until SIGTERM; exit 0, or 75 if the home has one already."""
+    """Run the forwarder until SIGTERM. Exit with 75 if the home already has one."""
     os.umask(0o077)
     core_dumps.leave_none()
     place, _ = load_and_use()

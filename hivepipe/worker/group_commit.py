@@ -1,7 +1,7 @@
 """Group commit: many jobs in one transaction, with a savepoint each.
 
-A fault of a job rolls back its savepoint, and the other jobs commit. A fault of the store rolls
-back the whole batch, and all its jobs are retried.
+An error of a job rolls back its savepoint, and the other jobs are committed. An error of the store
+rolls back the whole batch, and all its jobs are retried.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.process_log import about_job
 from hivepipe.operations.registry import execute
 
-_JOBS_FAULT = (
+_JOB_ERRORS = (
     JobError,
     sqlite3.IntegrityError,
     sqlite3.DataError,
@@ -34,9 +34,10 @@ class Outcome:
 def commit_batch(
     db: Database, jobs: list[Envelope], mark: Callable[[str], None] = lambda _id: None
 ) -> Outcome:
-    """Execute the jobs in one transaction; sqlite3.OperationalError: nothing was written.
+    """Execute the jobs in one transaction.
 
-    `mark` is called with the id of each job before it is executed, and with "" after it.
+    `mark` is called with the id of each job before it is executed, and with "" after it. Raise
+    sqlite3.Error if the store fails; then nothing was written.
     """
     outcome = Outcome()
     with db.transaction():
@@ -54,14 +55,14 @@ def commit_batch(
 
 
 def own_fault(db: Database, job: Envelope) -> Exception | None:
-    """Execute a job in its savepoint; return None, or its error, after which it has no effect.
+    """Execute a job in its savepoint; return None, or the job's error after a rollback.
 
-    sqlite3.Error: the store is at fault.
+    Raise sqlite3.Error if the store fails.
     """
     try:
         with db.savepoint():
             execute(db, job)
-    except _JOBS_FAULT as error:
+    except _JOB_ERRORS as error:
         return error
     except sqlite3.Error:
         raise

@@ -1,6 +1,6 @@
-"""Idle detection of a stack: empty queues, no new events, and no open session.
+"""Idle detection: a stack is idle if its queues are empty and no event or open session is there.
 
-Periodic work does not count; a Claude Code that is left open does.
+Periodic work does not keep a stack busy, but an open Claude Code does, even if unused.
 """
 
 import os
@@ -17,10 +17,10 @@ LOOK_EVERY_SECS = 1.0
 
 
 class IdleWatch:
-    """Tells how long the stack has been idle; it checks at most once a second."""
+    """The idle time of a stack, checked at most once a second."""
 
     def __init__(self, home: str, housekeeper: Housekeeper) -> None:
-        """Start the idle time now: a new stack is about to be used."""
+        """Let the idle time begin now."""
         self._home = home
         self._housekeeper = housekeeper
         self._accepted = -1

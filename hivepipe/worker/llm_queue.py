@@ -1,10 +1,11 @@
-"""The queue `llm`: served by the llm worker, by the slow worker while no llm worker runs.
+"""The queue `llm`, which the llm worker serves, or the slow worker while no llm worker runs.
 
-    llm.lock         held by the llm worker for its whole life
+    llm.lock         held by the llm worker as long as it runs
     llm-queue.lock   held by the worker that claims jobs of `llm`; the other one claims none
 
-The slow worker has an llm worker started while summaries are enabled (hivepipe.stack.wanted). It
-releases the queue between two jobs once an llm worker runs, and takes it back when that has ended.
+While summaries are enabled, the slow worker has the llm worker started (hivepipe.stack.wanted). It
+releases the queue between two jobs when an llm worker runs, and acquires it again after that worker
+has ended.
 """
 
 import math
@@ -16,29 +17,29 @@ from hivepipe.errors import LockHeldError
 from hivepipe.queue.names import LLM
 from hivepipe.stack.lock import runtime_for, take_lock
 
-ABSENT_SECS = 30.0  # an llm worker that is wanted may be starting
+ABSENT_SECS = 30.0  # a wanted llm worker may still be starting
 
 
 class LlmQueue:
     """The right of one worker to claim jobs of `llm`."""
 
     def __init__(self, home: str) -> None:
-        """Take no lock yet."""
+        """Set up. No lock is acquired yet."""
         self._runtime = runtime_for(home)
         self._lock: int | None = None
         self._absent_since = math.inf
 
     def acquire(self) -> bool:
-        """Try to take the queue; tell whether this worker holds it."""
+        """Try to acquire the queue; return whether this worker holds it."""
         if self._lock is None:
             with suppress(LockHeldError, OSError):
                 self._lock = take_lock(f"{self._runtime}/llm-queue.lock", 0)
         return self._lock is not None
 
     def acquire_or_release(self, is_wanted: bool) -> bool:
-        """Take the queue if no llm worker runs, else release it; tell whether it is held.
+        """Acquire the queue if no llm worker runs, else release it; return whether it is held.
 
-        `is_wanted`: an llm worker should run, and has ABSENT_SECS to start.
+        With `is_wanted`, an llm worker should run and gets ABSENT_SECS to start.
         """
         if self._llm_worker_runs():
             self._absent_since = math.inf
@@ -55,7 +56,7 @@ class LlmQueue:
             os.close(take_lock(f"{self._runtime}/{LLM}.lock", 0))
         except LockHeldError:
             return True
-        except OSError:  # the folder was deleted: the stack is restarted
+        except OSError:  # the folder was deleted, and the stack will be restarted
             return False
         return False
 

@@ -1,9 +1,10 @@
-"""Inside supervisord: import the workers once, and fork them instead of executing Python anew.
+"""Inside supervisord: import the workers once, and run each in a fork instead of a new Python.
 
-Forked processes share the memory of what was imported, and start at once. supervisord loads this as
-an `rpcinterface`, its extension point. In the child that it forked for a program it calls
-`options.execve`: a script of ours runs there as it is. With another version installed, or on a
-system other than Linux, the program is executed as before.
+Forks share the memory of the imported modules, and start at once. supervisord loads this as an
+`rpcinterface`, its extension point. For each program it forks a child, which calls
+`options.execve`. This module replaces that function with one that runs our scripts directly in the
+child. If another version is installed, or on another system than Linux, the program is executed as
+usual.
 """
 
 import ctypes
@@ -23,10 +24,10 @@ from hivepipe.home import read_small
 from hivepipe.stack.installed import installed
 from hivepipe.stack.processes import PROCESSES, script_path
 
-USUAL_OPTIONS = "-I"  # a program with others is small: it would be larger as a fork
+USUAL_OPTIONS = "-I"  # a program with other options is small, and would be larger as a fork
 _UNUSED = "opentelemetry"
 WORKERS = ("scheduler", "slow_worker", "writer")
-_ADDRESSES = slice(45, 47)  # in /proc/self/stat, behind the name: where the command line lies
+_ADDRESSES = slice(45, 47)  # arg_start and arg_end in /proc/self/stat, counted after the name
 
 
 class NoCalls:
@@ -42,8 +43,8 @@ def make(supervisord: Any, **_config: str) -> NoCalls:
 
 
 def _imported() -> bool:
-    """Import what the workers need; False: they will say in their own logs why they cannot."""
-    # redis-py imports it where it is installed, in 1.6 MB, for measurements that nobody starts.
+    """Import what the workers need; return False on an error, which their own logs will show."""
+    # redis-py imports it if it is installed. This costs 1.6 MB for measurements that are not used.
     sys.modules[_UNUSED] = None  # type: ignore[assignment]
     try:
         for name in WORKERS:
@@ -51,9 +52,9 @@ def _imported() -> bool:
         slow = importlib.import_module("hivepipe.operations.slow")
         slow.load_writes()
         slow.load_slow("slow")
-        # Every worker logs: compiled and first used later, the rules would take 4 MB in each.
+        # Every worker logs. If it compiled the rules itself, they would take 4 MB in each.
         redact.built_in().redact_text("scheduler 1 is active: /a/b.py, 2026-01-02 03:04:05.678")
-    except Exception:  # noqa: BLE001  whatever a damaged installation raises
+    except Exception:  # noqa: BLE001  a damaged installation may raise any error
         return False
     finally:
         del sys.modules[_UNUSED]  # a worker for language models may need it
@@ -61,17 +62,17 @@ def _imported() -> bool:
 
 
 class Runner:
-    """Takes the place of `execve`."""
+    """The replacement of supervisord's `execve`."""
 
     def __init__(self, execve: Callable[[str, list[str], dict[str, str]], object]) -> None:
-        """`execve` executes other programs."""
+        """Set up. `execve` is used for programs that are not our scripts."""
         self._execve = execve
         self._version = installed()
         usual = (entry for entry in PROCESSES if entry.options == USUAL_OPTIONS)
         self._scripts = {str(script_path(entry)) for entry in usual}
 
     def execute(self, filename: str, words: list[str], environ: dict[str, str]) -> None:
-        """Become the program of this command line; called in a forked child."""
+        """Run the program of this command line. supervisord calls this in a forked child."""
         if words[-1] in self._scripts and installed() == self._version:
             run_script(words, environ)
         self._execve(filename, words, environ)
@@ -79,28 +80,29 @@ class Runner:
 
 def run_script(words: list[str], environ: dict[str, str]) -> NoReturn:
     """Run `python -I <script>` in this process, and end it with the script's exit code."""
-    # The parent's files were closed. None of its objects may close a number that is used again.
+    # supervisord has closed the parent's files. Without this, the collection of one of the parent's
+    # objects could close a descriptor that is now in use for another file.
     gc.freeze()
     _reset_signals()
-    os.environ.clear()  # noqa: TID251  the environment that `execve` would give
+    os.environ.clear()  # noqa: TID251  the environment becomes the one that `execve` would set
     os.environ.update(environ)  # noqa: TID251
-    _show(words)
+    _set_command_line(words)
     sys.argv = words[-1:]
     os._exit(_exit_code_of(words[-1]))
 
 
 def _reset_signals() -> None:
-    """Undo the parent's handlers, as `execve` does."""
+    """Reset the parent's signal handlers, as `execve` does."""
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _show(words: list[str]) -> None:
+def _set_command_line(words: list[str]) -> None:
     """Overwrite the parent's command line, which `ps` and `stack.members` read.
 
-    The script is shortened to `workers/<name>`, which fits into the place of supervisord's own.
+    The script is shortened to `workers/<name>`, so that it fits into supervisord's command line.
     """
     fields = read_small("/proc/self/stat").rpartition(")")[2].split()
     begin, end = map(int, fields[_ADDRESSES])
@@ -114,7 +116,7 @@ def _exit_code_of(script: str) -> int:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
-    except BaseException:  # noqa: BLE001  as the interpreter does: into the program's log
+    except BaseException:  # noqa: BLE001  the interpreter would print any error, too
         traceback.print_exc()
         return 1
     finally:

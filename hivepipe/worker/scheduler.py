@@ -1,10 +1,10 @@
-"""The scheduler: rq-scheduler, but each slot fires once, and Redis may go away.
+"""The scheduler: rq-scheduler, but each slot fires only once, and Redis may fail for a time.
 
     cycle     hold the lock -> reconcile table and Redis -> fire due and triggered rows
     between   sleep until the next tick, at most five seconds
 
-Several may run: the holder of `rq:scheduler_lock` acts and renews the lock. After a kill -9 the
-lock expires, and another one acts.
+Several schedulers may run. Only the holder of `rq:scheduler_lock` acts, and it renews the lock.
+After a kill -9 the lock expires, and another scheduler acts.
 """
 
 import logging
@@ -37,16 +37,16 @@ LOCK_SECS = 20
 LONGEST_WAIT_SECS = 5.0
 SHORTEST_WAIT_SECS = 0.2
 CLOCK_SLACK_SECS = 2.0
-ABSENT_SECS = 10.0  # before a row replaces an absent worker, which may be just starting
+ABSENT_SECS = 10.0  # delay before a row replaces an absent worker, which may still be starting
 
 _HOLD = script("hold_lock")
-_LET_GO = script("release_lock")
+_RELEASE = script("release_lock")
 
 logger = logging.getLogger("hivepipe.scheduler")
 
 
 class Tick(Job):
-    """An RQ job with our marker: without it the writer would not claim it."""
+    """An RQ job with our marker, without which the writer would not claim it."""
 
     def to_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
         """Return the fields of the job's hash."""
@@ -61,7 +61,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     def __init__(
         self, connection: Redis, rows: Sequence[Periodic] = PERIODIC, home: str = ""
     ) -> None:
-        """Prepare the scheduler; nothing is sent to Redis yet."""
+        """Prepare the scheduler. Nothing is sent to Redis yet."""
         super().__init__(TICK_QUEUE, connection=connection, interval=LONGEST_WAIT_SECS)
         self.log.setLevel(logging.WARNING)  # at INFO it logs each registration
         self._rows = rows
@@ -74,7 +74,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self._clock = (math.inf, math.inf)  # the time of day and the time since boot, read together
 
     def run(self, burst: bool = False) -> None:
-        """Work until told to stop; in burst mode, one cycle."""
+        """Work until a stop request, or in burst mode for one cycle."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: self._stopped.set())
         is_born = False
@@ -86,7 +86,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
                 wait = self._cycle()
                 self._away = False
             except RedisError as error:
-                wait = self._say_away(error)
+                wait = self._warn_away(error)
             if burst:
                 break
             self._stopped.wait(wait)
@@ -106,7 +106,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
             due = ticks.due_times(self.connection)
         self._follow_clock(due)
         now = time.time()
-        rows = self._rows_wanted()
+        rows = self._needed_rows()
         for row in rows:
             id = tick_id(row.name)
             if due[id] <= now and (not self._has_work(row, now) or self._fire(row, now)):
@@ -114,8 +114,8 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         ticks.run_triggered(self.connection, self._rows, time.time_ns())
         return self._secs_until(min((due[tick_id(row.name)] for row in rows), default=math.inf))
 
-    def _rows_wanted(self) -> list[Periodic]:
-        """Return the rows, without those of workers that live or may be starting."""
+    def _needed_rows(self) -> list[Periodic]:
+        """Return the rows, without fallbacks for workers that run or may be starting."""
         now = time.monotonic()
         self._seen_at |= dict.fromkeys(living_roles(rq_workers(self.connection)), now)
         return [
@@ -128,7 +128,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return ticks.fire(self.connection, row, now)
 
     def _has_work(self, row: Periodic, now: float) -> bool:
-        """Tell whether the row has work; True if that cannot be known in advance."""
+        """Tell whether the row has work, or True if this cannot be known in advance."""
         match row.operation:
             case "promote_retries":
                 return has_due_retries(self.connection, now)
@@ -139,7 +139,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return True
 
     def _reconcile(self) -> None:
-        """Make Redis match the table; done first when this scheduler starts to act."""
+        """Make Redis match the table. This comes first when this scheduler starts to act."""
         if not self._is_acting:
             logger.info("scheduler %s is active", self.name)
             self._is_acting = True
@@ -152,7 +152,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
             at = due.get(tick_id(row.name))
             if ticks.known_interval(self.connection, row) != row.interval_secs:
                 self._make(row, now)
-            elif at is None or at > now + row.interval_secs:  # the clock was set back meanwhile
+            elif at is None or at > now + row.interval_secs:  # the clock was set back
                 ticks.set_due(self.connection, row, now)
 
     def _make(self, row: Periodic, now: float) -> None:
@@ -173,9 +173,9 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self.connection.hset(f"rq:job:{tick.id}", "hp_interval", row.interval_secs)
 
     def _follow_clock(self, due: dict[str, float]) -> None:
-        """Move the due times back with a clock that was set back.
+        """Move the due times back if the clock was set back.
 
-        A clock that was set forward makes the ticks due, which costs one extra run.
+        A clock that was set forward makes the ticks due, so it only costs one extra run.
         """
         wall, since_boot = time.time(), time.monotonic()
         stepped = (wall - self._clock[0]) - (since_boot - self._clock[1])
@@ -190,7 +190,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     def _secs_until(self, due: float) -> float:
         return min(max(due - time.time(), SHORTEST_WAIT_SECS), LONGEST_WAIT_SECS)
 
-    def _say_away(self, error: RedisError) -> float:
+    def _warn_away(self, error: RedisError) -> float:
         if not self._away:
             logger.warning("Redis is away (%s)", type(error).__name__)
         self._away = True
@@ -208,8 +208,8 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return self._lock_acquired
 
     def remove_lock(self) -> None:
-        """Release the lock if it is ours; rq-scheduler's own method releases any holder's."""
-        self.connection.eval(_LET_GO, 1, self.scheduler_lock_key, self.name)
+        """Release the lock only if it is ours, unlike rq-scheduler's own method."""
+        self.connection.eval(_RELEASE, 1, self.scheduler_lock_key, self.name)
         self._lock_acquired = False
 
     def _leave(self) -> None:

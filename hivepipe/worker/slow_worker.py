@@ -1,12 +1,13 @@
-"""The workers of `slow` and `llm`: one job at a time, held by a lease that is renewed.
+"""The workers of `slow` and `llm`, which execute one job at a time and renew its lease.
 
-`python -I -m hivepipe.rq worker -w hivepipe.worker.slow_worker.SlowWorker slow` runs one, as the
-Procfile does, and so does workers/slow.py.
+The stack runs workers/slow.py, and the Procfile runs the same worker with RQ's command line:
+
+    python -I -m hivepipe.rq worker -w hivepipe.worker.slow_worker.SlowWorker slow
 
     turn      claim -> read -> execute -> acknowledge, retry, bury, put back
 
 These workers write their results in short transactions, so that the writer does not wait for slow
-work. Which of them serves `llm`: see `llm_queue`.
+work. `llm_queue` decides which of them serves `llm`.
 """
 
 import logging
@@ -72,25 +73,25 @@ class SlowWorker(ClaimingWorker):
         return list(self._served)
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop as soon as the current job can be left; a later kill is not blamed on the job."""
+        """Stop when the current job can be interrupted. A later kill is not blamed on the job."""
         self._box.record("")
         super().request_stop(signum, frame)
 
     def _open(self) -> None:
-        self._take_place(SLOW, LLM)
+        self._set_up_workplace(SLOW, LLM)
         self._settings = settings.in_use()
         self._llm_queue = LlmQueue(self._home)
         self._exports = SkillExports(self._home)
         self._session = SessionExport(self._home)
         self._status_line = StatusLineFile(self._home)
 
-    def _take_place(self, *queues: str) -> None:
+    def _set_up_workplace(self, *queues: str) -> None:
         load_slow(*queues)
         follow_up = partial(follow_up_job, self._home, self.connection, self._address)
         self._workplace = Workplace(self._home, self._address, follow_up, self._should_stop)
 
     def _on_heartbeat(self) -> None:
-        """Serve `llm` too while no llm worker runs; have wanted programs run on demand."""
+        """Switch on-demand programs on or off, and serve `llm` too while no llm worker runs."""
         settings.use(renewed(self._home, self._settings))
         is_enabled = consent.is_enabled(self._home)
         runtime = runtime_for(self._home)
@@ -102,7 +103,7 @@ class SlowWorker(ClaimingWorker):
         self._serve((SLOW, LLM) if serves_llm else (SLOW,))
 
     def _serve(self, queues: tuple[str, ...]) -> None:
-        """Claim from these queues; jobs that a dead worker held there are put back first."""
+        """Claim from these queues. If they change, jobs of a dead worker are put back first."""
         if queues != self._served:
             self._served = queues
             self._claims.serve(queues)
@@ -111,7 +112,7 @@ class SlowWorker(ClaimingWorker):
                 self.connection.hset(self.key, "queues", ",".join(queues))
 
     def _tidy(self) -> None:
-        """Update the exports, between two jobs."""
+        """Update the exports and the status line file, between two jobs."""
         self._exports.tidy()
         self._session.tidy()
         self._status_line.tidy()
@@ -120,7 +121,7 @@ class SlowWorker(ClaimingWorker):
         self._exports.finish()
         self._session.finish()
 
-    def _did_first(self) -> bool:
+    def _prepare_claim(self) -> bool:
         self._tidy()
         return False
 
@@ -140,7 +141,7 @@ class SlowWorker(ClaimingWorker):
             return
         about_job(job.id, envelope.operation, envelope.session)
         try:
-            with self._held(job):
+            with self._leased(job):
                 execute_slow(self._workplace, envelope)
         except StoppedError:
             self._claims.put_back(job)
@@ -166,7 +167,7 @@ class SlowWorker(ClaimingWorker):
         return bool(self._stop_requested)
 
     @contextmanager
-    def _held(self, job: Claimed) -> Iterator[None]:
+    def _leased(self, job: Claimed) -> Iterator[None]:
         """Renew the lease and the heartbeat while the job runs."""
         ended = threading.Event()
 
@@ -187,7 +188,7 @@ class SlowWorker(ClaimingWorker):
             thread.join()
 
     def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
-        """Retry after a fault of a file, a disk, the database or Redis, not of the job."""
+        """Retry the job after an error of a file, a disk, the database or Redis."""
         is_disk_error = not isinstance(error, OSError) or error.errno in retry.DISK_ERRORS
         failures = job.attempts if is_disk_error else job.failures
         delay = retry.file_delay_secs(failures + 1, is_disk_error)
@@ -201,7 +202,7 @@ class SlowWorker(ClaimingWorker):
     def _operation_failed(
         self, job: Claimed, envelope: Envelope, error: OperationFailedError
     ) -> None:
-        """Retry an installed operation as often as it declares; then the job is dead."""
+        """Retry an installed operation as often as it declares, then bury the job."""
         delay = retry.operation_delay_secs(job.failures + 1, error.retries)
         if delay is None:
             self._bury(job, envelope, error)
@@ -225,7 +226,7 @@ class LlmWorker(SlowWorker):
     _served = (LLM,)
 
     def _open(self) -> None:
-        self._take_place(LLM)
+        self._set_up_workplace(LLM)
         self._settings = settings.in_use()
         self._llm_queue = LlmQueue(self._home)
 
@@ -234,15 +235,15 @@ class LlmWorker(SlowWorker):
         return self._llm_queue.acquire()
 
     def _on_heartbeat(self) -> None:
-        """Do nothing: the slow worker chooses who serves the queue."""
+        """Do nothing, because the slow worker decides which worker serves the queue."""
 
     def _execute_one(self, job: Claimed) -> None:
-        """Execute a job with the current provider and cost settings, read again for each job."""
+        """Execute a job with the current settings, which are read again before each job."""
         settings.use(renewed(self._home, self._settings))
         super()._execute_one(job)
 
     def _tidy(self) -> None:
-        """Do nothing: the slow worker writes the exports."""
+        """Do nothing, because the slow worker writes the exports."""
 
     def _before_leaving(self) -> None:
-        """Do nothing: the slow worker writes the exports."""
+        """Do nothing, because the slow worker writes the exports."""

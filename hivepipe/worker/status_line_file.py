@@ -1,4 +1,4 @@
-"""Keeps the file that the status line reads: costs, context and waiting of the open sessions."""
+"""Write the file that the status line reads: today's cost, alerts, and the open sessions."""
 
 import json
 import logging
@@ -20,7 +20,8 @@ from hivepipe.reading.now import OpenSession, open_sessions
 from hivepipe.times import ns_of, stored_time
 
 LOOK_EVERY_SECS = 2.0
-ANEW_SECS = 60.0  # a session falls silent, and a day ends, by time alone
+# The file is also rewritten without a change of the store, because some of it depends on the time.
+REWRITE_SECS = 60.0
 MOST_SESSIONS = 50
 
 logger = logging.getLogger("hivepipe.status_line")
@@ -30,32 +31,35 @@ class StatusLineFile:
     """The file of one home."""
 
     def __init__(self, home: str) -> None:
-        """Set up; nothing is read yet."""
+        """Set up. Nothing is read yet."""
         self._home = home
         self._looked_at = self._written_at = float("-inf")
         self._seen: tuple[Stamp, ...] = ()
 
     def tidy(self) -> None:
-        """Replace the file if the store has changed; a failure is logged and tried again."""
+        """Replace the file if the store has changed. A failure is logged and retried."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_SECS:
             return
         self._looked_at = now
         path = database_path(self._home)
         seen = (stamp(path), stamp(f"{path}-wal"))
-        if seen == self._seen and now - self._written_at < ANEW_SECS:
+        if seen == self._seen and now - self._written_at < REWRITE_SECS:
             return
         try:
             with suppress(NothingRecordedError):
                 write_small(f"{self._home}/{FILE}", json.dumps(content(self._home)) + "\n")
         except (OSError, StoreError) as error:
-            logger.warning("%s stays as it is: %s", FILE, error)
+            logger.warning("%s is not updated: %s", FILE, error)
         else:
             self._seen, self._written_at = seen, now
 
 
 def content(home: str) -> dict[str, Any]:
-    """Return what the file says; NothingRecordedError, StoreError, OSError."""
+    """Return the content of the file.
+
+    Raise NothingRecordedError without a database, or StoreError or OSError if it cannot be read.
+    """
     known = KnownHome(short_hash(home), home, project_of(home))
     path = database_path(home)
     with listings(path) as store:
@@ -71,7 +75,7 @@ def content(home: str) -> dict[str, Any]:
 
 
 def _cost_of_today(home: str, store: Listings) -> float | None:
-    """Return the dollars since midnight, local time; None: no model with a price."""
+    """Return the cost in dollars since local midnight, or None if no used model has a price."""
     now = time.localtime()
     midnight = time.mktime((now.tm_year, now.tm_mon, now.tm_mday, 0, 0, 0, 0, 0, -1))
     total = bills(store, lambda _charge: (), since=stored_time(int(midnight) * 10**9)).total

@@ -1,10 +1,11 @@
-"""Ships the rows of a home to the team's PostgreSQL while a team is joined.
+"""Ship the rows of a home to the team's PostgreSQL as long as the user is in a team.
 
     turn     connect -> send batches until the server has all -> wait for a change -> ...
 
-It is woken by the write-ahead log of the database, which changes with every commit of any process.
-It disconnects after a while without a change: ten thousand machines are not ten thousand
-connections. While the server is away it waits longer and longer, with jitter.
+The uplink watches the write-ahead log of the database, which changes with every commit of any
+process. It disconnects when nothing has changed for some time, so that thousands of machines do not
+need as many connections. While the server does not answer, retries have an exponential backoff with
+jitter.
 """
 
 import logging
@@ -37,9 +38,9 @@ from hivepipe.worker.archive_passes import ArchivePasses
 ANOTHER_HOLDS_IT = 75
 LOCK_WAIT_SECS = 10.0
 LOOK_SECS = 0.25  # also the longest delay of SIGTERM
-GATHER_SECS = 0.5  # changes that follow each other travel together
-REST_SECS = 20.0  # without a change, until it disconnects
-GREET_SECS = 300.0  # a restored server and new policies are noticed within this time
+GATHER_SECS = 0.5  # delay after a change, to send more changes in one batch
+REST_SECS = 20.0  # time without a change after which the uplink disconnects
+GREET_SECS = 300.0  # longest time until a restored server and new policies are noticed
 AWAY_SECS = (1.0, 60.0)
 REFUSED_SECS = 300.0
 
@@ -50,7 +51,7 @@ class Uplink:
     """The uplink of one home."""
 
     def __init__(self, stack: Stack) -> None:
-        """Take the lock; LockHeldError: the home has an uplink already."""
+        """Acquire the lock. Raise LockHeldError if the home already has an uplink."""
         self._lock = take_lock(stack.lock("uplink"), LOCK_WAIT_SECS)
         self._home = stack.home
         self._path = Path(database_path(stack.home))
@@ -62,12 +63,12 @@ class Uplink:
         self._is_stopped = False
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Stop after the batch at hand."""
+        """Stop after the current batch."""
         self._is_stopped = True
 
     def run(self) -> None:
-        """Ship until told to stop, until the membership changes, or until an upgrade."""
-        while self._goes_on():
+        """Ship until a stop request, a change of the membership, or an upgrade."""
+        while self._should_continue():
             try:
                 self._ship()
             except TeamRefusedError as error:
@@ -83,12 +84,12 @@ class Uplink:
             with closing(Database(self._path)) as db:
                 stop_capture(db)
 
-    def _goes_on(self) -> bool:
+    def _should_continue(self) -> bool:
         is_same = installed() == self._version and membership.stamp() == self._joined
         return not self._is_stopped and is_same and membership.is_joined()
 
     def _ship(self) -> None:
-        """Send all that changes, until nothing has changed for a while."""
+        """Connect and send all changes, until nothing has changed for REST_SECS; then rest."""
         address, share = membership.machine_address(), membership.read().share
         if not self._path.exists():
             self._wait_for_change(GREET_SECS)
@@ -97,7 +98,7 @@ class Uplink:
             self._failures = 0
             self._say("connected", mark=shipment.mark)
             changed_at = time.monotonic()
-            while self._goes_on() and time.monotonic() - changed_at < REST_SECS:
+            while self._should_continue() and time.monotonic() - changed_at < REST_SECS:
                 seen = self._log_state()
                 if shipment.ship_next():
                     changed_at = time.monotonic()
@@ -110,7 +111,7 @@ class Uplink:
         self._rest(seen)
 
     def _rest(self, seen: tuple[int, int]) -> None:
-        """Stay disconnected until a row of a shared table changes; other commits are more."""
+        """Stay disconnected until a row of a shared table changes, but at most GREET_SECS."""
         until = time.monotonic() + GREET_SECS
         while self._wait_for_change(until - time.monotonic(), seen):
             seen = self._log_state()
@@ -119,9 +120,9 @@ class Uplink:
                     return
 
     def _wait_for_change(self, secs: float, seen: tuple[int, int] = (0, 0)) -> bool:
-        """Wait until the database changes; False: it did not within this time."""
+        """Wait until the database changes; return False if it has not changed after `secs`."""
         deadline = time.monotonic() + secs
-        while self._goes_on() and time.monotonic() < deadline:
+        while self._should_continue() and time.monotonic() < deadline:
             if self._log_state() != seen:
                 return True
             self._archives.look()
@@ -130,7 +131,7 @@ class Uplink:
 
     def _wait(self, secs: float) -> None:
         deadline = time.monotonic() + secs
-        while self._goes_on() and (left := deadline - time.monotonic()) > 0:
+        while self._should_continue() and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, LOOK_SECS))
 
     def _log_state(self) -> tuple[int, int]:
@@ -148,7 +149,7 @@ class Uplink:
         self._say("connected", mark=shipment.mark)
 
     def _say(self, state: str, error: str = "", mark: int | None = None) -> None:
-        """Keep the state for `status`; a line in the log for each new one."""
+        """Write the state for `status`, and log it if it is new."""
         status = self._status
         if (state, error) != (status.state, status.error):
             level = logging.INFO if state in ("connected", "resting") else logging.WARNING
@@ -160,7 +161,7 @@ class Uplink:
 
 
 def serve() -> None:
-    """Run the uplink until SIGTERM; exit 0, or 75 if the home has one already."""
+    """Run the uplink until SIGTERM. Exit with 75 if the home already has one."""
     os.umask(0o077)
     core_dumps.leave_none()
     place, _ = load_and_use()

@@ -1,13 +1,14 @@
-"""The writer: claims many jobs at a time, commits them together, acknowledges them together.
+"""The writer, which claims many jobs at a time and commits and acknowledges them together.
 
-`python -I -m hivepipe.rq worker -w hivepipe.worker.writer.Writer high medium low` runs it, as the
-Procfile does, and so does workers/writer.py.
+The stack runs workers/writer.py, and the Procfile runs the same worker with RQ's command line:
+
+    python -I -m hivepipe.rq worker -w hivepipe.worker.writer.Writer high medium low
 
     turn      spool -> claim -> read -> commit -> acknowledge, retry, bury
                                     '-> hand on slow jobs, enqueue the jobs of ticks
 
-A job is committed before it is acknowledged: after a kill in between it comes again, and the table
-`applied` prevents a second effect.
+A job is committed before it is acknowledged. After a kill in between, it is executed again, and the
+table `applied` prevents a second effect.
 """
 
 import contextlib
@@ -63,7 +64,7 @@ from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, is_full, un
 from hivepipe.worker.group_commit import commit_batch
 from hivepipe.worker.idle_shutdown import IdleWatch
 
-LAST_PLACES = 100  # after SIGTERM: one last claim of at most this many
+LAST_PLACES = 100  # maximum number of jobs in the last claim, after SIGTERM
 BUSY_TIMEOUT_SECS = 0.1
 SHRINK_EVERY_SECS = 60.0
 TRY_EVERY_SECS = 1.0
@@ -86,12 +87,12 @@ class Writer(ClaimingWorker):
         self._db: Database | None = None
         self._could_open = False
         self._shrunk_at = self._tried_at = -math.inf
-        self._trouble: str | None = None  # None: an earlier writer may have left one
+        self._trouble: str | None = None  # unknown, because an earlier writer may have set it
         self._heartbeats = Heartbeats(self.connection)
         self._briefings = BriefingFiles(self._home)
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
         self._stack = Stack.prepared(self._home)
-        # With a remote Redis the forwarder has the socket.
+        # With a remote Redis, the forwarder binds the socket.
         is_local = self._stack.url and endpoint.is_local(self._stack.url)
         self._wake_up = WakeUp(self._stack.folder) if is_local else None
         self._idle = IdleWatch(self._home, self._housekeeper)
@@ -120,12 +121,12 @@ class Writer(ClaimingWorker):
         if self._db is None or now - self._shrunk_at < SHRINK_EVERY_SECS:
             return
         self._shrunk_at = now
-        with contextlib.suppress(sqlite3.Error, OSError):  # busy: retried later
+        with contextlib.suppress(sqlite3.Error, OSError):  # the database is busy; retry later
             if self._db.log_bytes() > LARGE_LOG_BYTES:
                 self._db.shrink()
 
     def _end_stack_if_idle(self) -> None:
-        """Stop an idle stack that was started automatically; the next hook starts it again."""
+        """Stop an idle stack that a hook started. The next hook starts it again."""
         if self._db is None or not may_leave(self._stack):
             return
         try:
@@ -160,7 +161,7 @@ class Writer(ClaimingWorker):
 
     def _close(self) -> None:
         if self._db is not None:
-            self._db.close()  # the last connection merges the write-ahead log into the database
+            self._db.close()  # closing the last connection checkpoints the write-ahead log
         self._aof_sync.stop()
         if self._wake_up:
             self._wake_up.close()
@@ -174,17 +175,17 @@ class Writer(ClaimingWorker):
         return db is not None
 
     def _try_to_write(self, db: Database) -> None:
-        """Test the store, so that jobs that wait for it need not wait for their retry."""
+        """Test whether the store is writable; if so, make the jobs due that wait for it."""
         try:
             db.try_to_write()
         except sqlite3.Error:
             return
-        self._in_trouble("")
+        self._set_trouble("")
         with unless_full():
             self._environment_works()
 
-    def _did_first(self) -> bool:
-        """Process notes, activity and spool, so that older events come first; True: do so again."""
+    def _prepare_claim(self) -> bool:
+        """Process notes, activity and spool, so that older events come first."""
         with unless_full():
             take_in_notes(self.connection, self._home)
         if self._db is not None:
@@ -196,14 +197,15 @@ class Writer(ClaimingWorker):
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
-        """Commit the writes; every claimed job is acknowledged, retried, buried or handed on."""
+        """Commit the writes, and acknowledge, retry, bury or hand on every claimed job."""
         batch = _sorted(claimed)
         self._claims.hand_on(batch.long)
         self._commit(batch)
         for job, envelope in batch.short:
             self._execute_here(job, envelope, batch.dead)
         self._claims.bury(batch.dead)
-        self._open_slots(batch.ticks)  # last: a full Redis accepts no new job before there is room
+        # Slots come last, because a full Redis accepts new jobs only after others are finished.
+        self._open_slots(batch.ticks)
 
     def _commit(self, batch: "_Batch") -> None:
         jobs = batch.writes
@@ -217,7 +219,7 @@ class Writer(ClaimingWorker):
         except sqlite3.DatabaseError as error:
             self._store_failed(jobs, error)
             return
-        self._in_trouble("")
+        self._set_trouble("")
         self._environment_works()
         for index in outcome.committed:
             self._enqueue_custom(jobs[index][1])
@@ -233,9 +235,10 @@ class Writer(ClaimingWorker):
             self._job_failed(*jobs[index], reason, batch.dead)
 
     def _enqueue_custom(self, job: Envelope) -> None:
-        """Enqueue what installed operations do on this event; a full Redis: keep it on disk.
+        """Enqueue the jobs of installed operations for this event. If Redis is full, spool them.
 
-        Before the acknowledgement: after a kill in between the job comes again, with equal ids.
+        This precedes the acknowledgement. After a kill in between, the event's job runs again and
+        enqueues jobs with the same ids.
         """
         jobs = custom_jobs(job)
         if not jobs:
@@ -249,7 +252,7 @@ class Writer(ClaimingWorker):
             keep_event(place, job.event_time_ns, follow_ups(job, jobs))
 
     def _open_slots(self, due: list[tuple[Claimed, Envelope]]) -> None:
-        """Enqueue the jobs of ticks, except for slots that were executed."""
+        """Enqueue the jobs of ticks, except for slots that are already executed."""
         if not due:
             return
         new = [job for _, tick in due if (job := job_due(self._db, tick))]
@@ -276,22 +279,22 @@ class Writer(ClaimingWorker):
             about_job()
 
     def _store_failed(self, jobs: list[tuple[Claimed, Envelope]], error: Exception) -> None:
-        """Retry all jobs after a fault of the store: nothing was written, and no job dies of it."""
+        """Retry all jobs after a store error. Nothing was written, and no job may fail for it."""
         self._box.record("")
-        self._in_trouble(str(error))
-        comeback = []
+        self._set_trouble(str(error))
+        retries = []
         for job, envelope in jobs:
             attempts = job.attempts + 1
             queue = queue_of(retry.demoted(envelope.priority, attempts))
-            comeback.append((job, queue, retry.store_delay_secs(attempts)))
-        self._claims.retry(comeback, held_up=True)
+            retries.append((job, queue, retry.store_delay_secs(attempts)))
+        self._claims.retry(retries, held_up=True)
         self._is_held_up = True
         tries = Counter((envelope.operation, job.attempts + 1) for job, envelope in jobs)
         for (operation, attempt), count in tries.items():
             text = f"attempt {attempt}, {count} jobs" if count > 1 else f"attempt {attempt}"
             logger.warning("Database busy, will retry: %s (%s, %s)", operation, text, error)
         if "locked" not in str(error) and "busy" not in str(error) and self._db is not None:
-            self._db.close()  # full, read-only, I/O error: reopened before the next claim
+            self._db.close()  # disk full, read-only or I/O error: reopen before the next claim
             self._db = None
 
     def _job_failed(
@@ -301,7 +304,7 @@ class Writer(ClaimingWorker):
         error: Exception,
         dead: list["_Dead"],
     ) -> None:
-        """Bury a job after its own fault; retry it if a missing parent may be on its way."""
+        """Bury a job after its own error, or retry it if its parent may still arrive."""
         delay = None
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, MissingParentError):
@@ -314,7 +317,7 @@ class Writer(ClaimingWorker):
         about_job(job.id, envelope.operation, envelope.session)
         logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
         about_job()
-        # A failed job is kept as text, so it is redacted like the store's texts.
+        # The text of a failed job is kept, so it is redacted like texts in the store.
         data = client.job_data(redacted(envelope_text(job.data)))
         dead.append((job, reason, data, envelope.operation))
 
@@ -329,7 +332,7 @@ class Writer(ClaimingWorker):
         about_job()
 
     def _database(self) -> Database | None:
-        """Return the open database, or None if it cannot be opened; then nothing is claimed."""
+        """Return the open database, or None if it cannot be opened and nothing can be claimed."""
         if self._db is None:
             try:
                 refuse_replaced(self._home)
@@ -337,15 +340,16 @@ class Writer(ClaimingWorker):
             except (StoreError, TreeError, sqlite3.Error) as error:
                 self._could_open = False
                 self._log_once_a_minute("store", str(error))
-                self._in_trouble(str(error))
+                self._set_trouble(str(error))
                 return None
-            if not self._could_open:  # else closed for an error: a commit must prove it
-                self._in_trouble("")
+            # After an error of a commit, only the next commit shows that the store works again.
+            if not self._could_open:
+                self._set_trouble("")
             self._db, self._could_open = opened, True
         return self._db
 
-    def _in_trouble(self, reason: str) -> None:
-        """Record in Redis, for `status`, why the store fails and since when; "": it works again."""
+    def _set_trouble(self, reason: str) -> None:
+        """Record in Redis why the store fails and since when, or clear this for ""."""
         reason = reason and with_limit(reason)
         if reason and not self._trouble:
             with self.connection.pipeline() as both:  # one transaction
@@ -362,7 +366,7 @@ _Dead = tuple[Claimed, str, bytes, str]
 
 @dataclass
 class _Batch:
-    """One claim, sorted by the treatment of its jobs."""
+    """The jobs of one claim, grouped by how they are processed."""
 
     writes: list[tuple[Claimed, Envelope]] = field(default_factory=list)
     ticks: list[tuple[Claimed, Envelope]] = field(default_factory=list)
