@@ -1,11 +1,10 @@
-"""What archiving a session costs: its time beside redaction alone, its bytes beside the session's.
+"""The cost of archiving a session: time over that of redaction, I/O over the session's size.
 
     python benchmarks/archive.py [--mb 100] [--turns 100] [--check]
 
-One transcript archived in one go, then one of 5 MB that grows turn by turn, as the slow worker sees
-it. Bytes are those of /proc/self/io. Once without secrets, once
-with one in every hundredth line: each is learned, and the settled archive is read twice more, to be
-cleared of them.
+One transcript is archived at once. Another of 5 MB grows turn by turn, as the slow worker sees it.
+Bytes are those of /proc/self/io. Both are measured without secrets, and with a secret in every
+hundredth line. Each secret is learned, and the settled archive is read twice more to remove it.
 """
 
 import sys
@@ -18,29 +17,29 @@ from figures import Figure, conclude, parser
 from redaction import session
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # the scene is the tests' own
+sys.path.insert(0, str(ROOT))  # for tests.archive_scene
 
 from hivepipe.redact import redact_line  # noqa: E402
 from tests.archive_scene import Scene  # noqa: E402
 
 
 class Bounds(NamedTuple):
-    """What a kind of session may cost at most."""
+    """The bounds of one kind of session."""
 
-    secrets_in_100: int  # lines
+    secrets_in_100: int  # secrets in 100 lines
     over_redaction: float
     read: float
     written: float
 
 
-# By what the names of the figures end with. No real session holds a secret in every hundredth line.
+# By the end of a figure's name. Real sessions have fewer secrets than one in a hundred lines.
 BOUNDS = {"": Bounds(0, 2.0, 1.2, 1.2), ", many secrets": Bounds(1, 3.0, 3.5, 1.2)}
 GROWN_BYTES = 5_000_000
 SEED = 1
 
 
 def redaction_secs(lines: list[bytes]) -> float:
-    """Redact the lines and nothing else."""
+    """Redact the lines; return the processor time in seconds."""
     begun = time.process_time()
     for line in lines:
         redact_line(line)
@@ -48,7 +47,7 @@ def redaction_secs(lines: list[bytes]) -> float:
 
 
 def in_one_go(folder: Path, lines: list[bytes]) -> float:
-    """Archive them; return the processor time."""
+    """Archive the lines at once; return the processor time in seconds."""
     scene = Scene(folder)
     scene.path.write_bytes(b"".join(lines))
     begun = time.process_time()
@@ -60,7 +59,7 @@ def in_one_go(folder: Path, lines: list[bytes]) -> float:
 
 
 def turn_by_turn(folder: Path, lines: list[bytes], turns: int) -> tuple[float, float]:
-    """Archive them as they come; return the bytes read and written, over the session's."""
+    """Archive the lines turn by turn; return bytes read and written, over the session's size."""
     scene = Scene(folder)
     each = max(len(lines) // turns, 1)
     read, written = 0, 0
@@ -77,7 +76,7 @@ def turn_by_turn(folder: Path, lines: list[bytes], turns: int) -> tuple[float, f
 
 
 def io_bytes() -> tuple[int, int]:
-    """Return what this process has read and written, by any call."""
+    """Return the number of bytes that this process has read and written, by any call."""
     said = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(said["rchar"]), int(said["wchar"])
 
@@ -105,7 +104,7 @@ def measured(kind: str, bounds: Bounds, size_mb: int, turns: int) -> list[Figure
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--mb", type=int, default=100)
     arguments_of.add_argument("--turns", type=int, default=100)

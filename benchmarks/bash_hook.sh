@@ -1,10 +1,10 @@
 #!/bin/bash
-# The hook of a file queue in bash, jq and sqlite3, written for speed: only here to be compared with.
+# The hook of a file queue in bash, jq and sqlite3, written for speed, for comparison.
 #
 #     bash_hook.sh FOLDER < event
 #
-# FOLDER holds hive.db, pending/ and .tmp/. One jq reads the event, one sqlite3 finds the session's
-# open instance, one jq writes each job; a lock guards the sequence, a rename puts the job in place.
+# FOLDER has hive.db, pending/ and .tmp/. One jq reads the event, one sqlite3 reads the session's
+# swarm, and one jq writes each job. A lock protects the sequence. A rename publishes the job.
 set -u
 folder=$1
 IFS=$'\t' read -r session tool agent description file < <(

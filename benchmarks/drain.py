@@ -1,11 +1,11 @@
-"""How fast workers drain the same jobs into the same SQLite writes, side by side in one run.
+"""The throughput of workers that drain the same jobs into the same SQLite writes, in one run.
 
     python benchmarks/drain.py [--jobs 20000] [--rounds 3] [--check] [--memory 300000]
 
-A stock `rq worker`, RQ's SimpleWorker and our writer take turns on fresh databases; each gets as
-many jobs as it drains in a few seconds, and start-up is not counted. `--check`: at least 60 times
-the stock worker and 15 times SimpleWorker. `--memory N`: N jobs through one writer, its memory
-after the first third and at the end (within 5 %).
+A stock `rq worker`, RQ's SimpleWorker and our writer take turns on fresh databases. Each gets as
+many jobs as it drains in a few seconds. The start is not counted. With `--check` our writer must be
+60 times as fast as the stock worker and 15 times as fast as SimpleWorker. `--memory N` sends N jobs
+through one writer, whose memory after a third and at the end may differ by 5 %.
 """
 
 import json
@@ -35,7 +35,7 @@ LEAST_OVER_SIMPLE = 15
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
 CALLS_A_SESSION = 200
 
-# Runs in a process of its own, so that only the draining is timed.
+# Runs in a separate process, so that only the draining is timed.
 WORKER = """
 import sys, time
 from rq import Queue, SimpleWorker, Worker
@@ -98,7 +98,7 @@ class Setting:
 
 
 def messages_of(number: int, tool: str, session: str = SESSION) -> list[Message]:
-    """Return the jobs of one unthrottled call: three for an edit, four for an agent."""
+    """Return the jobs of one call that is not throttled: three for an edit, four for an agent."""
     event = {
         "session_id": session,
         "tool_name": tool,
@@ -113,7 +113,7 @@ def messages_of(number: int, tool: str, session: str = SESSION) -> list[Message]
 
 
 def context_of(number: int, session: str) -> Context:
-    """Return what a hook knows beside its event."""
+    """Return what a hook knows in addition to its event."""
     return Context(
         event_time_ns=time.time_ns(),
         session=session,
@@ -127,7 +127,7 @@ def context_of(number: int, session: str) -> Context:
 
 
 def fill(setting: Setting, jobs: int) -> int:
-    """Queue about so many jobs as hooks would; return how many."""
+    """Enqueue about this many jobs, as hooks would; return the actual number."""
     queued, number = 0, 0
     while queued < jobs:
         batch = messages_of(number, "Agent" if number % 4 == 3 else "Edit")
@@ -158,7 +158,7 @@ def drain(setting: Setting, kind: str, jobs: int) -> float:
 
 
 def memory(setting: Setting, jobs: int) -> tuple[float, float]:
-    """Send so many jobs through one writer; return its MB after a third, and at the end."""
+    """Send this many jobs through one writer; return its MB after a third and at the end."""
     setting.fresh()
     script = Path(__file__).resolve().parent.parent / "workers" / "writer.py"
     writer = subprocess.Popen(
@@ -184,11 +184,15 @@ def memory(setting: Setting, jobs: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments_of = parser(__doc__)
-    arguments_of.add_argument("--jobs", type=int, default=20_000, help="for our writer (20000)")
+    arguments_of.add_argument(
+        "--jobs", type=int, default=20_000, help="jobs for our writer (20000)"
+    )
     arguments_of.add_argument("--rounds", type=int, default=3)
-    arguments_of.add_argument("--memory", type=int, default=0, metavar="N", help="N jobs more")
+    arguments_of.add_argument(
+        "--memory", type=int, default=0, metavar="N", help="also measure memory with N jobs"
+    )
     options = arguments_of.parse_args()
     os.umask(0o077)
     share = {"stock": 0.015, "simple": 0.06, "hivepipe": 1.0}

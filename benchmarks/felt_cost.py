@@ -1,13 +1,12 @@
-"""What hooks cost in the real Claude Code, by its own clock.
+"""The cost of hooks in the real Claude Code, as the client itself measures it.
 
     python benchmarks/felt_cost.py [--rounds 9] [--calls 40] [--check] [--json FILE]
 
-The newest pinned client plays a turn of Read calls, one an answer, against the fake of the
-Messages API, on loopback alone where this user may make a namespace. Each form has a home of its
-own, and they take turns. Two figures for each: how long the turn takes (the client's
-`duration_ms`), and what a hook takes (its debug file has a line for each; transcripts have it only
-of hooks that print).
-Without a client that `make real` has fetched, nothing is measured.
+The newest pinned client plays a turn of Read calls, one per answer, against a fake of the Messages
+API, with only loopback if this user may make a network namespace. Each kind of hook has its own
+home, and the kinds take turns. Two figures are read for each: the time of the turn (the client's
+`duration_ms`) and the time of each hook (from the client's debug file, because transcripts have it
+only for hooks that print). Without a client that `make real` has fetched, nothing is measured.
 """
 
 import json
@@ -39,20 +38,20 @@ PYTHON = [os.path.realpath(sys.executable), "-I", "-S", "-c"]
 NOTHING = "a C program that does nothing"
 BARE, PRINTS = "bare Python", "bare Python that prints"
 NONE, UP, PLUGIN_FORM = "none", "hivepipe, settings", "hivepipe, plugin"
-HOOKS = ("PreToolUse", "PostToolUse", "PostToolBatch")  # of each call here
+HOOKS = ("PreToolUse", "PostToolUse", "PostToolBatch")  # the hooks of one call
 MOST_OVER_BARE = {UP: 1.0, PLUGIN_FORM: 1.0}
 _FINISHED = re.compile(r"Hooks: (\w+)\S* \[.*\].* finished with status 0 \((\d+)ms\)")
 
 
 @dataclass
 class Times:
-    """What the client said, in milliseconds: a turn each, and each hook by its event."""
+    """Times in milliseconds as the client reports them: of each turn, and of hooks by event."""
 
     turns: list[float] = field(default_factory=list)
     hooks: dict[str, list[float]] = field(default_factory=dict)
 
     def against(self, none: "Times", calls: int) -> dict[str, float]:
-        """Return what a call takes more than in the same round without hooks, and each hook."""
+        """Return the added time of a call over the same round without hooks, and each hook's."""
         pairs = zip(self.turns, none.turns, strict=True)
         more = statistics.median((turn - bare) / calls for turn, bare in pairs)
         hooks = {name: statistics.median(self.hooks[name]) for name in HOOKS if name in self.hooks}
@@ -60,7 +59,7 @@ class Times:
 
 
 def main() -> None:
-    """Measure in a process of its own, which has loopback alone and knows the client."""
+    """Measure in a separate process, which has only loopback and the client on its path."""
     made = parser(__doc__)
     made.add_argument("--rounds", type=int, default=9)
     made.add_argument("--calls", type=int, default=40)
@@ -69,7 +68,7 @@ def main() -> None:
     if CLAUDE:
         measure(options)
     elif program is None:
-        print("Claude Code was not fetched (`make real` does), nothing is measured with it")
+        print("Claude Code is missing (`make real` fetches it): nothing is measured")
         conclude(options, [])
     else:
         command = [*namespace(), sys.executable, __file__, *sys.argv[1:]]
@@ -78,7 +77,7 @@ def main() -> None:
 
 
 def measure(options: Namespace) -> None:
-    """Let the forms take turns; the first round fills the caches."""
+    """Measure all kinds of hooks in turns. The first round only fills the caches."""
     times = {name: Times() for name in FORMS}
     with ExitStack() as stack:
         people = {
@@ -99,7 +98,7 @@ Found = dict[str, dict[str, float]]
 
 
 def figures(found: Found) -> list[Figure]:
-    """Return what is promised: beside a bare interpreter on the same events, in the same rounds."""
+    """Return the figures with bounds: ratios to a bare interpreter in the same rounds."""
     bare = found[BARE]["a call"]
     more = (found[UP]["a call"] - found[NOTHING]["a call"]) / len(HOOKS)
     return [
@@ -123,7 +122,7 @@ def table(found: Found) -> str:
 
 
 def play(person: Person, calls: int, times: Times) -> None:
-    """Play one turn; add what the client says of it."""
+    """Play one turn, and add the times that the client reports."""
     log = person.root / "debug.log"
     log.unlink(missing_ok=True)
     report = person.ask(reads(calls).prompt("Please read"), "--debug-file", str(log))
@@ -134,12 +133,12 @@ def play(person: Person, calls: int, times: Times) -> None:
 
 
 def reads(calls: int) -> Script:
-    """Return a script that reads so many files: the same one again would be a loop."""
+    """Return a script that reads different files, because repeated reads would count as a loop."""
     read = [[Call("Read", {"file_path": f"{CWD}/note-{at}.txt"})] for at in range(calls)]
     return Script("reads", [*read, [Say("Done.")]])
 
 
-# ---- the forms
+# ---- the kinds of hooks
 
 
 @contextmanager
@@ -153,7 +152,7 @@ def set_up(prepare: "Prepare", calls: int, *init: str) -> Iterator[Person]:
 
 
 def instead(program: str, *arguments: str) -> "Prepare":
-    """Return what puts a program in the place of hivepipe, on each of its events."""
+    """Return a function that registers a program for each event instead of hivepipe."""
 
     def prepare(person: Person) -> None:
         path = person.project / ".claude" / "settings.local.json"
@@ -169,7 +168,7 @@ def instead(program: str, *arguments: str) -> "Prepare":
 
 
 def nothing(person: Person) -> None:
-    """Put a static program that does nothing in the place of hivepipe."""
+    """Register a static program that does nothing instead of hivepipe."""
     program = str(person.root / "nothing")
     target = f"{platform.machine()}-linux-musl"
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target, "-static", "-O2"]
@@ -209,7 +208,7 @@ def plugin_down(person: Person) -> None:
 
 
 def plugin_alone(person: Person) -> None:
-    """Have the plugin without the package: nothing of it is on PATH."""
+    """Install the plugin without the package, which is not on PATH."""
     plugin(person)
     package = str(Path(sys.executable).parent)
     kept = [folder for folder in person.env["PATH"].split(os.pathsep) if folder != package]

@@ -1,4 +1,4 @@
-"""What a benchmark concludes: figures, each beside its bound; printed, kept, judged."""
+"""The figures of a benchmark and their bounds: print, store and check them."""
 
 import argparse
 import dataclasses
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SLACK_IN_CI = 3  # for seconds and milliseconds: the machine is shared
+SLACK_IN_CI = 3  # factor for bounds in seconds or milliseconds, because CI machines are shared
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the list. `is_time`: absolute, so its bound is wider in CI."""
+    """One figure. With `is_time` it is an absolute time, so its bound is wider in CI."""
 
     what: str
     value: float
@@ -26,14 +26,14 @@ class Figure:
 
     @property
     def bound(self) -> str:
-        """Say what is promised, or nothing where nothing is."""
+        """Return the bound as text, or ""."""
         if self.at_most is not None:
             return f"at most {_short(self.at_most * self._slack)}"
         return f"at least {_short(self.at_least)}" if self.at_least is not None else ""
 
     @property
     def holds(self) -> bool:
-        """Is it within its bound?"""
+        """Tell whether the value is within its bound."""
         if self.at_most is not None:
             return self.value <= self.at_most * self._slack
         return self.at_least is None or self.value >= self.at_least
@@ -44,12 +44,12 @@ class Figure:
 
     @property
     def shown(self) -> str:
-        """The value with its unit."""
+        """Return the value with its unit."""
         return f"{_short(self.value)} {self.unit}"
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with what all benchmarks know."""
+    """Return a parser with the options of all benchmarks."""
     made = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -61,7 +61,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 def conclude(
     options: argparse.Namespace, figures: Sequence[Figure], details: dict[str, Any] | None = None
 ) -> None:
-    """Print the figures and keep them; with `--check` exit with 1 unless all hold."""
+    """Print and store the figures. With `--check`, exit with 1 unless all are in bounds."""
     print(f"\n{machine()}")
     for figure in figures:
         said = "" if not figure.bound else "ok  " if figure.holds else "FAIL"
@@ -78,7 +78,7 @@ def conclude(
 
 
 def machine() -> str:
-    """Say what this was measured on, and how busy that was."""
+    """Return a description of this machine and its load."""
     load = os.getloadavg()[0]
     name = f"{platform.system()} {platform.machine()}"
     return f"{name}, {os.cpu_count()} cores, Python {platform.python_version()}, load {load:.1f}"

@@ -1,11 +1,11 @@
-"""What an event costs once many are stored: hook, writer and listing at a thousand and a million.
+"""The cost of an event in a growing database: hook, writer and listing, up to a million events.
 
     python benchmarks/growth.py [--events 1000000] [--check]
 
-The first 5,000 go through the writer, in sessions of 200; more are copies of their rows under other
-ids, made by SQLite, so that a million takes a minute. At 1,000, 100,000 and 1,000,000: the writer's
-processor time for an edit or an agent's call, the whole hook process beside a bare interpreter,
-`hivepipe session show`.
+The first 5,000 events go through the writer, in sessions of 200. SQLite copies their rows with
+other ids, so that a million events take a minute. Measured at 1,000, 100,000 and 1,000,000 events:
+the writer's processor time for an edit or an agent's call, the whole hook process over a bare
+interpreter, and `hivepipe session show`.
 """
 
 import os
@@ -39,13 +39,13 @@ def session_of(number: int) -> str:
 
 
 def calls(first: int, count: int) -> Iterator[list[Message]]:
-    """Yield the jobs of edits and agents, as the benchmark of draining has them."""
+    """Yield the jobs of edits and agents, as in drain.py."""
     for number in range(first, first + count):
         yield messages_of(number, "Agent" if number % 4 == 3 else "Edit", session_of(number))
 
 
 def queue(setting: Setting, events: Iterator[list[Message]]) -> None:
-    """Hand the jobs over, many events at once."""
+    """Enqueue the jobs, many events at once."""
     batch: list[Message] = []
     for messages in events:
         batch += messages
@@ -57,7 +57,7 @@ def queue(setting: Setting, events: Iterator[list[Message]]) -> None:
 
 
 def drained_secs(setting: Setting) -> float:
-    """Let a writer drain what is queued; return its processor time."""
+    """Let a writer drain the queue; return its processor time in seconds."""
     begun = os.times()
     subprocess.run(
         [sys.executable, "-I", "-c", WORKER, "hivepipe"],
@@ -73,14 +73,14 @@ def drained_secs(setting: Setting) -> float:
 
 
 def writer_us(setting: Setting, stored: int) -> float:
-    """Return the writer's microseconds a call, its start taken off."""
+    """Return the writer's processor time per call in microseconds, without its start."""
     start = drained_secs(setting)
     queue(setting, calls(stored, MEASURED_CALLS))
     return (drained_secs(setting) - start) / MEASURED_CALLS * 1e6
 
 
 def hook_ratio(setting: Setting, runs: int, mark: int) -> float:
-    """Return the hook's median over a bare interpreter's, taking turns."""
+    """Return the hook's median time over that of a bare interpreter, measured in turns."""
     hooks, bares = [], []
     for number in range(runs):
         data = event_bytes("PostToolUse:Agent", 1000, mark + number)
@@ -91,7 +91,7 @@ def hook_ratio(setting: Setting, runs: int, mark: int) -> float:
 
 
 def show_ms(setting: Setting) -> float:
-    """Return how long `hivepipe session show` takes, the best of three."""
+    """Return the time of `hivepipe session show`, the best of three."""
     taken = []
     for _ in range(3):
         begun = time.perf_counter()
@@ -107,7 +107,7 @@ def show_ms(setting: Setting) -> float:
 
 
 def grow(setting: Setting, stored: int, level: int) -> int:
-    """Bring the database to the level; return how many events it holds."""
+    """Fill the database up to the level; return the number of its events."""
     if stored < (seed := min(level, SEED_EVENTS)):
         queue(setting, calls(stored, seed - stored))
         drained_secs(setting)
@@ -124,7 +124,7 @@ def grow(setting: Setting, stored: int, level: int) -> int:
 
 
 def copying(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield a statement per table that grows with events, which copies the rows it has now."""
+    """Yield a statement for each table that grows with events. It copies the present rows."""
     tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     for (table,) in tables:
         (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -142,7 +142,7 @@ def copying(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--events", type=int, default=LEVELS[-1])
     arguments_of.add_argument("--runs", type=int, default=30, help="hooks at each level (30)")

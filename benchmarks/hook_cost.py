@@ -1,14 +1,13 @@
-"""What a hook costs: the whole process, beside a bare interpreter and two rivals, in one run.
+"""The cost of a hook: the whole process over a bare interpreter and two rivals, in one run.
 
     python benchmarks/hook_cost.py [--runs 40] [--check] [--json FILE]
 
-Every event, at 1 kB and at 30 kB, with Redis up, down and stopped (SIGSTOP), and with 10,000
-files in the spool; the guard on, 20 keyword rules, a briefing, a registered project, a known
-instance.
-Commands take turns, so that a noisy machine disturbs all alike; medians. The rivals: the hook that
-everybody writes first, with redis-py and rq (naive_hook.py), and the hook of a file queue in bash,
-jq and sqlite3 (bash_hook.sh; left out where those are missing).
-`--check` fails above the bounds: 1.4 times `python -I -S -c pass` (PreToolUse 1.5), 14 times
+Every event is measured at 1 kB and at 30 kB, with Redis up, down and stopped (SIGSTOP), and with
+10,000 files in the spool. The guard is on, with 20 keyword rules, a briefing, a registered project
+and a known instance. Commands take turns, so that a noisy machine disturbs all equally. Figures are
+medians. The rivals are a simple hook with redis-py and rq (naive_hook.py), and the hook of a file
+queue in bash, jq and sqlite3 (bash_hook.sh; skipped if these are missing).
+`--check` fails outside the bounds: 1.4 times `python -I -S -c pass` (PreToolUse 1.5), 14 times
 faster than redis-py with rq, 200 ms with Redis stopped (three times that in CI).
 """
 
@@ -41,7 +40,7 @@ PYTHON = os.path.realpath(sys.executable)
 BARE = [PYTHON, "-I", "-S", "-c", "pass"]
 SIZES = (1_000, 30_000)
 MOST_OVER_BARE = 1.4
-MOST_OVER_BARE_GUARDED = 1.5  # PreToolUse asks Redis and judges its answer
+MOST_OVER_BARE_GUARDED = 1.5  # PreToolUse waits for an answer of Redis
 LEAST_UNDER_NAIVE = 14.0
 MOST_STOPPED_MS = 200.0
 SPOOLED_FILES = 10_000
@@ -87,7 +86,7 @@ class Setting:
             "CLAUDE_PROJECT_DIR": self.project,
             "HIVEPIPE_CHECKPOINT_INTERVAL": "0",
         }
-        # This process looks places up as the hooks do.
+        # This process finds the home as the hooks do.
         posix.environ.update({k.encode(): v.encode() for k, v in self.environment.items()})
         hook_copy.write()
         os.makedirs(self.home, mode=0o700)
@@ -95,7 +94,7 @@ class Setting:
         os.makedirs(os.path.dirname(self.socket), mode=0o700)
         record = home.record_path(self.project)
         home.make_folders(os.path.dirname(record))
-        # While Redis is down one hook in 10 s starts the stack: what it forks ends at once here.
+        # While Redis is down, one hook in 10 s starts the stack. Here that process ends at once.
         runtime = f"runtime={os.path.dirname(self.socket)}"
         lines = (
             f"home={self.home}",
@@ -134,7 +133,7 @@ class Setting:
 
 @contextmanager
 def redis_state(setting: Setting, state: str) -> Iterator[None]:
-    """up, down, stopped, or down with a full spool."""
+    """Put Redis into a state: up, down, stopped, or down with a full spool."""
     if state in ("up", "stopped"):
         setting.start_server()
     if state == "stopped" and setting.server is not None:
@@ -151,7 +150,7 @@ def redis_state(setting: Setting, state: str) -> Iterator[None]:
 
 
 def event_bytes(event: str, size: int, number: int) -> bytes:
-    """Build one event of about this size; ids differ from run to run, so none is a double."""
+    """Return one event of about this size. Ids differ between runs, so none is a duplicate."""
     fields: dict[str, object] = {
         "session_id": "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111",
         "transcript_path": "/home/ana/.claude/projects/shop/7b1f0c9e.jsonl",
@@ -161,11 +160,11 @@ def event_bytes(event: str, size: int, number: int) -> bytes:
         "prompt_id": f"1d0a6c1e-5b7f-4a6f-8f0e-{number:012d}",
         **EVENTS[event],
     }
-    if event == "SessionStart":  # a new session each time: the costliest way it comes
+    if event == "SessionStart":  # a new session each time, the slowest case
         fields["session_id"] = f"{number:08d}-3a52-4d0e-9c55-0d6a1f2be111"
     if "Tool" in event:
         fields["tool_use_id"] = f"toolu_{event}_{size}_{number}".replace(":", "_")
-    if event == "PreToolUse":  # the other one is a loop
+    if event == "PreToolUse":  # equal calls would count as a loop
         fields["tool_input"] = {**EDIT, "new_string": str(number)}
     if "Subagent" in event:
         fields["agent_id"] = f"a{size}{number:08d}"
@@ -177,7 +176,7 @@ def event_bytes(event: str, size: int, number: int) -> bytes:
 
 
 def time_process_ms(command: list[str], data: bytes, environment: dict[str, str]) -> float:
-    """Run one process with the event on a pipe, as Claude Code does; return its whole time."""
+    """Run one process with the event on a pipe, as Claude Code does; return its time in ms."""
     read_end, write_end = os.pipe()
     os.write(write_end, data)  # 30 kB fit into a pipe
     os.close(write_end)
@@ -196,19 +195,19 @@ def time_process_ms(command: list[str], data: bytes, environment: dict[str, str]
 
 
 def hook_command(event: str) -> list[str]:
-    """Return what `init` registers, e.g. for PostToolUse:Agent."""
+    """Return the command that `init` registers for an event (such as PostToolUse:Agent)."""
     name = event.partition(":")[0]
     snake = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
     return [hook_copy.python_launcher(), snake]
 
 
 def native_command(event: str) -> list[str]:
-    """Return the same for the native hook."""
+    """Return the command of the native hook for an event."""
     launcher, snake = hook_command(event)
     return [launcher.removesuffix(".py"), snake]
 
 
-# What is answered is the Python hook's while no stack runs.
+# The Python hook answers these events while no stack runs.
 ANSWERED = ("SessionStart", "UserPromptSubmit")
 
 
@@ -225,13 +224,13 @@ def intake(setting: Setting) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def cpu_of(pid: int) -> float:
-    """Return the seconds of a CPU that a running process has taken."""
+    """Return the CPU time in seconds of a running process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_native(setting: Setting, runs: int) -> dict[str, float]:
-    """Return what the native hook costs, with its intake and without one."""
+    """Return the cost of the native hook, with its intake and without one."""
     found = {}
     with redis_state(setting, "up"), intake(setting) as process:
         found["native hook, stack up, worst"] = worst_native(setting, list(EVENTS), 10**6, runs)
@@ -242,7 +241,7 @@ def measure_native(setting: Setting, runs: int) -> dict[str, float]:
 
 
 def worst_native(setting: Setting, events: list[str], first: int, runs: int) -> float:
-    """Return the highest ratio of medians to a bare interpreter's; turns are taken."""
+    """Return the highest ratio of a median to that of a bare interpreter, measured in turns."""
     hooks: dict[tuple[str, int], list[float]] = {}
     bares: list[float] = []
     for number in range(-WARM_UP, runs):
@@ -290,8 +289,8 @@ Table = dict[str, dict[str, tuple[float, float]]]
 def measure(setting: Setting, state: str, runs: int) -> Table:
     """Return event -> size -> (median of the hook, median of the bare interpreter in this state).
 
-    What is beyond its bound is measured again, AGAIN times as often, and counts by that: the
-    highest of thirty medians is the one that a neighbour on the machine disturbed.
+    A median above its bound is measured again, AGAIN times as often, and replaced. The highest of
+    thirty medians is often the one that another process disturbed.
     """
     cells = [(event, size) for event in EVENTS for size in SIZES]
     with redis_state(setting, state):
@@ -308,10 +307,10 @@ def measure(setting: Setting, state: str, runs: int) -> Table:
 def medians(
     setting: Setting, cells: list[tuple[str, int]], first: int, runs: int
 ) -> dict[tuple[str, int], tuple[float, float]]:
-    """Return what each took and what a bare interpreter took, which has its turn after each hook.
+    """Return the median of each hook, and of a bare interpreter that runs after each hook.
 
-    The interpreter's median is of all its starts: else the highest of many ratios is the one whose
-    few bare starts were lucky.
+    The interpreter's median is that of all its starts. With a median for each hook, the highest
+    ratio would be the one with the fastest bare starts.
     """
     hooks: dict[tuple[str, int], list[float]] = {cell: [] for cell in cells}
     bares: list[float] = []
@@ -328,12 +327,12 @@ def medians(
 
 
 def bound_of(event: str) -> float:
-    """Return what a hook may take, in bare starts."""
+    """Return the bound of a hook, in starts of a bare interpreter."""
     return MOST_OVER_BARE_GUARDED if event.startswith("PreToolUse") else MOST_OVER_BARE
 
 
 def rivals(setting: Setting) -> dict[str, list[str]]:
-    """Return the commands of the other hooks; they need what an isolated Python has not."""
+    """Return the commands of the rivals. Python is not isolated for them."""
     found = {
         "redis-py + rq": [
             sys.executable,
@@ -357,7 +356,7 @@ Rivals = dict[str, dict[str, tuple[float, float]]]
 
 
 def measure_rivals(setting: Setting, runs: int) -> Rivals:
-    """Return rival -> event -> medians in ms of it and of ours, taking turns, Redis up."""
+    """Return rival -> event -> medians in ms of the rival and of ours, with Redis up."""
     found: Rivals = {}
     with redis_state(setting, "up"):
         for rival, command in rivals(setting).items():
@@ -377,7 +376,7 @@ def measure_rivals(setting: Setting, runs: int) -> Rivals:
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--runs", type=int, default=40, help="rounds per state (40)")
     options = arguments_of.parse_args()
@@ -409,7 +408,7 @@ def judged_native(native: dict[str, float]) -> list[Figure]:
 
 
 def show(tables: dict[str, Table], beside: Rivals) -> None:
-    """Print every event's median, and its ratio to the bare interpreter beside it."""
+    """Print the median of every event, and its ratio to a bare interpreter."""
     print(f"{machine()}; whole process, medians, and the ratio")
     print("to `python -I -S -c pass`, which took turns with them")
     for state, table in tables.items():
@@ -424,7 +423,7 @@ def show(tables: dict[str, Table], beside: Rivals) -> None:
 
 
 def judged(tables: dict[str, Table], beside: Rivals) -> list[Figure]:
-    """Return the worst of every state, and the least distance to each rival."""
+    """Return the worst ratio of every state, and the lowest ratio to each rival."""
     figures = []
     for state, table in tables.items():
         if state == "stopped":

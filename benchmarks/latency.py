@@ -1,10 +1,10 @@
-"""From the hook's exit to the row that others can read, under a steady load of real hooks.
+"""The time from a hook's exit to its readable row, under a steady load of real hooks.
 
     python benchmarks/latency.py [--rate 100] [--secs 10] [--check]
 
-Hooks are started on a fixed schedule, whether or not the earlier ones have ended; a second
-connection looks for the rows. `--check`: p50 under 10 ms and p99 under 50 ms on a quiet machine,
-three times that in CI.
+Hooks are started on a fixed schedule, even if earlier ones are still running. A second connection
+polls for the rows. With `--check` p50 must be under 10 ms and p99 under 50 ms on a quiet machine,
+or three times that in CI.
 """
 
 import json
@@ -27,7 +27,7 @@ SCHEMA_SECS = 30
 
 
 def fire(number: int, environment: dict[str, str], exits: dict[str, float]) -> None:
-    """Run one hook and note when it ended."""
+    """Run one hook and record when it ended."""
     event = {
         "session_id": "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111",
         "hook_event_name": "PostToolUse",
@@ -48,7 +48,7 @@ def fire(number: int, environment: dict[str, str], exits: dict[str, float]) -> N
 
 
 def watch(database: str, seen: dict[str, float], wanted: int, stop: threading.Event) -> None:
-    """Note when each agent's row can first be read."""
+    """Record when each agent's row can first be read."""
     connection = opened(database)
     last = 0
     while len(seen) < wanted and not stop.is_set():
@@ -65,7 +65,7 @@ def watch(database: str, seen: dict[str, float], wanted: int, stop: threading.Ev
 def opened(database: str) -> sqlite3.Connection:
     """Open the database as soon as the writer has made its tables.
 
-    Raises sqlite3.OperationalError when there are none after SCHEMA_SECS.
+    sqlite3.OperationalError: the tables are still missing after SCHEMA_SECS.
     """
     deadline = time.monotonic() + SCHEMA_SECS
     while True:
@@ -98,7 +98,7 @@ def measure(folder: str, rate: int, secs: int) -> list[float]:
         seen: dict[str, float] = {}
         stop = threading.Event()
         total = rate * secs
-        fire(total, environment, {})  # the session's own start is not what is measured
+        fire(total, environment, {})  # the start of the session is not measured
         watcher = threading.Thread(
             target=watch, args=(f"{folder}/home/hive.db", seen, total + 1, stop)
         )
@@ -128,7 +128,7 @@ def run_command(environment: dict[str, str], *words: str) -> None:
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--rate", type=int, default=100, help="events per second (100)")
     arguments_of.add_argument("--secs", type=int, default=10)

@@ -1,7 +1,7 @@
-"""Pages that are open in a process of its own: each loads its view again after a change.
+"""Simulated open pages in a separate process. Each loads its view again after a change.
 
-They do as `live.js` does, without a browser's own cost: a page is loaded 0.2 s after a change, or
-five times as late as the last load took.
+They behave as `live.js`, without the cost of a browser: a page is loaded 0.2 s after a change, or
+after five times the duration of the last load.
 """
 
 import http.client
@@ -15,10 +15,10 @@ LOOK_SECS = 0.1
 
 
 class LivePages:
-    """So many pages, open from `open` to `close`."""
+    """Simulated pages, open from `open` to `close`."""
 
     def __init__(self, place: str, token: str, paths: list[str]) -> None:
-        """`paths`: what each page shows."""
+        """`paths` has the path of each page."""
         self._wanted = multiprocessing.Event()
         self._loads = multiprocessing.Value("q", 0)
         arguments = (place, token, paths, self._wanted, self._loads)
@@ -27,7 +27,7 @@ class LivePages:
 
     @property
     def loads(self) -> int:
-        """How often a view was loaded."""
+        """Return how often a view was loaded."""
         return int(self._loads.value)
 
     def open(self) -> None:
@@ -55,7 +55,7 @@ def _show(place: str, token: str, paths: list[str], wanted: Signal, loads: objec
 
 
 def _follow(place: str, token: str, path: str, wanted: Signal, loads: object) -> None:
-    """Follow the stream of changes while the page is wanted, for ever."""
+    """Follow the stream of changes, without end."""
     said = {"Authorization": f"Bearer {token}"}
     pause = LATER_SECS
     while wanted.wait():

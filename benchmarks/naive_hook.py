@@ -1,6 +1,6 @@
-"""The hook that everybody writes first: redis-py and rq, one enqueue per job.
+"""A simple hook with redis-py and rq, with one enqueue per job, for comparison.
 
-Only here to be compared with; it pushes as many jobs as the real hook does for the same event.
+It enqueues as many jobs as the real hook for the same event.
 """
 
 import json

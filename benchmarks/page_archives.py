@@ -10,11 +10,11 @@ import orjson
 
 CWD = "/home/ana/shop"
 SEED = 20261124
-LARGE, LARGE_SHARE = 20, 0.2  # sessions that come first, and their share of the bytes
+LARGE, LARGE_SHARE = 20, 0.2  # number of large sessions, and their share of the bytes
 
 
 def write_transcripts(folder: Path, sessions: list[tuple[str, str]], megabytes: float) -> None:
-    """Write a transcript of each session: its id, and when it began."""
+    """Write a transcript for each session (its id and its start)."""
     folder.mkdir(parents=True)
     chance = random.Random(SEED)
     code = [

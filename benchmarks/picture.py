@@ -1,4 +1,4 @@
-"""The picture of the benchmarks: the hook beside its rivals, and the cost of growth."""
+"""Draw the picture of the benchmarks: the hook and its rivals, and the cost of growth."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def draw(path: Path, found: dict[str, dict[str, Any]]) -> None:
 
 
 def _hooks(axes: Any, details: dict[str, Any]) -> None:
-    """Whole process of a hook in bare starts, logarithmic: rivals above, our events below."""
+    """Draw the time of hooks in bare starts, logarithmic, with rivals above our events."""
     bars: list[tuple[str, float, str]] = [("bare python", 1.0, BARE)]
     up = details["tables"]["up"]
     for event in EVENTS:
@@ -43,7 +43,7 @@ def _hooks(axes: Any, details: dict[str, Any]) -> None:
 
 
 def _growth(axes: Any, details: dict[str, Any]) -> None:
-    """Cost of an event over the number of stored ones, each as a multiple of the first."""
+    """Draw the cost of an event over the number of stored events, as multiples of the first."""
     for what, colour in (("writer", OURS), ("hook", "#5b8def"), ("session show", THEIRS)):
         points = {int(level): cost for level, cost in details[what].items()}
         first = points[min(points)]

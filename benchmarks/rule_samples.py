@@ -1,6 +1,6 @@
-"""Samples with which others test their rules, read from their sources: a checkout of each.
+"""Read the samples with which other scanners test their rules, from checkouts of their sources.
 
-The samples are not stored here: others own them, and secret scanners would report them.
+The samples are not stored here, because others own them, and secret scanners would report them.
 """
 
 import random
@@ -14,11 +14,11 @@ import yaml
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    import sre_parse  # reads a pattern, as `re` does
+    import sre_parse  # the parser of `re`
 
 
 class Sample(NamedTuple):
-    """A text that a rule must find something in; the secrets, where the source names them."""
+    """A text with a secret, and the secrets if the source names them."""
 
     rule: str
     text: str
@@ -26,7 +26,7 @@ class Sample(NamedTuple):
 
 
 def of_gitleaks(folder: Path) -> Iterator[Sample]:
-    """Yield what the rules of gitleaks are tried with when its configuration is made."""
+    """Yield the samples that gitleaks tests its rules with when it generates its configuration."""
     base = folder / "cmd" / "generate" / "config"
     templates = _templates((base / "utils" / "generate.go").read_text())
     chance = random.Random(1)
@@ -65,7 +65,7 @@ def of_gitleaks(folder: Path) -> Iterator[Sample]:
 
 
 def of_trufflehog(folder: Path) -> Iterator[Sample]:
-    """Yield the inputs in which a detector's test wants something found."""
+    """Yield the inputs in which a test of a trufflehog detector expects a secret."""
     for path in sorted((folder / "pkg" / "detectors").rglob("*_test.go")):
         text = path.read_text()
         env = _assigned(text, {})
@@ -84,7 +84,7 @@ def of_trufflehog(folder: Path) -> Iterator[Sample]:
 
 
 def of_noseyparker(folder: Path) -> Iterator[Sample]:
-    """Yield the examples of those of its rules that say they find secrets."""
+    """Yield the examples of the noseyparker rules that find secrets."""
     for path in sorted(folder.rglob("builtin/rules/*.yml")):
         for rule in yaml.safe_load(path.read_text()).get("rules", ()):
             if "secret" in rule.get("categories", ()):
@@ -93,7 +93,7 @@ def of_noseyparker(folder: Path) -> Iterator[Sample]:
 
 
 def _captured(pattern: str, text: str) -> tuple[str, ...]:
-    """Return what the rule's own pattern takes for the secret, if Python can tell."""
+    """Return the secret that the rule's own pattern finds, if Python can compile it."""
     try:
         found = re.search(pattern, text)
     except re.error:
@@ -104,11 +104,11 @@ def _captured(pattern: str, text: str) -> tuple[str, ...]:
 SOURCES = {"gitleaks": of_gitleaks, "trufflehog": of_trufflehog, "noseyparker": of_noseyparker}
 
 
-# ---- expressions of Go, as far as tests use them
+# ---- Go expressions, as far as the tests use them
 
 
 class _UnknownError(Exception):
-    """The expression needs what is not known here."""
+    """The expression uses something unknown."""
 
 
 _TOKEN = re.compile(
@@ -118,7 +118,7 @@ _TOKEN = re.compile(
 
 
 class _Go:
-    """A reader of expressions: texts, lists of texts, calls of known functions, sums."""
+    """A parser of expressions: strings, lists of strings, calls of known functions, sums."""
 
     def __init__(self, text: str, start: int, env: dict[str, Any]) -> None:
         self._text, self._at, self._env = text, start, env
@@ -190,7 +190,7 @@ class _Go:
 
 
 def _assigned(body: str, known: dict[str, Callable[..., Any]]) -> dict[str, Any]:
-    """Return the variables of a function or a file whose values can be told."""
+    """Return the variables of a function or a file whose values are known."""
     env: dict[str, Any] = dict(known)
     for found in re.finditer(r"^\s*(?:const |var )?(\w+)\s*:?=\s*", body, re.MULTILINE):
         try:
@@ -208,7 +208,7 @@ def _templates(source: str) -> list[str]:
     return [str(_Go(match[1], 0, {}).expression()) for match in found]
 
 
-# ---- texts that match
+# ---- random texts that match a pattern
 
 
 def random_match(pattern: str, chance: random.Random) -> str:

@@ -1,7 +1,7 @@
-"""Every benchmark, one after the other, and one list of what they found.
+"""Run every benchmark, one after the other, and print one list of their figures.
 
 python benchmarks/run_all.py                 full size; fails outside the bounds
-python benchmarks/run_all.py --small         small, only so that none of them rots
+python benchmarks/run_all.py --small         small, only to test that each one runs
 python benchmarks/run_all.py --page          also README.md here and docs/benchmarks.png; needs
                                              matplotlib
 """
@@ -21,7 +21,7 @@ from figures import Figure, machine
 
 FOLDER = Path(__file__).resolve().parent
 
-# Benchmark -> what it gets at full size, and when small
+# Benchmark -> its arguments at full size, and when small
 SIZES = {
     "hook_cost": ("--runs 40", "--runs 1"),
     "status_line": ("", "--runs 3"),
@@ -42,7 +42,7 @@ Found = dict[str, dict[str, Any]]
 
 
 def run(kept: Path, is_small: bool) -> Found:
-    """Run each in a process of its own; return what it wrote."""
+    """Run each in a separate process; return the results that it wrote."""
     found: Found = {}
     for name, (full, small) in SIZES.items():
         print(f"\n==== {name}", flush=True)
@@ -54,7 +54,7 @@ def run(kept: Path, is_small: bool) -> Found:
 
 
 def figures_of(found: Found) -> list[Figure]:
-    """Return all their figures."""
+    """Return the figures of all benchmarks."""
     return [Figure(**said) for kept in found.values() for said in kept["figures"]]
 
 
@@ -64,14 +64,14 @@ def listed(figures: list[Figure]) -> str:
 
 
 def judged(figure: Figure) -> str:
-    """Return the bound of a figure in parentheses, and whether it was missed."""
+    """Return the bound of a figure in parentheses, with a remark if it is missed."""
     if not figure.bound:
         return ""
     return f" ({figure.bound})" if figure.holds else f" ({figure.bound}: **missed**)"
 
 
 def felt(details: dict[str, Any]) -> str:
-    """Return the section of what hooks cost in the real client."""
+    """Return the section about the cost of hooks in the real client."""
     if not details:
         return "Not measured: no Claude Code was fetched (`make real` does)."
     turn = details["forms"]["none"]["the turn"]
@@ -80,11 +80,11 @@ def felt(details: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Run, print, judge."""
+    """Run the benchmarks, print the figures, and check their bounds."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--small", action="store_true", help="small, without judgement")
+    parser.add_argument("--small", action="store_true", help="run small, without checking bounds")
     parser.add_argument("--page", action="store_true", help="write README.md and its picture")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as kept:

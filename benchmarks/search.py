@@ -1,11 +1,11 @@
-"""Searching the archive, beside grep over the same files: hits, and how long each takes.
+"""Search in the archive, compared with grep over the same files: hits and times.
 
     python benchmarks/search.py [--messages 120000] [--check]
 
-The words follow Zipf's law, as words do; pieces of words, punctuation and Chinese stand beside
-them. grep runs with the files in the page cache. The command is timed beside one that only starts
-(`search --help`), in turns. `--check` fails unless both find the same number of lines for every
-text, and the command takes at most 0.1 s of CPU more than the empty one, in the median.
+The words follow Zipf's law. Parts of words, punctuation and Chinese are searched too. grep runs
+with the files in the page cache. The command takes turns with one that only starts (`search
+--help`). `--check` fails unless both find the same number of lines for every text, and the median
+of the command is at most 0.1 s of CPU above that of the empty one.
 """
 
 import json
@@ -28,7 +28,7 @@ from hivepipe.archive.search.index_file import INDEX_FILE
 from hivepipe.archive.search.query import Filters, terms_of
 
 SEED = 20261121
-CWD = "/shop"  # of a project that is gone
+CWD = "/shop"  # of a project that no longer exists
 VOCABULARY = 30_000
 WORDS_A_MESSAGE = 80
 MESSAGES_A_SESSION = 2000
@@ -39,7 +39,7 @@ TURNS = 7
 
 
 def write_archives(folder: Path, messages: int) -> list[str]:
-    """Write the archives and return the words, the most common first."""
+    """Write the archives and return their words, the most common first."""
     rng = random.Random(SEED)
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = ["".join(rng.choices(letters, k=rng.randint(4, 10))) for _ in range(VOCABULARY)]
@@ -74,7 +74,7 @@ def _line(session: int, number: int, text: str) -> bytes:
 
 
 class Machine:
-    """A user with a project, whose transcripts the sweep has taken in."""
+    """A user with a project whose transcripts the sweep has archived."""
 
     def __init__(self, root: Path) -> None:
         """`root`: the user's home, an empty folder."""
@@ -93,7 +93,7 @@ class Machine:
         self._root = root
 
     def command(self, *words: str) -> str:
-        """Run a command of hivepipe's; return what it prints."""
+        """Run a hivepipe command and return its output."""
         done = subprocess.run(
             [sys.executable, "-m", "hivepipe.cli.main", *words],
             cwd=self._root,
@@ -107,7 +107,7 @@ class Machine:
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """Return what a command takes of the processor: the clock also measures the neighbours."""
+    """Return the processor time of a command, because wall time depends on other processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -115,7 +115,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 def timed(work: Callable[[], int]) -> tuple[int, float]:
-    """Return what the work found, and the best of three times in milliseconds."""
+    """Return the result of the work, and the best of three times in milliseconds."""
     found, spent = 0, []
     for _ in range(3):
         begun = time.perf_counter()
@@ -125,7 +125,7 @@ def timed(work: Callable[[], int]) -> tuple[int, float]:
 
 
 def grep(text: str, paths: list[Path]) -> int:
-    """Count the lines that hold the text."""
+    """Return the number of lines that contain the text."""
     done = subprocess.run(
         ["grep", "-hF", text, *map(str, paths)], stdout=subprocess.PIPE, check=False
     )
@@ -133,7 +133,7 @@ def grep(text: str, paths: list[Path]) -> int:
 
 
 def index_all(machine: Machine, index_file: Path) -> float:
-    """Search until all is indexed, as a person would; return how many seconds that took."""
+    """Repeat a search until everything is indexed; return the seconds."""
     begun = time.perf_counter()
     while json.loads(machine.command("search", "--json", "zzzz"))["not_indexed_bytes"]:
         pass
@@ -144,7 +144,7 @@ def index_all(machine: Machine, index_file: Path) -> float:
 def beyond_an_empty_command(machine: Machine, words: Iterable[str]) -> tuple[float, float]:
     """Return how much longer a search takes than `search --help`, in ms: median and longest.
 
-    They take turns, so that both have the same machine.
+    They take turns, so that both have the same load on the machine.
     """
     found = []
     for word in words:
@@ -158,7 +158,7 @@ def beyond_an_empty_command(machine: Machine, words: Iterable[str]) -> tuple[flo
 
 
 def main() -> None:
-    """Print a line per text, and the medians."""
+    """Print a line for each text, and the medians."""
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--messages", type=int, default=120_000)
     options = arguments_of.parse_args()

@@ -1,10 +1,10 @@
-"""The stack: how fast it starts, stops, comes back, and what it costs while nothing happens.
+"""The stack: its times of start, stop and recovery, and its cost while idle.
 
     python benchmarks/stack.py [--rounds 5] [--idle-secs 30] [--check]
 
-Every kind of process is killed with -9 in each round. Memory is PSS: what processes share counts
-once, divided among them. `--check`: ready within 2 s, back within 2 s, at most 95 MB, under 2 %
-of a core; three times the seconds and the CPU in CI.
+Every kind of process is killed with SIGKILL in each round. Memory is PSS, which divides shared
+pages among the processes. With `--check` the stack must be ready within 2 s and recover within 2 s,
+with at most 95 MB and under 2 % of a core (three times the seconds and the CPU in CI).
 """
 
 import json
@@ -47,7 +47,7 @@ class Stack:
         self.redis: redis.Redis
 
     def command(self, *words: str) -> tuple[float, str]:
-        """Run `hivepipe ...`; return how long it took and what it said."""
+        """Run a hivepipe command; return its time and its output."""
         begun = time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-I", "-m", "hivepipe.cli.main", *words],
@@ -66,7 +66,7 @@ class Stack:
         return {entry["name"]: entry["pid"] for entry in self.status()["processes"]}  # type: ignore[attr-defined]
 
     def answers(self, name: str, pids: set[int]) -> bool:
-        """Does Redis answer, and is one of these processes registered there, if it is a worker?"""
+        """Tell whether Redis answers and, for a worker, one of these processes is registered."""
         try:
             workers = {self.redis.hget(key, "pid") for key in self.redis.smembers("rq:workers")}
         except redis.RedisError:
@@ -88,9 +88,9 @@ def until(check: Callable[[], bool]) -> None:
 
 
 def back_secs(stack: Stack, name: str) -> float:
-    """Kill one process and return when another answers in its place.
+    """Kill one process and return the seconds until its replacement answers.
 
-    Asked of the kernel and of Redis: a question to the supervisor would wake it.
+    The kernel and Redis are asked, because a question would wake the supervisor.
     """
     old = psutil.Process(stack.pids()[name])
     supervisor = old.parent()
@@ -104,7 +104,7 @@ def back_secs(stack: Stack, name: str) -> float:
 
 
 def idle(stack: Stack, secs: float) -> tuple[float, float, list[str]]:
-    """Return memory in MB, CPU in per cent of a core, and both for each process."""
+    """Return memory in MB, CPU in percent of a core, and lines with both for each process."""
     everybody = stack.everybody()
     before = [sum(process.cpu_times()[:2]) for process in everybody]
     time.sleep(secs)
@@ -121,7 +121,7 @@ def idle(stack: Stack, secs: float) -> tuple[float, float, list[str]]:
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--rounds", type=int, default=5, help="starts, and kills of each (5)")
     arguments_of.add_argument("--idle-secs", type=float, default=30)
@@ -136,7 +136,7 @@ def main() -> None:
         stack.command("up", "-d")
         stack.redis = redis.Redis.from_url(stack.command("url")[1].strip())
         try:
-            time.sleep(5)  # what is done once after a start
+            time.sleep(5)  # until the work after a start is done
             memory, cpu, lines = idle(stack, options.idle_secs)
             for _ in range(options.rounds):
                 for name in PROGRAMS:

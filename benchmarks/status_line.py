@@ -1,6 +1,6 @@
-"""What the status line costs: the whole process beside a bare interpreter, in turns, in one run.
+"""The cost of the status line: the whole process over a bare interpreter, in turns.
 
-The stack's file has as many sessions as it ever has (hivepipe.worker.status_line_file).
+The file of the stack has the maximum number of sessions (hivepipe.worker.status_line_file).
 """
 
 import json
@@ -17,11 +17,11 @@ from hivepipe.hook.status_line import FILE
 from hivepipe.stack import hook_copy
 from hivepipe.worker.status_line_file import MOST_SESSIONS
 
-AT_MOST = 1.5  # bare starts
+AT_MOST = 1.5  # starts of a bare interpreter
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments = parser(__doc__)
     arguments.add_argument("--runs", type=int, default=100, help="starts of each (100)")
     options = arguments.parse_args()

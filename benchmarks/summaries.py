@@ -1,10 +1,10 @@
-"""What a checkpoint waits for while many sessions are summarised, beside the same load without.
+"""The delay of a checkpoint while many sessions are summarised, over that without summaries.
 
     python benchmarks/summaries.py [--sessions 500] [--check]
 
-Runs tests/faults/test_summary_load.py, which needs a language model's server of its own and two
-stacks, and reads its ratios: sessions end at once, their summaries hang at the model or wait for
-their turn, and checkpoints come one after another.
+It runs tests/faults/test_summary_load.py, which starts a fake language model and two stacks, and
+reads the ratios of that test. Sessions end at the same time, their summaries hang at the model or
+wait in the queue, and checkpoints come one after another.
 """
 
 import os
@@ -22,7 +22,7 @@ MOST_P50, MOST_P99 = 1.25, 1.5
 
 
 def ratios(sessions: int) -> dict[str, float]:
-    """Run the test with so many sessions; return what it measured."""
+    """Run the test with this many sessions; return its measurements."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         kept = (f"--junitxml={report}", "-o", "junit_family=xunit1")  # with properties
@@ -34,7 +34,7 @@ def ratios(sessions: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--sessions", type=int, default=500)
     options = arguments_of.parse_args()

@@ -1,13 +1,13 @@
-"""A team's PostgreSQL: rows a second, lag, memory, and what change capture costs the writer.
+"""A team's PostgreSQL: rows per second, lag, memory, and the cost of change capture for the writer.
 
     python benchmarks/team.py [--rows 20000] [--shipments 9] [--rounds 3] [--homes 100] [--secs 20]
         [--hooks 1000] [--check]
 
-PostgreSQL 18 of the wheel with fsync on, on the same cores. Shipping and a bare COPY take turns:
-the same rows from the same SQLite, in the same batches, into a table with the same key and indexes;
-once more with the rows as text in memory, which leaves out reading them. The lag is taken
-with so many homes of ten events a second each; the writer drains the same jobs with and without
-capture, in turns; hooks take turns with and without a team.
+PostgreSQL 18 of the wheel runs on the same cores, with fsync on. Shipping and a bare COPY take
+turns, with the same rows from the same SQLite, in the same batches, into a table with the same key
+and indexes. A second COPY has its rows as text in memory, which leaves out the time to read them.
+The lag is measured with `--homes` homes, each with ten events a second. The writer drains the same
+jobs with and without capture, in turns. Hooks take turns with and without a team.
 """
 
 import multiprocessing
@@ -51,7 +51,9 @@ MOST_LAG_SECS = 3.0
 MOST_PSS_MB = 40.0
 MOST_OF_WRITER = 1.10
 EVENTS_A_SECOND = 10
-WORKER = drain.WORKER.replace("perf_counter", "process_time")  # of the processor: load is noise
+WORKER = drain.WORKER.replace(
+    "perf_counter", "process_time"
+)  # processor time does not depend on load
 ROWS_OF_COPY = """
     SELECT 1, substr(created_at, 1, 7) || message_id || request_id, rowid, substr(created_at, 1, 8)
       || '01', message_id, request_id, session_id, agent_id, is_sidechain, is_replay, created_at,
@@ -61,11 +63,11 @@ ROWS_OF_COPY = """
 MOST_OF_HOOK = 1.02
 HOOKS_IN_TURN = 25
 UPLINK_STARTS_SECS = 5
-GROUP_SECS = 0.5  # of events in one commit of a home's writer
+GROUP_SECS = 0.5  # a home's writer commits the events of this time
 
 
 def write_messages(path: Path, number: int, start: int = 0) -> None:
-    """Write so many messages of Claude's, as the writer's rows are."""
+    """Write rows of messages of Claude, as the writer does."""
     sql = (
         "INSERT INTO usage VALUES (?, ?, 'one', '', 0, 0, ?, 'claude-opus-5-5', 'standard', 'us', "
     )
@@ -80,7 +82,7 @@ def write_messages(path: Path, number: int, start: int = 0) -> None:
 
 
 def shipped_a_second(team: Team, login: Address, folder: Path, rows: int) -> float:
-    """Ship the rows of a new home; return rows a second. All are there once."""
+    """Ship the rows of a new home and check that all arrived once; return rows per second."""
     home = HomeOfTeam(folder / "hive.db", login)
     home.work("one", 0)
     write_messages(home.path, rows)
@@ -95,7 +97,7 @@ def shipped_a_second(team: Team, login: Address, folder: Path, rows: int) -> flo
 
 
 def copied_a_second(team: Team, folder: Path, rows: int, *, is_read_before: bool) -> float:
-    """COPY the rows of a home into a table with the same key and indexes; return rows a second."""
+    """COPY the rows of a home to a table with the same key and indexes; return rows per second."""
     team.server.psql(
         "DROP TABLE IF EXISTS hivepipe.bare; "
         "CREATE TABLE hivepipe.bare (LIKE hivepipe.usage INCLUDING ALL); "
@@ -109,7 +111,7 @@ def copied_a_second(team: Team, folder: Path, rows: int, *, is_read_before: bool
 
 
 def copy_rows(connection: Any, found: sqlite3.Cursor) -> float:
-    """COPY what a query returns; return the seconds of both."""
+    """COPY the result of a query; return the seconds of query and COPY."""
     began = time.perf_counter()
     while batch := found.fetchmany(ROWS_AT_ONCE):
         with connection.cursor() as cursor, cursor.copy("COPY hivepipe.bare FROM STDIN") as copy:
@@ -119,7 +121,7 @@ def copy_rows(connection: Any, found: sqlite3.Cursor) -> float:
 
 
 def copy_texts(connection: Any, found: sqlite3.Cursor) -> float:
-    """COPY what a query has returned; return the seconds of COPY alone."""
+    """COPY the fetched result of a query; return the seconds of COPY alone."""
     lines = ["\t".join(map(str, row)) for row in found]
     began = time.perf_counter()
     for at in range(0, len(lines), ROWS_AT_ONCE):
@@ -134,7 +136,7 @@ def copy_texts(connection: Any, found: sqlite3.Cursor) -> float:
 def lags_of(
     folder: str, url: str, homes: range, secs: float, found: "multiprocessing.Queue[list[float]]"
 ) -> None:
-    """Run the homes of one process; put the lags of all rows, in seconds."""
+    """Run the homes of one process; put the lags of all rows in seconds."""
     lags: list[float] = []
     end = time.monotonic() + secs
     threads = [
@@ -149,7 +151,7 @@ def lags_of(
 
 
 def one_home(folder: Path, login: Address, end: float, lags: list[float]) -> None:
-    """Ship what a home's writer writes meanwhile."""
+    """Ship the rows of a home while its writer writes."""
     home = HomeOfTeam(folder / "hive.db", login)
     home.work("one", 0)
     home.ship()
@@ -253,7 +255,7 @@ def drained_secs(setting: drain.Setting, jobs: int, captured: bool) -> float:
 
 
 def switch(uplink: int, away: Path, is_joined: bool) -> None:
-    """Let a team be joined, or not, without an uplink that notices."""
+    """Join or leave a team, without an uplink that notices it."""
     if is_joined:
         away.rename(membership.file_path())
         os.kill(uplink, signal.SIGCONT)
@@ -263,7 +265,7 @@ def switch(uplink: int, away: Path, is_joined: bool) -> None:
 
 
 def hooks_ratio(folder: Path, login: Address, runs: int) -> float:
-    """Return how much longer a hook takes while a team is joined, and an uplink runs: medians."""
+    """Return the additional time of a hook while an uplink of a joined team runs (medians)."""
     setting = hook_cost.Setting(str(folder))
     times: dict[bool, list[float]] = {True: [], False: []}
     HomeOfTeam(Path(setting.home, "hive.db"), login).work("one")
@@ -291,7 +293,7 @@ def hooks_ratio(folder: Path, login: Address, runs: int) -> float:
 
 
 def main() -> None:
-    """Measure all, and conclude."""
+    """Measure, print the figures, and check their bounds."""
     options_of = parser(__doc__)
     options_of.add_argument("--rows", type=int, default=20_000)
     options_of.add_argument("--shipments", type=int, default=9)

@@ -1,15 +1,15 @@
-"""What the page costs over a large home: time of each view, bytes, memory, and what hooks feel.
+"""The cost of the page for a large home: time of each view, bytes, memory, and delay of hooks.
 
     python benchmarks/web.py [--events 1000000] [--archives-mb 200] [--check]
 
-The home is that of growth.py, sessions of 200 calls, with twenty messages of Claude each, spread
-over a year; twenty sessions are open. All are archived; these twenty have a fifth of the bytes. The
-page is the real `hivepipe web` on loopback; a first visit loads style, script and icon, too. Times
-are those of a client on the same machine; between two changes pages share an answer, so views after
-a change are judged apart. A change is on the screen once a page was told and has loaded its view
-again, which it does 0.2 s later. Idle pages load their view once a minute. Hooks fire while ten
-pages are open, and while none is, in turns; a writer stores their events, and each page loads its
-view again, as a browser would.
+The home is that of growth.py: sessions of 200 calls with twenty messages of Claude each, spread
+over a year. Twenty sessions are open. All sessions are archived, and these twenty have a fifth of
+the bytes. The page is the real `hivepipe web` on loopback. A first visit also loads style, script
+and icon. Times are those of a client on the same machine. Pages share an answer between two
+changes, so views after a change are measured separately. A change is on the screen after a page was
+notified and has loaded its view again, which it does 0.2 s later. Idle pages load their view once a
+minute. Hooks run in turns while ten pages are open and while none is. A writer stores their events,
+and each page loads its view again, as a browser would.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ SEEN_MS = 1000
 P95_MS, FIRST_KB, FIRST_REQUESTS, IDLE_MB, USED_MB = 50, 120, 5, 30, 60
 LIVE_PAGES, IDLE_PERCENT = 20, 0.1
 CHANGED = ", after a change"
-RELOAD_SECS = 60  # of an idle page: live.js
+RELOAD_SECS = 60  # interval of an idle page (live.js)
 MOST_FELT, HOOKS_A_TURN, PAUSE_SECS = 1.02, 20, 0.1
 OPEN = ("now", "now", "now", "now", "now?all=1", "agents", "costs", "skills", "queues", "health")
 
@@ -89,7 +89,7 @@ class Page:
         self.process.wait()
 
     def get(self, path: str) -> bytes:
-        """Return what is at a path; it must be there."""
+        """Return the content of a path, which must exist."""
         connection = http.client.HTTPConnection(self.place)
         connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"})
         answer = connection.getresponse()
@@ -100,7 +100,7 @@ class Page:
         return body
 
     def visit(self, name: str, path: str, rounds: int, *, is_changed: bool = False) -> None:
-        """Load a view some times, each after a change of the database if so asked."""
+        """Load a view several times, optionally after a change of the database each time."""
         for _ in range(rounds):
             if is_changed:
                 os.utime(Path(self.setting.home, "hive.db"))
@@ -109,11 +109,11 @@ class Page:
             self.spent_ms.setdefault(name, []).append((time.perf_counter() - begun) * 1000)
 
     def see_changes(self, rounds: int) -> None:
-        """Time how long a committed change takes to the screen of a page that is open."""
+        """Record the times from a committed change to the screen of an open page."""
         database = sqlite3.connect(Path(self.setting.home, "hive.db"), isolation_level=None)
         with contextlib.closing(database), contextlib.closing(self._stream()) as stream:
             for number in range(rounds):
-                time.sleep(0.1 + number % 10 / 10)  # at any moment between two looks
+                time.sleep(0.1 + number % 10 / 10)  # at any moment between two polls
                 while select.select([stream.sock], [], [], 0)[0]:
                     stream.sock.recv(65536)
                 begun = time.perf_counter()
@@ -132,10 +132,7 @@ class Page:
         return len(page) + sum(len(self.get(part.decode())) for part in parts), 1 + len(parts)
 
     def idle_share(self, pages: int, secs: float) -> float:
-        """Return the share of a core, in percent, that each of some idle pages takes.
-
-        The server's own share is in it.
-        """
+        """Return the server's CPU time for each idle page, in percent of a core."""
         self.get("/now")
         streams = [self._stream() for _ in range(pages)]
         process = psutil.Process(self.process.pid)
@@ -178,7 +175,7 @@ def archive(setting: Setting, megabytes: float) -> float:
 
 
 def command(setting: Setting, *words: str) -> bytes:
-    """Run a command of hivepipe's; return what it prints."""
+    """Run a hivepipe command and return its output."""
     return subprocess.run(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", *words],
         cwd=setting.home,
@@ -190,7 +187,7 @@ def command(setting: Setting, *words: str) -> bytes:
 
 @contextlib.contextmanager
 def writer(setting: Setting) -> Iterator[None]:
-    """Let a writer store what hooks hand over."""
+    """Let a writer store the events of hooks."""
     program = Path(__file__).resolve().parent.parent / "workers" / "writer.py"
     process = subprocess.Popen(
         [sys.executable, "-I", program], env=setting.environment, stderr=subprocess.DEVNULL
@@ -203,7 +200,7 @@ def writer(setting: Setting) -> Iterator[None]:
 
 
 def felt(page: Page, paths: list[str], turns: int) -> list[Figure]:
-    """Fire hooks while the pages are open and while they are not, in turns."""
+    """Run hooks in turns while the pages are open and while they are closed."""
     hook_copy.write()
     hook = [hook_copy.launcher(), "post_tool_use"]
     pages = LivePages(page.place, page.token, paths)
@@ -231,7 +228,7 @@ def felt(page: Page, paths: list[str], turns: int) -> list[Figure]:
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure, print the figures, and check their bounds."""
     arguments = parser(__doc__)
     arguments.add_argument("--events", type=int, default=1_000_000)
     arguments.add_argument("--archives-mb", type=float, default=200)
@@ -263,7 +260,7 @@ def main() -> None:
 
 def measured(page: Page, rounds: int, idle_secs: float) -> list[Figure]:
     """Visit every view and one session; return the figures."""
-    page.get("/static/icon.svg")  # it serves now
+    page.get("/static/icon.svg")  # wait until it serves
     idle = page.megabytes()
     share = page.idle_share(LIVE_PAGES, idle_secs)
     size, requests = page.first_visit()
