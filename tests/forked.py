@@ -161,7 +161,7 @@ class Forker:
             for each in theirs:
                 each.close()
             ours.sendall(json.dumps(asked).encode() + b"\n")
-            return int(ours.recv(100) or 0)
+            return int(_line(ours) or 0)
         except ConnectionError:
             return 0
 
@@ -185,6 +185,14 @@ class Forker:
                 cwd="/",
                 pass_fds=[number],
             )
+
+
+def _line(connection: socket.socket) -> bytes:
+    """Read a line, and nothing of the next one, which may be there already."""
+    found = b""
+    while not found.endswith(b"\n") and (byte := connection.recv(1)):
+        found += byte
+    return found
 
 
 def _request(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> object:

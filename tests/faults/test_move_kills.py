@@ -162,15 +162,20 @@ def test_a_move_of_the_data(project: Path, into_the_tree: bool) -> None:
     def work() -> None:
         move_home(str(project), Stack.prepared(home), places[1])
 
-    wanted = make()
-    steps = killed(0, work)
+    def clear() -> None:
+        for folder in (home, f"{project}/.hive-mind", f"{project}/.claude-state"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    for _ in range(2):  # the first one may compile modules, in steps that no other takes
+        clear()
+        wanted = make()
+        steps = killed(0, work)
     assert steps > 50
     assert tree_of(home) == places[1]
     assert recorded(home) == wanted
     hit = 0
     for _ in range(KILLS // 2 * rounds(1)):
-        for folder in (home, f"{project}/.hive-mind", f"{project}/.claude-state"):
-            shutil.rmtree(folder, ignore_errors=True)
+        clear()
         wanted = make()
         hit += not killed(order.randint(1, steps), work)
         assert recorded(home) == wanted, "before anything is settled"

@@ -339,7 +339,12 @@ RUNNING: dict[str, tuple[str, Make, str, bool]] = {
         True,
     ),
     "a failed job": ("failed-jobs", fail_a_job, "1 failed job", False),
-    "a foreign job": ("foreign-jobs", push_a_foreign_job, "1 waiting jobs are not ours", False),
+    "a foreign job": (
+        "foreign-jobs",
+        push_a_foreign_job,
+        "1 waiting jobs are not hivepipe's",
+        False,
+    ),
     "the store's trouble": (
         "store",
         lambda u: trouble(u),
