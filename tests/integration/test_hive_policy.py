@@ -13,7 +13,7 @@ import pytest
 from hivepipe.db.activity import record_activity
 from hivepipe.db.database import Database
 from hivepipe.events.job_plan import utc
-from hivepipe.orchestrator.respawn_policy import note
+from hivepipe.orchestrator.respawn_policy import record_step
 from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, played, script, tick
@@ -271,7 +271,7 @@ def test_a_step_that_was_noted_is_not_taken_again_by_another(scene: Scene) -> No
     scene.becomes(worker, "done")
     found = Worker(scene.folder(worker), scene.state(worker))
     with ThreadPoolExecutor(8) as pool:
-        noted = list(pool.map(lambda _: note(found, "ask", 1), range(32)))
+        noted = list(pool.map(lambda _: record_step(found, "ask", 1), range(32)))
     assert noted.count(True) == 1
     assert steps(scene, worker) == [("ask", 1)]
 
