@@ -215,7 +215,7 @@ def test_settings_alone_are_not_overwritten_either(saved: tuple[Home, Path]) -> 
     (kept / ".gitignore").write_text("*\n")  # nobody's, and in nobody's way
     (other.path / "config.toml").write_text("idle_secs = 8\n")
     before = sorted(os.listdir(other.path))
-    with pytest.raises(BackupError, match="toml is there already"):
+    with pytest.raises(BackupError, match="toml exists already"):
         restore(str(other.path), target, replace=False, with_settings=True)
     assert sorted(os.listdir(other.path)) == before
 
