@@ -250,15 +250,18 @@ def take_in(exchange: Exchange, may_be_answered: bool) -> None:
 
 def _take_in(exchange: Exchange) -> intake.Taken | None:
     """Hand one event over; return None if that failed, and log the reason."""
+    global _is_timed
     try:
+        _is_timed = True
         setitimer(ITIMER_REAL, EVENT_SECS)
         return _take_in_as_sender(exchange)
     except Exception as error:  # noqa: BLE001
-        setitimer(ITIMER_REAL, 0)
+        _is_timed = False
         exchange.listed.forget()
         _log_failure(exchange.frame, error)
         return None
     finally:
+        _is_timed = False
         setitimer(ITIMER_REAL, 0)
         posix.chdir("/")
 
@@ -312,8 +315,13 @@ def _remove(path: str) -> None:
             return
 
 
+_is_timed = False  # while an event is taken in
+
+
 def _out_of_time(*_signal: object) -> None:
-    raise OutOfTimeError
+    """End the event; an alarm that is delivered after its end does nothing."""
+    if _is_timed:
+        raise OutOfTimeError
 
 
 def _reap() -> None:

@@ -1,8 +1,13 @@
 """A hook's deadlines end what hangs, not what only waits for a processor."""
 
+import posix
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
-from hivepipe.hook import run, stdin
+from hivepipe.hook import intake, intake_server, run, stdin
 
 
 class EndedError(Exception):
@@ -69,3 +74,40 @@ def test_what_reading_waited_for_a_processor_is_no_time_of_the_rest(
     monkeypatch.setattr(run.stdin, "read_event", read)
     run._read()
     assert kernel.timers[-1] == pytest.approx(run.HARD_STOP_SECS + 2 * run.STDIN_SECS, abs=0.3)
+
+
+class Intake:
+    """The intake's handling of one event, with the kernel's timer and the event's work replaced."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.failures: list[Exception] = []
+        self.work: Callable[[], object] = lambda: None
+        self.cancel: Callable[[], object] = lambda: None
+        for name, new in (
+            ("setitimer", lambda _which, secs: secs or self.cancel()),
+            ("_take_in_as_sender", lambda _exchange: self.work() or intake.NOTHING),
+            ("_log_failure", lambda _frame, error: self.failures.append(error)),
+        ):
+            monkeypatch.setattr(intake_server, name, new)
+        monkeypatch.setattr(intake_server.posix, "chdir", lambda _path: None)
+
+    def take_in(self) -> intake.Taken | None:
+        exchange = SimpleNamespace(listed=SimpleNamespace(forget=lambda: None), frame=None)
+        return intake_server._take_in(cast("intake_server.Exchange", exchange))
+
+
+def test_an_alarm_after_an_event_does_not_end_the_intake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel sends it before the timer is cancelled, and Python delivers it afterwards."""
+    server = Intake(monkeypatch)
+    server.cancel = intake_server._out_of_time
+    assert server.take_in() == intake.NOTHING
+    server.work = lambda: posix.stat("/missing")
+    assert server.take_in() is None
+    assert [type(error) for error in server.failures] == [FileNotFoundError]
+
+
+def test_an_alarm_during_an_event_ends_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Intake(monkeypatch)
+    server.work = intake_server._out_of_time
+    assert server.take_in() is None
+    assert [type(error) for error in server.failures] == [intake_server.OutOfTimeError]
