@@ -10,6 +10,7 @@ import click
 from hivepipe.cli.logs import PROGRAMS, Tail, show_lines
 from hivepipe.cli.terminal import say
 from hivepipe.config.config_file import unseen
+from hivepipe.db.tree import recorded_tree
 from hivepipe.errors import HivepipeError
 from hivepipe.home import (
     Place,
@@ -27,7 +28,6 @@ from hivepipe.settings import variable
 from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
 from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lock import Stack, make_private
-from hivepipe.stack.tree import recorded_tree
 
 FOLLOW_SECS = 0.2
 

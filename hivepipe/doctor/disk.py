@@ -14,6 +14,7 @@ from hivepipe.db.foreign import is_foreign
 from hivepipe.db.git_tracked import refusal
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path, is_on_shared_file_system
+from hivepipe.db.tree import replaced
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.errors import StoreError, TreeError
 from hivepipe.files.file_size import ENOUGH_BYTES, small_limit
@@ -30,7 +31,6 @@ from hivepipe.home import (
 from hivepipe.install.git_exclude import is_ignored
 from hivepipe.install.users_folder import unusable_state_folder
 from hivepipe.stack.registration import IGNORE_ALL
-from hivepipe.stack.tree import replaced
 
 ROOM_BYTES = 200_000_000
 LARGE_WAL_BYTES = 64_000_000

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hivepipe.db.location import database_path
+from hivepipe.db.tree import recorded_tree
 from hivepipe.errors import HivepipeError, SettingsError
 from hivepipe.files.regular_file import read_text
 from hivepipe.home import (
@@ -43,7 +44,6 @@ from hivepipe.settings import variable
 from hivepipe.stack import hook_copy, lifecycle, registration
 from hivepipe.stack.environment import remember
 from hivepipe.stack.lock import Stack, make_private
-from hivepipe.stack.tree import recorded_tree
 
 
 @dataclass(frozen=True)

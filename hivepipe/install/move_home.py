@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 
 from hivepipe.db.location import database_path, files_of_database
+from hivepipe.db.tree import mark, recorded_tree, refuse_shipped, replaced
 from hivepipe.errors import TreeError
 from hivepipe.files import exports, logs
 from hivepipe.files.manifest import SESSION_FILE, Manifest
@@ -27,7 +28,6 @@ from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.registration import IGNORE_ALL, take_folders
-from hivepipe.stack.tree import mark, recorded_tree, refuse_shipped, replaced
 
 _BESIDE = "../.gitignore"
 

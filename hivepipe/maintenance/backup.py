@@ -29,12 +29,12 @@ from typing import Any
 from hivepipe.db.copies import copy_to, error_of
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
+from hivepipe.db.tree import mark
 from hivepipe.errors import BackupError, StoreError
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import read_bytes, regular
 from hivepipe.home import kept_folder, tree_of
 from hivepipe.redact.home_key import FILE as KEY
-from hivepipe.stack.tree import mark
 
 MANIFEST = "manifest.json"
 DATABASE = "hive.db"

@@ -12,6 +12,7 @@ from redis import Redis
 
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
+from hivepipe.db.tree import replaced
 from hivepipe.errors import StoreError, TreeError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.home import Place, read_record
@@ -22,7 +23,6 @@ from hivepipe.operations.registry import HANDLERS, apply_results
 from hivepipe.queue.client import RefusedError
 from hivepipe.queue.enqueue import Work, enqueue, enqueue_work
 from hivepipe.queue.spool import keep_event
-from hivepipe.stack.tree import replaced
 
 BUSY_TIMEOUT_SECS = 0.1
 

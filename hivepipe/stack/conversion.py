@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
+from hivepipe.db.tree import refuse_shipped
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
@@ -27,7 +28,6 @@ from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.project_records import records
 from hivepipe.stack.registration import left_old_home, move_records, take_folders
-from hivepipe.stack.tree import refuse_shipped
 
 SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted
 _REGENERATED = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hivepipe.db.tree import refuse_replaced
 from hivepipe.files.file_size import raise_limit
 from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
@@ -17,7 +18,6 @@ from hivepipe.stack.environment import remember
 from hivepipe.stack.idle_policy import stay
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import move, refuse_switched_off, set_state
-from hivepipe.stack.tree import refuse_replaced
 
 # Longer than the slowest start plus the slowest stop, because another command may hold the lock.
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10

@@ -8,6 +8,7 @@ from secrets import token_hex
 
 from hivepipe.db.foreign import is_foreign
 from hivepipe.db.location import database_path
+from hivepipe.db.tree import recorded_tree, refuse_shipped
 from hivepipe.errors import RegistrationError
 from hivepipe.files.folders import Folder
 from hivepipe.files.logs import NAMES, take_names
@@ -33,7 +34,6 @@ from hivepipe.stack.lock import Stack, locked_folder, make_private
 from hivepipe.stack.own_home import is_whole
 from hivepipe.stack.project_records import record_files, records, records_folder
 from hivepipe.stack.root import refuse_root
-from hivepipe.stack.tree import recorded_tree, refuse_shipped
 
 _OF_HOMES = ("project", "was")  # fields that only the record of a home has
 LARGEST_RECORD_BYTES = 4096  # a hook does not read more

@@ -27,6 +27,7 @@ from hivepipe import settings
 from hivepipe.db.clock_set_back import move_back
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
+from hivepipe.db.tree import refuse_replaced
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, TreeError
 from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.files.file_size import with_limit
@@ -58,7 +59,6 @@ from hivepipe.queue.spool import keep_event
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down, leave, may_leave
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.tree import refuse_replaced
 from hivepipe.stack.wake_up import WakeUp
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, is_full, unless_full
 from hivepipe.worker.group_commit import commit_batch

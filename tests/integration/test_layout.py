@@ -11,7 +11,7 @@ from struct import pack
 import pytest
 
 from hivepipe.db.database import Database
-from hivepipe.stack.tree import _number_of
+from hivepipe.db.tree import _number_of
 from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import User, changed
 
