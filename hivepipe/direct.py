@@ -20,7 +20,7 @@ from hivepipe import settings
 from hivepipe.config.config_file import load
 from hivepipe.db.applied import is_applied
 from hivepipe.db.database import Database
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import open_database
 from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
 from hivepipe.files import core_dumps
 from hivepipe.files.regular_file import read_text
@@ -125,7 +125,7 @@ def drain(home: str) -> Report:
     raw = raw_events(home)
     convert_all(home)
     spools = [Path(folder) for folder in spool_folders(home)]
-    db = Database(database_path(home))
+    db = open_database(home)
     try:
         report = apply_files(home, db, [path for spool in spools for path in spool_files(spool)])
         SkillExports(home).finish()
@@ -166,7 +166,7 @@ def apply_in_turn(home: str, path: Path) -> None:
     tried: set[Path] = set()
     while waiting := [file for file in spool_files(path.parent) if file not in tried]:
         with locked_folder(str(path.parent), 0):
-            with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
+            with closing(open_database(home, BUSY_TIMEOUT_SECS)) as db:
                 apply_files(home, db, waiting)
             SkillExports(home).tidy()
             SessionExport(home).finish()

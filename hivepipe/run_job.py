@@ -18,7 +18,7 @@ from rq.job import Job as RqJob
 from hivepipe import settings
 from hivepipe.config.config_file import Config
 from hivepipe.db.database import Database
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import open_database
 from hivepipe.errors import OperationFailedError, StoreError, TryLaterError
 from hivepipe.events.job_plan import Job
 from hivepipe.home import Place, locate
@@ -133,4 +133,4 @@ def _use_settings(home: str, project: str) -> None:
 def _database(home: str) -> Database:
     """Return the process's database of a home, which is kept open: opening outlasts most jobs."""
     use_rules(home)
-    return Database(database_path(home))
+    return open_database(home)

@@ -10,7 +10,8 @@ import click
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.db.cleanups import verdicts
-from hivepipe.db.database import Database, opened
+from hivepipe.db.database import Database
+from hivepipe.db.home_database import opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
 from hivepipe.home import locate
@@ -31,7 +32,7 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
     path = database_path(home)
     if not path.exists():
         raise NothingRecordedError(path)
-    with opened(path) as db:
+    with opened(home) as db:
         judged = verdicts(db, datetime.now(UTC)) if dry_run else _deleted(home, db)
     _show(judged, dry_run, as_json)
 

@@ -13,8 +13,7 @@ import click
 
 from hivepipe.cli.tables import json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say
-from hivepipe.db.database import opened
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import opened
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
 from hivepipe.jobs.forget_query import ForgetQuery
@@ -62,7 +61,7 @@ def forget(
     place = locate(".")
     if not os.path.isdir(place.home):
         raise HivepipeError(f"nothing is recorded here: {place.home} does not exist")
-    with opened(database_path(place.home)) as db:
+    with opened(place.home) as db:
         try:
             forgetting = Forgetting(place, db)
             if session is not None:

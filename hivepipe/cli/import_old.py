@@ -13,6 +13,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
 from hivepipe.cli.terminal import say
+from hivepipe.db.home_database import open_database
 from hivepipe.db.legacy_database import LeftOut, LegacyDatabase
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
@@ -76,7 +77,10 @@ def import_db(file: str, dry_run: bool, as_json: bool) -> None:
 
 def _import(take: Callable[[Importer], Iterable[Outcome]], is_dry: bool) -> Imported:
     os.umask(0o077)
-    return import_into(database_path(locate(".").home), take, is_dry=is_dry)
+    home = locate(".").home
+    if not is_dry:
+        open_database(home).close()  # creates it if it is missing
+    return import_into(database_path(home), take, is_dry=is_dry)
 
 
 def _show(imported: Imported, left_out: list[LeftOut], is_dry: bool, as_json: bool) -> None:

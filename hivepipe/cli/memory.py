@@ -14,7 +14,7 @@ from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.db.briefing import memory_folders
-from hivepipe.db.database import opened
+from hivepipe.db.home_database import opened
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.memory_ratings import forget_retrievals, record_retrieval
@@ -114,7 +114,7 @@ def forget(path: str) -> None:
         index.clean()
         prepare_recall(place.home, index)
     if database_path(place.home).exists():
-        with opened(database_path(place.home)) as db, db.transaction():
+        with opened(place.home) as db, db.transaction():
             forget_retrievals(db, os.path.basename(full))
     say(f"{short(full)} is removed from the index; the file is unchanged")
 
@@ -145,7 +145,7 @@ def _record(place: Place, found: list[Hit]) -> None:
     if not session or not found or not database_path(place.home).exists():
         return
     at, _ = now()
-    with opened(database_path(place.home)) as db, db.transaction():
+    with opened(place.home) as db, db.transaction():
         for hit in found:
             record_retrieval(db, session, os.path.basename(hit.path), hit.text, at)
 

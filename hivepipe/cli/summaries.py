@@ -23,7 +23,8 @@ from hivepipe.config.config_file import unseen
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db import summaries as stored
-from hivepipe.db.database import Database, opened
+from hivepipe.db.database import Database
+from hivepipe.db.home_database import opened
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.memory_ratings import record_retrieval
@@ -230,7 +231,7 @@ def run(
         return
     if not is_enabled(home) and not as_json:  # JSON has the reason
         say("a plain summary: language models are off (`hivepipe summaries enable`)")
-    with opened(database_path(home)) as db:
+    with opened(home) as db:
         workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
         job = _manual_origin(summary_input.session)
         keep = partial(keep_summary, workplace, job)

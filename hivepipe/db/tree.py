@@ -10,6 +10,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 from secrets import randbelow
+from tempfile import NamedTemporaryFile
 
 from hivepipe import git
 from hivepipe.db.database import Database
@@ -25,18 +26,19 @@ _FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)
 
 
 def refuse_replaced(home: str) -> None:
-    """Raise TreeError if this home's data was replaced. Record the number of a new database."""
+    """Raise TreeError if this home's data was replaced. Create a missing database with its number.
+
+    Raise StoreError if it cannot be created.
+    """
     tree = tree_of(home)
     if not tree:
         return
     refuse_shipped(tree)
-    trouble = replaced(home)
-    if trouble:
+    if trouble := replaced(home):
         raise TreeError(trouble)
     path = database_path(home)
     if not os.path.lexists(path) or not Manifest(home).fact(_NUMBER):
-        with suppress(OSError, StoreError):  # the disk may be full; the writer waits for space
-            mark(home, path)
+        mark(home, path)
 
 
 def replaced(home: str) -> str:
@@ -79,16 +81,36 @@ def mark(home: str, path: Path) -> None:
     """Write this home's number into its database. Make an empty database if there is none."""
     manifest = Manifest(home)
     manifest.begin()
-    number = int(manifest.fact(_NUMBER) or 1 + randbelow(2**31 - 1))
-    manifest.remember(_NUMBER, str(number))
-    if not os.path.lexists(path):
-        make_folders(str(path.parent))
-        Database(path).close()
+    manifest.remember(_NUMBER, str(1 + randbelow(2**31 - 1)))
+    number = int(manifest.fact(_NUMBER))
     try:
-        with closing(sqlite3.connect(path, timeout=10)) as db, db:
-            db.execute(f"PRAGMA application_id = {number}")
-    except sqlite3.Error as error:
+        if not os.path.lexists(path):
+            _create(path, number)
+            Database(path).close()  # a file system without hard links has no database yet
+        with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as db:
+            if db.execute("PRAGMA application_id").fetchone()[0] != number:
+                db.execute(f"PRAGMA application_id = {number}")
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # `_number_of` reads the file itself
+    except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{path} cannot be used: {error}") from error
+
+
+def _create(path: Path, number: int) -> None:
+    """Create an empty database that has its number as soon as it has its name.
+
+    Another process may open it at any time, and would take one without its number for replaced.
+    """
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        db.execute(f"PRAGMA application_id = {number}")
+        content = db.serialize()
+    make_folders(str(path.parent))
+    with NamedTemporaryFile(dir=path.parent) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        with suppress(OSError):  # another process was first, or this file system has no hard links
+            os.link(file.name, path)
 
 
 _opened: dict[tuple[int, int], int] = {}  # device and inode -> descriptor

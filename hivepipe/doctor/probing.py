@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import Any
 
 from hivepipe import direct
-from hivepipe.db.database import Database
+from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.doctor.facts import Facts
@@ -261,7 +261,7 @@ def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
     if not waiting:
         return set(), ""
     try:
-        with closing(Database(database_path(home))) as db:
+        with closing(open_database(home)) as db:
             report = direct.apply_files(home, db, waiting)
     except (HivepipeError, OSError, sqlite3.Error) as error:
         reason = with_limit(str(error))
@@ -323,7 +323,7 @@ def _leave_no_trace(home: str, tokens: set[str]) -> None:
     if not tokens or not database_path(home).exists():
         return
     try:
-        with closing(Database(database_path(home))) as db, db.transaction():
+        with closing(open_database(home)) as db, db.transaction():
             db.execute(f"DELETE FROM applied {_OF_TOKENS}", _bound(tokens))
     except (HivepipeError, OSError, sqlite3.Error):
         return

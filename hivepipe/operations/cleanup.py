@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hivepipe.db import cleanups
 from hivepipe.db.applied import mark_applied
 from hivepipe.db.database import Database, Row
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import open_database
 from hivepipe.files.export_folder import ExportFolder, locked
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
@@ -26,8 +26,7 @@ TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 def cleanup_agents(workplace: Workplace, job: Origin, args: CleanupAgents) -> None:
     """Soft-delete the agents that are outdated at the time of the event, and request the log."""
-    path = database_path(workplace.home)
-    with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
+    with closing(open_database(workplace.home, BUSY_TIMEOUT_SECS)) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
     # If it is not new, a worker was killed after the commit, perhaps before it enqueued the job.
@@ -45,7 +44,7 @@ def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[s
 
 def log_cleanups(workplace: Workplace, _job: Origin, _args: LogCleanups) -> None:
     """Append the runs of the store to cleanup.log."""
-    with closing(Database(database_path(workplace.home))) as db:
+    with closing(open_database(workplace.home)) as db:
         write_log(workplace.home, db)
 
 

@@ -10,10 +10,9 @@ from contextlib import closing
 
 from redis import Redis
 
-from hivepipe.db.database import Database
+from hivepipe.db.home_database import open_database
 from hivepipe.db.location import database_path
-from hivepipe.db.tree import replaced
-from hivepipe.errors import StoreError, TreeError
+from hivepipe.errors import StoreError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.home import Place, read_record
 from hivepipe.jobs.envelope import follow_up, read_envelope
@@ -64,9 +63,7 @@ def _are_stored(home: str, results: list[Message]) -> bool:
 
 def _store(home: str, results: list[Message]) -> None:
     path = database_path(home)
-    if problem := replaced(home):
-        raise TreeError(problem)
     if not path.exists():  # only the writer creates a store
         raise StoreError(f"{path} is missing")
-    with closing(Database(path, BUSY_TIMEOUT_SECS)) as db:
+    with closing(open_database(home, BUSY_TIMEOUT_SECS)) as db:
         apply_results(db, results)

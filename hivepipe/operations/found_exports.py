@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from hivepipe.db.database import opened
+from hivepipe.db.home_database import opened
 from hivepipe.db.imported import is_imported, mark_imported
 from hivepipe.db.imported_skills import add_skill, counts_as_own
 from hivepipe.db.listings import listings
@@ -103,7 +103,7 @@ def _take_in_usage(home: str, manifest: Manifest, path: str, data: bytes) -> Ite
         yield Row(path, USAGE, REFUSED, "it has no object `skills`")
         return
     known = digest(data)[:32]
-    with opened(database_path(home)) as db, db.transaction():
+    with opened(home) as db, db.transaction():
         if is_imported(db, known):
             yield Row(path, USAGE, KNOWN)
             return

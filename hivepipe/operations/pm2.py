@@ -11,8 +11,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from hivepipe import settings
-from hivepipe.db.database import Database
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import open_database
 from hivepipe.db.sessions import is_ended
 from hivepipe.programs import find_program
 
@@ -60,7 +59,7 @@ def _tunnels(pm2: str) -> list[_Tunnel]:
 def _may_go(home: str, tunnel: _Tunnel, session: str) -> bool:
     if tunnel.session == session:
         return True
-    with closing(Database(database_path(home))) as db:
+    with closing(open_database(home)) as db:
         return is_ended(db, tunnel.session)
 
 

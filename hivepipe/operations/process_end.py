@@ -12,7 +12,7 @@ from pathlib import Path
 from hivepipe.agents.memory.index import MemoryIndex
 from hivepipe.db import profiles
 from hivepipe.db.database import Database
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import open_database
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES
 from hivepipe.home import make_folders
@@ -37,7 +37,7 @@ def sync_profile(workplace: Workplace, job: Origin, args: SyncProfile) -> None:
     if not folder.startswith("/"):
         raise BadEnvelopeError("no folder")
     make_folders(folder)
-    with closing(Database(database_path(workplace.home))) as db:
+    with closing(open_database(workplace.home)) as db:
         for name in IDENTITY_FILES:
             _write_newer_version(db, workplace.home, profile, Path(folder, name))
         _enqueue_files(db, workplace, job, profile, folder)
@@ -46,7 +46,7 @@ def sync_profile(workplace: Workplace, job: Origin, args: SyncProfile) -> None:
 
 def finish_process(workplace: Workplace, job: Origin, _args: FinishProcess) -> None:
     """Clean up after the process of a session, which sent SessionEnd or was killed."""
-    with closing(Database(database_path(workplace.home))) as db:
+    with closing(open_database(workplace.home)) as db:
         own = profiles.profile_of_session(db, job.session)
         is_last = own is not None and not profiles.other_sessions_in_folder(
             db, job.session, own["folder"]

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 from hivepipe.config.trust import untrusted
 from hivepipe.db import profiles
-from hivepipe.db.database import Database, opened
+from hivepipe.db.database import Database
 from hivepipe.db.history import insert_log
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import opened
 from hivepipe.errors import BadEnvelopeError, ProfileError
 from hivepipe.events.claude_code import IDENTITY_FILES, valid_id
 from hivepipe.home import locate
@@ -171,5 +171,5 @@ class ProfileBook:
 @contextmanager
 def profile_book(home: str) -> Iterator[ProfileBook]:
     """Open the profiles of a home. Raise StoreError if the database cannot be used."""
-    with opened(database_path(home)) as db:
+    with opened(home) as db:
         yield ProfileBook(db)

@@ -9,7 +9,7 @@ from pathlib import Path
 from hivepipe.config.retention import limits_of
 from hivepipe.db import retention
 from hivepipe.db.database import Database
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import open_database
 from hivepipe.db.short_writes import write_shortly
 from hivepipe.errors import BadEnvelopeError, RetentionError
 from hivepipe.files.deletion_log import record
@@ -32,7 +32,7 @@ def prune(workplace: Workplace, job: Origin, _args: Prune) -> None:
     """Delete all rows that are outdated at the time of the event."""
     if job.event_time_ns < Manifest(workplace.home).installed_at() * 1e9 + DAY_NS:
         return
-    with closing(Database(database_path(workplace.home))) as db:
+    with closing(open_database(workplace.home)) as db:
         for table, days in _days(workplace.home).items():
             workplace.check_stop()
             before = stored_time(job.event_time_ns - int(days * DAY_NS))

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.assignments import lose_instance
-from hivepipe.db.database import Database, Row
-from hivepipe.db.location import database_path
+from hivepipe.db.database import Row
+from hivepipe.db.home_database import open_database
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
 from hivepipe.db.short_writes import write_shortly
 from hivepipe.events import parse_event
@@ -49,7 +49,7 @@ logger = logging.getLogger("hivepipe.reaper")
 def reap_sessions(workplace: Workplace, job: Origin, _args: ReapSessions) -> None:
     """End the sessions whose processes are gone, mark the instances, and remove their files."""
     machine = this_machine()
-    with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
+    with closing(open_database(workplace.home, BUSY_TIMEOUT_SECS)) as db:
         instances = running_instances(db)
         sessions = [list(rows) for _, rows in groupby(open_sessions(db), lambda row: row[0])]
         pauses = list(interrupted(db, job, machine))
@@ -138,7 +138,7 @@ def _record_losses(home: str, job: Origin, gone: list[Row]) -> None:
     """Record that the processes of these instances have ended."""
     if not gone:
         return
-    with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
+    with closing(open_database(home, BUSY_TIMEOUT_SECS)) as db:
         write_shortly(
             db, [partial(lose_instance, db, replace(job, instance=row["id"])) for row in gone]
         )

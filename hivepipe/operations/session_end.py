@@ -10,7 +10,7 @@ from hivepipe.db.applied import mark_applied
 from hivepipe.db.assignments import end_is_stored
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import open_database
 from hivepipe.db.session_state import claim_end, process_ended
 from hivepipe.db.sessions import is_deleted, session_exists
 from hivepipe.errors import MissingParentError
@@ -29,7 +29,7 @@ def conclude_session(workplace: Workplace, job: Origin, args: ConcludeSession) -
 
     Raise MissingParentError if the end itself is not stored yet.
     """
-    with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
+    with closing(open_database(workplace.home, BUSY_TIMEOUT_SECS)) as db:
         with db.transaction():
             is_over = _is_over(db, job)
         follows = [*_archive(job, args), *_clean_up(db, job)] if is_over else []

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from hivepipe.db import slots
 from hivepipe.db.database import Database
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import open_database
 from hivepipe.errors import LockHeldError, StoreError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.jobs.envelope import Envelope
@@ -71,7 +71,7 @@ def turn(workplace: Workplace, job: Origin) -> Iterator[bool]:
 def _is_executed(home: str, name: str, slot: int) -> bool:
     """Tell whether the slot was executed; False without a usable store."""
     try:
-        with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
+        with closing(open_database(home, BUSY_TIMEOUT_SECS)) as db:
             return slots.is_executed(db, name, slot)
     except (sqlite3.Error, StoreError):
         return False

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from hivepipe.db.database import Database, opened
-from hivepipe.db.location import database_path
+from hivepipe.db.database import Database
+from hivepipe.db.home_database import opened
 from hivepipe.errors import UnknownOperationError
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, follow_up, read_envelope
@@ -71,7 +71,7 @@ def execute_at_once(home: str, db: Database, parent: Origin, jobs: list[Job]) ->
 @contextmanager
 def at_once(home: str) -> Iterator[Workplace]:
     """Yield a workplace that executes follow-up jobs at once. Raise StoreError."""
-    with opened(database_path(home)) as db:
+    with opened(home) as db:
         yield Workplace(home, address_of(home), partial(execute_at_once, home, db))
 
 

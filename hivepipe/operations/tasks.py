@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hivepipe.db import tasks
-from hivepipe.db.database import Database, opened
+from hivepipe.db.database import Database
+from hivepipe.db.home_database import opened
 from hivepipe.db.location import database_path
 from hivepipe.db.sessions import sessions_like
 from hivepipe.errors import StoreError, TaskError
@@ -151,7 +152,7 @@ def task_board(home: str) -> Iterator[TaskBoard]:
     The briefings are updated, so that the next session has the changes even without a stack.
     """
     try:
-        with opened(database_path(home)) as db:
+        with opened(home) as db:
             yield TaskBoard(home, db)
     except OSError as error:
         raise TaskError(f"cannot write {error.filename}: {error.strerror}") from error

@@ -8,7 +8,7 @@ import logging
 from contextlib import closing
 from pathlib import Path
 
-from hivepipe.db.database import Database
+from hivepipe.db.home_database import open_database
 from hivepipe.db.location import database_path
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.briefing_files import BriefingFiles
@@ -66,7 +66,7 @@ def record_activity(workplace: Workplace, _job: Origin, _args: RecordActivity) -
     """Move the activity of sessions into the store."""
     with (
         connect(workplace.address) as connection,
-        closing(Database(database_path(workplace.home))) as db,
+        closing(open_database(workplace.home)) as db,
     ):
         Heartbeats(connection).flush(db)
 
@@ -74,7 +74,7 @@ def record_activity(workplace: Workplace, _job: Origin, _args: RecordActivity) -
 def write_briefings(workplace: Workplace, _job: Origin, _args: WriteBriefings) -> None:
     """Update the files that briefings are read from."""
     path = database_path(workplace.home)
-    Database(path).close()  # creates the database if it is missing
+    open_database(workplace.home).close()  # creates the database if it is missing
     BriefingFiles(workplace.home).write(path)
 
 

@@ -7,8 +7,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from hivepipe.db import hive as store
+from hivepipe.db.home_database import opened
 from hivepipe.errors import HiveError, StoreError
-from hivepipe.orchestrator import prompts, records, respawn_policy
+from hivepipe.orchestrator import prompts, respawn_policy
 from hivepipe.orchestrator.costs import MICRO
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.respawn_policy import Policy
@@ -91,7 +92,7 @@ def _give_up(worker: Worker, run: Run) -> None:
 def _spent_today(home: str) -> float:
     """Return the cost in USD of the ask, park and respawn runs of today (UTC)."""
     try:
-        with records.opened(home) as db:
+        with opened(home) as db:
             midnight = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00.000Z"
             unknown = int(_UNKNOWN_USD * MICRO)
             return store.spent_since(db, midnight, unknown) / float(MICRO)

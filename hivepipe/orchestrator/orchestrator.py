@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hivepipe.db import tasks
+from hivepipe.db.home_database import opened
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.events.claude_code import clean, valid_id
 from hivepipe.orchestrator import command, projects, prompts, records, retire
@@ -277,7 +278,7 @@ class Orchestrator:
 
     def _add_task(self, card: Card, text: str) -> None:
         """Add the task to the store, so that the guard stops the worker if it is cancelled."""
-        with suppress(StoreError), records.opened(self.hive.home) as db, db.transaction():
+        with suppress(StoreError), opened(self.hive.home) as db, db.transaction():
             tasks.add_task(db, card.task_id, text, card.created_at)
 
 

@@ -6,9 +6,7 @@ it.
 """
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +14,7 @@ from hivepipe.db import hive as store
 from hivepipe.db import tasks
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
-from hivepipe.db.location import database_path
+from hivepipe.db.home_database import opened
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.orchestrator import projects
 from hivepipe.orchestrator.costs import MICRO, cost_before
@@ -29,17 +27,6 @@ from hivepipe.times import stored_time
 
 NO_STATES: Mapping[str, str] = {}
 _LONGEST_TEXT = 2000
-
-
-@contextmanager
-def opened(home: str) -> Iterator[Database]:
-    """Open the database of a home; StoreError: it cannot be used."""
-    path = database_path(home)
-    try:
-        with closing(Database(path)) as db:
-            yield db
-    except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"cannot write {path}: {error}") from error
 
 
 def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:

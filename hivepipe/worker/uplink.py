@@ -21,7 +21,7 @@ from types import FrameType
 
 from hivepipe.config.config_file import load_and_use
 from hivepipe.db.changes import is_captured, is_something_new, stop_capture
-from hivepipe.db.database import Database
+from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import LockHeldError, StoreError, TeamError, TeamRefusedError
@@ -81,7 +81,7 @@ class Uplink:
                 self._wait(min(first * 2**self._failures, longest) * random.uniform(0.5, 1.0))
         self._archives.stop()
         if not membership.is_joined():
-            with closing(Database(self._path)) as db:
+            with closing(open_database(self._home)) as db:
                 stop_capture(db)
 
     def _should_continue(self) -> bool:

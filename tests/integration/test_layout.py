@@ -261,6 +261,22 @@ def test_a_database_that_is_removed_under_a_running_stack_loses_no_later_event(
     assert known(user) == {"after"}
 
 
+def test_a_database_that_a_command_creates_is_the_homes_own(user: User) -> None:
+    """The stack refuses a database that does not have the number of its home."""
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init", "--in-tree")
+    user.hivepipe("up", "-d")
+    user.hivepipe("down")
+    for folder in (".hive-mind", ".claude-state"):
+        shutil.rmtree(user.project / folder)
+    prompt(user, "drained")
+    user.hivepipe("drain")
+    assert known(user) == {"drained"}
+    user.hivepipe("up", "-d")
+    record_one(user, "queued")
+    assert known(user) == {"drained", "queued"}
+
+
 # ---- moving
 
 

@@ -1,0 +1,35 @@
+"""Open the database of a home.
+
+One in a work tree is opened only if it was not replaced, and created with the number of its home.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from hivepipe.db.database import BUSY_TIMEOUT_SECS, Database
+from hivepipe.db.location import database_path
+from hivepipe.db.tree import refuse_replaced
+from hivepipe.errors import StoreError, TreeError
+
+
+def open_database(home: str, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> Database:
+    """Open a home's database, and create or migrate it if needed.
+
+    Raise StoreError or sqlite3.Error if it cannot be used.
+    """
+    try:
+        refuse_replaced(home)
+    except TreeError as error:
+        raise StoreError(str(error)) from error
+    return Database(database_path(home), busy_timeout_secs)
+
+
+@contextmanager
+def opened(home: str) -> Iterator[Database]:
+    """Open a home's database and close it after the block. Raise StoreError if SQLite fails."""
+    try:
+        with closing(open_database(home)) as db:
+            yield db
+    except sqlite3.Error as error:
+        raise StoreError(f"{database_path(home)} cannot be used: {error}") from error
