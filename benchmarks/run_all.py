@@ -1,6 +1,7 @@
-"""Run every benchmark, one after the other, and print one list of their figures.
+"""Run benchmarks, one after the other, and print one list of all figures.
 
-python benchmarks/run_all.py                 full size; fails outside the bounds
+python benchmarks/run_all.py                 all at full size; fails outside the bounds
+python benchmarks/run_all.py hook_cost web   these again; the others keep their last results
 python benchmarks/run_all.py --small         small, only to test that each one runs
 python benchmarks/run_all.py --page          also README.md here and docs/benchmarks.png; needs
                                              matplotlib
@@ -10,7 +11,6 @@ import argparse
 import json
 import subprocess
 import sys
-import tempfile
 import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ import felt_cost
 from figures import Figure, machine
 
 FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER.parent / ".benchmarks"
 
 # Benchmark -> its arguments at full size, and when small
 SIZES = {
@@ -41,16 +42,20 @@ SIZES = {
 Found = dict[str, dict[str, Any]]
 
 
-def run(kept: Path, is_small: bool) -> Found:
-    """Run each in a separate process; return the results that it wrote."""
-    found: Found = {}
-    for name, (full, small) in SIZES.items():
+def run(names: list[str], kept: Path, is_small: bool) -> None:
+    """Run each in a separate process, which writes its results into the folder."""
+    kept.mkdir(parents=True, exist_ok=True)
+    for name in names:
         print(f"\n==== {name}", flush=True)
-        report = kept / f"{name}.json"
-        command = [sys.executable, str(FOLDER / f"{name}.py"), "--json", str(report)]
-        subprocess.run([*command, *(small if is_small else full).split()], check=True)
-        found[name] = json.loads(report.read_text())
-    return found
+        report = str(kept / f"{name}.json")
+        command = [sys.executable, str(FOLDER / f"{name}.py"), "--json", report]
+        subprocess.run([*command, *SIZES[name][is_small].split()], check=True)
+
+
+def results(kept: Path) -> Found:
+    """Return the last results of each benchmark."""
+    paths = {name: kept / f"{name}.json" for name in SIZES}
+    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
 def figures_of(found: Found) -> list[Figure]:
@@ -86,9 +91,13 @@ def main() -> None:
     )
     parser.add_argument("--small", action="store_true", help="run small, without checking bounds")
     parser.add_argument("--page", action="store_true", help="write README.md and its picture")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run these instead of all")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as kept:
-        found = run(Path(kept), options.small)
+    if unknown := set(options.names) - set(SIZES):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    kept = RESULTS / ("small" if options.small else "full")
+    run(options.names or list(SIZES), kept, options.small)
+    found = results(kept)
     figures = figures_of(found)
     print(f"\n{listed(figures)}")
     if options.page:
