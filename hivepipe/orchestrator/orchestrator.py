@@ -240,7 +240,7 @@ class Orchestrator:
         if other := next((each for each in others if each.card().session == session), None):
             raise HiveError(f"session {session} is {other.id}'s")
         if what := records.ended_worker(self.hive, session):
-            raise HiveError(f"session {session}: {what}; a finished task is not started again")
+            raise HiveError(f"session {session}: {what}, so it cannot be started again")
         if task is not None and _was_made(worker) and worker.task().strip() != task.strip():
             raise HiveError(f"{worker.id} was spawned before, with another task")
 
