@@ -498,9 +498,7 @@ def test_fifty_hooks_at_once_lose_no_event(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("variable", ["HIVEPIPE_CHECKPOINT_INTERVAL", "CHECKPOINT_INTERVAL"])
-def test_an_interval_of_nothing_makes_every_edit_a_checkpoint(
-    machine: Machine, variable: str
-) -> None:
+def test_an_interval_of_zero_makes_every_edit_a_checkpoint(machine: Machine, variable: str) -> None:
     for n in range(3):
         machine.send(changed(payloads.POST_EDIT, tool_use_id=f"toolu_{n}"), **{variable: "0"})
     counts = [
@@ -807,7 +805,7 @@ def test_a_home_that_another_user_may_write_is_used(
 # ---- the one word for the user
 
 
-def test_late_events_are_told_at_the_next_start_of_a_session_and_once(machine: Machine) -> None:
+def test_late_events_are_announced_once_at_the_next_start_of_a_session(machine: Machine) -> None:
     machine.send(payloads.STOP)
     (spooled,) = machine.spool.glob("*.json")
     late = int(spooled.name.partition("_")[0]) - 3600 * 10**9

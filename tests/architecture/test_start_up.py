@@ -299,7 +299,7 @@ def test_an_event_that_is_handed_over_loads_only_the_hook_path(
 
 
 @pytest.mark.parametrize("label", ["PreToolUse-Bash", "UserPromptSubmit"])
-def test_a_hook_that_speaks_loads_what_it_says_it_with(
+def test_a_hook_that_answers_also_loads_the_modules_for_its_answer(
     installation: Installation, tmp_path: Path, label: str
 ) -> None:
     cancelled = tmp_path / "state" / "hivepipe" / "default" / "tasks" / "cancelled"

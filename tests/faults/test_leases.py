@@ -27,7 +27,7 @@ def end_leases(bench: Bench) -> int:
 
 
 @pytest.mark.parametrize("point", ["claimed", "committed"])
-def test_nobody_takes_what_a_living_writer_holds(bench: Bench, point: str) -> None:
+def test_jobs_of_a_living_writer_are_not_taken(bench: Bench, point: str) -> None:
     """Neither the reconciler nor a second writer; the one that holds it finishes it."""
     bench.push(EVENTS)
     writer = bench.writer(pause=point)

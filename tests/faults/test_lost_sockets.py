@@ -110,7 +110,7 @@ FAULTS: tuple[Callable[[Path], None], ...] = (
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-def test_the_stack_mends_itself_and_nothing_is_lost(
+def test_the_stack_repairs_itself_and_nothing_is_lost(
     fault: Callable[[Path], None],
     sandbox: Sandbox,  # noqa: F811
 ) -> None:

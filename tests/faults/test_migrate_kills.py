@@ -124,7 +124,7 @@ def test_a_killed_migration_ends_as_an_undisturbed_one(scene: Scene) -> None:
     assert killed >= ROUNDS // 4
 
 
-def test_a_killed_undoing_gives_everything_back(scene: Scene) -> None:
+def test_a_killed_undo_restores_everything(scene: Scene) -> None:
     random = random_of("undo")
     killed = 0
     for _ in range(max(ROUNDS // 5, 5)):

@@ -373,7 +373,7 @@ def test_of_a_row_that_fails_the_newest_dead_letter_is_kept(bench: Bench) -> Non
     assert ticks.drop_superseded(bench.redis) == 0
 
 
-def test_a_tick_that_names_nothing_of_ours_is_a_dead_letter(bench: Bench, writer: Writer) -> None:
+def test_a_tick_with_an_unknown_name_is_a_failed_job(bench: Bench, writer: Writer) -> None:
     wrong = tick_of(Periodic("quick", 2, "no_such_operation", ""), 1, time.time_ns())
     bench.redis.hset(
         "rq:job:tick-quick", mapping={"status": "queued", "hp": 1, "data": job_data(wrong.envelope)}

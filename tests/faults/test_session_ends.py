@@ -255,7 +255,9 @@ def check_state(found: Product, model: Model, said: object) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_every_order_of_ends_kills_and_returns_told_at_once(product: Products, count: int) -> None:
+def test_every_order_of_ends_kills_and_returns_with_jobs_at_once(
+    product: Products, count: int
+) -> None:
     """Each job arrives at once; the reaper looks after every step."""
     chosen = scenarios(count)
     random.Random(SEED).shuffle(chosen)
@@ -319,7 +321,7 @@ def test_three_instances_end_and_what_follows_does_so_once(
         }
 
 
-def test_a_process_that_goes_on_elsewhere_is_not_cleaned_up_after(product: Products) -> None:
+def test_a_process_that_continues_elsewhere_is_not_cleaned_up(product: Products) -> None:
     found = product.new()
     for step in ("start A", "clear A"):
         found.deliver(found.messages(step))
@@ -335,7 +337,7 @@ def test_an_exit_before_another_instance_clears_is_cleaned_up_after(product: Pro
     assert found.followed[f"finish_process {SESSION}"] == 1
 
 
-def test_an_end_that_nothing_followed_from_is_found_by_the_reaper(product: Products) -> None:
+def test_the_reaper_finds_an_end_without_its_follow_up(product: Products) -> None:
     """B ends while A, which was killed, still counts; then A's loss is noted, without an end."""
     found = product.new()
     for step in ("start A", "start B", "kill A", "end B"):

@@ -403,7 +403,7 @@ def listed(
     return show
 
 
-def test_sessions_shows_who_stalls_and_who_is_lost(
+def test_sessions_shows_stalled_and_lost_ones(
     private_home: Home,
     redis_server: Server,
     writer: Writer,

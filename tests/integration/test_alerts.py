@@ -134,7 +134,7 @@ def webhook() -> Iterator[Webhook]:
     made.close()
 
 
-def test_an_alert_is_recorded_shown_and_told_once_and_so_is_its_end(
+def test_an_alert_and_its_end_are_recorded_shown_and_notified_once(
     private_home: Home, start: Callable[[], Home], client: redis.Redis, webhook: Webhook
 ) -> None:
     told = private_home.root / "told"
@@ -168,7 +168,7 @@ def test_an_alert_is_recorded_shown_and_told_once_and_so_is_its_end(
     assert log.count("alert failed_jobs is over") == 1
 
 
-def test_nobody_is_told_again_while_the_database_cannot_be_written_or_redis_lost_all(
+def test_no_alert_is_repeated_while_the_database_cannot_be_written_or_redis_lost_all(
     stack: Home, client: redis.Redis
 ) -> None:
     bury(client)
@@ -230,7 +230,7 @@ def test_updates_without_effect_are_counted_against_all_of_their_kind(
     assert alert["text"] == "no-op updates within 15 min: 5 of 100 update_checkpoint"
 
 
-def test_summaries_near_their_cap_are_told_of(
+def test_summaries_near_their_cap_are_reported(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(posix.environ, b"HIVEPIPE_LLM_DAILY_CALLS", b"10")

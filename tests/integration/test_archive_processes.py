@@ -387,7 +387,7 @@ def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None
     assert (kept.stat().st_mode & 0o777, kept.stat().st_uid) == (0o600, UID)
 
 
-def test_from_a_stop_to_what_it_cost(desk: Desk) -> None:
+def test_from_a_stop_to_its_costs(desk: Desk) -> None:
     """A fork, a background agent and a compaction; the costs are added up by hand."""
     sessions = {
         "aaaaaaaa-0000-4000-8000-000000000001": (SAMPLES / "fork/parent.jsonl", 0.02626),

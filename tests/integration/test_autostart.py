@@ -120,7 +120,7 @@ def test_without_automatic_start_fifty_events_wait_on_disk(resting: Resting) -> 
         ({"CI": "true", "HIVEPIPE_AUTOSTART": "1"}, True),
     ],
 )
-def test_ci_and_cloud_are_left_alone_unless_somebody_asks(
+def test_ci_and_cloud_are_left_alone_unless_asked_for(
     resting: Resting, env: dict[str, str], started: bool
 ) -> None:
     Path(resting.python).write_text("#!/bin/sh\n")
@@ -281,7 +281,7 @@ def end_session(resting: Resting, **env: str) -> None:
     resting.sandbox.fire(event="SessionEnd", **env)
 
 
-def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Resting) -> None:
+def test_a_stack_that_a_hook_started_ends_when_it_is_idle(resting: Resting) -> None:
     resting.remembers(HIVEPIPE_IDLE_SECS="1")
     resting.sandbox.fire()
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
@@ -300,7 +300,7 @@ def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Restin
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
 
 
-def test_a_session_whose_process_died_holds_nobody(resting: Resting) -> None:
+def test_a_session_whose_process_died_keeps_no_stack_up(resting: Resting) -> None:
     code = (
         "import subprocess, sys;"
         'subprocess.run(sys.argv[1:], input=b\'{"session_id": "s-1", "source": "startup"}\')'

@@ -195,7 +195,7 @@ def test_a_member_that_no_sum_vouches_for_is_refused(saved: tuple[Home, Path]) -
     assert dump(home) == before
 
 
-def test_a_damaged_database_is_what_one_restores_over(saved: tuple[Home, Path]) -> None:
+def test_a_damaged_database_can_be_replaced_by_a_restore(saved: tuple[Home, Path]) -> None:
     home, target = saved
     before = dump(home)
     home.database.write_bytes(b"torn" * 5_000)

@@ -67,7 +67,7 @@ def test_a_goal_survives_a_compaction(
     assert answered("PreCompact", payloads.PRE_COMPACT, env) == NEUTRAL
 
 
-def test_a_task_is_told_right_after_it_was_given_though_no_stack_runs(
+def test_a_task_is_in_the_briefing_right_after_it_was_assigned_without_a_stack(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = private_home.with_env(TASK_ID="t-1", AUTOSTART="0")
@@ -91,7 +91,7 @@ def test_a_session_without_a_task_is_reminded_of_its_last_prompt(
     assert told(changed(COMPACTED, session_id="another"), private_home.env) == ""
 
 
-def test_the_next_session_hears_of_notes_and_of_what_the_last_one_left(
+def test_the_next_briefing_has_notes_and_the_open_work_of_the_last_session(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -126,7 +126,7 @@ def test_the_next_session_hears_of_notes_and_of_what_the_last_one_left(
     assert payloads.USER_PROMPT_SUBMIT["prompt"] not in told(begins, private_home.env)
 
 
-def test_a_session_that_goes_on_is_told_of_others_alone(
+def test_the_briefing_of_a_continued_session_omits_that_session(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -152,7 +152,7 @@ def test_a_session_that_goes_on_is_told_of_others_alone(
     assert "Split it" not in text
 
 
-def test_the_very_first_session_of_a_project_hears_of_notes(
+def test_the_first_briefing_of_a_project_has_the_notes(
     private_home: Home,
     redis_server: Server,
     writer: Writer,

@@ -67,7 +67,7 @@ def test_a_foreign_job_comes_into_the_accounts_once(
     assert (accounts(connection)["accepted"], accounts(connection)["failed"]) == (1, 1)
 
 
-def test_a_strangers_job_is_told_of_once_whichever_queues_wait(connection: redis.Redis) -> None:
+def test_a_foreign_job_is_reported_once_whichever_queues_wait(connection: redis.Redis) -> None:
     """A large claim looks at the first queue twice: before the others get a share, and after."""
     for queue in ("high", "medium"):
         connection.hset(f"rq:job:{queue}", mapping={"status": "queued", "data": b"x"})
@@ -93,7 +93,7 @@ def test_a_reason_is_redacted_and_goes_with_its_job(
     assert connection.keys("rq:results:*") == []
 
 
-def test_what_a_clock_that_was_set_back_has_put_off_is_due(
+def test_jobs_delayed_by_a_clock_that_was_set_back_are_due(
     redis_server: Server, connection: redis.Redis, claims: Claims
 ) -> None:
     push(redis_server, 1)
@@ -120,7 +120,7 @@ def set_clock_back(connection: redis.Redis, secs: float) -> None:
 
 
 @pytest.mark.parametrize("secs", [45, 3600, DAYS_SECS])
-def test_a_clock_that_is_set_back_puts_nothing_off(
+def test_a_clock_that_is_set_back_delays_nothing(
     redis_server: Server, connection: redis.Redis, claims: Claims, secs: int
 ) -> None:
     push(redis_server, 1)

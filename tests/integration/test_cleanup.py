@@ -268,7 +268,7 @@ def test_a_log_that_was_torn_or_lost_is_written_again(private_home: Home) -> Non
     assert swarm.log.read_text() == text.partition("\n")[2]
 
 
-def test_a_log_that_has_grown_makes_room_and_nothing_is_said_twice(private_home: Home) -> None:
+def test_a_log_that_has_grown_is_rotated_and_nothing_is_shown_twice(private_home: Home) -> None:
     swarm = Swarm(private_home)
     swarm.agent("one", "completed", metadata())
     private_home.command("cleanup")
@@ -307,7 +307,7 @@ def test_rows_are_deleted_for_good_after_their_time_and_never_before(
     assert private_home.rows("SELECT 1 FROM applied WHERE job_id = 'young-1'")
 
 
-def test_what_a_dead_letter_may_ask_for_is_kept(
+def test_applied_ids_of_failed_jobs_are_kept(
     private_home: Home,
     redis_server: Server,
     writer: Writer,

@@ -74,7 +74,7 @@ def test_two_keys_of_a_session_can_be_told_apart(home: Home) -> None:
     assert command(home, "archive", "show", SESSION, "--lines") == shown
 
 
-def test_redact_takes_it_out_of_what_follows(home: Home) -> None:
+def test_redact_removes_it_from_the_following_text(home: Home) -> None:
     path = home.root / "text"
     path.write_text(json.dumps(environment(OF)) + "\n" + json.dumps(f"call {OF.shop}") + "\n")
     shown = command(home, "redact", str(path))

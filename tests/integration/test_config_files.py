@@ -66,7 +66,7 @@ def test_the_stack_takes_the_users_file(user: User) -> None:
     assert values["db"] == {"name": "db", "value": str(database), "source": str(file)}
 
 
-def test_a_bad_file_is_said_and_stops_nothing(user: User) -> None:
+def test_a_bad_file_is_reported_and_stops_nothing(user: User) -> None:
     user.hivepipe("init")
     file = user.recorded / "config.toml"
     file.write_text("use_qeue = false\n")

@@ -144,7 +144,7 @@ def test_whoever_reads_no_more_gets_no_traceback(home: Home) -> None:
         assert (done.returncode, done.stderr) == end, command_line
 
 
-def test_a_file_in_the_home_only_has_things_kept_longer(home: Home) -> None:
+def test_a_file_in_the_home_can_only_prolong_retention(home: Home) -> None:
     """A home may lie in a repository, and somebody may pull a file into it."""
     configure(home, "logs = 50")
     (home.path / "config.toml").write_text("[retention]\narchives = 0.0001\nlogs = 60\n")

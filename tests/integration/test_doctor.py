@@ -262,7 +262,7 @@ def bad_file(user: User) -> None:
 
 
 @pytest.mark.parametrize("name", MENDED)
-def test_a_failure_is_named_and_its_command_mends_it(healthy: User, name: str) -> None:
+def test_a_failure_is_named_and_its_command_repairs_it(healthy: User, name: str) -> None:
     """None of them is found of a healthy installation: the very first test."""
     check, make, text = MENDED[name]
     make(healthy)
@@ -370,7 +370,7 @@ def made(user: User, check: str, make: Make) -> Finding | None:
     return finding
 
 
-def test_failures_of_a_stack_are_named_and_mended_one_after_the_other(healthy: User) -> None:
+def test_failures_of_a_stack_are_named_and_repaired_one_after_the_other(healthy: User) -> None:
     healthy.hivepipe("up", "-d")
     healthy.fire("SessionStart", source="startup")
     until(healthy.sessions, "no session was recorded")
@@ -473,7 +473,7 @@ def test_the_known_flaws_of_a_server_are_named_until_a_later_one_is_set(healthy:
         assert "redis-version" not in named(version)
 
 
-def test_hooks_by_name_that_lead_nowhere_are_named_and_mended(user: User) -> None:
+def test_hooks_by_name_that_lead_nowhere_are_named_and_repaired(user: User) -> None:
     user.hivepipe("init", "--project")
     assert "hook-by-name" not in examined(user)
     shutil.rmtree(user.home / ".local/state/hivepipe/hooks")

@@ -99,7 +99,7 @@ def test_a_missing_parent_is_shown_with_its_id_and_the_steps(
 # ---- sent back
 
 
-def test_a_mended_job_is_retried_as_if_it_were_new(
+def test_a_job_whose_cause_was_fixed_is_retried_as_if_it_were_new(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     swarm = bury_agent(private_home, redis_server, writer)

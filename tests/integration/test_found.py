@@ -76,7 +76,7 @@ def test_everything_is_taken_in_once_and_nothing_is_touched(
         assert aside.read_bytes() == before["archive-index.json"][0]
 
 
-def test_files_of_the_same_bytes_are_told_apart_by_whose_they_are(home: Home) -> None:
+def test_files_with_the_same_bytes_are_distinguished_by_their_sessions(home: Home) -> None:
     folder = logs(home) / "main-session" / "2025-01"
     agents = logs(home) / "subagent" / "architect" / "2025-01"
     one, other = "2025-01-10_14-30-00_abc123", "2025-01-11_09-00-00_def456"

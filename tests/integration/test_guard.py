@@ -123,7 +123,7 @@ def test_a_task_notification_does_not(private_home: Home, redis_server: Server) 
     assert denials([ask(changed(payloads.PRE_BASH, tool_use_id="new"), env)]) == 1
 
 
-def test_another_task_starts_the_count_anew(private_home: Home, redis_server: Server) -> None:
+def test_another_task_restarts_the_count(private_home: Home, redis_server: Server) -> None:
     ask_all(same(14), private_home.with_env(GUARD="all", TASK_ID="one"), at_once=1)
     other = private_home.with_env(GUARD="all", TASK_ID="two")
     assert ask(changed(payloads.PRE_BASH, tool_use_id="new"), other) == {}
@@ -194,7 +194,7 @@ def refused(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("mode", "denials"), [("tasks", 0), ("all", 2), ("off", 0)])
-def test_a_loop_of_calls_that_are_not_run_is_told_or_ended(
+def test_a_loop_of_calls_that_are_not_run_is_reported_or_ended(
     private_home: Home, redis_server: Server, mode: str, denials: int
 ) -> None:
     env = private_home.with_env(GUARD=mode)

@@ -59,7 +59,7 @@ def test_the_store_knows_workers_runs_words_and_costs(scene: Scene) -> None:
     assert task == {"id": worker, "status": "done"}
 
 
-def test_a_project_with_dashes_is_told_apart_from_its_neighbour(scene: Scene) -> None:
+def test_a_project_with_dashes_is_distinguished_from_its_neighbour(scene: Scene) -> None:
     workers = [scene.spawn(script([DONE]), name) for name in ("project-a", "project-a-b")]
     for worker in workers:
         scene.becomes(worker, "done")
@@ -120,7 +120,7 @@ def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
     assert scene.check() == []
 
 
-def test_a_hive_that_came_with_a_repository_is_not_believed(scene: Scene) -> None:
+def test_a_hive_that_came_with_a_repository_is_not_trusted(scene: Scene) -> None:
     foreign = scene.projects["project-a"] / ".hive"
     (foreign / "workers").mkdir(parents=True)
     said = scene.said("check", cwd=foreign.parent, expect=1)

@@ -51,7 +51,7 @@ def test_pipes_in_place_of_files_keep_nobody_waiting(scene: Scene) -> None:
     assert len(scene.played()) == 1
 
 
-def test_links_lead_nobody_to_the_files_of_others(scene: Scene) -> None:
+def test_links_lead_to_no_files_of_others(scene: Scene) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     own = scene.home.root / "notes.md"
     own.write_text(f"my key {token}\n")
@@ -112,7 +112,7 @@ def fill(path: Path, left: int) -> None:
         file.truncate(path.stat().st_size - left)
 
 
-def test_a_time_that_no_calendar_has_stops_nobody(scene: Scene) -> None:
+def test_a_time_outside_the_calendar_stops_nothing(scene: Scene) -> None:
     worker = over(scene)
     for far_ns, state in ((1 << 70, "done"), (-(1 << 70), "died")):  # said before its run: nothing
         for name in ("status.json", "transcript.jsonl"):
@@ -137,7 +137,7 @@ def test_a_disk_that_fills_while_a_transcript_is_tidied_leaves_no_copy(tmp_path:
     assert {path.name for path in worker.folder.iterdir()} == {"transcript.jsonl", "stderr.log"}
 
 
-def test_hives_that_are_made_at_once_are_both_believed(
+def test_hives_that_are_made_at_once_are_both_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, barrier, known = str(tmp_path), threading.Barrier(2), known_hives.known

@@ -53,7 +53,7 @@ def begun(scene: Scene, task: str) -> str:
     return worker
 
 
-def test_by_default_silence_is_said_once_and_nothing_is_done(scene: Scene) -> None:
+def test_by_default_silence_is_reported_once_and_nothing_is_done(scene: Scene) -> None:
     worker = begun(scene, script(["hang"]))
     said = until(lambda: tick(scene, **SOON), "nothing was said")
     assert f"{worker}: report" in said
@@ -63,7 +63,7 @@ def test_by_default_silence_is_said_once_and_nothing_is_done(scene: Scene) -> No
     assert runs(scene) == 1
 
 
-def test_half_a_step_spoils_no_other_and_one_in_trouble_keeps_nobody_waiting(
+def test_half_a_step_spoils_no_other_and_a_failing_one_delays_no_other(
     scene: Scene,
 ) -> None:
     workers = sorted(scene.spawn(script(["hang"])) for _ in range(2))
@@ -143,7 +143,7 @@ def test_who_died_by_itself_is_told_of_and_not_resumed(scene: Scene) -> None:
     assert runs(scene) == 1
 
 
-def test_a_silent_one_is_asked_and_goes_on(scene: Scene) -> None:
+def test_a_silent_worker_is_asked_and_continues(scene: Scene) -> None:
     worker = begun(scene, script(["hang"], [DONE]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.becomes(worker, "done")

@@ -57,7 +57,7 @@ def jobs(server: Server) -> int:
     return sum(name.startswith(b"record_status") for name in names)
 
 
-def test_the_clock_finds_a_death_that_nobody_saw(
+def test_the_clock_finds_an_unseen_death(
     scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
 ) -> None:
     worker = scene.spawn(script(["cost 0.04", "hang"]))

@@ -89,7 +89,7 @@ WORKING = 'status {"status": "working", "progress": "half"}'
 ASKING = 'status {"status": "need_input", "question": "Which?", "options": ["a", "b"]}'
 
 
-def test_a_process_that_somebody_started_by_hand_is_seen_and_left_alone(scene: Scene) -> None:
+def test_a_process_that_was_started_by_hand_is_seen_and_left_alone(scene: Scene) -> None:
     wait, go = waiting(scene)
     spawn_by_hand(scene, [WORKING, wait, "cost 0.07", ASKING], ["cost 0.05", DONE])
     found = scene.stand(WORKER)

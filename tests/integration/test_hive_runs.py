@@ -116,7 +116,7 @@ def test_a_run_that_never_said_its_cost_is_not_called_free(scene: Scene) -> None
     assert json.loads(scene.run("cost", "--json"))["unpriced_runs"] == 1
 
 
-def test_what_claude_refuses_is_told(scene: Scene) -> None:
+def test_calls_that_claude_refuses_are_reported(scene: Scene) -> None:
     task = script([DONE])
     if os.geteuid() == 0:
         worker = scene.spawn(task, "project-a", "--dangerously-skip-permissions")
@@ -136,7 +136,7 @@ def test_without_claude_nothing_is_made(scene: Scene) -> None:
     assert scene.check() == []
 
 
-def test_an_end_that_nobody_saw_is_written_down_once(scene: Scene) -> None:
+def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.04", "hang"]))
     until(lambda: "result" in (scene.folder(worker) / "transcript.jsonl").read_text(), "no cost")
     run = run_of(scene, worker)
@@ -205,7 +205,7 @@ def test_before_a_boot_whatever_ran_is_gone(scene: Scene) -> None:
         ('{"status": "done"}', "done"),
     ],
 )
-def test_a_broken_status_is_understood_as_far_as_it_goes(
+def test_the_readable_part_of_a_broken_status_is_used(
     scene: Scene, written: str, state: str
 ) -> None:
     worker = scene.spawn(script([f"raw {written}"]))
@@ -333,7 +333,7 @@ def test_processes_that_outlive_their_worker_are_named(scene: Scene) -> None:
     os.killpg(run_of(scene, worker)["pid"], signal.SIGKILL)
 
 
-def test_hooks_come_along_once_and_report_to_the_orchestrator(scene: Scene) -> None:
+def test_hooks_are_installed_once_and_report_to_the_orchestrator(scene: Scene) -> None:
     env = {"HIVEPIPE_AUTOSTART": "0"}
     worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
     scene.becomes(worker, "done")
@@ -428,7 +428,7 @@ def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
     assert scene.home.rows("SELECT * FROM hive_workers") == []
 
 
-def test_what_a_worker_was_told_is_forgotten_also_when_its_folder_is_gone(scene: Scene) -> None:
+def test_the_prompt_of_a_worker_is_forgotten_even_without_its_folder(scene: Scene) -> None:
     secret = "the blue heron nests at noon"
     worker = scene.spawn(script([QUESTION], [DONE]))
     scene.becomes(worker, "need_input")

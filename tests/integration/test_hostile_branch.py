@@ -204,7 +204,7 @@ def planted_job(user: User) -> dict[str, object]:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_of_it_is_believed(victim: User, listener: Listener, way: str, state: str) -> None:
+def test_nothing_of_it_is_trusted(victim: User, listener: Listener, way: str, state: str) -> None:
     user = victim
     branch(user, files_of_a_home(listener, user))
     browser = (user.home / "browser.sqlite").read_bytes()

@@ -83,7 +83,7 @@ def test_what_git_clean_removed_comes_back_ignored(sandbox: Sandbox) -> None:  #
     assert staged.stdout == ""
 
 
-def test_the_command_is_deaf_to_pythonpath_and_to_the_folder(tmp_path: Path) -> None:
+def test_the_command_ignores_pythonpath_and_the_folder(tmp_path: Path) -> None:
     for name in ("hivepipe.py", "redis.py", "click.py", "workers.py"):
         (tmp_path / name).write_text("raise SystemExit('shadowed')")
     said = subprocess.run(

@@ -247,7 +247,7 @@ def test_what_is_no_file_of_the_queue_is_not_followed(queue: OldQueue) -> None:
     assert problems == ["no regular file", "larger than any entry"]
 
 
-def test_an_entry_of_somebody_elses_costs_no_other(private_home: Home, queue: OldQueue) -> None:
+def test_an_unreadable_entry_loses_no_other(private_home: Home, queue: OldQueue) -> None:
     theirs, ours = queue.raw("{}"), queue.raw("{}")
     (queue.folder / theirs).chmod(0)
     for folder in (private_home.root, queue.folder, queue.folder / "pending"):
@@ -486,7 +486,7 @@ def test_an_old_database_behind_a_link_is_not_read(private_home: Home) -> None:
     assert "is not a regular file" in text(private_home, "import-db", str(link), expect=1)
 
 
-def test_an_old_database_is_not_believed(private_home: Home) -> None:
+def test_an_old_database_is_not_trusted(private_home: Home) -> None:
     witness = private_home.root / "ran"
     path = old_database(private_home, more="DROP TABLE swarms;")
     with closing(sqlite3.connect(path)) as db:

@@ -160,7 +160,7 @@ def test_a_table_of_what_happens_to_each_job(scenes: dict[str, Scene], llm: Prov
     assert not [path for path, data in scene.everything().items() if CANARY.encode() in data]
 
 
-def test_nobody_listens_then_somebody_hangs_then_answers(scene: Scene, llm: Provider) -> None:
+def test_a_provider_that_is_absent_then_hangs_then_answers(scene: Scene, llm: Provider) -> None:
     """It waits, and the worker that does not fork goes on; what is set meanwhile counts at once."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]

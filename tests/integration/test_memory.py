@@ -253,7 +253,7 @@ def test_a_prompt_brings_memories_with_it_where_that_is_wanted(
     assert "tax service" not in "".join(path.read_text() for path in ready.iterdir())
 
 
-def test_forgetting_a_text_reaches_the_index_and_what_prompts_are_told(scene: Scene) -> None:
+def test_forgetting_a_text_reaches_the_index_and_the_texts_for_prompts(scene: Scene) -> None:
     scene.config.parent.mkdir(parents=True)
     scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\nmemory_recall = true\n')
     (scene.folder / "a.md").write_text("Mister Wagtail asks for the invoice.")

@@ -219,7 +219,7 @@ def test_below_the_old_project_its_folder_is_named(user: User, old: OldProject) 
     assert "init" not in said
 
 
-def test_a_no_changes_nothing(user: User, old: OldProject) -> None:
+def test_the_answer_no_changes_nothing(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     before = user.files()

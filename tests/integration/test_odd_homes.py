@@ -149,7 +149,7 @@ def test_a_config_that_an_editor_wrote_is_safe_in_a_folder_of_ones_own(user: Use
     assert "modes" in examined(user)
 
 
-def test_a_hive_that_others_may_read_is_named_and_mended(user: User) -> None:
+def test_a_hive_that_others_may_read_is_named_and_repaired(user: User) -> None:
     user.hivepipe("init")
     hive = user.project / ".hive"
     (hive / "workers").mkdir(parents=True)

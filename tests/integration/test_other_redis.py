@@ -133,7 +133,7 @@ def test_a_unix_socket_with_a_database(sandbox: Sandbox, theirs: TheirRedis) -> 
     eventually(lambda: sandbox.sessions() == {"s-1"})
 
 
-def test_a_bare_redis_url_is_somebody_elses(
+def test_a_bare_redis_url_names_another_redis(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:
@@ -230,7 +230,7 @@ def test_a_redis_that_an_application_uses_is_refused_and_left_as_it_was(
     assert counts(sandbox) == {}
 
 
-def test_a_strangers_job_in_our_queue_stays_and_a_hook_that_pushed_starts_who_works(
+def test_a_foreign_job_in_our_queue_is_kept_and_a_hook_that_pushed_starts_the_stack(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:

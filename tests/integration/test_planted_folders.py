@@ -90,7 +90,7 @@ def test_a_folder_of_ours_in_tmp_is_used_as_before(somebody: Somebody) -> None:
     assert not place.exists()
 
 
-def test_a_tmp_that_takes_nothing_stops_no_stack(somebody: Somebody, folder: Path) -> None:
+def test_an_unwritable_tmp_stops_no_stack(somebody: Somebody, folder: Path) -> None:
     seen = "mount --bind $0 $0; mount --rbind /tmp /tmp; mount -o remount,ro,bind /tmp"
     somebody.before = ("unshare", "-m", "sh", "-ec", f'{seen}; exec "$@"', str(folder))
     assert somebody.do("touch", "/tmp/x").returncode != 0

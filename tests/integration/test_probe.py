@@ -188,7 +188,7 @@ def test_one_hook_of_all_is_named(user: User) -> None:
     assert set(found.values()) == RECORDED
 
 
-def test_settings_that_switch_hooks_off_are_heard(user: User) -> None:
+def test_settings_that_switch_hooks_off_are_reported(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     settings = json.loads(user.settings.read_text()) | {"env": {"HIVEPIPE_DISABLED": "1"}}

@@ -183,7 +183,7 @@ def test_claude_md_is_written_for_the_session_and_given_back(scene: Scene) -> No
     assert [source for source, _ in scene.versions("CLAUDE.md")] == ["cli", "self_edit"]
 
 
-def test_claude_md_that_somebody_edited_meanwhile_stays(scene: Scene) -> None:
+def test_an_edited_claude_md_is_kept(scene: Scene) -> None:
     folder = scene.folder("a", CLAUDE="The user's own words.\n")
     ours = scene.folder("texts", ours=f"What Ana knows of the shop. {SOUL}")
     scene.run("profile", "add", "ana", "--write-claude-md")
@@ -227,7 +227,7 @@ def test_what_git_tracks_is_never_written_nor_two_profiles_in_one_folder(scene: 
     assert not (shared / "CLAUDE.md").exists()
 
 
-def test_a_profile_is_told_who_it_is_and_a_lead_what_the_others_do(scene: Scene) -> None:
+def test_the_briefing_names_the_profile_and_tells_a_lead_what_others_do(scene: Scene) -> None:
     folder = scene.folder("a", SOUL=SOUL)
     scene.run("profile", "add", "lea", "--role", "lead")
     scene.run("task", "add", "Split checkout.py", "--id", "t-7")
@@ -260,7 +260,7 @@ exit 0
 """
 
 
-def test_tunnels_of_this_session_and_of_ended_ones_go_nobody_elses(
+def test_only_tunnels_of_this_session_and_of_ended_ones_are_removed(
     private_home: Home,
     redis_server: Server,
     writer: Writer,

@@ -35,7 +35,7 @@ def spooled(home: Path) -> int:
 
 
 @pytest.mark.parametrize("name", ["CI", "CLAUDE_CODE_REMOTE"])
-def test_in_a_project_that_nobody_registered_nothing_is_kept_there(user: User, name: str) -> None:
+def test_nothing_is_stored_in_an_unregistered_project(user: User, name: str) -> None:
     before = user.files()
     assert fire(user, "session_start", *AS_USER, **{name: "true"}) == NEUTRAL
     assert fire(user, "stop", *AS_USER, **{name: "true"}) == NEUTRAL
@@ -96,7 +96,7 @@ def test_root_leaves_nothing_in_another_users_home(ana: User) -> None:
     assert changed(before, ana.files()) == {}
 
 
-def test_root_in_another_users_project_is_told_what_to_do(ana: User, folder: Path) -> None:
+def test_root_in_another_users_project_gets_advice(ana: User, folder: Path) -> None:
     roots = folder / "root"
     roots.mkdir()
     before = ana.files(ana.home)

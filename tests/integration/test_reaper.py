@@ -429,7 +429,7 @@ def test_a_zombie_is_dead_and_a_stopped_process_is_not() -> None:
     assert not lives(child.pid, "")
 
 
-def test_a_pid_that_was_used_again_is_somebody_else() -> None:
+def test_a_reused_pid_is_another_process() -> None:
     assert lives(os.getpid(), "")
     assert not lives(os.getpid(), "1")
     assert not lives(0, "")

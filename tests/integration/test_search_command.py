@@ -109,7 +109,7 @@ def test_half_an_emoji_stops_no_search_and_doctor_names_what_is_skipped(home: Ho
     assert "not a readable JSON object" in found["text"]
 
 
-def test_an_old_index_is_made_anew(home: Home) -> None:
+def test_an_old_index_is_rebuilt(home: Home) -> None:
     with sqlite3.connect(home.path / "search.db") as old:
         old.execute("CREATE TABLE archives (id)")
         old.execute("PRAGMA user_version=1")

@@ -241,7 +241,7 @@ def test_told_to_stop_it_answers_with_what_is_there(
     assert opened.count(terms_of("word"), Filters()) == 60
 
 
-def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
+def test_an_index_of_another_version_is_rebuilt(tmp_path: Path) -> None:
     db = sqlite3.connect(tmp_path / "search.db")
     db.execute("PRAGMA user_version=99")
     db.execute("CREATE TABLE archives (other TEXT)")

@@ -60,7 +60,7 @@ def test_a_half_edited_file_leads_a_running_writer_to_no_other_database(
     assert not private_home.database.exists()
 
 
-def test_a_writer_that_starts_names_what_it_cannot_use_and_uses_the_rest(
+def test_a_starting_writer_names_the_settings_it_cannot_use_and_uses_the_rest(
     private_home: Home, client: redis.Redis, writer: Writer
 ) -> None:
     config = private_home.path / "config.toml"

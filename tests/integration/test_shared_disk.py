@@ -144,7 +144,7 @@ def test_reading_is_free(private_home: Home, root: Path, ask: Ask) -> None:
         assert ask(shell(command, private_home.project)) == {}
 
 
-def test_a_command_that_cannot_be_read_is_told(private_home: Home, root: Path, ask: Ask) -> None:
+def test_an_unreadable_command_is_named(private_home: Home, root: Path, ask: Ask) -> None:
     said = ask(shell(f"python make.py {root}/thoughts/bob", private_home.project))
     assert "permissionDecision" not in said
     assert f"{root}/<category>/ana/" in said["additionalContext"]

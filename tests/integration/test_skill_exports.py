@@ -170,7 +170,7 @@ def test_days_are_those_of_the_machine(private_home: Home, monkeypatch: pytest.M
 # ---- the lock
 
 
-def test_a_lock_that_somebody_else_holds_is_a_warning_and_another_try(
+def test_a_lock_held_by_another_process_is_a_warning_and_a_retry(
     private_home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(skill_exports, "LOOK_EVERY_SECS", 0)

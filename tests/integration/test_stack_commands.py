@@ -195,7 +195,7 @@ def test_down_all_stops_every_stack_also_of_a_project_that_was_deleted(
     assert not first.exists()
 
 
-def test_another_set_of_records_is_another_users_world(sandbox: Sandbox) -> None:  # noqa: F811
+def test_stacks_of_another_set_of_records_are_separate(sandbox: Sandbox) -> None:  # noqa: F811
     """As in a container, a test, or a second XDG_STATE_HOME of the same account."""
     other = Sandbox(Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")))
     try:

@@ -155,7 +155,7 @@ def test_a_cancellation_is_obeyed_on_the_direct_path(private_home: Home, command
     assert is_denied(private_home, TASK_ID=task, USE_QUEUE="false")
 
 
-def test_the_next_prompt_is_told_once_and_passes(
+def test_the_next_prompt_is_warned_once_and_passes(
     private_home: Home, redis_server: Server, writer: Writer, command: Command
 ) -> None:
     task = command("add", "x").strip()

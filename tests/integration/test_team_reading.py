@@ -363,7 +363,7 @@ def test_why_a_team_cannot_be_read_is_said(seat: Seat, monkeypatch: pytest.Monke
         pass
 
 
-def test_a_revoked_machine_reads_nothing_any_more(seat: Seat) -> None:
+def test_a_revoked_machine_can_no_longer_read(seat: Seat) -> None:
     seat.team.asks("SELECT hivepipe.revoke('ann/laptop')")
     assert "the login is not valid" in seat.fails("ann/laptop", "sessions", "--team")
     assert (

@@ -101,7 +101,7 @@ def test_older_months_go_with_their_partitions_and_stay_away(team: Team, tmp_pat
     assert "dropped" not in says(team)
 
 
-def test_a_session_that_goes_on_is_kept(team: Team, tmp_path: Path) -> None:
+def test_a_session_that_continues_is_kept(team: Team, tmp_path: Path) -> None:
     home = shared_home(team, tmp_path)
     says(team, "2", "--yes")
     home.sql(f"UPDATE sessions SET updated_at = '{month(0)}-01T00:00:01.000Z' WHERE id = 's4'")
@@ -124,7 +124,7 @@ def test_a_machine_that_connects_has_the_server_drop_what_is_due(
         assert drop_next(connection) is None
 
 
-def test_shipping_does_not_wait_for_who_reads_an_old_month(team: Team, tmp_path: Path) -> None:
+def test_shipping_does_not_wait_for_readers_of_an_old_month(team: Team, tmp_path: Path) -> None:
     home = shared_home(team, tmp_path)
     team.asks("SELECT hivepipe.set_retention(2)")
     with connected(team.admin) as reader, reader.transaction():

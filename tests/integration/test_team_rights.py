@@ -188,7 +188,7 @@ def test_a_key_that_is_sql_is_a_key(shared: tuple[Team, dict[str, Joined]], tmp_
     assert team.rows(sql) == [["1"]]
 
 
-def test_locks_that_any_login_may_take_hold_up_nobody(team: Team, tmp_path: Path) -> None:
+def test_locks_that_any_login_may_take_delay_nobody(team: Team, tmp_path: Path) -> None:
     team.asks("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     ann.work("one", 1)

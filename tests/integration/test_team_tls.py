@@ -139,7 +139,7 @@ class Downgrader:
 
 
 @pytest.mark.parametrize("options", ["", "?sslmode=disable"])
-def test_a_downgraded_server_hears_no_secret(options: str) -> None:
+def test_a_downgraded_server_gets_no_secret(options: str) -> None:
     man = Downgrader()
     login = parse(f"postgresql://ann:the-secret@127.0.0.1:{man.port}/team{options}")
     with pytest.raises(TeamError, match=r"SSL|auth"), connected(login):
@@ -178,7 +178,7 @@ def test_an_unsafe_address_is_refused_before_anybody_is_asked(url: str) -> None:
         parse(url)
 
 
-def test_tls_is_what_an_address_has_that_says_nothing() -> None:
+def test_an_address_uses_tls_by_default() -> None:
     found = parse("postgresql://ann:s%40crt@db.example/team")
     assert found.parameters()["sslmode"] == "verify-full"
     assert found.parameters()["sslrootcert"] == "system"

@@ -127,7 +127,7 @@ def test_the_archive_of_another_person_is_shown_and_noted(team: Team, tmp_path: 
     assert noted == [["bob", "session"], ["bob", "archive"]]
 
 
-def test_a_page_that_does_not_note_reads_nothing(page: Seat) -> None:
+def test_a_page_that_does_not_record_a_read_reads_nothing(page: Seat) -> None:
     ((home,),) = page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'ann-1'")
     rows = "SELECT * FROM hivepipe.session_rows(%(home)s, 'ann-1', 'prompts')"
     with pytest.raises(TeamRefusedError, match="may not read"), opened("bob") as source:
@@ -322,7 +322,7 @@ def test_a_hostile_token_signs_nobody_in(provider: Provider, what: str) -> None:
 
 
 @pytest.mark.usefixtures("page")
-def test_an_address_that_is_not_verified_is_nobody(provider: Provider) -> None:
+def test_an_unverified_address_names_no_member(provider: Provider) -> None:
     for verified in (False, None, "true"):
         with signing_in(provider, "email") as browser:
             provider.claims = {"email_verified": verified}

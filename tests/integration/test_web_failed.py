@@ -44,7 +44,7 @@ def actions(home: Home) -> list[dict[str, object]]:
     return list(json.loads(home.command("failed", "actions", "--json"))["actions"])
 
 
-def test_a_selection_is_asked_for_once_then_done_told_and_recorded(
+def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
     page: TestClient, post: Post, private_home: Home, redis_server: Server
 ) -> None:
     for id in ("one", "two", f"three{HOSTILE}"):

@@ -108,7 +108,7 @@ def test_who_does_not_wait_is_told_once_it_is_there() -> None:
     assert search() == 7
 
 
-def test_an_error_is_everybodys_who_waits() -> None:
+def test_all_waiting_requests_get_the_error() -> None:
     values = SlowValues[int]()
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
@@ -124,7 +124,7 @@ def test_checks_that_take_longer_are_shown_later(
     assert "<h3 data-later>" in page.get("/health").text
 
 
-def test_a_page_waits_for_no_check_and_is_told(
+def test_a_page_does_not_wait_for_checks_and_is_notified(
     page: TestClient, private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end, look = Event(), health_view._look

@@ -65,7 +65,7 @@ def ask(served: Served, path: str, *, by_other: bool = False, **headers: str) ->
     return status, cookie.partition(";")[0]
 
 
-def test_the_browser_is_opened_with_what_counts_once(served: Served) -> None:
+def test_the_browser_is_opened_with_a_ticket_that_counts_once(served: Served) -> None:
     assert served.token not in served.opened
     ticket = f"/?{urlsplit(served.opened).query}"
     status, cookie = ask(served, ticket)
@@ -76,7 +76,7 @@ def test_the_browser_is_opened_with_what_counts_once(served: Served) -> None:
 
 
 @needs_other
-def test_what_another_user_gets_hold_of_does_not_let_them_in(
+def test_a_ticket_or_cookie_of_another_user_does_not_let_them_in(
     served: Served, private_home: Home
 ) -> None:
     require_user()
@@ -91,7 +91,7 @@ def test_what_another_user_gets_hold_of_does_not_let_them_in(
 
 
 @needs_other
-def test_whom_the_token_was_given_is_let_in_as_themselves(served: Served) -> None:
+def test_a_user_with_the_token_gets_a_cookie_of_their_own(served: Served) -> None:
     require_user()
     status, cookie = ask(served, f"/?token={served.token}", by_other=True)
     assert status == 302

@@ -89,7 +89,7 @@ def open_page(private_home: Home, redis_server: Server) -> Iterator[Callable[...
         process.communicate(timeout=30)
 
 
-def test_without_the_token_nobody_gets_in(open_page: Callable[..., Browser]) -> None:
+def test_without_the_token_every_request_is_refused(open_page: Callable[..., Browser]) -> None:
     browser = open_page()
     assert browser.base.startswith("http://127.0.0.1:")
     assert len(browser.query) > 30

@@ -426,7 +426,7 @@ def test_a_server_that_is_none_is_refused(
     assert not refusal(fake(behave)).is_absent
 
 
-def test_nobody_there_is_told_from_trouble(private_home: Home) -> None:
+def test_an_absent_server_is_distinguished_from_a_failing_one(private_home: Home) -> None:
     assert refusal(str(private_home.root / "none.sock")).is_absent
     stale = private_home.root / "stale.sock"
     with socket.socket(socket.AF_UNIX) as left:

@@ -88,7 +88,7 @@ def user_settings(person: Person, text: str) -> None:
     path.write_text(text)
 
 
-def test_a_loop_is_told_once_with_the_call_that_makes_it_one(ann: Person) -> None:
+def test_a_loop_is_reported_once_with_the_call_that_makes_it_one(ann: Person) -> None:
     ask(ann, STUCK)
     assert told(ann, WARNING.format(8, 15)) == [0] * 8 + [1] * 3
     assert told(ann, "hivepipe guard") == [0] * 8 + [1] * 3
@@ -122,7 +122,9 @@ def test_a_loop_of_a_session_with_a_task_is_denied(ann: Person) -> None:
     assert ran(ann) == 4
 
 
-def test_a_cancelled_task_is_told_with_the_next_prompt_and_calls_are_denied(ann: Person) -> None:
+def test_a_cancelled_task_is_announced_with_the_next_prompt_and_calls_are_denied(
+    ann: Person,
+) -> None:
     ann.hivepipe("task", "add", "Ship it", "--id", "ship")
     ann.env["HIVEPIPE_TASK_ID"] = "ship"
     session = ask(ann, WORK)
@@ -162,7 +164,7 @@ def test_a_session_is_briefed_once_and_with_nothing_the_first_time(ann: Person) 
     assert second not in resumed
 
 
-def test_notes_of_the_project_are_told_as_they_were_trusted(ann: Person) -> None:
+def test_notes_of_the_project_are_quoted_as_they_were_trusted(ann: Person) -> None:
     ann.write(".claude-state/progress.md", "The parser is half done.\nAsk the numbat.\n")
     ask(ann, HELLO)
     ann.hivepipe("trust", "--yes")
@@ -173,7 +175,7 @@ def test_notes_of_the_project_are_told_as_they_were_trusted(ann: Person) -> None
     assert told(ann, text) == [0, 1]
 
 
-def test_a_task_that_a_session_left_open_is_told_to_the_next(ann: Person) -> None:
+def test_a_task_that_a_session_left_open_is_in_the_next_briefing(ann: Person) -> None:
     ann.hivepipe("task", "add", "Ship the numbat", "--id", "ship")
     ann.env["HIVEPIPE_TASK_ID"] = "ship"
     ask(ann, HELLO)
@@ -191,7 +193,7 @@ def test_a_task_that_a_session_left_open_is_told_to_the_next(ann: Person) -> Non
     assert told(ann, "Ship the numbat")[2] == 0
 
 
-def test_a_profile_is_told_who_it_is_and_nobody_else_is(ann: Person) -> None:
+def test_only_the_briefing_of_a_profile_names_it(ann: Person) -> None:
     soul = ann.root / "SOUL.md"
     soul.write_text("You are the numbat of this house. " + "You count ants, one by one. " * 5)
     ann.hivepipe("profile", "add", "numbat", "--role", "worker")
@@ -249,7 +251,7 @@ def test_memories_come_with_prompts_that_share_their_words_once(ann: Person) -> 
 
 
 @on_a_terminal
-def test_sessions_that_are_compacted_or_cleared_are_briefed_anew(ann: Person) -> None:
+def test_compacted_or_cleared_sessions_are_briefed_again(ann: Person) -> None:
     ann.hivepipe("task", "add", "Ship the numbat", "--id", "ship")
     ann.env["HIVEPIPE_TASK_ID"] = "ship"
     with on_terminal(ann) as terminal:

@@ -100,7 +100,7 @@ def test_a_form_of_a_server_is_waited_for(is_accepted: bool) -> None:
 
 
 @pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk"])
-def test_what_a_mode_decides_nobody_is_asked_for(mode: str) -> None:
+def test_the_mode_decides_without_a_question(mode: str) -> None:
     with living(WRITES, AGAIN) as person:
         with on_terminal(person, "--permission-mode", mode) as terminal:
             terminal.say(WRITES.prompt("Please write"))

@@ -52,7 +52,7 @@ def told(person: Person, session: str, start: str) -> list[str]:
     return [event["text"] for event in events if event["text"].startswith(start)]
 
 
-def test_calls_that_are_not_run_count_and_a_loop_of_them_is_told(ann: Person) -> None:
+def test_calls_that_are_not_run_count_and_a_loop_of_them_is_reported(ann: Person) -> None:
     session = str(ann.ask(STUCK.prompt("Please work"))["session_id"])
     settle(ann)
     row = shown(ann, session)["session"]

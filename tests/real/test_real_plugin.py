@@ -56,7 +56,7 @@ def address(person: Person, kind: str) -> str:
 
 
 @pytest.mark.parametrize("manifest", ["marketplace", "plugin"])
-def test_the_client_finds_nothing_to_mend(manifest: str) -> None:
+def test_the_client_finds_nothing_to_correct(manifest: str) -> None:
     with living(init=()) as person:
         path = repository(person.root / "clone") / ".claude-plugin" / f"{manifest}.json"
         strict = ["--strict"] if version() >= STRICT_SINCE else []

@@ -112,7 +112,7 @@ def test_a_fork_leaves_the_session_that_it_forks_as_it_was(ann: Person) -> None:
         assert (ann.project / "whose.txt").read_text().strip() == fork
 
 
-def test_an_error_is_told_in_the_words_of_the_api(ann: Person) -> None:
+def test_an_error_has_the_text_of_the_api(ann: Person) -> None:
     session = str(ann.ask(REFUSED.prompt("Please work"), expect=1)["session_id"])
     settle(ann)
 
@@ -146,7 +146,7 @@ def test_costs_are_the_clients_own_whatever_was_asked(ann: Person) -> None:
     assert {each["session"] for each in by_session["costs"]} == {session, fork}
 
 
-def test_prompts_that_the_client_makes_itself_are_nobodys(ann: Person) -> None:
+def test_prompts_that_the_client_makes_itself_are_not_the_users(ann: Person) -> None:
     """The end of an agent in the background is told as a prompt."""
     session = ask(ann, WITH_AGENT)
     settle(ann)
@@ -174,7 +174,7 @@ def test_runs_of_a_resumed_session_are_paid_once(ann: Person) -> None:
     assert float(read_stream(transcript).cost_usd) == pytest.approx(cost, abs=1e-4)
 
 
-def test_a_resumed_session_is_told_of_others_alone(ann: Person) -> None:
+def test_the_briefing_of_a_resumed_session_omits_that_session(ann: Person) -> None:
     session = ask(ann, WORK)
     settle(ann)
     ask(ann, MORE, session)

@@ -164,7 +164,7 @@ def said(runner: click.testing.CliRunner, *words: str) -> str:
     return result.output
 
 
-def test_agents_tells_of_a_day_what_became_of_each(
+def test_agents_lists_the_outcome_of_each_on_a_day(
     db: Database, told: click.testing.CliRunner
 ) -> None:
     """Before the cleanup as after it."""

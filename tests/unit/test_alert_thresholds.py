@@ -21,7 +21,7 @@ def told(**more: Any) -> dict[str, str]:
     return {alert.name: alert.text for alert in alerts_of(Vitals(**FINE | more))}
 
 
-def test_nobody_is_told_of_what_is_fine() -> None:
+def test_a_good_state_is_not_reported() -> None:
     assert told() == {}
     assert alerts_of(Vitals()) == []
 
@@ -73,7 +73,7 @@ HIVE = "hive workers: 2 waiting for an answer, 1 ended without a result; see `hi
         ),
     ],
 )
-def test_each_is_told_at_its_threshold(more: dict[str, Any], name: str, text: str) -> None:
+def test_each_is_reported_at_its_threshold(more: dict[str, Any], name: str, text: str) -> None:
     assert told(**more) == {name: text}
 
 
@@ -109,7 +109,7 @@ def told_over(looks: str) -> list[str]:
         ("......", []),
     ],
 )
-def test_what_comes_and_goes_is_told_once(looks: str, told: list[str]) -> None:
+def test_a_passing_problem_is_reported_once(looks: str, told: list[str]) -> None:
     assert told_over(looks) == told
 
 

@@ -153,7 +153,7 @@ def test_a_line_beyond_measure_is_noted_not_held(
 # ---- secrets
 
 
-def test_a_secret_goes_and_the_rest_stays_as_it_was(scene: Scene) -> None:
+def test_a_secret_is_removed_and_the_rest_is_kept(scene: Scene) -> None:
     odd = b'{"timestamp":"2026-01-10T00:00:00Z","n":1e400,"a":"\\ud83d \\/ \\u00e9","a":1}\n'
     scene.path.write_bytes(odd + line(0, f"the key is {TOKEN}.") + line(1))
     scene.extend()
@@ -283,7 +283,7 @@ def test_what_is_not_lines_comes_back(scene: Scene, files: str, damage: bytes | 
     assert scene.files() == wanted
 
 
-def test_lines_that_somebody_cut_off_come_back_in_another_archive(scene: Scene) -> None:
+def test_lines_that_were_cut_off_come_back_in_another_archive(scene: Scene) -> None:
     scene.path.write_bytes(lines(9))
     scene.extend()
     cut = scene.only("*.jsonl")
@@ -360,7 +360,7 @@ def test_totals_survive_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"bytes":5,"crc32":"0"}\n[1,{}]'])
-def test_damaged_totals_are_counted_anew(
+def test_damaged_totals_are_counted_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, damage: bytes
 ) -> None:
     monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.2)
@@ -392,7 +392,7 @@ def test_small_turns_are_described_when_they_have_settled(scene: Scene) -> None:
     assert told() == 6
 
 
-def test_a_turn_that_brings_nothing_writes_nothing(scene: Scene) -> None:
+def test_a_turn_without_new_data_writes_nothing(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend()
     scene.path.write_bytes(lines(4))

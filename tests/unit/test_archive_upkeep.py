@@ -47,7 +47,7 @@ def no_stop() -> None:
 # ---- the index
 
 
-def test_an_index_made_anew_is_the_same(scene: Scene) -> None:
+def test_a_rebuilt_index_is_the_same(scene: Scene) -> None:
     before = filled(scene).files()
     assert len(scene.index()) == 5
     (scene.kept / "archive-index.json").unlink()
@@ -106,9 +106,7 @@ def test_what_is_no_entry_in_the_journal_is_passed_over(scene: Scene, line: byte
         ("x", "x", "subagent/../2026-01/x.jsonl"),
     ],
 )
-def test_an_entry_that_is_none_of_ours_is_not_believed(
-    scene: Scene, key: str, session: str, path: str
-) -> None:
+def test_a_foreign_entry_is_not_trusted(scene: Scene, key: str, session: str, path: str) -> None:
     filled(scene)
     entry = {**scene.index()[SESSION], "session_id": session, "path": path}
     (scene.kept / ".archive-index.new").write_text(json.dumps([key, entry]))

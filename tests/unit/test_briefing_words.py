@@ -57,7 +57,7 @@ def test_the_goal_is_the_task_its_progress_and_the_last_prompt() -> None:
         (None, None, "- agent (running)"),
     ],
 )
-def test_a_lead_is_told_what_is_known_of_an_agent(
+def test_the_briefing_of_a_lead_says_what_is_known_of_an_agent(
     type: str | None, name: str | None, said: str
 ) -> None:
     """Of one that SubagentStart alone told of, that is its type."""
@@ -65,11 +65,11 @@ def test_a_lead_is_told_what_is_known_of_an_agent(
     assert words.lead_part([], [agent]).split("\n\n")[0].endswith(f":\n{said}")
 
 
-def test_a_lead_without_others_is_told_nothing() -> None:
+def test_a_lead_without_sessions_and_agents_gets_no_part() -> None:
     assert words.lead_part([], []) == ""
 
 
-def test_a_lead_hears_of_work_first_and_of_the_lost_apart() -> None:
+def test_a_lead_reads_of_work_first_and_of_lost_agents_apart() -> None:
     def session(number: int, condition: str) -> dict[str, Any]:
         task = {"task_id": f"t-{number}", "text": "x" * 90, "objective": ""}
         seen = {"id": f"s-{number}", "profile": f"p-{number}", "last_active_at": TIME}

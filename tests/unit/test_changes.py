@@ -32,7 +32,7 @@ def fill(path: Path, number: int) -> None:
         db.execute("COMMIT")
 
 
-def test_every_row_is_noted_once_with_deleted_ones(
+def test_every_row_is_recorded_once_with_deleted_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "KEYS_AT_ONCE", 7)

@@ -151,13 +151,13 @@ def test_a_mistyped_word_is_answered_with_the_one_that_is_close(typed: str, mean
     assert re.search(rf"Did you mean( one of)?:? [^?]*{re.escape(meant)}", said), said
 
 
-def test_a_word_that_is_close_to_nothing_is_answered_without_a_guess() -> None:
+def test_a_word_unlike_any_command_gets_no_suggestion() -> None:
     result = CliRunner().invoke(main, ["xyzzy"])
     assert result.exit_code == 64
     assert "Did you mean" not in result.stderr
 
 
-def test_every_fixed_set_of_values_knows_what_was_meant() -> None:
+def test_a_mistyped_value_of_every_fixed_set_gets_a_suggestion() -> None:
     params = [param for _, command in every() for param in command.params]
     kinds = [param.type for param in params if isinstance(param.type, click.Choice)]
     assert len(kinds) > 8

@@ -20,7 +20,7 @@ def refused(*_: object) -> None:
     raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
-def test_a_stack_that_cannot_be_started_anew(
+def test_a_stack_that_cannot_be_restarted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(claiming_worker, "start_stack", refused)

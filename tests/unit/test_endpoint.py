@@ -79,7 +79,7 @@ def test_a_percent_sign_stands_for_a_byte() -> None:
     assert decoded("a%2fb%C3%A9c") == "a/béc"
 
 
-def test_ringing_tells_whether_anybody_is_there(tmp_path: Path) -> None:
+def test_ring_returns_whether_a_process_listens(tmp_path: Path) -> None:
     assert ring(str(tmp_path)) is False
     bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     bell.bind(str(tmp_path / "bell.sock"))

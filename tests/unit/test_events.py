@@ -138,7 +138,7 @@ def test_unknown_fields_change_nothing_and_are_no_problem(label: str) -> None:
 
 
 @pytest.mark.parametrize("name", claude_code.KINDS)
-def test_an_event_that_names_itself_nowhere_is_what_the_executable_is_for(name: str) -> None:
+def test_an_event_without_a_name_has_the_name_of_the_executable(name: str) -> None:
     event = parse(changed(payloads.EVENTS[name], hook_event_name=...), name)
     assert event.name == name
     assert type(event).__name__ == name
@@ -290,7 +290,7 @@ def test_a_tool_field_of_the_wrong_type_is_named(field: str) -> None:
     assert any(field in problem for problem in event.problems)
 
 
-def test_problems_name_fields_and_never_quote_what_was_said() -> None:
+def test_problems_name_fields_and_never_quote_texts() -> None:
     event = parse(changed(payloads.STOP, session_id="my secret words", cwd=["more secrets"]))
     assert "secret" not in "".join(event.problems)
     assert len(event.problems) == 2

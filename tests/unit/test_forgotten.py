@@ -17,7 +17,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
     db.close()
 
 
-def test_the_store_is_read_again_when_somebody_has_said_so(tmp_path: Path, db: Database) -> None:
+def test_the_store_is_read_again_when_the_marker_changes(tmp_path: Path, db: Database) -> None:
     home = str(tmp_path)
     assert not is_forgotten(home, "mine")
     remove_rows(db, ["mine"])

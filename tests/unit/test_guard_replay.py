@@ -67,7 +67,7 @@ def test_a_stuck_session_is_warned_once_and_then_denied(tmp_path: Path) -> None:
     ]
 
 
-def test_arguments_that_differ_deep_inside_are_told_apart(tmp_path: Path) -> None:
+def test_arguments_that_differ_deep_inside_are_distinguished(tmp_path: Path) -> None:
     calls = [
         changed(
             payloads.PRE_BASH,
@@ -108,7 +108,7 @@ def test_odd_arguments_are_counted_or_let_through(tmp_path: Path, tool_input: ob
     assert played(calls, tmp_path).calls == 15
 
 
-def test_a_prompt_starts_all_counts_anew(tmp_path: Path) -> None:
+def test_a_prompt_restarts_all_counts(tmp_path: Path) -> None:
     rounds = [
         [*(changed(call, tool_use_id=f"{number}-{call['tool_use_id']}") for call in stuck(7))]
         for number in range(3)
@@ -127,7 +127,7 @@ def test_subagents_have_counts_of_their_own(tmp_path: Path) -> None:
     assert played(calls, tmp_path).findings == []
 
 
-def test_waiting_is_told_once(tmp_path: Path) -> None:
+def test_waiting_is_reported_once(tmp_path: Path) -> None:
     events = [
         changed(event, tool_input={"command": f"sleep {number // 100}"}, tool_use_id=f"t{number}")
         for number in range(1000)

@@ -81,7 +81,7 @@ def test_results_are_compared_in_the_order_of_the_calls() -> None:
     assert said("a1 a a2 a a a a a a a a") == ("loop", 8, "warned")
 
 
-def test_a_changed_file_starts_the_counts_of_other_tools_anew() -> None:
+def test_a_changed_file_restarts_the_counts_of_other_tools() -> None:
     assert said("a" * 14 + "E1" + "a") is None
     rounds = [
         call for n in range(20) for call in (Call(f"edit {n}", EDIT, "1"), Call("test", OTHER, "1"))

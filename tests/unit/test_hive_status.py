@@ -65,7 +65,7 @@ def test_what_we_write_can_be_read_and_nonsense_is_refused(tmp_path: Path) -> No
     assert [each.name for each in tmp_path.iterdir()] == ["status.json"]
 
 
-def test_a_timestamp_of_tomorrow_is_not_believed() -> None:
+def test_a_timestamp_of_tomorrow_is_not_trusted() -> None:
     status = parse(b'{"status": "working", "timestamp": "2999-01-01T00:00:00Z"}', 5)
     assert status.reported_ns == 5
 
@@ -83,7 +83,7 @@ UUID = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
         ("project-a-b-abc123", "project-a-b"),
     ],
 )
-def test_projects_with_dashes_are_told_apart(worker: str, project: str) -> None:
+def test_projects_with_dashes_are_distinguished(worker: str, project: str) -> None:
     assert project_of(worker, {"project-a": "/a", "project-a-b": "/b", "project": "/c"}) == project
 
 

@@ -88,7 +88,7 @@ def test_an_error_is_one_also_if_it_is_called_success() -> None:
     assert fed(INIT, failed).last == Result(Decimal(0), "error_max_turns", "too; long", used=NONE)
 
 
-def test_calls_words_and_failures_are_told_without_secrets(tmp_path: Path) -> None:
+def test_calls_words_and_failures_are_shown_without_secrets(tmp_path: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     calls = [
         {"type": "text", "text": f"The token is {token}."},

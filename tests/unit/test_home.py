@@ -123,7 +123,7 @@ def test_a_link_to_a_project_is_the_project(
     assert locate(str(tmp_path / "link" / "src")).home == "/h"
 
 
-def test_nothing_inside_a_folder_is_believed_without_a_record(
+def test_nothing_inside_a_folder_is_trusted_without_a_record(
     environ: Environ, project: Path
 ) -> None:
     (project / ".hive-mind").mkdir()
@@ -237,7 +237,7 @@ def test_a_plain_checkout_is_itself(environ: Environ, project: Path, worktree: P
     assert locate(str(project)).project == str(project)
 
 
-def test_a_git_file_that_points_at_somebody_elses_checkout_is_refused(
+def test_a_git_file_that_points_at_another_users_checkout_is_refused(
     register: Callable[..., None], project: Path, worktree: Path, tmp_path: Path
 ) -> None:
     register(project, home="/victim")

@@ -224,7 +224,7 @@ def test_another_session_moves_the_marker(home: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "id=\npid=1", "=\n=\n", "\0" * 50, "id=x\npid=x"])
-def test_a_damaged_instance_file_is_not_believed(home: str, text: str) -> None:
+def test_a_damaged_instance_file_is_not_trusted(home: str, text: str) -> None:
     fresh = this_instance(home)
     path = Path(home, "instances", fresh.key)
     path.parent.mkdir(parents=True)

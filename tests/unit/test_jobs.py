@@ -157,7 +157,7 @@ def test_a_session_start_starts_its_session_once_even_for_a_newcomer() -> None:
     assert rows(plan(parse(payloads.SESSION_START), context(newcomer=True))) == [START]
 
 
-def test_a_session_that_goes_on_after_a_compaction_is_archived() -> None:
+def test_a_session_that_continues_after_a_compaction_is_archived() -> None:
     """Its transcript holds Claude Code's own summary; what it says is in no job."""
     compacted = payloads.changed(payloads.SESSION_START, source="compact")
     planned = plan(parse(compacted), context())
@@ -219,7 +219,7 @@ def test_an_expansion_that_is_no_skill_gives_no_job(fields: dict[str, Any]) -> N
     assert plan(parse(changed(payloads.USER_PROMPT_EXPANSION, **fields)), context()) == []
 
 
-def test_an_interrupted_skill_is_nobodys_failure() -> None:
+def test_an_interrupted_skill_is_no_failure() -> None:
     assert plan(parse(changed(payloads.FAILED_SKILL, is_interrupt=True)), context()) == []
 
 
@@ -388,7 +388,7 @@ def test_the_first_edit_inside_a_subagent_says_that_it_is_at_work() -> None:
     assert throttled == []
 
 
-def test_a_task_notification_tells_what_a_background_agent_used() -> None:
+def test_a_task_notification_gives_the_usage_of_a_background_agent() -> None:
     job = only(plan(parse(payloads.TASK_NOTIFICATION), context()), "finish_agent")
     assert job.payload == {
         "agent_id": "ada2d8a5de15185fc",
@@ -775,7 +775,7 @@ def test_a_profiles_session_is_entered_and_its_file_taken_in() -> None:
     assert "sync_identity" not in [job.operation for job in plan(event, context(**own))]
 
 
-def test_what_follows_from_an_end_is_told_where_the_transcript_is() -> None:
+def test_the_follow_up_of_an_end_gets_the_path_of_the_transcript() -> None:
     planned = plan(parse(payloads.SESSION_END), context(claude_folder="/home/ana/claude"))
     payload = only(planned, "conclude_session").payload
     assert payload == {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"}

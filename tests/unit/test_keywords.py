@@ -26,7 +26,7 @@ def test_a_word_stands_between_the_borders_of_words(text: str, word: str, found:
     assert has_word(text, word) is found
 
 
-def test_each_text_is_told_once_and_cut() -> None:
+def test_each_text_is_quoted_once_and_cut() -> None:
     rules = [
         {"keywords": ["deploy", "release"], "text": "first"},
         {"keywords": ["release"], "text": "first"},

@@ -72,7 +72,7 @@ def test_no_name_is_declared_twice() -> None:
         assert sum(map(len, parts)) == len(said.keys), group
 
 
-def test_a_name_that_is_taken_out_is_told() -> None:
+def test_a_name_removed_from_the_known_ones_is_reported() -> None:
     line = {"type": "assistant", "requestId": "r", "message": {"role": "assistant", "usage": {}}}
     payload = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Read"}
     tools = {"tools": [{"name": "Bash", "input_schema": {"properties": {"command": {}}}}]}

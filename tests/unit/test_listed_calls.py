@@ -83,7 +83,7 @@ def test_the_calls_that_are_expected_are_those_that_redis_then_lists(
             listed.remember(watch, run(redis, listed.asked_for(verdict)))
 
 
-def test_calls_are_known_until_somebody_else_records_one(tmp_path: Path) -> None:
+def test_calls_are_known_until_another_process_records_one(tmp_path: Path) -> None:
     redis, listed = fakeredis.FakeRedis(), ListedCalls(str(tmp_path / LISTED))
     watches = [watch_of(payload_of("call", at, "ls", ""), at, "", str(tmp_path)) for at in range(5)]
     assert listed.up_to(watches[0]) == ""

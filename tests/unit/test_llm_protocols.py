@@ -88,7 +88,7 @@ def test_success(server: Provider, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_answer_of_the_wrong_form_is_mended_once(server: Provider, kind: str) -> None:
+def test_an_answer_of_the_wrong_form_is_corrected_once(server: Provider, kind: str) -> None:
     said = asked(server, kind, [success(WRONG), success()])
     assert (said.get("answer"), said["requests"]) == (SUMMARY, 2), said
     assert said["input_tokens"] == 2 * INPUT_TOKENS
@@ -228,7 +228,7 @@ def test_a_server_on_this_machine_is_asked_past_the_proxy(
         assert (len(server.requests), len(proxy.requests)) == (0, 1)
 
 
-def test_nobody_else_is_asked_because_a_server_says_so(server: Provider) -> None:
+def test_a_redirect_of_a_server_is_not_followed(server: Provider) -> None:
     with llm_server.provider() as elsewhere:
         for status in (301, 307, 308):
             said = asked(
@@ -238,6 +238,6 @@ def test_nobody_else_is_asked_because_a_server_says_so(server: Provider) -> None
         assert elsewhere.requests == []
 
 
-def test_a_server_without_keys_is_told_none(server: Provider) -> None:
+def test_a_server_without_keys_gets_none(server: Provider) -> None:
     assert "answer" in asked(server, "openai", [success()], secret="")
     assert server.requests[0][1]["authorization"] == "Bearer none"

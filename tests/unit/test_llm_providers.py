@@ -164,7 +164,7 @@ def test_what_the_user_wrote_into_the_file_stays(environ: Environ) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_the_file_of_somebody_else_is_not_believed(environ: Environ) -> None:
+def test_the_file_of_another_user_is_not_trusted(environ: Environ) -> None:
     write_credential("OPENAI_API_KEY", "a")
     os.chown(credentials_path(), 65534, 65534)
     with pytest.raises(CredentialsError, match="not a regular file of this user"):

@@ -51,7 +51,7 @@ def test_nothing_is_said_of_an_empty_or_absent_spool(at: At, tmp_path: Path) -> 
     assert not (tmp_path / "notice").exists()
 
 
-def test_late_events_are_told_with_their_number_and_since_when(at: At, tmp_path: Path) -> None:
+def test_late_events_are_announced_with_their_number_and_age(at: At, tmp_path: Path) -> None:
     for pid, secs in enumerate((-4 * DAY_SECS, -60, -5)):
         spool(tmp_path, secs, pid)
     assert at(0) == "hivepipe: 3 events wait on disk since Tuesday; run `hivepipe doctor`"

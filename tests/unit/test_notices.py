@@ -53,6 +53,6 @@ def test_every_notice_has_a_reason(
     assert told(payload) == expected
 
 
-def test_a_large_batch_is_told_in_part() -> None:
+def test_only_part_of_a_large_batch_is_reported() -> None:
     calls = payloads.POST_BATCH["tool_calls"][:1] * 50
     assert len(told(changed(payloads.POST_BATCH, tool_calls=calls))) == MOST_REFUSED

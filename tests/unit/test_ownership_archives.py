@@ -129,7 +129,7 @@ def edit_archive(scene: Scene, edit: str, packed: bool) -> None:
 
 
 @pytest.mark.parametrize("edit", ["append", "change", "cut"])
-def test_a_session_that_goes_on_leaves_its_edited_archive(scene: Scene, edit: str) -> None:
+def test_a_session_that_continues_leaves_its_edited_archive(scene: Scene, edit: str) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     edit_archive(scene, edit, packed=False)

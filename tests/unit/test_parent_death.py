@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has
 
 
 @pytest.mark.parametrize("url", ["", "unix:///another/supervisor.sock"])
-def test_below_anybody_else_it_is_told_of_no_death(url: str) -> None:
+def test_below_another_parent_it_gets_no_signal_of_a_death(url: str) -> None:
     """A thread of a Procfile's manager may end long before the manager does."""
     env = {"SUPERVISOR_SERVER_URL": url}
     said = subprocess.run(WORDS, env=env, capture_output=True, text=True, check=True).stdout

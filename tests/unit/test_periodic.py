@@ -70,7 +70,7 @@ def test_an_extra_run_has_an_id_of_its_own_and_takes_no_slot() -> None:
         ROW._replace(operation=TICK),
     ],
 )
-def test_a_tick_that_names_nothing_of_ours_is_refused(row: Periodic) -> None:
+def test_a_tick_with_an_unknown_name_is_refused(row: Periodic) -> None:
     with pytest.raises(BadEnvelopeError):
         job_of(read_envelope(tick_of(row, 1, NOW_NS).envelope))
 

@@ -3,7 +3,7 @@
 from hivepipe.summaries.plain import plain_text_summary
 
 
-def test_a_text_is_told_by_its_size_and_its_end() -> None:
+def test_a_text_is_summarised_by_its_size_and_its_end() -> None:
     text = "".join(f"line {number} of the talk\n" for number in range(100))
     said = plain_text_summary(text, "codex").summary
     assert said.startswith("A text of codex, 100 lines. Its last words: ... ")
@@ -13,7 +13,7 @@ def test_a_text_is_told_by_its_size_and_its_end() -> None:
     assert first in text.split()  # no half of a word
 
 
-def test_a_short_one_is_told_whole() -> None:
+def test_a_short_text_is_quoted_whole() -> None:
     assert plain_text_summary("Done.\n", "other").summary == (
         "A text, 1 line. Its last words: Done."
     )

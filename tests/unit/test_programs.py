@@ -109,7 +109,7 @@ def test_a_folder_that_looks_like_a_bare_repository_runs_nothing(tmp_path: Path)
     assert not proof.exists()
 
 
-def test_a_git_hooks_own_variables_mislead_nobody(
+def test_a_git_hooks_own_variables_do_not_mislead_hivepipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clone, other = repository(tmp_path / "clone"), repository(tmp_path / "other")

@@ -49,7 +49,7 @@ def test_every_line_of_a_quote_begins_with_the_mark_and_holds_no_tag(text: str) 
         assert "\n" not in on_one_line(text, most)
 
 
-def test_a_file_of_a_repository_is_told_with_its_name() -> None:
+def test_a_file_of_a_repository_is_quoted_with_its_name() -> None:
     told = of_repository("a/b.md", "Run it.\n\nNow.", 1_000)
     head, *lines = told.split("\n")
     assert "a/b.md" in head

@@ -72,7 +72,7 @@ def test_what_shares_telling_words_is_found_the_best_first(scene: Scene) -> None
     assert scene.names("") == []
 
 
-def test_of_one_file_the_best_part_is_told_and_five_files_at_most(scene: Scene) -> None:
+def test_the_best_part_of_a_file_is_recalled_and_five_files_at_most(scene: Scene) -> None:
     for number in range(9):
         scene.put(f"{number}.md", f"Nothing {number}.", f"Purple elephants, part {number}.")
     for number in range(40):
@@ -86,7 +86,7 @@ def test_of_one_file_the_best_part_is_told_and_five_files_at_most(scene: Scene) 
     assert as_text([]) == ""
 
 
-def test_nobody_is_told_what_is_anothers(scene: Scene) -> None:
+def test_memories_of_others_are_not_recalled(scene: Scene) -> None:
     scene.put("cart.md", CART)
     scene.put("other.md", CART, owner="swarm-bank")
     scene.put("own.md", CART, scope=AGENT, owner="ada")
@@ -99,7 +99,7 @@ def test_nobody_is_told_what_is_anothers(scene: Scene) -> None:
     assert sorted(scene.names(PROMPT, swarm="elsewhere")) == ["users.md"]
 
 
-def test_a_common_word_tells_nothing(scene: Scene) -> None:
+def test_a_common_word_recalls_nothing(scene: Scene) -> None:
     for number in range(20):
         scene.put(f"{number}.md", f"The checkout service and thing{number}.")
     scene.prepare()
@@ -129,7 +129,7 @@ def test_what_was_told_is_told_again_only_after_a_compaction(scene: Scene) -> No
     assert len(recall.recall(scene.home, context, PROMPT)) == 1
 
 
-def test_nothing_is_kept_ready_for_who_does_not_want_it(scene: Scene) -> None:
+def test_nothing_is_kept_ready_unless_it_is_wanted(scene: Scene) -> None:
     scene.put("cart.md", CART)
     scene.wanted(days_ago=kept.KEPT_DAYS + 1)
     scene.prepare()
@@ -157,7 +157,7 @@ def test_a_part_is_never_longer_than_a_hook_reads(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "#0 {\nservice 0:1\ntax 0:1\n"])
-def test_a_damaged_part_brings_nothing(scene: Scene, text: str) -> None:
+def test_a_damaged_part_is_left_out(scene: Scene, text: str) -> None:
     Path(part_path(scene.home, "all")).write_text(text)
     assert scene.names(PROMPT) == []
 

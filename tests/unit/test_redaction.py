@@ -36,7 +36,7 @@ PLACEHOLDERS = ("***REDACTED***", "***AWS_KEY***", "***SSH_KEY***", "***EMAIL***
 
 @pytest.mark.parametrize("secret", LET_THROUGH.values(), ids=LET_THROUGH)
 @pytest.mark.parametrize("around", ["{}", "see {} end", "\n{}\n", '{{"k": "{}"}}', "x = '{}'"])
-def test_a_secret_goes_and_what_is_around_it_stays(secret: str, around: str) -> None:
+def test_a_secret_is_removed_and_the_text_around_it_is_kept(secret: str, around: str) -> None:
     clean = redact_text(around.format(secret))
     before, _, after = around.format("|").partition("|")
     assert clean.startswith(before)
@@ -60,7 +60,7 @@ def test_a_secret_goes_and_what_is_around_it_stays(secret: str, around: str) -> 
         "deploy --flag x --token='{}",
     ],
 )
-def test_a_secret_whose_end_was_cut_off_goes(text: str) -> None:
+def test_a_secret_whose_end_was_cut_off_is_removed(text: str) -> None:
     """A hook hands over the first 200 or 2,000 characters of a text."""
     clean = redact_text(text.format("hunter2secret9x"))
     assert clean.startswith(text.format("***REDACTED***"))

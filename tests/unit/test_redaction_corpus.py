@@ -8,7 +8,7 @@ from tests.redaction_corpus import FORMS, NAMED_FORMS, WRAPPINGS, negatives, pos
 OF_EACH_KIND = 20
 
 
-def test_every_secret_goes_in_every_wrapping() -> None:
+def test_every_secret_is_removed_in_every_wrapping() -> None:
     labelled = list(positives(seed=1, of_each_kind=OF_EACH_KIND))
     kinds = {item.kind for item in labelled}
     assert len(kinds) == len(FORMS) + len(NAMED_FORMS) + 1
@@ -20,7 +20,7 @@ def test_every_secret_goes_in_every_wrapping() -> None:
     assert not left
 
 
-def test_a_secret_that_stays_is_noticed() -> None:
+def test_a_secret_that_is_left_is_noticed() -> None:
     assert all(survives(item, item.line) for item in positives(seed=2, of_each_kind=1))
 
 

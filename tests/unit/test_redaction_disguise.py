@@ -167,7 +167,7 @@ def test_a_coloured_value_is_found_beside_its_name(disguise: str, wrapping: str)
         "\\x22password\\x22: \\x22{s}\\x22",
     ],
 )
-def test_a_coloured_name_says_what_its_value_is(text: str) -> None:
+def test_a_coloured_name_identifies_its_value(text: str) -> None:
     shown = text.format(e=ESC, s="hunter2secret9")
     for hold in HOLDERS.values():
         clean = hold(shown)

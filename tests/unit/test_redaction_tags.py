@@ -115,7 +115,7 @@ def test_of_many_processes_one_makes_the_key(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [FILE]
 
 
-def test_a_damaged_key_is_made_anew(tmp_path: Path) -> None:
+def test_a_damaged_key_is_replaced(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"half")
     key = key_of(str(tmp_path))
     assert key == (tmp_path / FILE).read_bytes()

@@ -35,7 +35,7 @@ def redacted(text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_a_secret_over_several_lines_goes(kind: str) -> None:
+def test_a_secret_over_several_lines_is_removed(kind: str) -> None:
     secret, clean = SECRETS[kind]
     assert redacted(f"# before\n\n{secret}\n# after\n") == f"# before\n\n{clean}\n# after\n"
 

@@ -67,9 +67,7 @@ def fired(redis: fakeredis.FakeRedis, home: Path) -> set[str]:
 # ---- what the scheduler does
 
 
-def test_beside_our_workers_it_stands_in_for_nobody(
-    redis: fakeredis.FakeRedis, tmp_path: Path
-) -> None:
+def test_beside_our_workers_it_replaces_none(redis: fakeredis.FakeRedis, tmp_path: Path) -> None:
     ours(redis, Writer, SlowWorker, LlmWorker)
     stock(redis)
     assert fired(redis, tmp_path) == ALWAYS
@@ -142,7 +140,7 @@ def test_a_writer_that_is_silent_is_stood_in_for(
     assert fired(redis, tmp_path) >= STAND_INS - CONDITIONAL - {"exports"}
 
 
-def test_a_tick_whose_job_is_lost_is_made_anew(redis: fakeredis.FakeRedis) -> None:
+def test_a_tick_whose_job_is_lost_is_enqueued_again(redis: fakeredis.FakeRedis) -> None:
     scheduler = TickScheduler(redis)
     scheduler._cycle()
     redis.delete("rq:queue:medium", f"rq:job:{tick_id('cleanup')}")

@@ -81,7 +81,7 @@ def test_the_file_follows_the_session(db: Database, home: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_file_of_somebody_elses_stays(db: Database, home: Path, when: str) -> None:
+def test_a_file_of_another_program_is_kept(db: Database, home: Path, when: str) -> None:
     tell(db, "start_session", 0, source="startup")
     path = home.parent / ".claude-state" / "session.yaml"
     if when == "after":
@@ -94,7 +94,7 @@ def test_a_file_of_somebody_elses_stays(db: Database, home: Path, when: str) -> 
     assert str(path) not in holdings(locate(str(home.parent))).own
 
 
-def test_a_purge_takes_along_what_hivepipe_wrote(db: Database, home: Path) -> None:
+def test_a_purge_deletes_what_hivepipe_wrote(db: Database, home: Path) -> None:
     tell(db, "start_session", 0, source="startup")
     exported(home)
     path = home.parent / ".claude-state" / "session.yaml"

@@ -53,7 +53,7 @@ EMPTY_HOOKS = ['{\n  "hooks": {}\n}\n', '{\n  "hooks": {\n    "Stop": []\n  }\n}
 
 @pytest.mark.parametrize("text", FILES.values(), ids=FILES)
 @pytest.mark.parametrize("form", FORMS)
-def test_taking_out_what_was_put_in_gives_the_same_bytes(text: str, form: Form) -> None:
+def test_removing_the_added_entries_restores_the_bytes(text: str, form: Form) -> None:
     ours = with_entries(text, wanted(form))
     assert ours != text
     assert has_entries(ours, wanted(form))
@@ -95,13 +95,13 @@ def test_an_edit_made_since_is_kept_with_its_layout() -> None:
     assert without_entries(edited) == kept
 
 
-def test_a_file_that_claude_code_wrote_anew_loses_exactly_our_entries() -> None:
+def test_a_file_that_claude_code_rewrote_loses_exactly_our_entries() -> None:
     ours = json.loads(with_entries(FILES["hooks of others"], wanted()))
     rewritten = json.dumps(ours, indent=2)
     assert json.loads(without_entries(rewritten)) == json.loads(FILES["hooks of others"])
 
 
-def test_a_hook_of_somebody_elses_in_our_group_stays() -> None:
+def test_a_foreign_hook_in_our_group_is_kept() -> None:
     ours = json.loads(with_entries("", wanted()))
     theirs = {"type": "command", "command": "mine"}
     ours["hooks"]["PostToolUse"][0]["hooks"].append(theirs)

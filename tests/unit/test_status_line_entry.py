@@ -46,7 +46,7 @@ def test_the_command_before_stands_behind_ours_once(text: str) -> None:
     )
 
 
-def test_the_one_of_another_file_goes_with_ours() -> None:
+def test_the_entry_of_another_file_is_removed_with_ours() -> None:
     ours = with_status_line("{}", Form.EXEC, LAUNCHER, THEIRS)
     assert command_of(ours) == "", "it is not this file's"
     assert without_status_line(ours) == "{}"
@@ -86,13 +86,13 @@ def test_escapes_stay_as_they_were_typed(typed: str, launcher: str) -> None:
 @pytest.mark.parametrize(
     "more", [" | cut -c1-80", " |cat", "; date", " 'mine' | cat", " 'open", " $(x)"]
 )
-def test_a_command_around_ours_is_the_users_and_stays(more: str) -> None:
+def test_a_users_command_around_ours_is_kept(more: str) -> None:
     ours = with_status_line("{}", Form.EXEC, LAUNCHER, "")
     edited = json_text.replace(ours, ("statusLine", "command"), command(ours) + more)
     assert with_status_line(edited, Form.EXEC, "/elsewhere/hivepipe/hooks/1/hook", "") == edited
     assert without_status_line(edited) == edited
 
 
-def test_a_status_line_of_somebody_else_stays() -> None:
+def test_a_foreign_status_line_is_kept() -> None:
     for text in OTHERS.values():
         assert without_status_line(text) == text

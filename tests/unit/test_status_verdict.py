@@ -76,7 +76,9 @@ def test_nothing_is_called_healthy_under_an_alert_or_trouble() -> None:
         ("unhealthy", "hivepipe doctor"),
     ],
 )
-def test_every_other_condition_is_said_with_what_changes_it(word: str, part: str) -> None:
+def test_every_other_condition_is_shown_with_the_command_that_changes_it(
+    word: str, part: str
+) -> None:
     assert said(word).startswith(f"{word}: ")
     assert part in said(word)
 
@@ -85,7 +87,7 @@ def test_alerts_of_a_stack_that_does_not_run_are_counted_behind_it() -> None:
     assert said("resting", 1).endswith("; 1 alert")
 
 
-def test_only_what_needs_nobody_at_once_exits_with_zero() -> None:
+def test_only_a_state_without_urgent_work_exits_with_zero() -> None:
     words = {name for name in vars(condition) if name.isupper()} - {"FINE"}
     assert words > {"HEALTHY", "RESTING", "STOPPED", "BROKEN"}
     assert set(condition.FINE) == {"healthy", "degraded", "resting"}

@@ -59,7 +59,7 @@ def test_the_interval_runs_from_the_last_checkpoint_not_from_the_last_operation(
 
 
 @pytest.mark.parametrize("elapsed", [0, 1, INTERVAL, -1, -INTERVAL, -10 * INTERVAL])
-def test_an_interval_of_nothing_lets_every_operation_through(path: Path, elapsed: int) -> None:
+def test_an_interval_of_zero_lets_every_operation_through(path: Path, elapsed: int) -> None:
     count(path, "a", interval=0)
     assert values(count(path, "b", T0 + elapsed, interval=0)) == (True, 2, 2)
 
@@ -147,7 +147,7 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=range(len(DAMAGE)))
-def test_a_damaged_file_starts_anew(path: Path, damage: bytes) -> None:
+def test_a_damaged_file_restarts_the_counts(path: Path, damage: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(damage)
     assert read_totals(str(path), SESSION).due is False

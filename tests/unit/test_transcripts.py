@@ -52,7 +52,7 @@ def expected(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", MAIN)
-def test_a_transcript_gives_what_was_added_up_by_hand(name: str) -> None:
+def test_the_costs_of_a_transcript_equal_a_sum_by_hand(name: str) -> None:
     main = totals_of(lines_of(name))
     subagents = subagents_of(name)
     assert describe(main, PRICES, subagents.values()) == expected(name)
@@ -101,7 +101,7 @@ def test_a_year_of_two_digits_can_be_read_again() -> None:
     assert describe(totals, PRICES)["duration_seconds"] == 0
 
 
-def test_a_dump_of_another_version_or_a_broken_one_is_not_believed() -> None:
+def test_a_dump_of_another_version_or_a_broken_one_is_not_used() -> None:
     dumped = json.loads(Totals().dump())
     assert Totals.load(json.dumps(dumped)) == Totals()
     assert Totals.load(json.dumps([dumped[0] + 1, dumped[1]])) is None
@@ -270,7 +270,7 @@ def asked(secs: int, content: Any) -> dict[str, Any]:
         b'{"type": "user", "timestamp": "0001-01-01T00:00:00+14:00", "message": {"content": "x"}}',
     ],
 )
-def test_a_strange_line_hurts_nobody(line: bytes) -> None:
+def test_a_strange_line_does_no_harm(line: bytes) -> None:
     totals = totals_of([line, *lines_of("session_b")])
     assert totals.answer.startswith("Indeed!")
     assert Totals.load(totals.dump()) == totals

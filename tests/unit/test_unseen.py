@@ -66,7 +66,7 @@ def test_what_no_message_used_is_left(db: Database) -> None:
     assert found(db, "b") == {}
 
 
-def test_sessions_that_begin_anew_are_added_up(db: Database) -> None:
+def test_sessions_that_start_over_are_added_up(db: Database) -> None:
     """A session whose last count was lost is counted from its resumed run on."""
     messages(db, "a", 3)
     counted(db, "a", 5, 2)

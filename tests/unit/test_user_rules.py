@@ -37,7 +37,7 @@ def redactor(config: Path, text: str) -> Redactor:
     return load_redactor(str(config.parent))
 
 
-def test_a_rule_of_ones_own_works_beside_the_built_in_ones(config: Path) -> None:
+def test_an_own_rule_works_beside_the_built_in_ones(config: Path) -> None:
     own = redactor(config, EMPLOYEE)
     line = rb'{"a": "EMP-123456 \u0045MP-654321", "b": "ana@shop.io"}'
     clean, rules = own.redact_line(line)
@@ -115,7 +115,7 @@ counterexamples = ["xdsk_a1b2c3d4e5f6"]
 """
 
 
-def test_a_rule_of_ones_own_can_say_what_a_built_in_one_can(config: Path) -> None:
+def test_an_own_rule_can_use_every_key_of_a_built_in_one(config: Path) -> None:
     own = redactor(config, FULL)
     assert untagged(own.redact_text("id =IT-123456")) == "id =***REDACTED***"
     assert own.redact_text("id =IT-000000") == "id =IT-000000"

@@ -32,7 +32,7 @@ def paths(home: Path) -> list[str]:
 # ---- who is let in
 
 
-def test_without_the_token_nobody_gets_in(stranger: TestClient, home: Path) -> None:
+def test_without_the_token_every_request_is_refused(stranger: TestClient, home: Path) -> None:
     for path in ("/", "/events", "/static/live.js", "/now?token=wrong", *paths(home)):
         assert stranger.get(path).status_code == 401, path
     assert stranger.get("/now", headers={"Authorization": "Bearer wrong"}).status_code == 401
@@ -260,7 +260,7 @@ def test_a_commit_changes_the_signature_and_reading_does_not(home: Path) -> None
         assert signature([path]) != before
 
 
-def test_followers_are_told_and_nobody_watches_without_them(
+def test_followers_are_notified_and_without_them_nothing_is_watched(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hivepipe.web.changes.LOOK_SECS", 0.01)

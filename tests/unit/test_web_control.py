@@ -115,12 +115,12 @@ def test_what_is_no_form_is_refused(client: TestClient, home: Path) -> None:
 # ---- what it means
 
 
-def test_ticked_jobs_are_told_apart_by_every_byte() -> None:
+def test_ticked_jobs_are_distinguished_by_every_byte() -> None:
     odd, even = failed("\udcff job"), failed("? job")
     assert chosen(what="discard ticked", job=name_of(odd)).jobs([odd, even]) == [odd]
 
 
-def test_a_filter_means_what_it_showed_when_it_was_asked() -> None:
+def test_a_filter_means_the_jobs_it_showed_when_it_was_confirmed() -> None:
     first, other = failed("1"), failed("2", reason="no session")
     later, of_another = failed("3", failed_at="2026-11-21T10:00:09Z"), failed("4", "end_session")
     choice = chosen(

@@ -40,7 +40,7 @@ def test_one_that_is_too_large_is_not_kept() -> None:
     assert [once(parts := ["a"], {}, render)[0], once(parts, {}, render)[0]] == ["0", "1"]
 
 
-def test_a_session_that_goes_on_shows_new_rows_beside_them(
+def test_a_session_that_continues_shows_new_rows_beside_them(
     told: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = f"/session/{short_hash(str(home))}/{SESSION}"

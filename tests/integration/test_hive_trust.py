@@ -95,7 +95,7 @@ def test_nor_does_one_that_is_respawned(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("above", [".", "state", ".config/hivepipe"])
-def test_a_project_that_holds_what_decides_is_refused(scene: Scene, above: str) -> None:
+def test_a_project_that_contains_the_trusted_files_is_refused(scene: Scene, above: str) -> None:
     folder = scene.home.root / above
     said = scene.said("projects", "add", "all", str(folder), expect=1).stderr
     assert "sets what workers may do" in said
