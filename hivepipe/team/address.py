@@ -63,6 +63,7 @@ class Address(NamedTuple):
             "sslmode": "disable",
             "target_session_attrs": "read-write",
             "options": "",
+            "client_encoding": "UTF8",
             "application_name": "hivepipe",
             "connect_timeout": 10,
             "keepalives_idle": 20,

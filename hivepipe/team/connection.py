@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 EXTRA = "a team needs an extra of hivepipe: pip install 'hivepipe[team]'"
 OLDEST_SERVER = 150_000
+ENCODING = "UTF8"
+
+_ISO_UTC = "SET DateStyle TO 'ISO'; SET TimeZone TO 'UTC'"
 
 # SQLSTATEs of a server that rejects this login or does not have hivepipe's functions
 _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
@@ -34,15 +37,48 @@ def connect(address: Address) -> "psycopg.Connection[dict[str, Any]]":
 
     with translated():
         made = psycopg.connect(
-            **address.parameters(),
+            **(_compiled_in() | address.parameters()),
             autocommit=True,
             prepare_threshold=None,  # pgbouncer may give each transaction another connection
             row_factory=dict_row,
         )
-    if made.info.server_version < OLDEST_SERVER:
+    try:
+        _demand_server(made)
+        with translated():
+            _use_iso_utc(made)
+    except TeamError:
         made.close()
-        raise TeamError("the server of a team is PostgreSQL 15 or later")
+        raise
     return made
+
+
+def _compiled_in() -> dict[str, str]:
+    """Return libpq's own values, so that no environment variable names another host."""
+    from psycopg.pq import Conninfo  # noqa: PLC0415  an extra
+
+    options = [each for each in Conninfo.get_defaults() if each.envvar and each.compiled]
+    found = {each.keyword.decode(): (each.compiled or b"").decode() for each in options}
+    return found | {"hostaddr": "", "requirepeer": ""}
+
+
+def _demand_server(made: "psycopg.Connection[dict[str, Any]]") -> None:
+    """Raise TeamError for an old server, or a database that cannot store every text."""
+    if made.info.server_version < OLDEST_SERVER:
+        raise TeamError("the server of a team is PostgreSQL 15 or later")
+    found = made.info.parameter_status("server_encoding")
+    if found != ENCODING:
+        raise TeamError(
+            f"this database has the encoding {found}: a team needs one made by "
+            f"CREATE DATABASE ... TEMPLATE template0 ENCODING '{ENCODING}'"
+        )
+
+
+def _use_iso_utc(made: "psycopg.Connection[dict[str, Any]]") -> None:
+    """Use ISO dates and UTC whatever the server, the role or the environment say."""
+    style = made.info.parameter_status("DateStyle") or ""
+    zone = made.info.parameter_status("TimeZone")
+    if not style.startswith("ISO") or zone not in ("UTC", "Etc/UTC"):
+        made.execute(_ISO_UTC)
 
 
 @contextmanager

@@ -88,3 +88,17 @@ def test_a_revoked_machine_is_refused(team: Team, port: int, tmp_path: Path) -> 
     with pytest.raises(TeamRefusedError):
         home.ship()
     assert team.count("sessions") == 1
+
+
+def test_each_client_has_its_own_dates(team: Team, port: int) -> None:
+    """pgbouncer gives one connection to both in turn, with the settings of each."""
+    team.server.psql(f"ALTER DATABASE {team.database} SET datestyle = 'German, DMY'")
+    team.server.psql(f"ALTER DATABASE {team.database} SET timezone = 'America/New_York'")
+    joined = team.joined("ann")
+    with (
+        connected(behind(joined.writes, port)) as first,
+        connected(behind(joined.reads, port)) as second,
+    ):
+        for connection in (first, second, first):
+            assert one(connection, "SELECT DATE '2026-11-25'::text") == "2026-11-25"
+            assert one(connection, "SELECT now()::text").endswith("+00")

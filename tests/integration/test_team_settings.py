@@ -1,0 +1,100 @@
+"""Settings of the server and of the shell change nothing: encoding, dates, time zone, host."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hivepipe.errors import TeamError
+from hivepipe.team import address, invites
+from hivepipe.team.connection import connected, one
+from hivepipe.team.retention import drop_next, retention_of
+from tests.team_scene import ADMIN, SECRET, HomeOfTeam, Team, same_rows
+
+ODD = {
+    "datestyle": "German, DMY",
+    "timezone": "America/New_York",
+    "client_encoding": "LATIN1",
+    "bytea_output": "escape",
+    "intervalstyle": "sql_standard",
+    "default_transaction_isolation": "serializable",
+}
+
+TEXT = 'fox 🦊 and "ä\\ NULL {a,b}'
+
+
+@pytest.fixture
+def odd(team: Team) -> Team:
+    """A team whose database has unusual settings."""
+    for name, value in ODD.items():
+        team.server.psql(f"ALTER DATABASE {team.database} SET {name} = '{value}'")
+    return team
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_store_every_text_is_refused(team: Team, encoding: str) -> None:
+    name = f"of_{encoding.lower()}"
+    team.server.psql(
+        f"CREATE DATABASE {name} OWNER {ADMIN} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'"
+    )
+    login = address.parse(team.server.url(name, f"{ADMIN}:{SECRET}"))
+    with pytest.raises(TeamError, match=f"{encoding}.*ENCODING 'UTF8'"), connected(login):
+        pass
+
+
+def test_times_are_utc_whatever_the_server_says(odd: Team, tmp_path: Path) -> None:
+    home = HomeOfTeam(tmp_path / "hive.db", odd.joined("ann").writes)
+    home.work("s-1")
+    home.ship()
+    with connected(odd.admin) as connection:
+        made = invites.invite(connection, odd.admin, "bob", timedelta(hours=1))
+        seen = one(connection, "SELECT max(seen_at) FROM hivepipe.v_members")
+    now = datetime.now(UTC)
+    assert timedelta(minutes=59) < made.expires_at - now <= timedelta(hours=1)
+    assert seen.utcoffset() == timedelta(0)
+    assert now - seen < timedelta(minutes=1)
+
+
+def test_retention_does_not_depend_on_the_style_of_dates(odd: Team, tmp_path: Path) -> None:
+    home = HomeOfTeam(tmp_path / "hive.db", odd.joined("ann").writes)
+    home.work("old")
+    home.sql("UPDATE sessions SET updated_at = '2020-01-01T00:00:00.000Z'")
+    home.ship()
+    with connected(odd.admin) as connection:
+        one(connection, "SELECT hivepipe.set_retention(%s)", 1)
+        while drop_next(connection):
+            pass
+        found = retention_of(connection)
+    assert found.dropped_before == found.kept_from
+    assert odd.count("sessions") == 0
+
+
+def test_every_text_arrives_whatever_the_server_says(odd: Team, tmp_path: Path) -> None:
+    home = HomeOfTeam(tmp_path / "hive.db", odd.joined("ann").writes)
+    home.work("s-1")
+    odd.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    home.sql(f"UPDATE prompts SET prompt = '{TEXT}'")
+    home.ship()
+    assert same_rows(odd, home)
+    stored = odd.rows(
+        "SELECT DISTINCT encode(convert_to(prompt, 'UTF8'), 'hex') FROM hivepipe.prompts"
+    )
+    assert bytes.fromhex(stored[0][0]).decode() == TEXT
+
+
+def test_no_variable_of_the_shell_changes_host_dates_or_texts(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "PGHOSTADDR": "192.0.2.1",
+        "PGCLIENTENCODING": "LATIN1",
+        "PGDATESTYLE": "German",
+        "PGTZ": "America/New_York",
+        "PGREQUIREPEER": "nobody-of-this-name",
+        "PGSSLNEGOTIATION": "direct",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with connected(team.admin._replace(host="127.0.0.1")) as connection:
+        assert one(connection, "SELECT '🦊'") == "🦊"
+        assert one(connection, "SELECT now()").utcoffset() == timedelta(0)
+        assert one(connection, "SELECT DATE '2026-11-25'::text") == "2026-11-25"
