@@ -5,6 +5,7 @@ from typing import Any, cast
 import rq_dashboard
 from a2wsgi import WSGIMiddleware
 from flask import Flask, Response, current_app, request
+from redis.exceptions import RedisError
 from rq.registry import FinishedJobRegistry
 from rq_dashboard.web import setup_rq_connection
 from starlette.types import ASGIApp
@@ -15,6 +16,7 @@ from hivepipe.queue.restricted_rq import restrict
 from hivepipe.web.rq_templates import policy, use_strict_templates
 
 _CHANGES_BY_GET = "rq_dashboard.requeue_all"
+_AWAY = "no Redis answers: this project's stack is paused, or rests until the next event\n"
 _REFUSED = "this view is read-only: retry and discard failed jobs in the view Queues\n"
 
 
@@ -35,11 +37,16 @@ def rq_pages(address: str) -> ASGIApp:
     app.before_request(_refuse_changes)
     app.before_request(_forget_expired)
     app.after_request(_harden)
+    app.register_error_handler(RedisError, _no_answer)
     return cast(ASGIApp, WSGIMiddleware(cast(Any, app)))
 
 
 def _refuse_changes() -> Response | None:
     return Response(_REFUSED, 405) if request.endpoint == _CHANGES_BY_GET else None
+
+
+def _no_answer(_error: Exception) -> Response:
+    return Response(_AWAY, 503, mimetype="text/plain")
 
 
 def _forget_expired() -> None:

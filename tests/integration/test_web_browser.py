@@ -111,6 +111,8 @@ def test_from_a_word_to_its_turn_and_back(private_home: Home, address: str) -> N
         page.get_by_role("link", name="Search").click()
         page.locator("#q").fill("such cart")
         page.keyboard.press("Enter")
+        link = page.locator(".hits h3 a").first  # within a text, where colour alone is no sign
+        sync_api.expect(link).to_have_css("text-decoration-line", "underline")
         page.locator("a.found").first.click()
         sync_api.expect(page.locator("#open .hit")).to_contain_text("no such cart")
         page.get_by_role("link", name="The whole session").click()
@@ -147,3 +149,50 @@ def test_a_failed_job_is_retried_by_click(
         until(lambda: private_home.count("agents") == 1, "not written")
         browser.close()
     assert said == []
+
+
+def test_the_arrow_keys_pass_projects_and_a_button_shows_one(address: str) -> None:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(address)
+        page.locator("#home").focus()
+        page.keyboard.press("ArrowDown")
+        key = page.locator("#home").input_value()
+        assert key
+        assert page.url.endswith("/now")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/now?home={key}")
+        page.locator("#home").select_option("")  # as by a click
+        page.wait_for_url("**/now?home=")
+        browser.close()
+
+
+def test_a_change_elsewhere_keeps_selection_and_what_is_open(
+    address: str, private_home: Home, writer: Writer
+) -> None:
+    folder = private_home.root / ".claude" / "projects" / "-shop"
+    folder.mkdir(parents=True)
+    command(private_home, "init", "--local", "--no-probe")
+    told = [prompt(1, "Mend the cart"), call(2, "Bash", "t1", command="ls cart")]
+    told += [result(4, "t1", "no such cart", failed=True), prompt(90, "Thank you")]
+    lines = b"".join(told).replace(b"/home/ana/shop", str(private_home.project).encode())
+    (folder / f"{SESSION}.jsonl").write_bytes(lines)
+    command(private_home, "archive", "sweep")
+    writer.start()
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(address)
+        base = address.partition("/?")[0]
+        found = page.request.get(f"{base}/search.json?q=cart").json()["hits"]
+        page.goto(f"{base}/session/{found[0]['home']}/{SESSION}")
+        page.locator("details.piece summary").first.click()
+        page.evaluate("getSelection().selectAllChildren(document.querySelector('article pre'))")
+        with page.expect_response(f"**/{SESSION}"):
+            fire("SessionStart", SESSION_START | {"session_id": "another"}, private_home.env)
+        page.wait_for_timeout(300)
+        assert page.evaluate("getSelection().toString()") == "Mend the cart"
+        assert page.locator("details.piece[open]").count() == 1
+        browser.close()

@@ -314,3 +314,15 @@ def test_in_a_browser_nothing_of_data_runs_and_the_pages_work(
         assert "Content Security Policy" not in done.stderr, done.stderr
         assert "<img src=" not in done.stdout
         assert "&lt;img src=x" in done.stdout, path  # the script ran and the text is there
+
+
+def test_without_redis_its_view_says_so(
+    open_page: Callable[..., Browser], redis_server: Server
+) -> None:
+    browser = open_page()
+    browser.enter()
+    assert browser.ask(f"{browser.rq}/")[0] == 200
+    redis_server.end()
+    for page in ("", "0/view/jobs", "0/data/queues.json"):
+        status, text = browser.ask(f"{browser.rq}/{page}")
+        assert (status, text[:20]) == (503, "no Redis answers: th")

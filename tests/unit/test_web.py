@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from hivepipe.monitor.admission import cookie_name, cookie_value
 from hivepipe.times import stored_time
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.clock import local_time, time_left
+from hivepipe.web.folders import PAGES
 from hivepipe.web.views import VIEWS
 from tests.web_scene import AT, HOSTILE, SESSION, TOKEN, insert
 
@@ -233,6 +235,22 @@ def test_empty_views_say_what_to_do(tmp_path: Path, client: TestClient, home: Pa
     assert "hivepipe init" in client.get("/now").text
     for name in ("agents", "costs", "skills"):
         assert client.get(f"/{name}").status_code == 200
+
+
+def test_the_regions_of_a_page_have_different_names(told: TestClient, home: Path) -> None:
+    page = told.get(f"/session/{short_hash(str(home))}/{SESSION}").text
+    headings = re.findall(r'aria-labelledby="\w+"><h2 id="\w+">([^<]+)', page)
+    names = headings + re.findall(r'role="region" aria-label="([^"]+)', page)
+    assert len(names) > 3
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("name", ["queues", "health"])
+def test_a_region_of_one_stack_names_its_project(name: str) -> None:
+    page = (PAGES / f"{name}.html").read_text()
+    names = re.findall(r'role="region" aria-label="([^"]+)', page.partition("in stacks %}")[2])
+    assert len(names) > 2
+    assert all("each.project" in each for each in names), names
 
 
 def test_a_text_that_is_no_time_is_shown_as_it_is() -> None:

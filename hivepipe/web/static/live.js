@@ -18,9 +18,10 @@ async function refresh() {
   document.title = page.title;
   goOn(page);
   const [before, after] = [document.querySelector("main"), page.querySelector("main")];
-  if (!after || before.innerHTML === after.innerHTML) return;
-  const open = new Set([...before.querySelectorAll("details[open]")].map((each) => each.id));
-  for (const each of after.querySelectorAll("details[id]")) each.open ||= open.has(each.id);
+  if (!after) return;
+  const open = new Map([...before.querySelectorAll("details[id]")].map((each) => [each.id, each.open]));
+  for (const each of after.querySelectorAll("details[id]")) each.open = open.get(each.id) ?? each.open;
+  if (before.innerHTML === after.innerHTML) return; // so a selection in it stays
   const focused = before.contains(document.activeElement) ? selectorOf(document.activeElement) : "";
   for (const each of before.querySelectorAll("input:checked")) {
     const same = after.querySelector(`#${CSS.escape(each.id)}`);
@@ -81,6 +82,14 @@ function unfold() { // open the piece in the URL's fragment
   if (named?.tagName === "DETAILS") named.open = true;
 }
 
+function choose(home) { // a click shows a project; arrow keys pass many, so a button follows them
+  const show = Object.assign(document.createElement("button"), { textContent: "Show" });
+  let byKey = false;
+  home.addEventListener("pointerdown", () => (byKey = false));
+  home.addEventListener("keydown", (event) => (byKey = event.key !== " " && !event.altKey)); // open the list
+  home.addEventListener("change", () => (byKey ? home.after(show) : home.form.submit()));
+}
+
 const state = document.getElementById("live");
 let stream = null; // shared by all pages (stream.js), or its own without SharedWorker
 
@@ -107,7 +116,7 @@ function listen() {
 }
 
 listen();
-document.getElementById("home").addEventListener("change", (event) => event.target.form.submit());
+choose(document.getElementById("home"));
 addEventListener("pagehide", () => stream.close());
 addEventListener("pageshow", (event) => event.persisted && (listen(), later()));
 addEventListener("hashchange", unfold);
