@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -17,6 +17,7 @@ from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.migrations import migrate
 from hivepipe.db.transactions import transaction
 from hivepipe.errors import StoreError
+from hivepipe.files.sqlite_file import make_private_file
 from hivepipe.redact import redact_text
 
 Row = sqlite3.Row
@@ -34,7 +35,7 @@ class Database:
         refuse_tracked(path)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _make_private(path)
+            make_private_file(path)
             self._connection = sqlite3.connect(
                 path, timeout=busy_timeout_secs, isolation_level=None
             )
@@ -163,16 +164,6 @@ def _file_at(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _make_private(path: Path) -> None:
-    """Create the file with mode 0600, which SQLite also gives to its -wal and -shm files.
-
-    An existing file is not opened. POSIX drops the locks of all connections of a process to a file
-    when it closes the file once, and another process could then delete the -wal in use.
-    """
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _try_to_write_in(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hivepipe.db.legacy_rows import OTHER_NAMES, TABLES
 from hivepipe.errors import StoreError
 from hivepipe.files.regular_file import chunks, regular
+from hivepipe.files.sqlite_file import closing_on_error
 
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
 _ATTEMPTS = 5
@@ -41,19 +42,19 @@ class LegacyDatabase:
         """Copy and open the database. Raise StoreError if it cannot be read as a database."""
         self._copies = tempfile.TemporaryDirectory(prefix="hivepipe-")
         try:
-            self._open(_copied(path, Path(self._copies.name)), path)
-        except BaseException:
+            self._db = sqlite3.connect(_copied(path, Path(self._copies.name)))
+            with closing_on_error(self._db):
+                self._read_schema()
+        except BaseException as error:
             self._copies.cleanup()
+            if isinstance(error, sqlite3.Error):
+                raise StoreError(f"cannot read {path}: {error}") from error
             raise
 
-    def _open(self, copy: Path, path: Path) -> None:
-        try:
-            self._db = sqlite3.connect(copy)
-            self._db.text_factory = lambda data: data.decode("utf-8", "replace")
-            self._db.execute("PRAGMA trusted_schema = OFF")
-            self._tables = self._find_tables()
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot read {path}: {error}") from error
+    def _read_schema(self) -> None:
+        self._db.text_factory = lambda data: data.decode("utf-8", "replace")
+        self._db.execute("PRAGMA trusted_schema = OFF")
+        self._tables = self._find_tables()
         named = {name.lower(): columns for name, columns in self._tables.items()}
         self._columns = {table: _source_columns(table, named.get(table, [])) for table in TABLES}
         self._db.set_authorizer(

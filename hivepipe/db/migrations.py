@@ -8,7 +8,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from hivepipe.db.transactions import transaction
+from hivepipe.db.transactions import statements, transaction
 from hivepipe.db.usage_sums import USAGE_SUMS
 from hivepipe.errors import StoreError
 
@@ -467,11 +467,11 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
         if len(pending) < len(MIGRATIONS):
             _back_up(connection, backups, pending[0][0])
         with transaction(connection):
-            for statement in _statements(_RECORDS):
+            for statement in statements(_RECORDS):
                 connection.execute(statement)
             # Checked again under the lock: another process may have migrated.
             for name, script in _pending(connection):
-                for statement in _statements(script):
+                for statement in statements(script):
                     connection.execute(statement)
                 connection.execute(f"INSERT INTO schema_migrations VALUES (?, {_NOW})", (name,))
 
@@ -527,15 +527,3 @@ def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     except BaseException:
         copy.unlink()  # a partial copy would use scarce disk space
         raise
-
-
-def _statements(script: str) -> list[str]:
-    """Split a script into statements; `executescript` would commit the open transaction."""
-    found: list[str] = []
-    pending = ""
-    for line in script.splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            found.append(pending)
-            pending = ""
-    return found

@@ -9,12 +9,13 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.transactions import transaction
 from hivepipe.errors import StoreError
+from hivepipe.files.sqlite_file import make_private_file
 from hivepipe.home import make_folders, state_folder
 
 FILE_NAME = "spending.db"
@@ -155,8 +156,7 @@ def spending() -> Iterator[Spending]:
     path = spending_path()
     try:
         make_folders(str(path.parent))
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        make_private_file(path)
         # No WAL, because the user's folder may be on a network file system.
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
     except (OSError, sqlite3.Error) as error:

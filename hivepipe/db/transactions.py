@@ -1,4 +1,4 @@
-"""Transactions on any connection of the store."""
+"""Transactions and scripts on any SQLite connection."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -16,3 +16,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # on a full disk SQLite rolls back by itself
             connection.execute("ROLLBACK")
         raise
+
+
+def statements(script: str) -> Iterator[str]:
+    """Split a script into statements; `executescript` would commit the open transaction."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""

@@ -13,12 +13,13 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from hivepipe.errors import StoreError
 from hivepipe.files.regular_file import regular
+from hivepipe.files.sqlite_file import make_private_file
 from hivepipe.home import make_folders, short_hash, state_folder
 
 FILE = "manifest.db"
@@ -171,7 +172,7 @@ class Manifest:
 
     # ---- imported files
 
-    def find(self, found: Found) -> None:
+    def record_found(self, found: Found) -> None:
         """Record an imported file of a predecessor."""
         self.begin()
         with self._open() as db:
@@ -201,7 +202,9 @@ class Manifest:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            _make_private(self.path)
+            if "/databases/" in self.path:  # for a home with a long path, as for its database
+                make_folders(os.path.dirname(self.path))
+            make_private_file(self.path)
             with closing(sqlite3.connect(self.path, timeout=BUSY_SECS)) as db:
                 if not db.execute("PRAGMA user_version").fetchone()[0]:
                     db.executescript(_SCHEMA)
@@ -214,10 +217,3 @@ class Manifest:
 def digest(data: bytes) -> str:
     """Return the SHA-256 of the data in hex."""
     return sha256(data).hexdigest()
-
-
-def _make_private(path: str) -> None:
-    if "/databases/" in path:  # the folder for a home with a long path, as for its database
-        make_folders(os.path.dirname(path))
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.archive_files import ArchiveFiles
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.found_values import Learning
 from hivepipe.archive.index import Entry
@@ -33,7 +33,7 @@ def forget_index(home: str) -> None:
             index.start_empty()
 
 
-def archived_of(archives: Archives, key: str, entry: Entry, kept: Kept) -> Archived | None:
+def archived_of(archives: Archives, key: str, entry: Entry, kept: ArchiveFiles) -> Archived | None:
     """Return an archive in the form of the index, or None if it has no lines."""
     offsets = kept.offsets()
     if not offsets or not offsets.length:

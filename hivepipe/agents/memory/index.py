@@ -6,14 +6,14 @@ chunks     the redacted text of files in chunks, each with its vector if a provi
 words      the FTS5 table of the chunks
 """
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hivepipe.db.transactions import statements, transaction
 from hivepipe.errors import MemoryIndexError
+from hivepipe.files.sqlite_file import closing_on_error, make_private_file
 
 VERSION = 1
 BUSY_TIMEOUT_SECS = 10.0
@@ -83,16 +83,10 @@ class MemoryIndex:
         """Open or create the index; raise MemoryIndexError if it cannot be used."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not path.exists():
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            make_private_file(path)
             self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
-            self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA secure_delete=ON")
-            with self.transaction():
-                if not self._db.execute("PRAGMA user_version").fetchone()[0]:
-                    for statement in _statements(_SCHEMA):
-                        self._db.execute(statement)
+            with closing_on_error(self._db):
+                self._prepare()
         except (OSError, sqlite3.Error) as error:
             # Neither a lock nor a full or read-only disk
             is_broken = not isinstance(error, OSError | sqlite3.OperationalError)
@@ -102,16 +96,14 @@ class MemoryIndex:
     def close(self) -> None:
         self._db.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Run the block in a transaction."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+    def _prepare(self) -> None:
+        self._db.row_factory = sqlite3.Row
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA secure_delete=ON")
+        with transaction(self._db):
+            if not self._db.execute("PRAGMA user_version").fetchone()[0]:
+                for statement in statements(_SCHEMA):
+                    self._db.execute(statement)
 
     # ---- folders and files
 
@@ -139,7 +131,7 @@ class MemoryIndex:
         self, path: str, folder: str, stamp: tuple[int, int], sha256: str, texts: Sequence[str]
     ) -> None:
         """Replace the chunks of a file; `stamp` is its size and modification time in ns."""
-        with self.transaction():
+        with transaction(self._db):
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, 0)",
@@ -157,13 +149,13 @@ class MemoryIndex:
 
     def remove(self, path: str) -> None:
         """Remove a deleted file."""
-        with self.transaction():
+        with transaction(self._db):
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def forget(self, path: str) -> None:
         """Delete a file's text from the index; it is not indexed again until it changes."""
-        with self.transaction():
+        with transaction(self._db):
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("UPDATE files SET forgotten = 1 WHERE path = ?", (path,))
 
@@ -205,7 +197,7 @@ class MemoryIndex:
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Store the vectors of chunks; a changed chunk has a new id."""
         sql = "UPDATE chunks SET model = ?, vector = ? WHERE id = ?"
-        with self.transaction():
+        with transaction(self._db):
             self._db.executemany(sql, [(model, vector, id) for id, vector in vectors])
 
     def vectors(self, model: str) -> list[tuple[int, bytes]]:
@@ -238,12 +230,3 @@ class MemoryIndex:
             return None
         path, scope, owner, text = row
         return Hit(path, scope, owner, text, score)
-
-
-def _statements(script: str) -> Iterator[str]:
-    pending = ""
-    for line in script.splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            yield pending
-            pending = ""

@@ -12,7 +12,6 @@
 Everything is derived from the archives. If the file is deleted, the next search rebuilds it.
 """
 
-import os
 import secrets
 import sqlite3
 from collections import Counter
@@ -29,6 +28,7 @@ from hivepipe.archive.search.passages import passage_of
 from hivepipe.archive.search.query import Filters, Term, folded, quoted
 from hivepipe.errors import SearchError
 from hivepipe.events.claude_code import clean
+from hivepipe.files.sqlite_file import closing_on_error, make_private_file
 
 VERSION = 7
 BUSY_TIMEOUT_SECS = 30.0
@@ -115,24 +115,32 @@ class SearchIndex:
 
     def _begin(self) -> None:
         try:
-            self._db = self._open()
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, VERSION):  # made by another version, and can be rebuilt
+            self._open()
+            with closing_on_error(self._db):
+                is_usable = self._version() in (0, VERSION)
+            if not is_usable:  # made by another version, and can be rebuilt
                 self._db.close()
                 remove_index(self._path)
-                self._db = self._open()
-            with self._transaction():
-                if not self._db.execute("PRAGMA user_version").fetchone()[0]:
-                    for statement in _SCHEMA.split(";\n"):
-                        self._db.execute(statement)
-                    # A random id distinguishes a rebuilt index from the old one.
-                    self._db.execute(f"PRAGMA application_id={secrets.randbits(31)}")
-                self._db.execute(_FOLDERS)
-            self._db.execute(
-                "CREATE VIRTUAL TABLE temp.trigrams USING fts5vocab(main, pieces, row)"
-            )
+                self._open()
+            with closing_on_error(self._db):
+                self._prepare()
         except sqlite3.Error as error:
             raise self._unusable(error) from error
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        with self._transaction():
+            if not self._version():
+                for statement in _SCHEMA.split(";\n"):
+                    self._db.execute(statement)
+                # A random id distinguishes a rebuilt index from the old one.
+                self._db.execute(f"PRAGMA application_id={secrets.randbits(31)}")
+            self._db.execute(_FOLDERS)
+        self._db.execute("CREATE VIRTUAL TABLE temp.trigrams USING fts5vocab(main, pieces, row)")
 
     def _unusable(self, error: sqlite3.Error) -> SearchError:
         # An OperationalError is a lock or a full disk, for instance.
@@ -140,13 +148,10 @@ class SearchIndex:
         hint = "; delete it to rebuild it" if is_broken else ""
         return SearchError(f"cannot use {self._path}: {error}{hint}")
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
-        return db
+        make_private_file(self._path)
+        self._db = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
 
     def close(self) -> None:
         """Close the connection."""

@@ -4,6 +4,7 @@ import sqlite3
 from random import Random
 
 from hivepipe.db import migrations
+from hivepipe.db.transactions import statements
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.kills import kill_at, under_way
 from tests.faults.injections.rounds import Fault
@@ -33,7 +34,7 @@ def _make_old(arena: Arena, steps: int) -> None:
     """Make it by the first steps alone."""
     connection = sqlite3.connect(arena.home.database, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
-    for statement in migrations._statements(migrations._RECORDS):
+    for statement in statements(migrations._RECORDS):
         connection.execute(statement)
     for name, script in migrations.MIGRATIONS[:steps]:
         connection.executescript(script)
