@@ -11,7 +11,6 @@ from hivepipe.stack.lock import Stack, make_private, take_lock
 from hivepipe.stack.parent_death import end_with_supervisor
 from hivepipe.stack.redis_server import arguments, find_server
 
-EX_TEMPFAIL = 75
 # A rewrite of the append-only file holds the lock for a moment after the server has ended.
 WAIT_SECS = 10
 
@@ -42,4 +41,4 @@ if __name__ == "__main__":
         main()
     except HivepipeError as error:
         print(f"hivepipe: {error}", file=sys.stderr)  # noqa: T201  the supervisor's log
-        sys.exit(EX_TEMPFAIL if isinstance(error, LockHeldError) else 1)
+        sys.exit(os.EX_TEMPFAIL if isinstance(error, LockHeldError) else 1)

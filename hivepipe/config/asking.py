@@ -51,7 +51,7 @@ class Asking(NamedTuple):
 def files_asking(home: str, project: str) -> list[Asking]:
     """Return every file that asks for something, and trusted files that were deleted."""
     known = trust.trusted_files(home, project)
-    found = [_look(project, name, known.get(name)) for name in _names(project)]
+    found = [_examined(project, name, known.get(name)) for name in _names(project)]
     names = {file.name for file in found}
     gone = [Asking(name, GONE, known[name].sha256) for name in known if name not in names]
     return [*found, *gone]
@@ -120,7 +120,7 @@ def _listed(project: str, *below: str) -> list[str]:
         return []
 
 
-def _look(project: str, name: str, known: trust.Trusted | None) -> Asking:
+def _examined(project: str, name: str, known: trust.Trusted | None) -> Asking:
     *folders, last = name.split("/")
     try:
         with Folder(project, *folders) as folder:

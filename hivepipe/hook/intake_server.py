@@ -36,7 +36,6 @@ from hivepipe.hook.slot import Slot
 from hivepipe.queue.client import keep_connections
 from hivepipe.queue.spool import make_private_folder
 
-EX_TEMPFAIL = 75
 BACKLOG = 4096
 MOST_READ_AT_ONCE = 64
 EVENT_SECS = 0.3  # then the hook no longer waits
@@ -99,7 +98,7 @@ def main() -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        sys.exit(EX_TEMPFAIL)
+        sys.exit(posix.EX_TEMPFAIL)
     keep_connections()
     gc.freeze()
     gc.set_threshold(_GARBAGE)

@@ -40,7 +40,7 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
     """Return the current report on processes, Redis, the disk and the database."""
     alive = answers(stack.address)
     processes = _processes(stack)
-    found, alerts = _look(place, stack, alive)
+    found, alerts = _figures_and_alerts(place, stack, alive)
     in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
     condition = condition_of(_seen(place, stack, processes, found, in_redis, alerts))
     spool = Path(place.home, "spool")
@@ -133,7 +133,9 @@ def _processes(stack: Stack) -> list[dict[str, Any]]:
     ]
 
 
-def _look(place: Place, stack: Stack, alive: bool) -> tuple[Figures | None, list[Alert]]:
+def _figures_and_alerts(
+    place: Place, stack: Stack, alive: bool
+) -> tuple[Figures | None, list[Alert]]:
     if alive:
         try:
             with connection.connect(stack.address) as client:

@@ -6,29 +6,23 @@ an error, which is logged.
 """
 
 import logging
-import os
 import sqlite3
 import sys
 
-from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HivepipeError
-from hivepipe.files import core_dumps
-from hivepipe.jobs.process_log import set_up
 from hivepipe.team import membership
 from hivepipe.team.archives.pass_result import write_result
 from hivepipe.team.archives.sending import Pass, Sent
 from hivepipe.team.connection import connected
 from hivepipe.worker.archive_passes import NOTHING_TO_DO
+from hivepipe.worker.own_process import begin
 
 logger = logging.getLogger("hivepipe.uplink")
 
 
 def main() -> int:
     """Make one pass; return the exit code."""
-    os.umask(0o077)
-    core_dumps.leave_none()
-    place, _ = load_and_use()
-    set_up("uplink")
+    place, _ = begin("uplink")
     try:
         sent = send_once(place.home)
     except (HivepipeError, OSError, sqlite3.Error) as error:

@@ -31,7 +31,7 @@ class ArchivePasses:
         """Schedule a pass in SETTLE_SECS, unless one is due earlier."""
         self._due = min(self._due, time.monotonic() + SETTLE_SECS)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Start a pass that is due, or record the result of one that has ended; never wait."""
         now = time.monotonic()
         if self._child:

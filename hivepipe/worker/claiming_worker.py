@@ -22,12 +22,9 @@ import redis
 from rq import Queue, SimpleWorker
 from rq.worker import WorkerStatus
 
-from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import LockHeldError
-from hivepipe.files import core_dumps
 from hivepipe.home import Place, locate
 from hivepipe.hook.autostart import start_stack
-from hivepipe.jobs.process_log import set_up
 from hivepipe.queue import client
 from hivepipe.queue.claims import Claim, Claimed, Claims
 from hivepipe.queue.connection import connect
@@ -37,8 +34,8 @@ from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, runtime_for, take_lock
 from hivepipe.text.plurals import counted
 from hivepipe.worker.crash_marker import BlackBox
+from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin
 
-LOCK_WAIT_SECS = 10.0
 LONGEST_WAIT_SECS = 1.0
 HEARTBEAT_SECS = 5.0
 WORKER_TTL_SECS = 20
@@ -49,7 +46,6 @@ FULL = "used memory > 'maxmemory'"
 # Errors of a server that refuses all writes: its disk or memory is full, it is a replica or has
 # just become one, or it is a primary without replicas.
 REFUSES_WRITES = ("MISCONF", FULL, "read only replica", "UNBLOCKED", "NOREPLICAS")
-ANOTHER_HOLDS_IT = 75
 
 logger = logging.getLogger("hivepipe.worker")
 
@@ -95,7 +91,7 @@ class ClaimingWorker(SimpleWorker):
         self._is_held_up = True  # an earlier worker may have left jobs with `held_up`
         self._is_busy = False
         self._is_resting = False
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in STOP_SIGNALS:
             signal.signal(number, self.request_stop)
         self._register(logging_level)
         problem = use_rules(place.home)
@@ -111,10 +107,7 @@ class ClaimingWorker(SimpleWorker):
 
     def _begin(self) -> Place:
         """Set up the process and apply the home's settings, also under RQ's command line."""
-        os.umask(0o077)
-        core_dumps.leave_none()
-        place, config = load_and_use()
-        set_up(self.role)
+        place, config = begin(self.role)
         for problem in config.problems:
             logger.warning("%s; left out", problem)
         return place
@@ -368,4 +361,4 @@ def serve(worker_class: type[ClaimingWorker]) -> None:
         worker.work()
     except LockHeldError as error:
         logger.error("%s", error)
-        sys.exit(ANOTHER_HOLDS_IT)
+        sys.exit(os.EX_TEMPFAIL)

@@ -4,29 +4,20 @@ Hooks wake the forwarder with a datagram.
 """
 
 import logging
-import os
-import signal
-import sys
 import time
 from pathlib import Path
 from types import FrameType
 
 from redis.exceptions import RedisError
 
-from hivepipe.config.config_file import load_and_use
-from hivepipe.errors import LockHeldError
-from hivepipe.files import core_dumps
-from hivepipe.jobs.process_log import set_up
 from hivepipe.queue.client import RefusedError
 from hivepipe.queue.connection import connect
 from hivepipe.queue.housekeeping import Housekeeper
-from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, take_lock
 from hivepipe.stack.wake_up import WakeUp
+from hivepipe.worker.own_process import LOCK_WAIT_SECS, serve_alone
 
-ANOTHER_HOLDS_IT = 75
-LOCK_WAIT_SECS = 10.0
 LONGEST_WAIT_SECS = 1.0  # also the longest delay of SIGTERM
 REDIS_AWAY_SECS = (0.1, 0.2, 0.5, 1.0)
 
@@ -68,16 +59,4 @@ class Forwarder:
 
 def serve() -> None:
     """Run the forwarder until SIGTERM. Exit with 75 if the home already has one."""
-    os.umask(0o077)
-    core_dumps.leave_none()
-    place, _ = load_and_use()
-    use_rules(place.home)
-    set_up("forwarder")
-    try:
-        forwarder = Forwarder(Stack.of(place))
-    except LockHeldError as error:
-        logger.error("%s", error)
-        sys.exit(ANOTHER_HOLDS_IT)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, forwarder.stop)
-    forwarder.run()
+    serve_alone("forwarder", Forwarder)

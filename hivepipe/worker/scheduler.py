@@ -32,6 +32,7 @@ from hivepipe.queue.scripts import script
 from hivepipe.queue.spooled import has_spooled
 from hivepipe.queue.stock_jobs import has_due_retries
 from hivepipe.stack.installed import installed
+from hivepipe.worker.own_process import STOP_SIGNALS
 
 LOCK_SECS = 20
 LONGEST_WAIT_SECS = 5.0
@@ -75,7 +76,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
 
     def run(self, burst: bool = False) -> None:
         """Work until a stop request, or in burst mode for one cycle."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: self._stopped.set())
         is_born = False
         while not self._stopped.is_set() and installed() == self._version:

@@ -11,32 +11,25 @@ jitter.
 import logging
 import os
 import random
-import signal
 import sqlite3
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
 from types import FrameType
 
-from hivepipe.config.config_file import load_and_use
 from hivepipe.db.changes import is_captured, is_something_new, stop_capture
 from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.errors import LockHeldError, StoreError, TeamError, TeamRefusedError
-from hivepipe.files import core_dumps
-from hivepipe.jobs.process_log import set_up
-from hivepipe.redact.configured import use_rules
+from hivepipe.errors import StoreError, TeamError, TeamRefusedError
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, make_private, take_lock
 from hivepipe.team import membership
 from hivepipe.team.shipment import Shipment
 from hivepipe.team.uplink_status import read_status, write_status
 from hivepipe.worker.archive_passes import ArchivePasses
+from hivepipe.worker.own_process import LOCK_WAIT_SECS, serve_alone
 
-ANOTHER_HOLDS_IT = 75
-LOCK_WAIT_SECS = 10.0
 LOOK_SECS = 0.25  # also the longest delay of SIGTERM
 GATHER_SECS = 0.5  # delay after a change, to send more changes in one batch
 REST_SECS = 20.0  # time without a change after which the uplink disconnects
@@ -52,7 +45,8 @@ class Uplink:
 
     def __init__(self, stack: Stack) -> None:
         """Acquire the lock. Raise LockHeldError if the home already has an uplink."""
-        self._lock = take_lock(stack.lock("uplink"), LOCK_WAIT_SECS)
+        make_private(stack.folder)
+        take_lock(stack.lock("uplink"), LOCK_WAIT_SECS)
         self._home = stack.home
         self._path = Path(database_path(stack.home))
         self._version = installed()
@@ -125,7 +119,7 @@ class Uplink:
         while self._should_continue() and time.monotonic() < deadline:
             if self._log_state() != seen:
                 return True
-            self._archives.look()
+            self._archives.poll()
             time.sleep(LOOK_SECS)
         return False
 
@@ -162,18 +156,4 @@ class Uplink:
 
 def serve() -> None:
     """Run the uplink until SIGTERM. Exit with 75 if the home already has one."""
-    os.umask(0o077)
-    core_dumps.leave_none()
-    place, _ = load_and_use()
-    use_rules(place.home)
-    set_up("uplink")
-    try:
-        stack = Stack.of(place)
-        make_private(stack.folder)
-        uplink = Uplink(stack)
-    except LockHeldError as error:
-        logger.error("%s", error)
-        sys.exit(ANOTHER_HOLDS_IT)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, uplink.stop)
-    uplink.run()
+    serve_alone("uplink", Uplink)
