@@ -119,7 +119,7 @@ def context_of(number: int, session: str) -> Context:
         session=session,
         own_session=session,
         instance=f"instance-1-{session[:8]}",
-        newcomer=number % CALLS_A_SESSION == 0,
+        enters_session=number % CALLS_A_SESSION == 0,
         project="/home/ana/shop",
         swarm="swarm-shop",
         count=Count(True, number + 1, number + 1),

@@ -127,9 +127,9 @@ class Context:
     """The circumstances of an event: its session, process and time."""
 
     __slots__ = (
-        *("claude_folder", "count", "cwd", "event_time_ns", "instance", "machine", "newcomer"),
-        *("own_session", "pid", "pid_started", "profile", "profile_folder", "project", "recalled"),
-        *("session", "shown", "snapshot", "swarm", "task", "wants_memories"),
+        *("claude_folder", "count", "cwd", "enters_session", "event_time_ns", "instance"),
+        *("machine", "own_session", "pid", "pid_started", "profile", "profile_folder", "project"),
+        *("recalled", "session", "shown", "snapshot", "swarm", "task", "wants_memories"),
     )
 
     def __init__(
@@ -139,7 +139,7 @@ class Context:
         session: str = "",
         own_session: str = "",
         instance: str = "",
-        newcomer: bool = False,
+        enters_session: bool = False,
         project: str = "",
         cwd: str = "",
         swarm: str = "",
@@ -156,17 +156,17 @@ class Context:
     ) -> None:
         """Set the values.
 
-        `own_session` is the known session of this instance, or "" if the store must find it.
-        `claude_folder` is the folder of Claude Code's files, if it is not the default. `snapshot`
-        is the copy of an identity file that this call changed. With `wants_memories`, memories are
-        added to prompts; `recalled` are those added to this prompt, and `shown` their ids.
-        `machine` is host, boot and pid namespace, and is set where a session starts.
+        `own_session` is the known session of this instance, or "" if the store must find it;
+        `enters_session`: this is its first event there, also after an end. `claude_folder` is set
+        if it is not the default. `snapshot` is the copy of an identity file that this call changed.
+        With `wants_memories`, memories are added to prompts; `recalled` are those added to this
+        prompt, and `shown` their ids. `machine` (host, boot, pid namespace) is set at a start.
         """
         self.event_time_ns = event_time_ns
         self.session = session
         self.own_session = own_session
         self.instance = instance
-        self.newcomer = newcomer
+        self.enters_session = enters_session
         self.project = project
         self.cwd = cwd
         self.swarm = swarm
@@ -212,7 +212,7 @@ def is_operation(event: Event) -> bool:
 def plan(event: Event, context: Context) -> list[Job]:
     """Return the jobs of an event, most urgent first."""
     jobs: list[Job] = []
-    if event.name != "SessionStart" and context.newcomer and context.session:
+    if event.name != "SessionStart" and context.enters_session and context.session:
         # Hooks were installed in a running session, or the SessionStart was lost.
         jobs += _starts(event, context)
     jobs += _PLANS.get(event.name, _on_notice)(event, context)

@@ -97,10 +97,10 @@ def identify(context: "Context", event: Event, home: str) -> Instance:
     context.session = own or marked_session(home, instance)
     # A second SessionEnd is a duplicate; any other event after the end of the session reopens it.
     comes_back = instance.has_ended and event.name != "SessionEnd"
-    context.newcomer = bool(own) and (own != instance.session or comes_back)
+    context.enters_session = bool(own) and (own != instance.session or comes_back)
     context.instance = instance.id
     context.pid, context.pid_started = instance.pid, instance.started
-    if context.newcomer or event.name == "SessionStart":
+    if context.enters_session or event.name == "SessionStart":
         context.machine = this_machine()
     return instance
 

@@ -442,7 +442,7 @@ def _keep_markers(
     try:
         if event.name == "SessionEnd":
             instances.forget(place.home, instance, context.session)
-        elif context.newcomer or event.name == "SessionStart":
+        elif context.enters_session or event.name == "SessionStart":
             instances.remember(place.home, instance, context.session, is_plugins())
     except OSError as error:
         log(place, event.name, f"instance marker: {kind_of(error)}")

@@ -255,11 +255,11 @@ def _closing() -> list[Fired]:
 # ---- the jobs of an event, by SPEC 2.3 and CONTRACTS
 
 
-def operations(event: Fired, is_newcomer: bool) -> list[str]:  # noqa: C901  a table
+def operations(event: Fired, enters_session: bool) -> list[str]:  # noqa: C901  a table
     """Name the jobs that one event becomes, HIVEPIPE_CHECKPOINT_INTERVAL being 0."""
     p = event.payload
     tool = p.get("tool_name")
-    found = ["start_session"] if is_newcomer or event.name == "SessionStart" else []
+    found = ["start_session"] if enters_session or event.name == "SessionStart" else []
     match event.name:
         case "UserPromptSubmit":
             found += ["activate_session", "record_prompt"]
@@ -284,7 +284,7 @@ def operations(event: Fired, is_newcomer: bool) -> list[str]:  # noqa: C901  a t
     return found
 
 
-def _newcomers(events: Sequence[Fired]) -> list[bool]:
+def _entering(events: Sequence[Fired]) -> list[bool]:
     """Whose marker names no session, another one, or one that ended, when the event is fired."""
     marked: dict[str, str] = {}
     ended: set[str] = set()
@@ -325,15 +325,15 @@ def _follow_ups(events: Sequence[Fired]) -> int:
 def job_count(events: Sequence[Fired]) -> int:
     """Return how many jobs the events make, each counted once however often it is fired."""
     return _follow_ups(events) + sum(
-        len(operations(event, newcomer))
-        for event, newcomer in zip(events, _newcomers(events), strict=True)
+        len(operations(event, enters_session))
+        for event, enters_session in zip(events, _entering(events), strict=True)
     )
 
 
 def slow_count(events: Sequence[Fired]) -> int:
     """Return how many of these jobs are slow work, which the writer hands on."""
-    newcomers = _newcomers(events)
-    made = [operations(event, new) for event, new in zip(events, newcomers, strict=True)]
+    entering = _entering(events)
+    made = [operations(event, new) for event, new in zip(events, entering, strict=True)]
     return _follow_ups(events) + sum(name in SLOW for names in made for name in names)
 
 
@@ -346,14 +346,14 @@ def expected(events: Sequence[Fired], project: str, swarm: str) -> Rows:
     rows: dict[str, Any] = defaultdict(dict)
     lists: Rows = {"session_logs": [], "prompts": [], "skill_uses": []}
     effectless: Counter[str] = Counter()
-    for event, newcomer in zip(events, _newcomers(events), strict=True):
+    for event, enters_session in zip(events, _entering(events), strict=True):
         if not event.session:
-            effectless.update(operations(event, newcomer))
+            effectless.update(operations(event, enters_session))
             continue
-        if newcomer or event.name == "SessionStart":
+        if enters_session or event.name == "SessionStart":
             _start(rows, event, name, project, swarm)
         session = rows["sessions"][event.session]
-        for operation in operations(event, newcomer):
+        for operation in operations(event, enters_session):
             _apply(rows, lists, event, session, operation, swarm)
     for session_id, session in rows["sessions"].items():
         _settle(session, rows["instance_sessions"].values())
@@ -679,7 +679,7 @@ def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any
 
     totals: dict[tuple[str, str], int] = defaultdict(int)
     found = []
-    for event, newcomer in zip(events, _newcomers(events), strict=True):
+    for event, enters_session in zip(events, _entering(events), strict=True):
         data = json.dumps(event.payload).encode()
         parsed = parse_event(event.name, data)
         assert parsed is not None
@@ -692,7 +692,7 @@ def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any
             session=event.session,
             own_session=event.session,
             instance=event.instance,
-            newcomer=newcomer,
+            enters_session=enters_session,
             project=project,
             cwd=project,
             swarm=swarm,

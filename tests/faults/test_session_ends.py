@@ -139,7 +139,7 @@ class Product:
             session=session,
             own_session=session,
             instance=instance,
-            newcomer=marked != session or (has_ended and name != "SessionEnd"),
+            enters_session=marked != session or (has_ended and name != "SessionEnd"),
             project=CWD,
             cwd=CWD,
             swarm="swarm-1",

@@ -34,7 +34,7 @@ def check_event(name: str, data: bytes) -> None:
         session=event.session_id,
         own_session=event.session_id,
         instance="inst-a",
-        newcomer=bool(event.session_id),
+        enters_session=bool(event.session_id),
         project="/home/ana/shop",
         cwd=event.cwd,
         swarm="swarm-a",

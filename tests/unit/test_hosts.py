@@ -65,7 +65,9 @@ def test_copilot_says_paths_and_results_in_its_own_words() -> None:
 
 def test_a_session_carries_the_name_of_its_host() -> None:
     def planned(payload: host_payloads.Payload) -> dict[str, object]:
-        context = job_plan.Context(event_time_ns=1, session="s", own_session="s", newcomer=True)
+        context = job_plan.Context(
+            event_time_ns=1, session="s", own_session="s", enters_session=True
+        )
         (start,) = (
             job
             for job in job_plan.plan(parsed(payload), context)

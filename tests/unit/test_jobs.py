@@ -148,13 +148,13 @@ def test_priorities_1_to_3_are_high_4_to_6_medium_7_to_10_low(priority: int, que
 @pytest.mark.parametrize(
     "label", [label for label, planned in TABLE.items() if label != "SessionStart"]
 )
-def test_a_newcomers_first_event_starts_its_session_first(label: str) -> None:
-    planned = plan(parse(payloads.ALL[label]), context(newcomer=True))
+def test_the_first_event_of_an_instance_starts_its_session_first(label: str) -> None:
+    planned = plan(parse(payloads.ALL[label]), context(enters_session=True))
     assert rows(planned) == [START, *TABLE[label]]
 
 
-def test_a_session_start_starts_its_session_once_even_for_a_newcomer() -> None:
-    assert rows(plan(parse(payloads.SESSION_START), context(newcomer=True))) == [START]
+def test_a_session_start_starts_its_session_once_even_as_the_first_event() -> None:
+    assert rows(plan(parse(payloads.SESSION_START), context(enters_session=True))) == [START]
 
 
 def test_a_session_that_continues_after_a_compaction_is_archived() -> None:
@@ -167,7 +167,7 @@ def test_a_session_that_continues_after_a_compaction_is_archived() -> None:
 
 @pytest.mark.parametrize("payload", [payloads.SESSION_START, payloads.PRE_BASH])
 def test_a_session_that_starts_with_a_task_says_so(payload: dict[str, Any]) -> None:
-    planned = plan(parse(payload), context(newcomer=True, task="task-1"))
+    planned = plan(parse(payload), context(enters_session=True, task="task-1"))
     assert rows(planned) == [START, ("assign_task", 1, "high")]
     assert planned[1].payload == {"task_id": "task-1"}
     known = plan(parse(payloads.POST_BASH), context(task="task-1"))
@@ -175,7 +175,7 @@ def test_a_session_that_starts_with_a_task_says_so(payload: dict[str, Any]) -> N
 
 
 def test_without_a_session_there_is_none_to_start() -> None:
-    around = context(newcomer=True, session="", own_session="")
+    around = context(enters_session=True, session="", own_session="")
     assert rows(plan(parse(payloads.STOP), around)) == STOPPED
 
 
@@ -255,7 +255,7 @@ def test_start_session_says_what_claude_said_and_which_process_it_is() -> None:
 
 
 def test_a_session_started_by_another_event_has_no_source_but_its_transcript() -> None:
-    job = only(plan(parse(payloads.STOP), context(newcomer=True)), "start_session")
+    job = only(plan(parse(payloads.STOP), context(enters_session=True)), "start_session")
     assert not {"source", "model", "title"} & {*job.payload}
     assert job.payload["transcript_path"] == payloads.TRANSCRIPT
 
@@ -501,7 +501,7 @@ def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
     payload |= {"error_details": canary, "effort": canary}
     if label != "StopFailure":  # there it is what the API said
         payload["last_assistant_message"] = canary
-    made = messages(payload, newcomer=True)
+    made = messages(payload, enters_session=True)
     assert not any(canary in message.envelope + message.description for message in made)
 
 
@@ -573,7 +573,7 @@ KEYS = [
 
 @pytest.mark.parametrize("label", payloads.ALL)
 def test_the_envelope_has_the_keys_of_the_contract_in_their_order(label: str) -> None:
-    for message in messages(payloads.ALL[label], newcomer=True):
+    for message in messages(payloads.ALL[label], enters_session=True):
         envelope = json.loads(message.envelope)
         assert list(envelope) == KEYS
         assert list(envelope["metadata"]) == ["session", "instance", "project", "cwd", "agent"]
@@ -608,7 +608,7 @@ def test_the_envelope_holds_the_values_of_the_contract() -> None:
 
 
 def test_jobs_of_one_event_are_numbered_in_their_order() -> None:
-    written = envelopes(payloads.POST_AGENT_ASYNC, newcomer=True)
+    written = envelopes(payloads.POST_AGENT_ASYNC, enters_session=True)
     assert [envelope["seq"] for envelope in written] == [f"{NOW}_{n}" for n in range(5)]
 
 

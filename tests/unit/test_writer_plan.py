@@ -51,7 +51,7 @@ def _of_event(payload: dict[str, object], session: str) -> Iterator[Envelope]:
         session=session,
         own_session=session,
         instance=f"instance-{session}",
-        newcomer=True,
+        enters_session=True,
         project="/home/ana/shop",
         swarm="swarm-shop",
         count=Count(True, 1, 1),
