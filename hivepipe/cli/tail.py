@@ -37,13 +37,13 @@ def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> N
     watched = Tail(session_id, lines)
     try:
         with listings(path) as store:
-            found = watched.look(store)
+            found = watched.poll(store)
         _show(found[-lines:] if lines else [], as_json, utc)
         while not once:
             time.sleep(EVERY_SECS)
             try:  # reopened each time: a long-lived reader would hold back WAL checkpoints
                 with listings(path) as store:
-                    _show(watched.look(store), as_json, utc)
+                    _show(watched.poll(store), as_json, utc)
             except StoreError:  # the database is busy, or being restored
                 continue
     except KeyboardInterrupt:

@@ -36,7 +36,7 @@ def record_activity(
         VALUES (:session, :since_ms, :last_active_at, :last_work_at, :calls, :failed,
           :denied, :warned, :open_calls, :turn_is_open, :waits_for, :task, :profile)
         ON CONFLICT (session_id, since_ms) DO UPDATE SET
-          {", ".join(_rising(column) for column in _TOTALS)},
+          {", ".join(f"{name} = max({name}, excluded.{name})" for name in _TOTALS)},
           open_calls = CASE WHEN {newer} THEN excluded.open_calls ELSE open_calls END,
           turn_is_open = CASE WHEN {newer} THEN excluded.turn_is_open ELSE turn_is_open END,
           waits_for = CASE WHEN {newer} THEN excluded.waits_for ELSE waits_for END,
@@ -60,13 +60,6 @@ def record_activity(
         "ahead": stored_time(ahead_ns()),
     }
     db.execute(sql, parameters)
-
-
-def _rising(column: str) -> str:
-    return (
-        f"{column} = CASE WHEN excluded.{column} > activity.{column} "
-        f"THEN excluded.{column} ELSE activity.{column} END"
-    )
 
 
 def activity_of(store: Listings, session: str) -> Entry:

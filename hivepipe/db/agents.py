@@ -11,7 +11,9 @@ import orjson
 
 from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
+from hivepipe.jobs.agent_expiry import metadata_of
 from hivepipe.jobs.origin import Origin
+from hivepipe.transcripts.lines import part
 
 TTL_SECS = 3600
 ENDS = ("completed", "failed")
@@ -122,7 +124,7 @@ def merge(known: dict[str, object], job: Origin, signal: AgentSignal) -> dict[st
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
         row["outcome"] = row["status"] if row["status"] in ENDS else signal.status
         row["error"] = max(str(known["error"] or ""), signal.error) or None  # any one of several
-    before = _metadata(known)
+    before = metadata_of(known)
     if before is not None:  # invalid metadata stay unchanged
         row["metadata"] = orjson.dumps(_render(row, before, job, signal)).decode()
     return row
@@ -133,20 +135,6 @@ def _more_specific(known: object, new: str | None) -> object:
     return new if known in (None, "default") and new else known
 
 
-def _metadata(row: dict[str, object]) -> dict[str, object] | None:
-    """Return the parsed metadata, or None if they are invalid."""
-    try:
-        found = orjson.loads(str(row["metadata"] or "{}"))
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _part(of: dict[str, object], name: str) -> dict[str, object]:
-    found = of.get(name)
-    return found if isinstance(found, dict) else {}
-
-
 def _render(
     row: dict[str, object], before: dict[str, object], job: Origin, signal: AgentSignal
 ) -> dict[str, object]:
@@ -154,7 +142,7 @@ def _render(
 
     Keys of other programs are kept, especially the mark that an agent is protected.
     """
-    context, usage = _part(before, "spawn_context"), _part(before, "usage")
+    context, usage = part(before, "spawn_context"), part(before, "usage")
     expires = datetime.fromisoformat(str(row["last_active"])) + timedelta(seconds=TTL_SECS)
     instances = (str(context.get("instance_id") or job.instance), job.instance)
     callers = {str(context.get("agent_id") or ""), signal.caller} - {"", row["id"]}
@@ -169,7 +157,7 @@ def _render(
             "ttl": TTL_SECS,
             "cleanup_trigger": "task_complete",
             "protected": False,
-            **_part(before, "lifecycle"),
+            **part(before, "lifecycle"),
             "expires_at": expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         },
         "spawn_context": {

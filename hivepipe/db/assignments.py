@@ -28,10 +28,8 @@ def assign_instance(db: Database, job: Origin, process: Process) -> None:
         ON CONFLICT (id) DO UPDATE SET
           status = CASE WHEN instances.gone_at >= excluded.last_seen THEN instances.status
             ELSE 'running' END,
-          started_at = CASE WHEN excluded.started_at < instances.started_at
-            THEN excluded.started_at ELSE instances.started_at END,
-          last_seen = CASE WHEN excluded.last_seen > instances.last_seen
-            THEN excluded.last_seen ELSE instances.last_seen END
+          started_at = min(instances.started_at, excluded.started_at),
+          last_seen = max(instances.last_seen, excluded.last_seen)
     """
     parameters = {
         "id": job.instance,
@@ -54,13 +52,9 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
         VALUES (:id, :session, :instance, :pid, :time, :time, 'detached', :time_ns)
         ON CONFLICT (id) DO UPDATE SET
           pid = COALESCE(instance_sessions.pid, excluded.pid),
-          started_at = CASE WHEN excluded.started_at < instance_sessions.started_at
-            THEN excluded.started_at ELSE instance_sessions.started_at END,
-          last_seen = CASE WHEN excluded.last_seen > instance_sessions.last_seen
-            THEN excluded.last_seen ELSE instance_sessions.last_seen END,
-          assigned_time_ns =
-            CASE WHEN excluded.assigned_time_ns > instance_sessions.assigned_time_ns
-            THEN excluded.assigned_time_ns ELSE instance_sessions.assigned_time_ns END
+          started_at = min(instance_sessions.started_at, excluded.started_at),
+          last_seen = max(instance_sessions.last_seen, excluded.last_seen),
+          assigned_time_ns = max(instance_sessions.assigned_time_ns, excluded.assigned_time_ns)
     """
     parameters = {
         "id": f"{job.instance}:{job.session}",
@@ -79,8 +73,7 @@ def detach_instance(db: Database, job: Origin) -> None:
     """Record that the instance left the session. Raise MissingParentError if it never entered."""
     sql = """
         UPDATE instance_sessions SET
-          detached_time_ns = CASE WHEN detached_time_ns > :time_ns
-            THEN detached_time_ns ELSE :time_ns END,
+          detached_time_ns = max(detached_time_ns, :time_ns),
           last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
         WHERE instance_id = :instance AND session_id = :session
     """

@@ -25,7 +25,10 @@ LOG_AT_ONCE = 500
 
 _NOW = "julianday('now')"
 _MICROSECONDS = "CAST(({at} - 2440587.5) * 86400000000 AS INTEGER)"
-_NEXT = "max(coalesce((SELECT max(version) FROM team_changes), 0) + 1, {at})"
+_NEXT = (
+    "max(coalesce((SELECT max(version) FROM team_changes), 0) + 1, "
+    f"{_MICROSECONDS.format(at=_NOW)})"
+)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS team_log (
   number INTEGER PRIMARY KEY, at REAL NOT NULL, tbl TEXT NOT NULL, key TEXT);
@@ -111,7 +114,7 @@ def is_captured(store: Listings) -> bool:
 def start_capture(db: Database) -> None:
     """Create the tables and triggers; repeated calls change nothing.
 
-    The first call requests a pass over all rows: see `note_all`.
+    The first call requests a pass over all rows: see `mark_all_changed`.
     """
     with db.transaction():
         is_new = not db.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {})
@@ -162,8 +165,7 @@ def start_pass(db: Database, terms: str) -> None:
 
 
 def _request_pass(db: Database) -> None:
-    next_version = _NEXT.format(at=_MICROSECONDS.format(at=_NOW))
-    db.execute(f"UPDATE team_home SET sweep_below = {next_version}, sweep_at = NULL", {})
+    db.execute(f"UPDATE team_home SET sweep_below = {_NEXT}, sweep_at = NULL", {})
 
 
 def end_pass(db: Database) -> None:
@@ -198,26 +200,26 @@ def collect(db: Database) -> bool:
     return True
 
 
-def _note(table: str, at: str = _MICROSECONDS.format(at=_NOW)) -> str:
-    """Return SQL that gives the key :key the next version, which is at least `at`."""
+def _new_version(table: str) -> str:
+    """Return SQL that gives the key :key the next version, which is at least the current time."""
     return f"""
         INSERT INTO team_changes (version, tbl, key)
-        SELECT {_NEXT.format(at=at)}, '{table}', CAST(:key AS TEXT) WHERE true
+        SELECT {_NEXT}, '{table}', CAST(:key AS TEXT) WHERE true
         ON CONFLICT (tbl, key) DO UPDATE SET version = excluded.version
     """
 
 
-def note_all(db: Database) -> None:
+def mark_all_changed(db: Database) -> None:
     """Give every row a new version, in short transactions, so that all rows are sent again."""
-    write_shortly(db, (partial(note, db, page) for page in _every_key(db)))
+    write_shortly(db, (partial(mark_changed, db, page) for page in _every_key(db)))
     with db.transaction():
         db.execute("UPDATE team_home SET sweep_at = (SELECT max(version) FROM team_changes)", {})
 
 
-def note(db: Database, changed: Iterable[tuple[str, str]]) -> None:
+def mark_changed(db: Database, changed: Iterable[tuple[str, str]]) -> None:
     """Give these (table, key) pairs the next versions, within the caller's transaction."""
     for table, key in changed:
-        db.execute(_note(table), {"key": key.encode()})
+        db.execute(_new_version(table), {"key": key.encode()})
 
 
 def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
@@ -226,7 +228,7 @@ def _every_key(db: Database) -> Iterator[list[tuple[str, str]]]:
     The caller gives the keys of a page new versions before the next page is read. So a key with an
     old version after all tables has no row.
     """
-    before = _newest(db)
+    before = newest_version(db)
     for each in CAPTURED:
         yield from _keys_of_rows(db, each)
     tables = ", ".join(f"'{each.table}'" for each in CAPTURED)
@@ -251,13 +253,13 @@ def _keys_of_rows(db: Database, each: Captured) -> Iterator[list[tuple[str, str]
         page = db.rows(f"{head} WHERE ({each.place}) > ({behind}) {tail}", last)
 
 
-def note_session(db: Database, session: str) -> None:
+def mark_session_changed(db: Database, session: str) -> None:
     """Give the rows of a session new versions, within the caller's transaction."""
     for each in CAPTURED:
         if each.table in ("forgotten_sessions", "sessions"):
             continue
         sql = f"SELECT {each.key(each.table)} AS key FROM {each.table} WHERE session_id = :session"
-        note(db, [(each.table, row["key"]) for row in db.rows(sql, {"session": session})])
+        mark_changed(db, [(each.table, row["key"]) for row in db.rows(sql, {"session": session})])
 
 
 class SentProject(NamedTuple):
@@ -329,12 +331,7 @@ def is_something_new(store: Listings, mark: int) -> bool:
     return newest_version(store) > mark or bool(store.rows("SELECT 1 FROM team_log LIMIT 1", {}))
 
 
-def _newest(db: Database) -> int:
-    row = db.row("SELECT coalesce(max(version), 0) AS newest FROM team_changes", {})
-    return int(row["newest"]) if row else 0
-
-
-def newest_version(store: Listings) -> int:
+def newest_version(store: Database | Listings) -> int:
     """Return the newest version, or 0."""
     (row,) = store.rows("SELECT max(version) AS newest FROM team_changes", {})
     return row["newest"] or 0

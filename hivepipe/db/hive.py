@@ -37,11 +37,9 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
           started_at = COALESCE(hive_runs.started_at, excluded.started_at),
           ended_at = COALESCE(hive_runs.ended_at, excluded.ended_at),
           exit_code = COALESCE(hive_runs.exit_code, excluded.exit_code),
-          is_lost = CASE WHEN hive_runs.is_lost > excluded.is_lost
-            THEN hive_runs.is_lost ELSE excluded.is_lost END,
+          is_lost = max(hive_runs.is_lost, excluded.is_lost),
           outcome = COALESCE(excluded.outcome, hive_runs.outcome),
-          cost_micro_usd = CASE WHEN hive_runs.cost_micro_usd > excluded.cost_micro_usd
-            THEN hive_runs.cost_micro_usd ELSE excluded.cost_micro_usd END
+          cost_micro_usd = max(hive_runs.cost_micro_usd, excluded.cost_micro_usd)
     """
     db.execute(sql, run)
 

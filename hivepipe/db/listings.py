@@ -7,12 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.migrations import made_by_newer, made_by_older
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.files.file_size import with_limit
+from hivepipe.jobs.agent_expiry import metadata_of
+from hivepipe.transcripts.lines import part
 
 BUSY_TIMEOUT_SECS = 5.0
 _NO_FILE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
@@ -131,22 +131,13 @@ _OUTCOME = """
 
 def with_metadata(agent: Entry) -> Entry:
     """Add tokens, duration and parent agent from the metadata; None if unknown."""
-    try:
-        said = orjson.loads(agent["metadata"] or "{}")
-    except orjson.JSONDecodeError:
-        said = {}
-    usage, parent = _part(said, "usage"), _part(said, "spawn_context").get("agent_id")
+    metadata = metadata_of(agent) or {}
+    usage, parent = part(metadata, "usage"), part(metadata, "spawn_context").get("agent_id")
     return agent | {
         "tokens": usage.get("tokens"),
         "duration_ms": usage.get("duration_ms"),
         "parent_id": parent if isinstance(parent, str) else None,
     }
-
-
-def _part(of: Any, name: str) -> Entry:
-    """Return a field that is an object; {} if it is not, or `of` is not an object."""
-    found = of.get(name) if isinstance(of, dict) else None
-    return found if isinstance(found, dict) else {}
 
 
 _UPKEEP_TABLES = ("schema_migrations", "applied", "slots", "counters", "alerts")

@@ -16,9 +16,7 @@ def add_profile(db: Database, profile: str, time: str) -> None:
     """Insert a profile; a known one keeps its earliest creation time."""
     sql = """
         INSERT INTO profiles (id, created_at, updated_at) VALUES (:id, :time, :time)
-        ON CONFLICT (id) DO UPDATE SET created_at = CASE
-          WHEN excluded.created_at < profiles.created_at THEN excluded.created_at
-          ELSE profiles.created_at END
+        ON CONFLICT (id) DO UPDATE SET created_at = min(profiles.created_at, excluded.created_at)
     """
     db.execute(sql, {"id": profile, "time": time})
 
@@ -45,8 +43,7 @@ def enter_profile(
         ON CONFLICT (profile_id, session_id) DO UPDATE SET
           folder = CASE WHEN excluded.entered_at > profile_sessions.entered_at
             THEN excluded.folder ELSE profile_sessions.folder END,
-          entered_at = CASE WHEN excluded.entered_at > profile_sessions.entered_at
-            THEN excluded.entered_at ELSE profile_sessions.entered_at END
+          entered_at = max(profile_sessions.entered_at, excluded.entered_at)
     """
     parameters = {
         "profile": profile,

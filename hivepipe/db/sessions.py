@@ -5,7 +5,6 @@ from typing import NamedTuple
 import orjson
 
 from hivepipe.db.database import Database
-from hivepipe.db.listings import prefix_bounds
 from hivepipe.db.session_state import note_signal
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.origin import Origin
@@ -49,10 +48,8 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
         VALUES (:id, :swarm, :swarm_name, 'active', :metadata, :time, :time,
           :project, :objective, :transcript_path, :model, :source, :client, 'active', :time_ns)
         ON CONFLICT (id) DO UPDATE SET
-          created_at = CASE WHEN excluded.created_at < sessions.created_at
-            THEN excluded.created_at ELSE sessions.created_at END,
-          updated_at = CASE WHEN excluded.updated_at > sessions.updated_at
-            THEN excluded.updated_at ELSE sessions.updated_at END,
+          created_at = min(sessions.created_at, excluded.created_at),
+          updated_at = max(sessions.updated_at, excluded.updated_at),
           metadata = excluded.metadata, objective = excluded.objective,
           transcript_path = excluded.transcript_path, model = excluded.model,
           source = excluded.source, client = excluded.client
@@ -189,11 +186,9 @@ def session_exists(db: Database, session: str) -> bool:
     return db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is not None
 
 
-def sessions_like(db: Database, prefix: str) -> list[str]:
-    """Return the ids with this prefix; an exact match is returned alone."""
-    sql = "SELECT id FROM sessions WHERE id >= :prefix AND id < :behind ORDER BY id"
-    found = [str(row["id"]) for row in db.rows(sql, prefix_bounds(prefix))]
-    return [prefix] if prefix in found else found
+def session_ids(db: Database) -> list[str]:
+    """Return the ids of all sessions."""
+    return [row["id"] for row in db.rows("SELECT id FROM sessions")]
 
 
 def newest_open_session(db: Database, project: str) -> str:
@@ -274,10 +269,8 @@ def raise_totals(db: Database, job: Origin, operations: int, checkpoints: int) -
     """
     sql = """
         UPDATE instance_sessions SET
-          operation_count = CASE WHEN :operations > operation_count
-            THEN :operations ELSE operation_count END,
-          checkpoint_count = CASE WHEN :checkpoints > checkpoint_count
-            THEN :checkpoints ELSE checkpoint_count END,
+          operation_count = max(operation_count, :operations),
+          checkpoint_count = max(checkpoint_count, :checkpoints),
           last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
         WHERE instance_id = :instance AND session_id = :session
     """

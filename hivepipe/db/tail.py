@@ -63,7 +63,7 @@ class Tail:
         self._since = ""
         self._seen: dict[tuple[str, str], str] = {}
 
-    def look(self, store: Listings) -> list[Line]:
+    def poll(self, store: Listings) -> list[Line]:
         """Return the new lines in the order of the events."""
         found = sorted(self._new(store))
         self._most = NO_LIMIT

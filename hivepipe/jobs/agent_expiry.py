@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
 
 def judge(agent: Mapping[str, Any], now: datetime) -> Verdict:
     """Return the verdict on a row of `agents` with `session_status`, None without a session."""
-    metadata = _metadata(agent["metadata"])
+    metadata = metadata_of(agent)
     if metadata is None:
         return Verdict(False, "unreadable")
     value = metadata.get("lifecycle")
@@ -54,11 +54,10 @@ def _of_its_time(agent: Mapping[str, Any], expires_at: datetime | None, now: dat
     return Verdict(False, "at work")
 
 
-def _metadata(text: object) -> dict[str, Any] | None:
-    if text is None or text == "":
-        return {}
+def metadata_of(agent: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the parsed metadata of a row of `agents`, or None if they are invalid."""
     try:
-        found = orjson.loads(str(text))
+        found = orjson.loads(str(agent["metadata"] or "{}"))
     except orjson.JSONDecodeError:
         return None
     return found if isinstance(found, dict) else None

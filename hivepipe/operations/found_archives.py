@@ -139,12 +139,12 @@ def _take_in(
             found = Found(digest, ARCHIVE, whole, stamp, source.key, text, time())
             same = _same(found, known.values())
             if same:
-                archives.manifest.find(found)
+                archives.manifest.record_found(found)
                 return Row(whole, ARCHIVE, KNOWN, _as_other(found, same), found.key)
             archives.extend(source, _callbacks_for(callbacks, source, its_meta), settled=True)
     if source.key not in archives.index.entries():
         return Row(whole, ARCHIVE, REFUSED, "it has no line")
-    archives.manifest.find(found)
+    archives.manifest.record_found(found)
     return Row(whole, ARCHIVE, TAKEN, trouble, source.key)
 
 
@@ -264,4 +264,4 @@ def _callbacks_for(callbacks: ArchiveCallbacks, source: Source, its_meta: Meta) 
         found = {**its_meta, "path": clean(source.path)}
         return {**chosen, "found": found}
 
-    return replace(callbacks, adds=its_own)
+    return replace(callbacks, more_metadata=its_own)

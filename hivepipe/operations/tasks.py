@@ -11,7 +11,7 @@ from hivepipe.db import tasks
 from hivepipe.db.database import Database
 from hivepipe.db.home_database import opened
 from hivepipe.db.location import database_path
-from hivepipe.db.sessions import sessions_like
+from hivepipe.db.sessions import session_ids
 from hivepipe.errors import StoreError, TaskError
 from hivepipe.events.claude_code import valid_id
 from hivepipe.events.job_plan import utc
@@ -79,7 +79,7 @@ class TaskBoard:
         """
         if not valid_id(prefix):
             raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
-        known = {*sessions_like(self._db, ""), *_sessions_of_hooks(self._home)}
+        known = {*session_ids(self._db), *_sessions_of_hooks(self._home)}
         found = [prefix] if prefix in known else [id for id in known if id.startswith(prefix)]
         if len(found) > 1:
             raise TaskError(f"{len(found)} ids of a session begin with {prefix}")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.archive_files import ArchiveFiles
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
 from hivepipe.archive.naming import ArchiveName
@@ -114,7 +114,7 @@ def _changed(
     found, can_read_all = [], True
     for key, entry in entries.items():
         try:
-            kept = Kept(folder, ArchiveName.of_path(entry["path"]))
+            kept = ArchiveFiles(folder, ArchiveName.of_path(entry["path"]))
             if kept.changed_ns() >= since_ns and (each := archived_of(archives, key, entry, kept)):
                 found.append(each)
         except OSError:

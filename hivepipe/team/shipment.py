@@ -136,7 +136,7 @@ class Shipment(AbstractContextManager["Shipment"]):
             return
         if is_new:
             captured.start_pass(self._db, terms)
-        captured.note_all(self._db)
+        captured.mark_all_changed(self._db)
 
     def ship_next(self) -> bool:
         """Send the next batch; return False if the server has everything.
@@ -262,7 +262,7 @@ class Shipment(AbstractContextManager["Shipment"]):
                 with self._db.transaction():
                     captured.keep_sent_project(self._db, session, name)
                     if known is not None:
-                        captured.note_session(self._db, session)
+                        captured.mark_session_changed(self._db, session)
 
     def _sharing_of(self, session: str) -> Sharing:
         if session not in self._sharings:

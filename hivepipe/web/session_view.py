@@ -100,7 +100,7 @@ def content_of_archive(pieces: Iterator[Piece], window: Window) -> Content:
     """Return the content that comes from the archive."""
     reading = _Reading(window)
     work = work_of(reading.all(pieces))
-    redact.let_go()
+    redact.free_memory()
     shown = reading.within[:MOST_PIECES]
     more = reading.within[MOST_PIECES:]
     return {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.db import changes
-from hivepipe.db.changes import CAPTURED, changes_since, collect, note_all, start_capture
+from hivepipe.db.changes import CAPTURED, changes_since, collect, mark_all_changed, start_capture
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 
@@ -45,7 +45,7 @@ def test_every_row_is_recorded_once_with_deleted_ones(
         while collect(db):
             pass
         before = changes_since(store, 0, 1000)
-        note_all(db)
+        mark_all_changed(db)
         after = changes_since(store, before[-1].version, 1000)
         assert len(after) == 100
         assert {(each.table, each.key) for each in after} == {
@@ -61,7 +61,7 @@ def test_the_memory_of_it_does_not_grow_with_the_rows(tmp_path: Path) -> None:
             start_capture(db)
             fill(path, number)
             tracemalloc.start()
-            note_all(db)
+            mark_all_changed(db)
             found = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             return found

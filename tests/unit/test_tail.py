@@ -24,11 +24,11 @@ def test_the_first_look_finds_the_newest_and_the_next_what_is_new(tmp_path: Path
         log(db, 10, 30)
         tails = {first: Tail(first=first) for first in (0, 2)}
         of_one = Tail("s0", 2)
-        assert len(tails[0].look(store)) == 1
-        assert [line.what for line in tails[2].look(store)] == ["line 38", "line 39"]
-        assert [line.what for line in of_one.look(store)] == ["line 36", "line 39"]
+        assert len(tails[0].poll(store)) == 1
+        assert [line.what for line in tails[2].poll(store)] == ["line 38", "line 39"]
+        assert [line.what for line in of_one.poll(store)] == ["line 36", "line 39"]
         log(db, 40, 5)
         for tail in tails.values():
-            assert [line.what for line in tail.look(store)] == [f"line {n}" for n in range(40, 45)]
-            assert tail.look(store) == []
-        assert [line.what for line in of_one.look(store)] == ["line 42"]
+            assert [line.what for line in tail.poll(store)] == [f"line {n}" for n in range(40, 45)]
+            assert tail.poll(store) == []
+        assert [line.what for line in of_one.poll(store)] == ["line 42"]

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import orjson
 
-from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.archive_files import ArchiveFiles
 from hivepipe.archive.catalog import Catalog
 from hivepipe.archive.found_values import Learning
 from hivepipe.archive.index import Entry
@@ -152,7 +152,9 @@ class Pass:
 
     # ---- one archive
 
-    def _send_archive(self, kept: Kept, entry: Entry, project: str, cipher: Cipher | None) -> None:
+    def _send_archive(
+        self, kept: ArchiveFiles, entry: Entry, project: str, cipher: Cipher | None
+    ) -> None:
         offsets = kept.offsets()
         if offsets is None or not offsets.length:
             return
