@@ -54,7 +54,7 @@ def redact_line(line: bytes) -> tuple[bytes, tuple[str, ...]]:
     return _rules().redact_line(line)
 
 
-def let_go() -> None:
+def free_memory() -> None:
     """Free the memory of the built-in rules until they are needed again.
 
     Their automata grow to 7 MB with the texts that they read. re2 caches the last patterns, too.

@@ -52,7 +52,7 @@ _UNSEEN = b"\x00\x08_"
 _SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so no text contains it
 
 
-def seen_through(text: bytes) -> dict[bytes, bytes]:
+def decoded_texts(text: bytes) -> dict[bytes, bytes]:
     """Return the decoded texts, by the replacement of escape sequences: nothing or a space."""
     read = _MARK.sub(lambda mark: _meanings[mark[0]], text)
     if _SEQUENCE in read:

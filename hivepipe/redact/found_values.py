@@ -94,7 +94,7 @@ class Learned:
 
     def learn(self, value: bytes, kind: str) -> bool:
         """Learn a value if it is specific enough, and return whether it is new."""
-        if len(self.all) >= MOST or not _is_telling(value):
+        if len(self.all) >= MOST or not _is_specific(value):
             return False
         runs = sorted(_PLAIN.finditer(value), key=lambda run: run.start() - run.end())
         if not runs or len(runs[0][0]) < _LEAST_SKETCH_BYTES:
@@ -155,7 +155,7 @@ class Learned:
         return hmac.digest(self._key, value, "sha256")[:16]
 
 
-def _is_telling(value: bytes) -> bool:
+def _is_specific(value: bytes) -> bool:
     """Tell whether a value is specific, not a word, number, name, id or address."""
     if not SHORTEST_BYTES <= len(value) <= LONGEST_BYTES or b"***" in value or _ID.fullmatch(value):
         return False

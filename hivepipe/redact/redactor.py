@@ -7,14 +7,14 @@ from copy import copy
 from typing import BinaryIO
 
 from hivepipe.redact import built_in_rules
-from hivepipe.redact.disguise import IN_JSON, IN_TEXT, positions, seen_through
+from hivepipe.redact.disguise import IN_JSON, IN_TEXT, decoded_texts, positions
 from hivepipe.redact.edit import Edit, edited
 from hivepipe.redact.escapes import OutOfTimeError, Reading
 from hivepipe.redact.found_values import Learned
 from hivepipe.redact.json_line import Leaf, leaves, plainly_quoted
 from hivepipe.redact.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
 from hivepipe.redact.scanner import Scanner, Span, merged
-from hivepipe.redact.tags import Tags, as_read, is_in_placeholder, without_tags
+from hivepipe.redact.tags import Tags, is_in_placeholder, undisguised, without_tags
 from hivepipe.redact.windows import Windows, is_record
 
 # Processor time, so that a busy machine does not cause a timeout.
@@ -149,7 +149,7 @@ class Redactor:
             self._learned.learn(value, self._kinds[edit.rule])
             for edit in edits
             if edit.rule not in _NOT_LEARNED
-            for value in as_read(text[edit.start : edit.end]).split()
+            for value in undisguised(text[edit.start : edit.end]).split()
         ]
         return any(found)
 
@@ -247,7 +247,7 @@ class Redactor:
 
     def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
         """Find the secrets in a disguised part of a text that starts at `offset` in it."""
-        for between, readable in seen_through(text).items():
+        for between, readable in decoded_texts(text).items():
             if readable == text:
                 continue
             suspects = self._scanner.suspects(readable, may_be_disguised=True)

@@ -131,7 +131,7 @@ class Scanner:
         while at <= len(text) and (match := exact.pattern.search(text, at)):
             if time.thread_time() > deadline:
                 raise OutOfTimeError
-            if behind := exact.end_of_no_start(text, at, match.start()):
+            if behind := exact.end_of_exclusion(text, at, match.start()):
                 at = behind
                 continue
             at = max(match.end(), at + 1)
@@ -146,7 +146,7 @@ class Scanner:
                 if not rule.is_token and match.start() < start and len(secret) <= _REREAD_BYTES:
                     at = start
                 continue
-            if rule.may_be_glued and group == _GLUED and not _is_cut_off(text, start, secret):
+            if rule.may_be_glued and group == _GLUED and not _is_token_in_word(text, start, secret):
                 continue
             found.append(Span(start, end, number))
         return found
@@ -193,7 +193,7 @@ class _Exact:
         self._must_look_random = rule.must_look_random
         self._rejected: set[bytes] = set()
 
-    def end_of_no_start(self, text: bytes, at: int, start: int) -> int:
+    def end_of_exclusion(self, text: bytes, at: int, start: int) -> int:
         """Return the end of the match of `not_in` that contains `start`, or 0."""
         at, end = max(at, start - _NOT_IN_BYTES), start + _NOT_IN_BYTES
         while self._not_in and (found := self._not_in.search(text, at, end)):
@@ -220,7 +220,7 @@ class _Exact:
         return not self._least_entropy or entropy(text) >= self._least_entropy
 
 
-def _is_cut_off(text: bytes, start: int, token: bytes) -> bool:
+def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
     """Tell whether a match inside a word is a token: random, and not part of words or base64."""
     before = text[max(0, start - _BLOB_BYTES) : start]
     is_blob = len(before) == _BLOB_BYTES and _BLOB.fullmatch(before) is not None

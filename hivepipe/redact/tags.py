@@ -10,7 +10,7 @@ from base64 import b32encode
 from collections.abc import Callable
 from functools import cache
 
-from hivepipe.redact.disguise import seen_through
+from hivepipe.redact.disguise import decoded_texts
 
 KEY_BYTES = 32
 _TAG_LETTERS = 6
@@ -31,17 +31,17 @@ class Tags:
 
     def placeholder(self, kind: str, spelled: bytes) -> bytes:
         """Return the placeholder of a secret. It does not depend on how the value is escaped."""
-        return b"***REDACTED:%s:%s***" % (_word(kind).encode(), self._tag(as_read(spelled)))
+        return b"***REDACTED:%s:%s***" % (_word(kind).encode(), self._tag(undisguised(spelled)))
 
     def _tag(self, value: bytes) -> bytes:
         digest = hmac.digest(self.key(), value, "sha256")
         return b32encode(digest)[:_TAG_LETTERS].lower()
 
 
-def as_read(spelled: bytes) -> bytes:
+def undisguised(spelled: bytes) -> bytes:
     """Return a value without colours and escapes, so that it is equal in every context."""
     for _ in range(_DEEPEST):
-        read = seen_through(spelled)[b""]
+        read = decoded_texts(spelled)[b""]
         if read == spelled:
             break
         spelled = read
