@@ -69,11 +69,11 @@ class Scene:
         return ArchiveCallbacks(
             self.redactor,
             lambda totals, subagents: describe(totals, PRICES, subagents),
-            self._tell,
+            self._on_chunk,
             should_stop=should_stop,
         )
 
-    def _tell(self, _source: Source, _path: str, chunk: Chunk) -> None:
+    def _on_chunk(self, _source: Source, _path: str, chunk: Chunk) -> None:
         """Write down, beyond a kill, which messages' usage was handed on."""
         with (self.root / "told").open("a") as told:
             told.writelines(f"{usage.message_id}\n" for usage in chunk.usages)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, BinaryIO
 
-from hivepipe.archive.archive_files import Kept, summed
+from hivepipe.archive.archive_files import ArchiveFiles, summed
 from hivepipe.archive.offsets import Offsets
 from hivepipe.archive.reading import LineReader, tail_checksum
 from hivepipe.archive.removed_lines import RemovedLines
@@ -44,7 +44,7 @@ class Chunk:
 
 
 def chunks(
-    kept: Kept,
+    kept: ArchiveFiles,
     offsets: Offsets | None,
     source: Source,
     totals_cache: TotalsCache,
@@ -86,7 +86,7 @@ def chunks(
         yield from growth.chunks(archive, should_stop)
 
 
-def _continues(kept: Kept, offsets: Offsets, source: Source, size: int) -> bool:
+def _continues(kept: ArchiveFiles, offsets: Offsets, source: Source, size: int) -> bool:
     """Tell whether archive and transcript are still the files of the checkpoint, maybe longer."""
     status = kept.lines_status()
     is_whole = status is not None and (kept.is_packed or status.st_size >= offsets.length)
@@ -98,7 +98,7 @@ def _continues(kept: Kept, offsets: Offsets, source: Source, size: int) -> bool:
 
 
 def _refuse_edited(
-    kept: Kept,
+    kept: ArchiveFiles,
     offsets: Offsets,
     source: Source,
     redactions: tuple[Redact, Redact],

@@ -20,18 +20,17 @@ import orjson
 
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.offsets import Offsets
+from hivepipe.files.change_stamp import Stamp
 from hivepipe.files.folders import Folder
 
 Meta = dict[str, Any]
-
-Stamp = tuple[int, ...]  # changes whenever the file does; empty without a file
 
 COPY_BYTES = 1 << 20
 META_SUFFIX = ".meta.json"
 _META_SUM = "meta_crc32"
 
 
-class Kept:
+class ArchiveFiles:
     """The files of one archive, in an open folder."""
 
     def __init__(self, folder: Folder, name: ArchiveName) -> None:
@@ -64,9 +63,9 @@ class Kept:
         The folder is marked, because searches read only folders that changed. It is marked before
         the write in case the process is killed, and after it for a search that runs in between.
         """
-        self._folder.mark()
+        self._folder.touch()
         self._folder.overwrite(self._offsets, offsets.text())
-        self._folder.mark()
+        self._folder.touch()
 
     def learned(self) -> bytes:
         """Return the learned secrets; empty if there are none."""
@@ -103,8 +102,7 @@ class Kept:
 
     def meta_stamp(self) -> Stamp:
         """Return a value that changes whenever the metadata do."""
-        status = self._folder.status(self._meta)
-        return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
+        return self._folder.stamp(self._meta)
 
     def changed_ns(self) -> int:
         """Return when the committed lines last changed (ns since 1970), or 0 without lines."""
@@ -262,8 +260,7 @@ class Kept:
 
     def is_as_written(self) -> bool:
         """Tell whether all files are as hivepipe wrote them; reads all lines."""
-        offsets = self.offsets()
-        return offsets is not None and self.meta_is_as_written() and self._is_whole(offsets)
+        return self.meta_is_as_written() and self.lines_are_as_written()
 
     def lines_are_as_written(self) -> bool:
         """Tell whether the file has exactly the committed lines; reads all lines."""

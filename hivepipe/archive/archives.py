@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from hivepipe.archive.append import Chunk, chunks
-from hivepipe.archive.archive_files import Kept, Meta
-from hivepipe.archive.catalog import Catalog, entry_of, text_of
+from hivepipe.archive.archive_files import ArchiveFiles, Meta
+from hivepipe.archive.catalog import Catalog, entry_of
 from hivepipe.archive.found_values import Learning, checksum_of, clear, is_cleared_of
 from hivepipe.archive.locks import locked
 from hivepipe.archive.naming import ArchiveName
@@ -24,6 +24,7 @@ from hivepipe.archive.totals import GROWTH_PER_SIZE
 from hivepipe.errors import EditedArchiveError, StoppedError
 from hivepipe.events.claude_code import clean
 from hivepipe.files.folders import Folder, make_root
+from hivepipe.transcripts.lines import typed
 from hivepipe.transcripts.totals import Totals
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _WHO = ("kind", "session_id", "task_id", "agent_type", "parent_session_id")
 # (totals, totals of its subagents) -> metadata
 Describe = Callable[[Totals, list[Totals]], dict[str, Any]]
 # Called with each new chunk and the path of its archive; called again after a kill
-Tell = Callable[[Source, str, Chunk], None]
+OnChunk = Callable[[Source, str, Chunk], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,13 @@ class ArchiveCallbacks:
 
     redactor: "Redactor"
     describe: Describe
-    tell: Tell = lambda _source, _path, _chunk: None
+    on_chunk: OnChunk = lambda _source, _path, _chunk: None
     # Called with the key of an archive and the number of its earlier lines that were redacted
-    tell_cleared: Callable[[str, int], None] = lambda _key, _lines: None
+    on_cleared: Callable[[str, int], None] = lambda _key, _lines: None
     is_forgotten: Callable[[str], bool] = lambda _session: False
     should_stop: Callable[[], bool] = lambda: False
     # Metadata -> more metadata, which a predecessor of hivepipe kept for this transcript
-    adds: Callable[[Meta], Meta] = lambda _described: {}
+    more_metadata: Callable[[Meta], Meta] = lambda _described: {}
 
     def check_stop(self) -> None:
         """Raise StoppedError if the process is to stop."""
@@ -106,7 +107,7 @@ class Archives(Catalog):
         if name is None:
             return 0, False
         with Folder(self.root, *name.folders, make=True) as folder:
-            kept = Kept(folder, name)
+            kept = ArchiveFiles(folder, name)
             lines = self._append(kept, source, callbacks)
             if settled:
                 self._clear(kept, source.key, self.known_of(source.session), callbacks)
@@ -124,7 +125,7 @@ class Archives(Catalog):
 
     # ---- lines
 
-    def _append(self, kept: Kept, source: Source, callbacks: ArchiveCallbacks) -> int:
+    def _append(self, kept: ArchiveFiles, source: Source, callbacks: ArchiveCallbacks) -> int:
         offsets = kept.offsets()
         lines, rules = 0, None
         of_session = callbacks.redactor.of_session(self.known_of(source.session))
@@ -140,7 +141,7 @@ class Archives(Catalog):
             lambda: self.manifest.claim(kept.name.path),
         ):
             self._enter_in_index(kept, source)
-            callbacks.tell(source, f"{self.root}/{kept.path}", chunk)
+            callbacks.on_chunk(source, f"{self.root}/{kept.path}", chunk)
             if new := [each for each in of_session.known if each not in before]:
                 Learning.of(kept).with_known(new).write(kept)
                 before.update(new)
@@ -178,14 +179,14 @@ class Archives(Catalog):
         """
         try:
             with Folder(self.root, *name.folders) as folder:
-                kept = Kept(folder, name)
+                kept = ArchiveFiles(folder, name)
                 if name.path not in self.manifest.made():
                     return not kept.exists()
-                return text_of(kept.meta() or {}, "session_id") in ("", source.session)
+                return typed(kept.meta() or {}, "session_id", str) in ("", source.session)
         except FileNotFoundError:
             return True
 
-    def _enter_in_index(self, kept: Kept, source: Source) -> None:
+    def _enter_in_index(self, kept: ArchiveFiles, source: Source) -> None:
         """Add the archive to the index if its entry is missing or differs."""
         entry = entry_of(_identity(source, self.meta(kept)), kept)
         if self.index.entries().get(source.key) != entry:
@@ -193,7 +194,9 @@ class Archives(Catalog):
 
     # ---- secrets found earlier
 
-    def _clear(self, kept: Kept, key: str, known: list[str], callbacks: ArchiveCallbacks) -> bool:
+    def _clear(
+        self, kept: ArchiveFiles, key: str, known: list[str], callbacks: ArchiveCallbacks
+    ) -> bool:
         """Redact the known secrets of a session in an archive; return whether any line changed.
 
         An archive that was edited is not changed.
@@ -204,7 +207,7 @@ class Archives(Catalog):
         changed = clear(kept, callbacks.redactor.of_session(known).without_rules())
         if changed:
             self._totals_cache.drop(kept)
-            callbacks.tell_cleared(key, changed)
+            callbacks.on_cleared(key, changed)
         replace(Learning.of(kept), cleared=checksum_of(known)).write(kept)
         return bool(changed)
 
@@ -226,7 +229,7 @@ class Archives(Catalog):
     # ---- metadata
 
     def _describe_if_due(
-        self, kept: Kept, source: Source, callbacks: ArchiveCallbacks, settled: bool
+        self, kept: ArchiveFiles, source: Source, callbacks: ArchiveCallbacks, settled: bool
     ) -> bool:
         """Write the metadata if they are due; return whether they were written."""
         offsets, meta = kept.offsets(), self.meta(kept)
@@ -242,7 +245,7 @@ class Archives(Catalog):
         who = _identity(source, meta)
         described = callbacks.describe(totals, self._subagents(source.key))
         found = {"found": meta["found"]} if meta and "found" in meta else {}
-        new_meta = {**who, **found, **described, **callbacks.adds(described), **who}
+        new_meta = {**who, **found, **described, **callbacks.more_metadata(described), **who}
         self._write_meta(kept, {**new_meta, **offsets.as_meta(clean(source.path))})
         return True
 
@@ -276,7 +279,7 @@ class Archives(Catalog):
                 found.append(self.totals(kept))
         return [totals for totals in found if totals]
 
-    def _write_meta(self, kept: Kept, meta: Meta) -> None:
+    def _write_meta(self, kept: ArchiveFiles, meta: Meta) -> None:
         kept.write_meta(meta)
         self.remember(kept, kept.meta_stamp(), meta)
 
@@ -294,7 +297,7 @@ def _identity(source: Source, known: Meta | None) -> Meta:
     return {
         "kind": SUBAGENT,
         "task_id": source.agent,
-        "agent_type": text_of(known or {}, "agent_type") or source.agent_type,
+        "agent_type": typed(known or {}, "agent_type", str) or source.agent_type,
         "parent_session_id": source.session,
         "session_id": source.session,
     }

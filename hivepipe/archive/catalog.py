@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import orjson
 
-from hivepipe.archive.archive_files import META_SUFFIX, Kept, Meta, Stamp
+from hivepipe.archive.archive_files import META_SUFFIX, ArchiveFiles, Meta
 from hivepipe.archive.found_values import Learning
 from hivepipe.archive.index import Entry, Index, is_entry, key_of
 from hivepipe.archive.locks import locked, wait_for_holders
@@ -18,8 +18,10 @@ from hivepipe.archive.month_folders import month_folders, remove_empty
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.totals import TotalsCache
 from hivepipe.errors import ArchiveError
+from hivepipe.files.change_stamp import Stamp
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
+from hivepipe.transcripts.lines import typed
 from hivepipe.transcripts.totals import Totals
 
 CACHED_METAS = 256
@@ -37,13 +39,13 @@ class Catalog:
         self._metas: OrderedDict[str, tuple[Stamp, Meta]] = OrderedDict()
 
     @contextmanager
-    def opened(self, entry: Entry) -> Iterator[Kept]:
+    def opened(self, entry: Entry) -> Iterator[ArchiveFiles]:
         """Open the archive of an entry. Raises FileNotFoundError if its folder is gone."""
         name = ArchiveName.of_path(entry["path"])
         with Folder(self.root, *name.folders) as folder:
-            yield Kept(folder, name)
+            yield ArchiveFiles(folder, name)
 
-    def meta(self, kept: Kept) -> Meta | None:
+    def meta(self, kept: ArchiveFiles) -> Meta | None:
         """Return the metadata of an archive, from the cache if the file is unchanged, or None."""
         stamp = kept.meta_stamp()
         known = self._metas.get(kept.name.path)
@@ -54,14 +56,14 @@ class Catalog:
             self.remember(kept, stamp, meta)
         return meta
 
-    def remember(self, kept: Kept, stamp: Stamp, meta: Meta) -> None:
+    def remember(self, kept: ArchiveFiles, stamp: Stamp, meta: Meta) -> None:
         """Cache metadata for as long as their file is unchanged."""
         self._metas[kept.name.path] = (stamp, meta)
         self._metas.move_to_end(kept.name.path)
         if len(self._metas) > CACHED_METAS:
             self._metas.popitem(last=False)
 
-    def totals(self, kept: Kept) -> Totals | None:
+    def totals(self, kept: ArchiveFiles) -> Totals | None:
         """Return the totals of an archive, for reading only; None without a checkpoint."""
         offsets = kept.offsets()
         if offsets is None:
@@ -123,14 +125,14 @@ class Catalog:
             if kept.name.path in made:
                 yield key_of(entry), entry
 
-    def each_on_disk(self) -> Iterator[tuple[Entry, Kept]]:
+    def each_on_disk(self) -> Iterator[tuple[Entry, ArchiveFiles]]:
         """Yield every archive that has valid metadata, even if it is not in the manifest."""
         for names in month_folders(self.root):
             with suppress(FileNotFoundError), Folder(self.root, *names) as folder:
                 for file in folder.names():
                     if not file.endswith(META_SUFFIX):
                         continue
-                    kept = Kept(folder, ArchiveName(names, file.removesuffix(META_SUFFIX)))
+                    kept = ArchiveFiles(folder, ArchiveName(names, file.removesuffix(META_SUFFIX)))
                     meta = kept.meta()
                     if meta is None or kept.lines_status() is None:
                         continue
@@ -192,19 +194,13 @@ class Catalog:
         self.index.change({key: None})
 
 
-def entry_of(meta: Meta, kept: Kept) -> Entry:
+def entry_of(meta: Meta, kept: ArchiveFiles) -> Entry:
     """Return the index entry of an archive."""
     return {
-        "kind": text_of(meta, "kind"),
-        "session_id": text_of(meta, "session_id"),
-        "agent_id": text_of(meta, "task_id"),
-        "agent_type": text_of(meta, "agent_type"),
+        "kind": typed(meta, "kind", str),
+        "session_id": typed(meta, "session_id", str),
+        "agent_id": typed(meta, "task_id", str),
+        "agent_type": typed(meta, "agent_type", str),
         "started_at": kept.name.started_at,
         "path": kept.path,
     }
-
-
-def text_of(meta: Meta, name: str) -> str:
-    """Return a text field of the metadata, or "" if it is missing or not a text."""
-    value = meta.get(name)
-    return value if isinstance(value, str) else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.archive_files import ArchiveFiles
 from hivepipe.archive.offsets import Offsets
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Learning:
     edition: int = 0  # how often its lines were replaced
 
     @classmethod
-    def of(cls, kept: Kept) -> "Learning":
+    def of(cls, kept: ArchiveFiles) -> "Learning":
         """Read the learned secrets of an archive."""
         try:
             data = orjson.loads(kept.learned() or b"{}")
@@ -37,7 +37,7 @@ class Learning:
         except (ValueError, KeyError, TypeError):
             return cls()
 
-    def write(self, kept: Kept) -> None:
+    def write(self, kept: ArchiveFiles) -> None:
         """Write them to the archive."""
         data = {"known": self.known, "cleared": self.cleared, "edition": self.edition}
         kept.write_learned(orjson.dumps(data))
@@ -52,12 +52,12 @@ def checksum_of(known: Iterable[str]) -> int:
     return zlib.crc32("\n".join(sorted(known)).encode()) or 1
 
 
-def is_cleared_of(kept: Kept, known: Sequence[str]) -> bool:
+def is_cleared_of(kept: ArchiveFiles, known: Sequence[str]) -> bool:
     """Tell whether the lines of an archive were cleared of all these secrets."""
     return not known or Learning.of(kept).cleared == checksum_of(known)
 
 
-def clear(kept: Kept, redactor: "Redactor") -> int:
+def clear(kept: ArchiveFiles, redactor: "Redactor") -> int:
     """Redact an archive's lines; return how many changed.
 
     The caller holds the lock and has checked the lines. A line without a secret keeps every byte.
@@ -84,7 +84,7 @@ def clear(kept: Kept, redactor: "Redactor") -> int:
 
 
 def _cleared(
-    kept: Kept, offsets: Offsets | None, redactor: "Redactor"
+    kept: ArchiveFiles, offsets: Offsets | None, redactor: "Redactor"
 ) -> Generator[tuple[bytes, bytes], None, None]:
     left = offsets.length if offsets else 0
     with kept.open_to_read() as lines:

@@ -129,7 +129,7 @@ class Index:
 
     def _stamps_of(self, folder: Folder) -> tuple[object, ...]:
         """Return a value that changes with the file, the journal or the manifest."""
-        return _stamp(folder, FILE), _stamp(folder, JOURNAL), self._manifest.stamp()
+        return folder.stamp(FILE), folder.stamp(JOURNAL), self._manifest.stamp()
 
 
 def _is_due(folder: Folder) -> bool:
@@ -154,11 +154,6 @@ def _is_in(made: Mapping[str, str], entry: Entry) -> bool:
     if listed == path:
         entry["path"] = listed
     return listed is not None
-
-
-def _stamp(folder: Folder, name: str) -> tuple[int, ...]:
-    status = folder.status(name)
-    return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
 
 
 def _text(entries: Entries) -> bytes:

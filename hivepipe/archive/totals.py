@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from hivepipe.archive.archive_files import COPY_BYTES, Kept
+from hivepipe.archive.archive_files import COPY_BYTES, ArchiveFiles
 from hivepipe.archive.offsets import Offsets
 from hivepipe.transcripts.totals import Totals
 
@@ -44,7 +44,7 @@ class TotalsCache:
         """Start with an empty cache."""
         self._counted: OrderedDict[str, Counted] = OrderedDict()
 
-    def take(self, kept: Kept, offsets: Offsets) -> Counted:
+    def take(self, kept: ArchiveFiles, offsets: Offsets) -> Counted:
         """Return the totals of an archive up to its checkpoint, and remove them from the cache.
 
         They are removed because a caller may fail while it adds lines to them. A caller that
@@ -63,13 +63,13 @@ class TotalsCache:
             counted.totals.take_facts()
         return counted
 
-    def recount(self, kept: Kept, offsets: Offsets) -> Counted:
+    def recount(self, kept: ArchiveFiles, offsets: Offsets) -> Counted:
         """Count all lines of an archive, so that their usage is reported (again)."""
         counted = Counted(Totals())
         _catch_up(counted, kept, offsets)
         return counted
 
-    def keep(self, kept: Kept, counted: Counted) -> None:
+    def keep(self, kept: ArchiveFiles, counted: Counted) -> None:
         """Put totals into the cache, and save them if that is due."""
         self._counted[kept.name.path] = counted
         if len(self._counted) > IN_MEMORY:
@@ -80,12 +80,12 @@ class TotalsCache:
             kept.write_totals(data)
             counted.saved_length, counted.size = counted.length, len(data)
 
-    def drop(self, kept: Kept) -> None:
+    def drop(self, kept: ArchiveFiles) -> None:
         """Drop the cached totals of an archive that is removed."""
         self._counted.pop(kept.name.path, None)
 
 
-def _saved(kept: Kept) -> Counted:
+def _saved(kept: ArchiveFiles) -> Counted:
     """Return the saved totals, or empty ones if they are missing or of another version."""
     data = kept.totals()
     first, _, dumped = data.partition(b"\n")
@@ -98,7 +98,7 @@ def _saved(kept: Kept) -> Counted:
     return Counted(totals, length, checksum, length, len(data)) if totals else Counted(Totals())
 
 
-def _catch_up(counted: Counted, kept: Kept, offsets: Offsets) -> bool:
+def _catch_up(counted: Counted, kept: ArchiveFiles, offsets: Offsets) -> bool:
     """Count the lines up to the checkpoint; return whether the totals belong to these lines."""
     if counted.length < offsets.length:
         with kept.open_to_read() as lines:

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from hivepipe.archive.archive_files import Kept, summed
-from hivepipe.archive.catalog import Catalog, text_of
+from hivepipe.archive.archive_files import ArchiveFiles, summed
+from hivepipe.archive.catalog import Catalog
 from hivepipe.archive.index import Entry
 from hivepipe.archive.locks import locked
 from hivepipe.archive.offsets import Offsets
 from hivepipe.archive.sources import open_source
 from hivepipe.errors import RefusedTranscriptError
+from hivepipe.transcripts.lines import typed
 
 COMPRESS_AFTER_SECS = 30 * 86400.0
 
@@ -46,7 +47,7 @@ def compress(catalog: Catalog, check_stop: Callable[[], None]) -> int:
     return compressed
 
 
-def _compress(kept: Kept, check_stop: Callable[[], None]) -> bool:
+def _compress(kept: ArchiveFiles, check_stop: Callable[[], None]) -> bool:
     status = kept.lines_status()
     if status is None or kept.is_packed or time.time() - status.st_mtime < COMPRESS_AFTER_SECS:
         return False
@@ -102,7 +103,7 @@ def _problems(catalog: Catalog, entry: Entry) -> list[str]:
                 return ["its lines are missing"]
             if offsets is None or meta is None or described is None:
                 return ["its metadata are missing or damaged: they are written again when it grows"]
-            path = text_of(meta["source"], "path")
+            path = typed(meta["source"], "path", str)
             edited = [] if kept.meta_is_as_written() else ["its metadata were changed"]
             return [
                 *edited,
@@ -114,7 +115,7 @@ def _problems(catalog: Catalog, entry: Entry) -> list[str]:
         return [f"cannot be read: {error.strerror}"]
 
 
-def _bad_modes(kept: Kept) -> Iterator[str]:
+def _bad_modes(kept: ArchiveFiles) -> Iterator[str]:
     status = kept.lines_status()
     if status is None or not stat.S_ISREG(status.st_mode):
         yield "its lines are not a file"
@@ -122,7 +123,7 @@ def _bad_modes(kept: Kept) -> Iterator[str]:
         yield f"others may read it: mode {stat.S_IMODE(status.st_mode):04o}, not 0600"
 
 
-def _bad_lines(kept: Kept, offsets: Offsets) -> Iterator[str]:
+def _bad_lines(kept: ArchiveFiles, offsets: Offsets) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
             length, checksum = summed(lines, offsets.length)

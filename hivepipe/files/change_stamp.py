@@ -8,7 +8,11 @@ Stamp = tuple[int, ...]
 def stamp(path: str | os.PathLike[str]) -> Stamp:
     """Return a value that differs after every change of the file, or () without a file."""
     try:
-        status = os.stat(path)
+        return stamp_of(os.stat(path))
     except OSError:
         return ()
-    return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def stamp_of(status: os.stat_result | None) -> Stamp:
+    """Return the stamp of a file with this status."""
+    return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()

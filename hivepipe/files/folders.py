@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 from types import TracebackType
 
+from hivepipe.files.change_stamp import Stamp, stamp_of
 from hivepipe.files.regular_file import refuse_special, whole
 from hivepipe.home import make_folders
 
@@ -111,7 +112,7 @@ class Folder:
         finally:
             os.close(descriptor)
 
-    def mark(self) -> None:
+    def touch(self) -> None:
         """Set the time of the folder's last change to now, as a new file in it would."""
         os.utime(self._descriptor)
 
@@ -129,6 +130,10 @@ class Folder:
             return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
+
+    def stamp(self, name: str) -> Stamp:
+        """Return a value that differs after every change of a file, or () without a file."""
+        return stamp_of(self.status(name))
 
     def remove(self, name: str) -> bool:
         """Remove a file; return whether it existed."""

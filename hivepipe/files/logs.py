@@ -31,7 +31,7 @@ _FORMS = {
 _LINES = {name: re.compile(_STAMP + form + rb"\n") for name, form in _FORMS.items()}
 
 
-def take_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LOGS) -> None:
+def claim_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LOGS) -> None:
     """Claim the names of logs, and rename existing files that hivepipe did not write.
 
     The name of the hooks' log is claimed when a project is registered, before hooks write to it.

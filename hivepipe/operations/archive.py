@@ -23,7 +23,7 @@ from hivepipe.db.session_state import is_open
 from hivepipe.errors import PricesError, RefusedTranscriptError, StoreError
 from hivepipe.files.change_stamp import Stamp, stamp
 from hivepipe.files.hook_log import log_line
-from hivepipe.files.logs import take_names
+from hivepipe.files.logs import claim_names
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder, logs_folder
 from hivepipe.jobs.origin import Origin
@@ -127,17 +127,17 @@ def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) 
             totals, _prices(workplace.home, time.monotonic() // PRICES_FOR_SECS), subagents
         )
 
-    def tell(source: Source, path: str, chunk: Chunk) -> None:
+    def on_chunk(source: Source, path: str, chunk: Chunk) -> None:
         if with_usage:
             facts = (
                 SessionFacts() if source.agent else chunk.facts
             )  # an agent's title is not the session's
             workplace.follow_up(job, [*usage_jobs(chunk.usages, facts)])
-        take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
+        claim_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
         kinds = Counter(map(redactor.kind, chunk.redactions.elements()))
         _audit(kept_folder(workplace.home), source.key, path, kinds, not chunk.before.length)
 
-    def tell_cleared(key: str, lines: int) -> None:
+    def on_cleared(key: str, lines: int) -> None:
         forget_index(workplace.home)
         text = f"Cleared {counted(lines, 'earlier line')} of session {key} of what was found later"
         append(kept_folder(workplace.home), text)
@@ -145,8 +145,8 @@ def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) 
     return ArchiveCallbacks(
         redactor,
         described,
-        tell,
-        tell_cleared,
+        on_chunk,
+        on_cleared,
         partial(is_forgotten, workplace.home),
         workplace.stop_requested,
     )

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.archive_files import ArchiveFiles
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.found_values import is_cleared_of
 from hivepipe.archive.index import Entry
@@ -37,7 +37,7 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
     archives = archives_of(home)
     key = _key(home, archives, start)
     entry = archives.index.entries()[key]
-    reader = Reader(_Kept(home, archives, entry["session_id"]))
+    reader = Reader(_LocalArchives(home, archives, entry["session_id"]))
     # The few pieces around an offset are read now, to report a missing offset before any output.
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     meta = archives.meta_of(entry) or {}
@@ -69,7 +69,7 @@ def _key(home: str, archives: Archives, start: str) -> str:
     return session
 
 
-class _Kept:
+class _LocalArchives:
     """The archives of a home; implements `Archived`."""
 
     def __init__(self, home: str, archives: Archives, session: str) -> None:
@@ -119,7 +119,7 @@ class _Kept:
         if offset < length:
             self._missing = str(_damaged(entry, f"it ends at byte {offset} of {length}"))
 
-    def _is_clean(self, kept: Kept, offsets: Offsets) -> bool:
+    def _is_clean(self, kept: ArchiveFiles, offsets: Offsets) -> bool:
         """Tell whether the lines are already redacted according to the current rules."""
         is_cleared = is_cleared_of(kept, self._known)
         return is_cleared and kept.were_redacted_by(self._rules, offsets)

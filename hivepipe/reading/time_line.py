@@ -1,6 +1,6 @@
 """Everything known about one session: row, events, files, cost, summary."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from hivepipe.costs.bill import Bill
 from hivepipe.costs.price_table import prices_in_force
@@ -11,10 +11,10 @@ from hivepipe.errors import HivepipeError
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.session_events import Event, events_of
+from hivepipe.transcripts.lines import typed
 
 MOST_FILES = 200
 _HIDDEN = ("checkpoint_data",)
-Kind = TypeVar("Kind")
 
 
 class Spent(NamedTuple):
@@ -66,38 +66,32 @@ def _of_archive(home: str, session: str) -> Entry | None:
     meta = _archived(home, session)
     if not meta:
         return None
-    tools = [each for each in _of(meta, "tools", dict).values() if isinstance(each, dict)]
-    models = _of(meta, "models", list)
+    tools = [each for each in typed(meta, "tools", dict).values() if isinstance(each, dict)]
+    models = typed(meta, "models", list)
     return {
         "id": session,
         "condition": "archived",
         "objective": meta.get("title"),
         "project": meta.get("cwd"),
         "model": ", ".join(map(str, models)) or None,
-        "transcript_path": _of(meta, "source", dict).get("path"),
+        "transcript_path": typed(meta, "source", dict).get("path"),
         "created_at": meta.get("started_at"),
         "last_active_at": meta.get("ended_at"),
         "end_reason": None,
         "task_id": None,
         "prompts": None,  # its messages include results
-        "messages": _of(meta, "message_count", int),
-        "calls": sum(_of(each, "calls", int) for each in tools),
-        "failed": sum(_of(each, "failed", int) for each in tools),
+        "messages": typed(meta, "message_count", int),
+        "calls": sum(typed(each, "calls", int) for each in tools),
+        "failed": sum(typed(each, "failed", int) for each in tools),
         "agents": 0,
-        "skill_uses": len(_of(meta, "skills_used", list)),
+        "skill_uses": len(typed(meta, "skills_used", list)),
     }
-
-
-def _of(meta: dict[str, Any], name: str, kind: type[Kind]) -> Kind:
-    """Return a field of the metadata, or an empty value if it has another type."""
-    value = meta.get(name)
-    return value if isinstance(value, kind) else kind()
 
 
 def _files(home: str, session: str, events: list[Event]) -> list[str]:
     """Return the written files according to checkpoints and the transcript."""
     found = dict.fromkeys(event.file_path for event in events if event.file_path)
-    found |= dict.fromkeys(_of(_archived(home, session), "files_modified", list))
+    found |= dict.fromkeys(typed(_archived(home, session), "files_modified", list))
     return [str(path) for path in found][:MOST_FILES]
 
 

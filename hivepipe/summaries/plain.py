@@ -4,6 +4,7 @@ from typing import Any
 
 from hivepipe.summaries.question import LONGEST_SUMMARY, Answer
 from hivepipe.text.plurals import counted
+from hivepipe.transcripts.lines import part, typed
 
 _FILES_SHOWN = 20
 _LAST_WORDS = 600
@@ -12,7 +13,7 @@ _LAST_WORDS = 600
 def plain_summary(meta: dict[str, Any]) -> Answer:
     """Return a summary of a session from the metadata of its archive."""
     parts = [_head(meta), _work(meta), _compacted(meta), _end(meta)]
-    files = [path for path in _list(meta, "files_modified") if isinstance(path, str)]
+    files = [path for path in typed(meta, "files_modified", list) if isinstance(path, str)]
     words = "\n".join(filter(None, parts))[:LONGEST_SUMMARY]
     return Answer(words, files=tuple(files[:_FILES_SHOWN]))
 
@@ -29,45 +30,33 @@ def plain_text_summary(text: str, harness: str) -> Answer:
 
 
 def _head(meta: dict[str, Any]) -> str:
-    title = _text(meta, "title")
+    title = typed(meta, "title", str)
     minutes = round(_number(meta, "duration_seconds") / 60)
     length = f"{counted(round(_number(meta, 'message_count')), 'message')} in {minutes} min"
     return f"{title} ({length})" if title else f"A session of {length}"
 
 
 def _work(meta: dict[str, Any]) -> str:
-    tools = meta.get("tools")
     found = []
-    for name, counts in tools.items() if isinstance(tools, dict) else ():
+    for name, counts in part(meta, "tools").items():
         calls = counts.get("calls") if isinstance(counts, dict) else None
         found.append(f"{name} {calls}")
-    skills = ", ".join(str(skill) for skill in _list(meta, "skills_used"))
+    skills = ", ".join(str(skill) for skill in typed(meta, "skills_used", list))
     words = f"Tools: {', '.join(found)}." if found else ""
     return f"{words} Skills: {skills}.".strip() if skills else words
 
 
 def _compacted(meta: dict[str, Any]) -> str:
-    summary = _text(meta, "compact_summary")
+    summary = typed(meta, "compact_summary", str)
     return f"Claude Code's own summary: {summary}" if summary else ""
 
 
 def _end(meta: dict[str, Any]) -> str:
-    deliverables = meta.get("deliverables")
-    last = _text(deliverables, "message") if isinstance(deliverables, dict) else ""
-    words = f"Outcome: {_text(meta, 'outcome') or 'unknown'}."
+    last = typed(part(meta, "deliverables"), "message", str)
+    words = f"Outcome: {typed(meta, 'outcome', str) or 'unknown'}."
     return f"{words} Claude's last words: {last[:_LAST_WORDS]}" if last else words
-
-
-def _text(meta: dict[str, Any], name: str) -> str:
-    value = meta.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _number(meta: dict[str, Any], name: str) -> float:
     value = meta.get(name)
     return value if isinstance(value, int | float) else 0
-
-
-def _list(meta: dict[str, Any], name: str) -> list[Any]:
-    value = meta.get(name)
-    return value if isinstance(value, list) else []

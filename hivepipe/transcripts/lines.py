@@ -7,7 +7,7 @@ type counts as missing.
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -16,6 +16,7 @@ from hivepipe.transcripts.codex import is_codex, translated
 from hivepipe.transcripts.queued_prompts import as_message, is_queued_prompt
 
 Fields = dict[str, Any]
+Kind = TypeVar("Kind")
 
 CAP_NAME = 200
 CAP_PATH = 4096
@@ -49,6 +50,12 @@ def text(fields: Fields, key: str, cap: int = CAP_NAME) -> str:
     """Return a text field, cleaned and cut to the cap, or "" if missing."""
     value = fields.get(key)
     return clean(value[:cap]) if isinstance(value, str) else ""
+
+
+def typed(fields: Fields, key: str, kind: type[Kind]) -> Kind:
+    """Return a field of this type, or an empty value if it is missing or of another type."""
+    value = fields.get(key)
+    return value if isinstance(value, kind) else kind()
 
 
 def id_of(fields: Fields, key: str) -> str:

@@ -329,7 +329,8 @@ def test_a_large_transcript_comes_in_chunks(scene: Scene, monkeypatch: pytest.Mo
     scene.path.write_bytes(lines(60))
     with scene.source() as source:
         callbacks = replace(
-            scene.callbacks(), tell=lambda _source, _path, chunk: seen.append(chunk.after.length)
+            scene.callbacks(),
+            on_chunk=lambda _source, _path, chunk: seen.append(chunk.after.length),
         )
         scene.archives.extend(source, callbacks)
     assert len(seen) > 5

@@ -272,9 +272,7 @@ def test_a_stop_leaves_the_archive_whole(scene: Scene) -> None:
     scene.extend()
     before = scene.archived
     told: list[tuple[str, int]] = []
-    callbacks = replace(
-        scene.callbacks(), tell_cleared=lambda key, count: told.append((key, count))
-    )
+    callbacks = replace(scene.callbacks(), on_cleared=lambda key, count: told.append((key, count)))
     with scene.source() as source:
         scene.archives.extend(source, callbacks, settled=True)
     assert scene.archived != before
