@@ -224,26 +224,22 @@ def short_hash(path: str) -> str:
 
 def state_folder() -> str:
     """Return the user's state folder of hivepipe."""
-    state = variable("XDG_STATE_HOME") or ""
-    if not state.startswith("/"):
-        state = f"{user_folder()}/.local/state"
-    return f"{state}/hivepipe"
+    return _own_folder("XDG_STATE_HOME", ".local/state")
 
 
 def data_folder() -> str:
     """Return the user's data folder, which contains the homes."""
-    data = variable("XDG_DATA_HOME") or ""
-    if not data.startswith("/"):
-        data = f"{user_folder()}/.local/share"
-    return f"{data}/hivepipe"
+    return _own_folder("XDG_DATA_HOME", ".local/share")
 
 
 def user_config_folder() -> str:
     """Return the folder of the user's settings for all projects."""
-    config = variable("XDG_CONFIG_HOME") or ""
-    if not config.startswith("/"):
-        config = f"{user_folder()}/.config"
-    return f"{config}/hivepipe"
+    return _own_folder("XDG_CONFIG_HOME", ".config")
+
+
+def _own_folder(name: str, default: str) -> str:
+    base = variable(name) or ""
+    return f"{base if base.startswith('/') else f'{user_folder()}/{default}'}/hivepipe"
 
 
 def user_folder() -> str:

@@ -20,6 +20,14 @@ def ns_of(stored: str) -> int:
         return 0
 
 
+def age_secs(stored: str) -> float | None:
+    """Return how many seconds ago a time was, 0 for one in the future, or None if it is invalid."""
+    try:
+        return max(time.time() - datetime.fromisoformat(stored).timestamp(), 0.0)
+    except ValueError:
+        return None
+
+
 def now() -> tuple[str, int]:
     """Return the current time in the store's form, and in ns."""
     now_ns = time.time_ns()

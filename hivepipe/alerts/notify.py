@@ -10,7 +10,6 @@ nor the address, since both may contain a secret.
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from hivepipe.files import core_dumps
+from hivepipe.programs import end_group
 from hivepipe.redact import redact_text
 from hivepipe.text.urls import is_local
 
@@ -73,10 +73,7 @@ def run_with_input(words: list[str], data: str) -> str:
             stdin.write(data.encode())
         last_words = _watch(process, process.stderr)
     finally:
-        with suppress(ProcessLookupError):  # kills remaining children, also after success
-            os.killpg(process.pid, signal.SIGKILL)
-        process.stderr.close()
-        process.wait()
+        end_group(process)  # also after success, because it may have children left
     if last_words is None:
         return f"not done within {LIMIT_SECS} s"
     last_text = redact_text(last_words.decode("utf-8", "replace"))[-WORDS_CHARACTERS:].strip()
@@ -100,22 +97,30 @@ def _watch(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> bytes | None:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: a redirected POST would become a GET without the alert."""
+    """Refuses redirects: a redirected POST would become a GET without the data.
+
+    It could also send the user's key to another server.
+    """
 
     def redirect_request(self, *_: object) -> None:
         """Return no request, so that the redirect is an error."""
+
+
+def opener(url: str) -> urllib.request.OpenerDirector:
+    """Return an opener that follows no redirect, and uses no proxy for a server on this machine."""
+    direct = [urllib.request.ProxyHandler({})] if is_local(url) else []
+    return urllib.request.build_opener(_NoRedirect, *direct)
 
 
 def exchange(url: str, content: object, headers: Mapping[str, str]) -> tuple[str, bytes]:
     """POST JSON; return an error or "" (without the address), and the response."""
     all_headers = {"Content-Type": "application/json", **headers}
     data = json.dumps(content).encode()
-    handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_local(url) else [])]
     try:
         if urlsplit(url).scheme not in _SCHEMES:
             return "not an http or https address", b""
         request = urllib.request.Request(url, data, all_headers, method="POST")
-        with urllib.request.build_opener(*handlers).open(request, timeout=LIMIT_SECS) as answer:
+        with opener(url).open(request, timeout=LIMIT_SECS) as answer:
             return "", answer.read(ANSWER_BYTES)
     except urllib.error.HTTPError as error:
         with suppress(OSError, HTTPException), error:

@@ -15,7 +15,7 @@ SHARE_PERCENT = 5
 SHARE_LEAST = 20
 SHARE_SECS = 900.0
 # Checks without the condition before an alert resolves (debounce).
-CALM_LOOKS = 3
+CHECKS_TO_RESOLVE = 3
 
 
 # Hive workers that need an action: state, and its description.
@@ -70,12 +70,12 @@ class Change(NamedTuple):
     standing: dict[str, int]  # name -> number of checks in a row without the condition
 
 
-def follow(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
+def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
     """Compare the alerts of a check with the active ones."""
     now = {alert.name: alert for alert in seen}
-    calm = {name: looks + 1 for name, looks in standing.items() if name not in now}
-    over = sorted(name for name, looks in calm.items() if looks >= CALM_LOOKS)
-    left = {name: looks for name, looks in calm.items() if looks < CALM_LOOKS}
+    absent = {name: checks + 1 for name, checks in standing.items() if name not in now}
+    over = sorted(name for name, checks in absent.items() if checks >= CHECKS_TO_RESOLVE)
+    left = {name: checks for name, checks in absent.items() if checks < CHECKS_TO_RESOLVE}
     begun = [alert for name, alert in now.items() if name not in standing]
     return Change(begun, over, left | dict.fromkeys(now, 0))
 

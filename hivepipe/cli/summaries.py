@@ -286,7 +286,7 @@ def _of_file(session: str, file: str, harness: str) -> SummaryInput:
         text = read_given(file, ANY_SIZE)[-4 * LIMIT_BYTES :].decode("utf-8", "replace")
     except OSError as error:
         raise SummaryError(f"{file} cannot be read: {error.strerror}") from error
-    clean = last_bytes(redact_text(text), LIMIT_BYTES)
+    clean = last_bytes(redact_text(text))
     return SummaryInput(named, Excerpt(clean, len(clean.splitlines())), {}, printable(harness)[:60])
 
 

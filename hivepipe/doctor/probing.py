@@ -32,6 +32,7 @@ from hivepipe.files.file_size import with_limit
 from hivepipe.files.regular_file import read_bytes, read_text
 from hivepipe.home import real_path
 from hivepipe.install.known_entries import is_old, old_paths
+from hivepipe.programs import end_group
 from hivepipe.queue.raw_spool import convert_raw_events
 from hivepipe.queue.spooled import waiting_files
 from hivepipe.settings import everything, means_no, means_yes, on_ephemeral_machine, variable
@@ -185,22 +186,11 @@ def _run(
         try:
             output, errors = process.communicate(json.dumps(event), timeout=limit)
         except subprocess.TimeoutExpired:
-            _kill(process)
+            end_group(process)
             return f"no answer within {limit:g} s"
         except OSError as error:  # it ended without reading the event
             errors, output = str(error), ""
     return _failure(process.returncode, output, errors)
-
-
-def _kill(process: "subprocess.Popen[str]") -> None:
-    """Kill a hook and the processes in its session."""
-    try:
-        os.killpg(process.pid, 9)
-    except ProcessLookupError:
-        process.kill()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            pipe.close()
 
 
 def _failure(code: int, output: str, errors: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hivepipe.files.exports import replace_own
 from hivepipe.files.folders import Folder, make_root, try_lock
-from hivepipe.files.logs import name_to_rotate_to, take_names
+from hivepipe.files.logs import claim_names, name_to_rotate_to
 from hivepipe.files.manifest import Manifest
 
 LOCK_SECS = 1.0
@@ -33,12 +33,12 @@ class ExportFolder:
         self._lock = lock
         self._manifest = manifest
 
-    def mark(self) -> int:
+    def stored_number(self) -> int:
         """Return the number stored in the lock file, or 0."""
         text = os.pread(self._lock, 32, 0)
         return int(text) if text.strip().isdigit() else 0
 
-    def leave_mark(self, number: int) -> None:
+    def store_number(self, number: int) -> None:
         """Store a number in the lock file for the next holder."""
         os.pwrite(self._lock, f"{number:>20}\n".encode(), 0)
 
@@ -63,7 +63,7 @@ class ExportFolder:
 
     def append(self, name: str, lines: list[str]) -> None:
         """Append lines to a log in one write; a large log is renamed to `<name>.1` first."""
-        take_names(self._folder.path, self._manifest)
+        claim_names(self._folder.path, self._manifest)
         torn = self.tail(name, 1) not in (b"", b"\n")  # after a crash or a full disk during a write
         data = (("\n" if torn else "") + "".join(f"{line}\n" for line in lines)).encode()
         descriptor = self._folder.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from hivepipe.files.regular_file import regular
+from hivepipe.files.regular_file import is_open_as, regular
 from hivepipe.home import make_folders
 
 LARGEST_BYTES = 4_000_000
@@ -52,14 +52,6 @@ def _open_locked(path: str) -> int:
     while True:
         descriptor = os.open(path, flags, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if _is_open_as(descriptor, path):
+        if is_open_as(descriptor, path):
             return descriptor
         os.close(descriptor)  # rotated while this process waited for the lock
-
-
-def _is_open_as(descriptor: int, path: str) -> bool:
-    """Return whether this path still names the open file."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
-    except FileNotFoundError:
-        return False

@@ -17,7 +17,7 @@ def known(home: str) -> list[str]:
     return [line for line in read_small(f"{home}/{_NAME}", _LARGEST_BYTES).split("\n") if line]
 
 
-def belief_folder(root: str) -> str:
+def trusted_state_folder(root: str) -> str:
     """Return the folder of a `.hive`'s trusted state, by its real path."""
     return f"{state_folder()}/hives/{short_hash(root)}"
 

@@ -38,6 +38,14 @@ def refuse_special(descriptor: int, path: str | Path) -> None:
         raise SpecialFileError(EINVAL, "no plain file", str(path))
 
 
+def is_open_as(descriptor: int, path: str) -> bool:
+    """Tell whether a path still names this open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
 def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file.
 
@@ -47,14 +55,12 @@ def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
         return whole(file, path, limit)
 
 
-def read_text(
-    path: str | Path, encoding: str = "utf-8", errors: str = "strict", limit: int = MOST_BYTES
-) -> str:
+def read_text(path: str | Path, encoding: str = "utf-8", errors: str = "strict") -> str:
     """Return a regular file as text with normalised newlines.
 
     Raises OSError or UnicodeDecodeError.
     """
-    text = read_bytes(path, limit).decode(encoding, errors)
+    text = read_bytes(path).decode(encoding, errors)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 

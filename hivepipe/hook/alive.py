@@ -4,13 +4,13 @@ A pid identifies a process only together with its start time, in one pid namespa
 one machine.
 """
 
-import os
 import re
 import sqlite3
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hivepipe.home import read_small
+from hivepipe.programs import process_exists
 
 _OURS = re.compile(r"instance-[0-9]+-[0-9a-f]{8}")
 _DEAD = ("Z", "X")  # a zombie still accepts signals; its parent may never reap it
@@ -45,14 +45,8 @@ def liveness_of(
 
 def lives(pid: int, started: str) -> bool:
     """Tell whether the process lives; `started` is the kernel's start time, or "" if unknown."""
-    if pid <= 0:
+    if pid <= 0 or not process_exists(pid):
         return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
     state, now = _state_and_start(pid)
     return state not in _DEAD and (not started or not now or now == started)
 

@@ -9,7 +9,7 @@ from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.files import logs
-from hivepipe.files.known_hives import belief_folder, known
+from hivepipe.files.known_hives import known, trusted_state_folder
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import IN_PROJECT, Place, is_in_project, read_small, state_folder, tree_of
@@ -60,7 +60,7 @@ def data_of(place: Place) -> list[Data]:
     for hive in known(place.home):  # a `git pull` may have changed that file
         if hive.endswith("/.hive") and not os.path.islink(hive):
             found += [f"{hive}/{name}" for name in _OURS_OF_HIVE]
-            found.append(belief_folder(hive))
+            found.append(trusted_state_folder(hive))
     return [Data(path, size_of(path)) for path in found if os.path.lexists(path)]
 
 

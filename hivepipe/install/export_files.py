@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.archive_files import ArchiveFiles
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.files import logs
 from hivepipe.files.exports import Owner, owner_of
@@ -73,7 +73,7 @@ class ExportFiles:
         if name.path not in self._manifest.made():
             return "hivepipe did not make it"
         with Folder(self._root, *name.folders) as folder:
-            kept = Kept(folder, name)
+            kept = ArchiveFiles(folder, name)
             try:
                 is_whole = kept.lines_status() is None or kept.is_as_written()
             except OSError:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.location import SUFFIXES, database_path, files_of_database
-from hivepipe.files.known_hives import belief_folder, known
+from hivepipe.files.known_hives import known, trusted_state_folder
 from hivepipe.files.manifest import FILE, SESSION_FILE, Manifest
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
@@ -107,14 +107,14 @@ def _hive_workers(home: str) -> Iterator[tuple[str, str]]:
     for hive in known(home):
         if not hive.endswith("/.hive") or os.path.islink(hive):
             continue
-        belief = belief_folder(hive)
+        state = trusted_state_folder(hive)
         for kind in ("workers", "archive"):
             for path in _folders_in(f"{hive}/{kind}"):
-                is_own = os.path.isfile(f"{belief}/{kind}/{path.name}/{_CARD}")
+                is_own = os.path.isfile(f"{state}/{kind}/{path.name}/{_CARD}")
                 yield str(path), "" if is_own else "hivepipe did not start this worker"
-            for path in _folders_in(f"{belief}/{kind}"):
+            for path in _folders_in(f"{state}/{kind}"):
                 yield str(path), ""
-        for file in (*_files_in(belief), f"{belief}.lock"):
+        for file in (*_files_in(state), f"{state}.lock"):
             yield file, ""
 
 
@@ -155,11 +155,9 @@ def bases_of(place: Place) -> list[str]:
     hives = [hive for hive in known(place.home) if hive.endswith("/.hive")]
     found = [place.home, kept, os.path.dirname(consent_path(place.home))]
     for hive in hives:
-        belief = belief_folder(hive)
-        found += [
-            f"{folder}/{kind}" for folder in (hive, belief) for kind in ("workers", "archive")
-        ]
-        found += [f"{hive}/state", belief]
+        state = trusted_state_folder(hive)
+        found += [f"{folder}/{kind}" for folder in (hive, state) for kind in ("workers", "archive")]
+        found += [f"{hive}/state", state]
     if kept.endswith("/.claude-state/logs"):
         found.append(os.path.dirname(kept))
     return found + _database_folders(place.home)

@@ -7,7 +7,7 @@ a loss of Redis' data they are read from the store.
 import logging
 
 from hivepipe.alerts import notify
-from hivepipe.alerts.rules import Alert, Change, alerts_of, follow
+from hivepipe.alerts.rules import Alert, Change, alerts_of, compare
 from hivepipe.db import alerts as stored
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
@@ -33,7 +33,7 @@ def raise_alerts(workplace: Workplace, job: Origin, _args: RaiseAlerts) -> None:
         known = alert_counts.load(connection)
         if known is None:
             known = dict.fromkeys(stored.active_alerts(database_path(workplace.home)), 0)
-        change = follow(seen, known)
+        change = compare(seen, known)
         _report(workplace, job, change)
         alert_counts.save(connection, change.standing)
         latencies.add_sample(connection)  # last, because a full Redis refuses it

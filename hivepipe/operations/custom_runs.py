@@ -3,7 +3,6 @@
 import json
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.custom import EVENTS, Declaration, names
 from hivepipe.operations.families.custom import RunCustom
 from hivepipe.operations.workplace import Workplace
+from hivepipe.programs import end_group
 from hivepipe.redact import redact_text
 from hivepipe.settings import inherited
 
@@ -83,11 +83,7 @@ class Run:
         try:
             return self._wait(self._process.stdout, self._process.stderr)
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.stdout.close()
-            self._process.stderr.close()
-            self._process.wait()
+            end_group(self._process)
 
     def _wait(self, stdout: IO[bytes], stderr: IO[bytes]) -> Declaration:
         header = b""

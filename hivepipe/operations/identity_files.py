@@ -14,13 +14,13 @@ time loses nothing, and the next process completes the work.
 import os
 import stat
 from collections.abc import Collection
-from contextlib import suppress
 from pathlib import Path
 
 from hivepipe import git
 from hivepipe.home import make_folders, read_small, short_hash
 from hivepipe.hook.identity_snapshots import read_regular
 from hivepipe.operations.profiles import digest_of
+from hivepipe.programs import process_exists
 
 
 def replace(
@@ -136,11 +136,9 @@ def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
 def _remove_left_over(path: Path) -> None:
     """Remove the temporary files of killed processes."""
     for temporary in path.parent.glob(f".{path.name}.*.tmp"):
-        with suppress(ValueError, PermissionError):
-            try:
-                os.kill(int(temporary.name.split(".")[-2]), 0)
-            except ProcessLookupError:
-                temporary.unlink(missing_ok=True)
+        pid = temporary.name.split(".")[-2]
+        if pid.isdecimal() and not process_exists(int(pid)):
+            temporary.unlink(missing_ok=True)
 
 
 def _write(path: Path, data: bytes, mode: int = 0o600) -> None:

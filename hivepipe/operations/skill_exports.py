@@ -93,7 +93,7 @@ class SkillExports:
             skills = skill_statistics(store, local_day)
             folder.replace(USAGE, usage_json(skills))
             folder.replace(USAGE_INDEX, index_json(skills))
-            folder.leave_mark(last)
+            folder.store_number(last)
         self._exported = last
 
     def _is_due(self) -> bool:
@@ -114,7 +114,7 @@ class SkillExports:
             last = last_skill_use(store)
             if last and self._exported is None:
                 with locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder:
-                    self._exported = folder.mark()
+                    self._exported = folder.stored_number()
             # The mark is from another database, or from forgotten uses.
             if last < (self._exported or 0):
                 self._exported = 0

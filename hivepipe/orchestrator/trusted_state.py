@@ -21,7 +21,7 @@ from pathlib import Path
 
 from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.events.claude_code import valid_id
-from hivepipe.files.known_hives import belief_folder
+from hivepipe.files.known_hives import trusted_state_folder
 from hivepipe.files.typed_file import read_or, read_typed, write_typed
 from hivepipe.home import make_folders, read_small, write_small
 from hivepipe.orchestrator.plain_file import plain
@@ -49,7 +49,7 @@ class Identity:
 
 def folder_of(root: Path) -> Path:
     """Return the state folder of a `.hive`, derived from its real path."""
-    return Path(belief_folder(str(root)))
+    return Path(trusted_state_folder(str(root)))
 
 
 def migrate_state(root: Path) -> list[str]:

@@ -15,9 +15,7 @@ from typing import Any
 
 import orjson
 from redis import Redis
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
 from hivepipe.errors import BadEnvelopeError, HivepipeError, StackError
 from hivepipe.events.job_plan import queue_of, utc
@@ -73,7 +71,6 @@ class FailedJob:
 def failed_jobs(address: str) -> Iterator["FailedJobs"]:
     """Yield the failed jobs of a Redis. Raise StackError if it cannot be reached."""
     with connect(address) as connection:
-        connection.set_retry(Retry(NoBackoff(), 0))  # no retries: a person waits for the answer
         try:
             yield FailedJobs(connection)
         except RedisError as error:

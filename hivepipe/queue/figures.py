@@ -3,7 +3,6 @@
 import json
 import time
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 from redis import Redis
@@ -14,6 +13,7 @@ from hivepipe.queue.hook_times import HookTime, hook_times
 from hivepipe.queue.latencies import Latencies, entries, latencies
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.rq_workers import RqWorker, rq_workers
+from hivepipe.times import age_secs
 
 # list, newest first: time, jobs done and jobs without effect, by operation
 SAMPLES_KEY = "hivepipe:samples"
@@ -114,7 +114,8 @@ def _oldest_secs(client: Redis) -> float | None:
     for id in filter(None, heads):
         pipe.hget(b"rq:job:" + id, "enqueued_at")
     found = pipe.execute(raise_on_error=False)
-    return max((_age_secs(at) for at in found if isinstance(at, bytes)), default=None)
+    times = [at.decode("utf-8", "replace") for at in found if isinstance(at, bytes)]
+    return max((age_secs(at) or 0.0 for at in times), default=None)
 
 
 def _trouble(found: Any) -> dict[str, Any] | None:
@@ -123,10 +124,3 @@ def _trouble(found: Any) -> dict[str, Any] | None:
         return None
     secs = time.time() - float(found[b"since"])
     return {"secs": round(secs, 1), "reason": found[b"reason"].decode("utf-8", "replace")}
-
-
-def _age_secs(at: bytes) -> float:
-    try:
-        return max(time.time() - datetime.fromisoformat(at.decode()).timestamp(), 0)
-    except ValueError:
-        return 0

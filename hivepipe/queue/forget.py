@@ -4,6 +4,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,8 @@ def discard_jobs(connection: Redis, wanted: ForgetQuery, *, has_workers: bool) -
 
 
 def _all_jobs(connection: Redis) -> Iterator[tuple[bytes, bytes]]:
-    for keys in _batches(connection.scan_iter("rq:job:*", count=AT_ONCE)):
+    found = iter(connection.scan_iter("rq:job:*", count=AT_ONCE))
+    while keys := list(islice(found, AT_ONCE)):
         pipe = connection.pipeline(transaction=False)
         for key in keys:
             pipe.hget(key, "data")
@@ -139,17 +141,6 @@ def _running(connection: Redis) -> set[bytes]:
         members: Any = connection.zrange(f"rq:wip:{queue}", 0, -1)
         found |= {member.rpartition(b":")[0] or member for member in members}
     return found
-
-
-def _batches(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    for key in keys:
-        batch.append(key)
-        if len(batch) == AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 # ---- the spool

@@ -5,7 +5,6 @@ A stock `rq worker` on several queues pops with BLPOP. If it is killed there, th
 has ended. No job is taken from a live worker.
 """
 
-from datetime import UTC, datetime
 from typing import Any
 
 from redis import Redis
@@ -18,6 +17,7 @@ from hivepipe.queue.client import job_data
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
+from hivepipe.times import age_secs
 
 GRACE_SECS = 60.0
 
@@ -104,14 +104,7 @@ def _repush_orphans(connection: Redis) -> int:
         if not isinstance(fields, list):  # not a hash: not a job
             continue
         status, enqueued_at, ours = fields
-        if ours and status == b"queued" and _age_secs(enqueued_at) > GRACE_SECS:
+        age = age_secs((enqueued_at or b"").decode("utf-8", "replace"))
+        if ours and status == b"queued" and (age is None or age > GRACE_SECS):
             found += int(repush(args=[job_id]))
     return found
-
-
-def _age_secs(enqueued_at: bytes | None) -> float:
-    try:
-        at = datetime.fromisoformat((enqueued_at or b"").decode())
-    except ValueError:
-        return GRACE_SECS + 1
-    return (datetime.now(UTC) - at).total_seconds()

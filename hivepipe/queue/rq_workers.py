@@ -1,16 +1,16 @@
 """The RQ workers registered in a Redis: alive, silent or dead."""
 
 import os
-import time
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from redis import Redis
 
+from hivepipe.programs import process_exists
 from hivepipe.queue.names import ALL_QUEUES, LLM, QUEUES, SLOW
 from hivepipe.queue.reductions import Reduction, reductions
 from hivepipe.queue.scripts import script
+from hivepipe.times import age_secs
 
 SILENT_SECS = 30.0  # our workers send a heartbeat every five seconds
 STOCK_SILENT_SECS = 480.0  # the registration of a stock worker has expired by then
@@ -49,7 +49,7 @@ class RqWorker(NamedTuple):
     @property
     def is_gone(self) -> bool:
         """Tell whether its process was on this machine and no longer exists."""
-        return bool(self.host == os.uname().nodename and self.pid and not _is_there(self.pid))
+        return bool(self.host == os.uname().nodename and self.pid and not process_exists(self.pid))
 
 
 _FIELDS = (
@@ -78,8 +78,8 @@ def _worker(key: bytes, values: list[bytes | None]) -> RqWorker:
         state=state,
         host=host,
         pid=_number(pid),
-        heartbeat_secs=_age_secs(heartbeat),
-        age_secs=_age_secs(birth) or 0.0,
+        heartbeat_secs=age_secs(heartbeat),
+        age_secs=age_secs(birth) or 0.0,
         executed=_number(executed),
         failed=_number(failed),
         role=role,
@@ -88,13 +88,6 @@ def _worker(key: bytes, values: list[bytes | None]) -> RqWorker:
 
 def _number(text: str) -> int:
     return int(text) if text.isdigit() else 0
-
-
-def _age_secs(at: str) -> float | None:
-    try:
-        return max(time.time() - datetime.fromisoformat(at).timestamp(), 0.0)
-    except ValueError:
-        return None
 
 
 def unserved(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
@@ -162,13 +155,3 @@ def drop_dead(connection: Redis) -> list[tuple[str, str]]:
         connection.eval(_DROP, 0, f"{_PREFIX}{worker.name}", *(worker.queues or ALL_QUEUES))
         dead.append((worker.name, reason))
     return dead
-
-
-def _is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True

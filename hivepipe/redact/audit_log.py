@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+from hivepipe.files.regular_file import is_open_as
 from hivepipe.home import make_folders
 
 NAME = "security-audit.log"
@@ -66,7 +67,7 @@ def _locked(folder: str, today: str) -> Iterator[int]:
         descriptor = _open(folder, path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if not _is_at(descriptor, path):
+            if not is_open_as(descriptor, path):
                 continue  # it was renamed while we waited
             day = os.pread(descriptor, 11, 0)[1:].decode("ascii", "replace")
             if _ROTATED.fullmatch(f"{NAME}.{day}") and day < today:
@@ -84,13 +85,6 @@ def _open(folder: str, path: str) -> int:
     descriptor = os.open(path, flags, 0o600)
     os.fchmod(descriptor, 0o600)
     return descriptor
-
-
-def _is_at(descriptor: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
-    except FileNotFoundError:
-        return False
 
 
 def _free_name(path: str) -> str:

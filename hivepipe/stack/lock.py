@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from hivepipe.errors import LockHeldError, StackError
+from hivepipe.files.regular_file import is_open_as
 from hivepipe.home import (
     Place,
     is_private_folder,
@@ -129,16 +130,9 @@ def _locked(path: str, flags: int, wait_secs: float) -> int:
                 raise LockHeldError(f"{path} is held by another process") from None
             time.sleep(RETRY_SECS)
         else:
-            if _is_same_file(path, descriptor):
+            if is_open_as(descriptor, path):
                 return descriptor
             os.close(descriptor)  # `down` removed the file before the lock was acquired
-
-
-def _is_same_file(path: str, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
 
 
 def remove_runtime(stack: Stack) -> None:

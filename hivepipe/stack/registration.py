@@ -11,7 +11,7 @@ from hivepipe.db.location import database_path
 from hivepipe.db.tree import recorded_tree, refuse_shipped
 from hivepipe.errors import RegistrationError
 from hivepipe.files.folders import Folder
-from hivepipe.files.logs import NAMES, take_names
+from hivepipe.files.logs import NAMES, claim_names
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import (
     IN_PROJECT,
@@ -100,7 +100,7 @@ def _take_names(home: str, tree: str) -> None:
     manifest.begin()
     if tree:
         take_folders(tree, manifest)
-    take_names(kept_folder(home), manifest, NAMES)
+    claim_names(kept_folder(home), manifest, NAMES)
 
 
 def refuse_broken_line(project: str) -> None:

@@ -8,7 +8,6 @@ the time limit, after too much output, and when this process is told to stop.
 import json
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import textwrap
@@ -18,6 +17,7 @@ from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
 from hivepipe.errors import AnswerError
+from hivepipe.programs import end_group
 from hivepipe.redact import redact_text
 from hivepipe.settings import inherited
 from hivepipe.summaries.providers import Offer
@@ -134,10 +134,7 @@ def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> t
     try:
         return _converse(process.stdin, process.stdout, data, timeout_secs, should_stop)
     finally:
-        with suppress(ProcessLookupError):  # also its children, and also after success
-            os.killpg(process.pid, signal.SIGKILL)
-        process.stdout.close()
-        process.wait()
+        end_group(process)  # also after success, because it may have children left
 
 
 def _converse(

@@ -47,12 +47,12 @@ def excerpt_of(lines: Iterable[bytes]) -> Excerpt:
             size += len(paragraph.encode()) + 2
         while size > LIMIT_BYTES and len(kept) > 1:
             size -= len(kept.pop(0).encode()) + 2
-    return Excerpt(last_bytes("\n\n".join(kept), LIMIT_BYTES), messages)
+    return Excerpt(last_bytes("\n\n".join(kept)), messages)
 
 
-def last_bytes(words: str, limit: int) -> str:
-    """Return the end of a text, at most `limit` bytes of UTF-8."""
-    return words.encode("utf-8", "replace")[-limit:].decode("utf-8", "ignore")
+def last_bytes(words: str) -> str:
+    """Return the end of a text, at most LIMIT_BYTES of UTF-8."""
+    return words.encode("utf-8", "replace")[-LIMIT_BYTES:].decode("utf-8", "ignore")
 
 
 def _paragraphs(raw: bytes) -> Iterator[str]:

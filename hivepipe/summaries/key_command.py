@@ -1,12 +1,10 @@
 """The user's command that prints an API key; it is run once for each call."""
 
-import os
 import shlex
-import signal
 import subprocess
-from contextlib import suppress
 
 from hivepipe.errors import CredentialsError
+from hivepipe.programs import end_group
 from hivepipe.settings import inherited
 
 LIMIT_SECS = 10.0
@@ -34,11 +32,7 @@ def key_printed_by(command: str) -> str:
         message = f"the command for the key took longer than {LIMIT_SECS:.0f} s"
         raise CredentialsError(message) from None
     finally:
-        with suppress(ProcessLookupError):  # also its children
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if process.stdout:
-            process.stdout.close()
+        end_group(process)
     key = printed.decode("utf-8", "replace").strip()
     if process.returncode or not is_key(key):
         why = f"exit code {process.returncode}" if process.returncode else "not a line of ASCII"

@@ -1,6 +1,6 @@
 """The cost of a call, and the daily caps for all projects of the user together."""
 
-from collections.abc import Callable
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -98,6 +98,7 @@ def usual_tokens(size_bytes: int) -> Tokens:
     return Tokens(size_bytes // _USUAL_BYTES_PER_TOKEN + FORM_TOKENS, _USUAL_ANSWER_TOKENS)
 
 
-def day_began(now: Callable[[], datetime] = datetime.now) -> float:
+def day_began() -> float:
     """Return when the user's day began, in seconds since 1970."""
-    return now().replace(hour=0, minute=0, second=0, microsecond=0).astimezone().timestamp()
+    year, month, day, *_ = time.localtime()
+    return time.mktime((year, month, day, 0, 0, 0, 0, 0, -1))

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import redis
 
-from hivepipe.alerts.rules import CALM_LOOKS
+from hivepipe.alerts.rules import CHECKS_TO_RESOLVE
 from hivepipe.db.spending import Amount, spending
 from hivepipe.monitor.snapshot import budget
 from hivepipe.operations.declared import PERIODIC
@@ -152,7 +152,7 @@ def test_an_alert_and_its_end_are_recorded_shown_and_notified_once(
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
     assert alert["name"] == "failed_jobs"
     revive(client)
-    for _ in range(CALM_LOOKS - 1):
+    for _ in range(CHECKS_TO_RESOLVE - 1):
         look(client)
     assert standing(stack) == [("failed_jobs", True)]  # it might come back at once
     look(client)

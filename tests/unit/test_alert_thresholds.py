@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.alerts.rules import CALM_LOOKS, Alert, Vitals, alerts_of, follow
+from hivepipe.alerts.rules import CHECKS_TO_RESOLVE, Alert, Vitals, alerts_of, compare
 
 FINE: dict[str, Any] = {
     "free_bytes": 200_000_000,
@@ -93,7 +93,7 @@ def told_over(looks: str) -> list[str]:
     told = []
     for number, look in enumerate(looks):
         seen = [Alert("disk", f"look {number}")] if look == "!" else []
-        begun, over, standing = follow(seen, standing)
+        begun, over, standing = compare(seen, standing)
         told += [f"{number} raised {alert.text}" for alert in begun]
         told += [f"{number} over" for _ in over]
     return told
@@ -103,7 +103,7 @@ def told_over(looks: str) -> list[str]:
     ("looks", "told"),
     [
         ("!!!!!", ["0 raised look 0"]),
-        ("!....", ["0 raised look 0", f"{CALM_LOOKS} over"]),
+        ("!....", ["0 raised look 0", f"{CHECKS_TO_RESOLVE} over"]),
         ("!.!.!..!.!", ["0 raised look 0"]),
         ("..!...!", ["2 raised look 2", "5 over", "6 raised look 6"]),
         ("......", []),
@@ -115,8 +115,8 @@ def test_a_passing_problem_is_reported_once(looks: str, told: list[str]) -> None
 
 def test_each_alert_is_followed_for_itself() -> None:
     disk, spool = Alert("disk", "full", is_urgent=True), Alert("spool", "waits")
-    change = follow([spool], {"disk": CALM_LOOKS - 1, "queue_age": 0})
+    change = compare([spool], {"disk": CHECKS_TO_RESOLVE - 1, "queue_age": 0})
     assert change.begun == [spool]
     assert change.over == ["disk"]
     assert change.standing == {"queue_age": 1, "spool": 0}
-    assert follow([disk], change.standing).begun == [disk]
+    assert compare([disk], change.standing).begun == [disk]

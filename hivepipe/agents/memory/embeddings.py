@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from math import isfinite, sqrt
 
+from hivepipe.alerts.notify import opener
 from hivepipe.errors import EmbeddingError
-from hivepipe.text.urls import KIND, is_local, is_web_address
+from hivepipe.text.urls import KIND, is_web_address
 
 TIMEOUT_SECS = 30.0
 MOST_RESPONSE_BYTES = 64 << 20
@@ -40,13 +41,6 @@ _FAILURES = (
 )
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects, which would pass the key on to another server."""
-
-    def redirect_request(self, *_: object, **__: object) -> None:
-        return None
-
-
 def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
     """Return a unit vector of 32-bit floats for each text, or raise EmbeddingError."""
     if not is_web_address(provider.url):
@@ -57,7 +51,7 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
         headers["Authorization"] = f"Bearer {provider.key}"
     request = urllib.request.Request(f"{provider.url.rstrip('/')}/embeddings", body, headers)
     try:
-        with _opener(provider.url).open(request, timeout=TIMEOUT_SECS) as reply:
+        with opener(provider.url).open(request, timeout=TIMEOUT_SECS) as reply:
             answer = json.loads(reply.read(MOST_RESPONSE_BYTES))
         found = sorted(answer["data"], key=lambda entry: entry["index"])
         vectors = [_normal(entry["embedding"]) for entry in found]
@@ -69,11 +63,6 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
     if len(vectors) != len(texts):
         raise EmbeddingError(f"{provider.url} returned {len(vectors)} vectors for {len(texts)}")
     return vectors
-
-
-def _opener(url: str) -> urllib.request.OpenerDirector:
-    direct = [urllib.request.ProxyHandler({})] if is_local(url) else []
-    return urllib.request.build_opener(_NoRedirect, *direct)
 
 
 def _normal(values: Sequence[float]) -> bytes:
