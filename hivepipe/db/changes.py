@@ -326,7 +326,7 @@ def lag_behind(store: Listings, mark: int) -> Lag:
     return Lag(row["n"] + log["n"], max(age, 0.0))
 
 
-def is_something_new(store: Listings, mark: int) -> bool:
+def has_changes_after(store: Listings, mark: int) -> bool:
     """Tell whether a row changed that the server may not have."""
     return newest_version(store) > mark or bool(store.rows("SELECT 1 FROM team_log LIMIT 1", {}))
 

@@ -147,7 +147,7 @@ def count_versions(db: Database, profile: str) -> int | None:
     return row["versions"] if row else None
 
 
-def open_sessions(db: Database, profile: str) -> list[str]:
+def open_sessions_of(db: Database, profile: str) -> list[str]:
     """Return the open sessions of a profile."""
     sql = """
         SELECT session_id FROM profile_sessions JOIN sessions ON sessions.id = session_id

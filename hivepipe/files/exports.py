@@ -47,7 +47,7 @@ def replace_own(
     edit of a person that could be lost.
     """
     owner = owner_of(folder, manifest, name)
-    if owner is Owner.OTHER and not set_aside(folder, manifest, name):
+    if owner is Owner.OTHER and not move_aside(folder, manifest, name):
         return False
     if owner is Owner.PERSON and not is_damaged(folder.read(name) or b""):
         return False
@@ -57,37 +57,37 @@ def replace_own(
     return True
 
 
-def set_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
+def move_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
     """Rename a file that existed before; return False if one was renamed already.
 
     The new name is recorded before the rename. After a crash the file has one of the two names.
     """
-    copy = manifest.aside().get(name)
+    copy = manifest.renamed().get(name)
     if copy is None:
         copy = _free_name(folder, name)
-        manifest.put_aside(name, copy)
+        manifest.record_rename(name, copy)
     elif folder.status(copy) is not None:
         return False
     folder.rename(name, copy)
     return True
 
 
-def give_back(folder: Folder, manifest: Manifest, name: str) -> bool:
+def restore_name(folder: Folder, manifest: Manifest, name: str) -> bool:
     """Give a renamed file its name back; return False if a person's file has that name now.
 
     The export that hivepipe wrote is replaced, because the store has its data.
     """
-    copy = manifest.aside()[name]
+    copy = manifest.renamed()[name]
     if folder.status(copy) is not None:
         if owner_of(folder, manifest, name) not in (Owner.NOBODY, Owner.HIVEPIPE):
             return False
-        put_back(folder, copy, name)
-    manifest.gave_back(name)
+        move_back(folder, copy, name)
+    manifest.remove_rename(name)
     manifest.disown(name)
     return True
 
 
-def put_back(folder: Folder, copy: str, name: str) -> None:
+def move_back(folder: Folder, copy: str, name: str) -> None:
     """Rename a kept file or folder to its old name, replacing a file of hivepipe with that name."""
     status = folder.status(copy)
     if status is not None and stat.S_ISDIR(status.st_mode):
@@ -95,11 +95,11 @@ def put_back(folder: Folder, copy: str, name: str) -> None:
     folder.rename(copy, name)
 
 
-def give_back_all(path: str, manifest: Manifest, names: Iterable[str]) -> list[str]:
+def restore_names(path: str, manifest: Manifest, names: Iterable[str]) -> list[str]:
     """Give renamed files their names back; return the names that files of a person have now."""
     with Folder(path) as folder:
-        aside = manifest.aside()
-        return [n for n in names if n in aside and not give_back(folder, manifest, n)]
+        renamed = manifest.renamed()
+        return [n for n in names if n in renamed and not restore_name(folder, manifest, n)]
 
 
 def _free_name(folder: Folder, name: str) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from hivepipe.files.exports import put_back, set_aside
+from hivepipe.files.exports import move_aside, move_back
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import regular
@@ -45,11 +45,11 @@ def claim_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LO
         return
     with Folder(path) as folder:
         for name in free:
-            if folder.status(name) is None or set_aside(folder, manifest, name):
+            if folder.status(name) is None or move_aside(folder, manifest, name):
                 manifest.claim(name)
 
 
-def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
+def restore_log_names(path: str, manifest: Manifest, home: str) -> list[str]:
     """Give renamed logs their names back; return the names that other files have now.
 
     hivepipe's own logs under these names are appended to those in `logs` of the home.
@@ -57,7 +57,7 @@ def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
     refused = []
     with Folder(path) as folder:
         for name in NAMES:
-            copy = manifest.aside().get(name)
+            copy = manifest.renamed().get(name)
             if copy is None:
                 continue
             if folder.status(copy) is not None:
@@ -67,8 +67,8 @@ def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
                     continue
                 if folder.status(name) is not None:
                     _keep(log, home)
-                put_back(folder, copy, name)
-            manifest.gave_back(name)
+                move_back(folder, copy, name)
+            manifest.remove_rename(name)
             manifest.disown(name)
     return refused
 

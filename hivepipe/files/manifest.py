@@ -155,17 +155,17 @@ class Manifest:
 
     # ---- files that were renamed
 
-    def put_aside(self, name: str, copy: str) -> None:
+    def record_rename(self, name: str, copy: str) -> None:
         """Record the new name of an existing file."""
         self.begin()
         with self._open() as db:
             db.execute("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", (name, copy, time.time()))
 
-    def aside(self) -> dict[str, str]:
+    def renamed(self) -> dict[str, str]:
         """Return claimed name -> new name of the file that had the name before."""
         return {row[0]: row[1] for row in self._rows("SELECT name, copy FROM aside")}
 
-    def gave_back(self, name: str) -> None:
+    def remove_rename(self, name: str) -> None:
         """Remove the record of a renamed file, which has its name again."""
         with self._open() as db:
             db.execute("DELETE FROM aside WHERE name = ?", (name,))

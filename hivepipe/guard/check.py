@@ -41,7 +41,7 @@ def check(watch: Watch, note_result: str) -> Verdict | None:
     return _judged(note_result)
 
 
-def foresee(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
+def early_verdict(watch: Watch, listed: "ListedCalls") -> tuple[bool, Verdict | None]:
     """Return whether the answer is known before Redis counts this event, and a call's verdict.
 
     A warning is not known: only Redis knows whether it was given before. Nor is an answer about a

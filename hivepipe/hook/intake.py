@@ -145,9 +145,9 @@ def _known_answer(
     """Return the answer if it is known before the event is handed over, else None."""
     verdict = None
     if watch:
-        from hivepipe.guard.check import foresee
+        from hivepipe.guard.check import early_verdict
 
-        is_known, verdict = foresee(watch, exchange.listed)
+        is_known, verdict = early_verdict(watch, exchange.listed)
         if not is_known:
             return None
     if verdict and watch:

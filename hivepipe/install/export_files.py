@@ -33,7 +33,7 @@ class ExportFiles:
 
     def each(self) -> Iterator[tuple[str, str]]:
         """Yield each file with the reason why it is kept, or "" if hivepipe made it."""
-        aside = set(self._manifest.aside().values())
+        aside = set(self._manifest.renamed().values())
         for path in sorted(Path(self._root).rglob("*")):
             if path.is_dir() and not path.is_symlink():
                 continue

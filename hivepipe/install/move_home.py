@@ -86,9 +86,9 @@ def _leave(tree: str, home: str, manifest: Manifest) -> None:
     """Remove hivepipe's files from a work tree, and give renamed files their names back."""
     kept = f"{tree}{KEPT_IN_PROJECT}"
     if os.path.isdir(kept) and not os.path.islink(kept):
-        names = [name for name in manifest.aside() if name not in logs.NAMES]
-        exports.give_back_all(kept, manifest, names)
-        logs.give_back_logs(kept, manifest, home)
+        names = [name for name in manifest.renamed() if name not in logs.NAMES]
+        exports.restore_names(kept, manifest, names)
+        logs.restore_log_names(kept, manifest, home)
     session = os.path.normpath(f"{kept}/{SESSION_FILE}")
     with suppress(OSError):  # the file is missing
         if manifest.wrote(SESSION_FILE, read_bytes(session)):

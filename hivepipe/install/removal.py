@@ -128,15 +128,15 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
 def _give_back(place: Place, own: list[str]) -> list[str]:
     """Give renamed files their names back, and remove them from `own`; return those that stay."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
-    before = manifest.aside()
+    before = manifest.renamed()
     _give_back_mode(os.path.dirname(kept), manifest)
     if not os.path.isdir(kept) or os.path.islink(kept) or os.path.islink(os.path.dirname(kept)):
         return []
     if not own and ARCHIVE_INDEX in before:
         Index(kept, manifest).move_to_journal()
     exports = [name for name in before if name not in logs.NAMES]
-    refused = exports_before.give_back_all(kept, manifest, exports)
-    refused += logs.give_back_logs(kept, manifest, place.home)
+    refused = exports_before.restore_names(kept, manifest, exports)
+    refused += logs.restore_log_names(kept, manifest, place.home)
     given = {f"{kept}/{name}" for name in before if name not in refused}
     own[:] = [path for path in own if path not in given]
     if own:

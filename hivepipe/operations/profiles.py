@@ -163,7 +163,7 @@ class ProfileBook:
     def remove(self, profile: str) -> None:
         """Remove a profile. Raise ProfileError if an open session uses it."""
         with self._db.transaction():
-            if sessions := profiles.open_sessions(self._db, profile):
+            if sessions := profiles.open_sessions_of(self._db, profile):
                 raise ProfileError(f"session {sessions[0]} works as {profile}: end it first")
             profiles.remove_profile(self._db, profile)
 

@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from types import FrameType
 
-from hivepipe.db.changes import is_captured, is_something_new, stop_capture
+from hivepipe.db.changes import has_changes_after, is_captured, stop_capture
 from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -110,7 +110,7 @@ class Uplink:
         while self._wait_for_change(until - time.monotonic(), seen):
             seen = self._log_state()
             with listings(self._path) as store:
-                if not is_captured(store) or is_something_new(store, self._status.mark):
+                if not is_captured(store) or has_changes_after(store, self._status.mark):
                     return
 
     def _wait_for_change(self, secs: float, seen: tuple[int, int] = (0, 0)) -> bool:
