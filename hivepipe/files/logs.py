@@ -96,11 +96,7 @@ def is_own(path: Path, manifest: Manifest) -> bool:
 def name_to_rotate_to(path: Path, manifest: Manifest) -> Path:
     """Return `<name>.1`, or the next number if another program wrote a file with that name."""
     names = (path.with_name(f"{path.name}.{number}") for number in count(1))
-    return next(each for each in names if not _is_there(each) or is_own(each, manifest))
-
-
-def _is_there(path: Path) -> bool:
-    return path.is_symlink() or path.exists()
+    return next(each for each in names if not os.path.lexists(each) or is_own(each, manifest))
 
 
 def _times(path: Path, form: re.Pattern[bytes]) -> Iterator[datetime | None]:

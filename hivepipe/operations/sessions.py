@@ -49,14 +49,14 @@ def start_session(db: Database, job: Origin, args: StartSession) -> None:
 
 def activate_session(db: Database, job: Origin, args: ActivateSession) -> None:
     """Record a new prompt: the session is active again."""
-    if _is_there(db, job):
+    if _session_exists(db, job):
         note_event(db, job)
         sessions.describe_session(db, job.session, "objective", args.title, job.event_time_ns)
 
 
 def pause_session(db: Database, job: Origin, args: PauseSession) -> None:
     """Record the end of a turn; the session pauses unless work continues in the background."""
-    if not _is_there(db, job):
+    if not _session_exists(db, job):
         return
     note_event(db, job, ACTIVE if args.background_tasks else PAUSED)
     note_turn_end(db, job)
@@ -75,7 +75,7 @@ def _error(kind: str, message: str) -> str:
 
 def end_session(db: Database, job: Origin, args: EndSession) -> None:
     """Remove the instance from the session, which ends with its last instance."""
-    if _is_there(db, job):
+    if _session_exists(db, job):
         if job.instance:
             assignments.detach_instance(db, job)
         note_end(db, job, args.reason)
@@ -83,7 +83,7 @@ def end_session(db: Database, job: Origin, args: EndSession) -> None:
 
 def update_checkpoint(db: Database, job: Origin, args: UpdateCheckpoint) -> None:
     """Save a checkpoint; an automatic one also shows that the session is active."""
-    if not _is_there(db, job):
+    if not _session_exists(db, job):
         return
     if job.instance:
         _raise_totals(db, job, args)
@@ -94,7 +94,7 @@ def update_checkpoint(db: Database, job: Origin, args: UpdateCheckpoint) -> None
 
 def update_instance(db: Database, job: Origin, args: UpdateInstance) -> None:
     """Save the totals of the instance in this session."""
-    if _is_there(db, job):
+    if _session_exists(db, job):
         _raise_totals(db, job, args)
         sessions.refresh_operation_count(db, job.session)
 
@@ -110,7 +110,7 @@ def note_event(db: Database, job: Origin, turn: str = ACTIVE) -> None:
         assignments.note_instance(db, job)
 
 
-def _is_there(db: Database, job: Origin) -> bool:
+def _session_exists(db: Database, job: Origin) -> bool:
     """Tell whether the session exists; count and log the job if the session was deleted."""
     if sessions.require_session(db, job):
         return True
