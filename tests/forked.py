@@ -13,6 +13,7 @@ import atexit
 import json
 import os
 import posix
+import resource
 import select
 import signal
 import socket
@@ -21,6 +22,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ EXECUTES = b"TEST_EXECUTE" in posix.environ
 PIPE_BYTES = 1 << 16  # what a pipe holds without a reader
 OF_THE_START = ("LC_", "LANG", "PYTHON")  # what Python reads before it runs anything
 IGNORED = "PYTHONWARNINGS"  # by Python because of -I; for programs that a command starts
+Limits = Sequence[tuple[int, tuple[int, int]]]  # what `resource.setrlimit` takes
 PROGRAM = Path(__file__).with_name("forked_server.py")
 
 
@@ -95,10 +98,17 @@ class Forker:
         atexit.register(self.end)
 
     def run(
-        self, words: Sequence[str], data: str, env: Mapping[str, str], cwd: Path, secs: float
+        self,
+        words: Sequence[str],
+        data: str,
+        env: Mapping[str, str],
+        cwd: Path,
+        secs: float,
+        limits: Limits = (),
     ) -> subprocess.CompletedProcess[str]:
         """Do what `subprocess.run` does with text and pipes."""
-        done = None if _is_of_the_start(data, env) else self._forked(words, data, env, cwd, secs)
+        asked = _request(words, env, cwd, limits)
+        done = None if _is_of_the_start(data, env) else self._forked(asked, data, secs)
         if done:
             return done
         return subprocess.run(
@@ -110,6 +120,7 @@ class Forker:
             text=True,
             timeout=secs,
             check=False,
+            preexec_fn=partial(_limit, limits) if limits else None,
         )
 
     def start(
@@ -136,7 +147,7 @@ class Forker:
         self._control = self._process = None
 
     def _forked(
-        self, words: Sequence[str], data: str, env: Mapping[str, str], cwd: Path, secs: float
+        self, asked: dict[str, Any], data: str, secs: float
     ) -> subprocess.CompletedProcess[str] | None:
         """Return what a fork did; None: the code has changed, or cannot be imported."""
         with ExitStack() as stack:
@@ -144,15 +155,15 @@ class Forker:
             (stdout, out), (stderr, error) = _pipe(stack), _pipe(stack)
             ours, reply = map(stack.enter_context, socket.socketpair())
             theirs += [out, error, reply]
-            pid = self._pid_of(_request(words, env, cwd), ours, theirs)
+            pid = self._pid_of(asked, ours, theirs)
             if not pid:
                 self.end()
                 return None
             with suppress(BrokenPipeError), stdin:  # it may have ended
                 stdin.write(data.encode())
-            said = _read((stdout, stderr), pid, secs, words)
+            said = _read((stdout, stderr), pid, secs, asked["words"])
             status = int(ours.makefile("rb").readline())
-        return subprocess.CompletedProcess([*words], os.waitstatus_to_exitcode(status), *said)
+        return subprocess.CompletedProcess(asked["words"], os.waitstatus_to_exitcode(status), *said)
 
     def _pid_of(self, asked: object, ours: socket.socket, theirs: list[Any]) -> int:
         """Hand a request over with the descriptors; return the pid of the fork, or 0."""
@@ -195,11 +206,19 @@ def _line(connection: socket.socket) -> bytes:
     return found
 
 
-def _request(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> object:
+def _request(
+    words: Sequence[str], env: Mapping[str, str], cwd: Path, limits: Limits = ()
+) -> dict[str, Any]:
     """Return what a fork is to do."""
     mask = os.umask(0)
     os.umask(mask)
-    return {"words": [*words], "env": dict(env), "cwd": str(cwd), "umask": mask}
+    asked = {"words": [*words], "env": dict(env), "cwd": str(cwd), "umask": mask}
+    return {**asked, "limits": [*limits]}
+
+
+def _limit(limits: Limits) -> None:
+    for limit in limits:
+        resource.setrlimit(*limit)
 
 
 def _is_of_the_start(data: str, env: Mapping[str, str]) -> bool:

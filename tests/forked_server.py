@@ -1,5 +1,7 @@
 """What tests/forked.py starts: imports all commands or the workers, and forks for each request.
 
+The supervisor that a command starts is one more fork, made before the command does anything.
+
 Run as `python -I -c <this text> <number of the control socket> <commands or workers>`, with pipes
 as its stdin, stdout and stderr, so that their objects serve a fork, whose descriptors are pipes or
 files. A request is four descriptors, and a line of JSON on the fourth, on which pid and wait status
@@ -8,12 +10,14 @@ are answered. ROOM in its environment is where the environment of a fork is show
 
 import atexit
 import ctypes
+import functools
 import gc
 import importlib
 import io
 import json
 import os
 import posix
+import resource
 import runpy
 import select
 import socket
@@ -23,6 +27,7 @@ import sys
 import sysconfig
 import threading
 import time
+import types
 
 
 def preload(kind):
@@ -42,6 +47,16 @@ def preload_commands():
 def preload_workers():
     """Import what a stack's own supervisor has imported when it forks its workers."""
     assert importlib.import_module("hivepipe.worker.preload")._imported()
+
+
+def preload_supervisor():
+    """Import what a supervisor has imported when it forks its workers, but itself."""
+    importlib.import_module(SUPERVISOR)
+    preload_workers()
+    del sys.modules[SUPERVISOR]
+    LOADED.update(loaded())
+    gc.collect()
+    gc.freeze()
 
 
 def loaded():
@@ -92,6 +107,8 @@ def serve(control):
                 continue
             *theirs, reply = descriptors
             asked = read_line(reply)
+            if starts_supervisor(asked) and "supervisor" not in sys.modules and is_same():
+                preload_supervisor()
             pid = os.fork() if is_same() else None
             if pid == 0:
                 become(control, theirs)
@@ -106,6 +123,10 @@ def serve(control):
             else:
                 os.close(reply)
     os._exit(0)
+
+
+def starts_supervisor(asked):
+    return KIND == "commands" and asked["words"][:1] in (["up"], ["restart"])
 
 
 def is_same():
@@ -135,10 +156,58 @@ def become(control, theirs):
     os.closerange(3, 1 << 12)
 
 
-def prepare(asked):
-    """Have the folder, umask, environment and words of an executed process."""
+def becomes_supervisor():
+    """Fork; tell the command False, and the fork True when the command has started it."""
+    ours, theirs = socket.socketpair()
+    if os.fork():
+        theirs.close()
+        popen = functools.partial(launch, [ours])
+        starter = importlib.import_module("hivepipe.stack.supervisor")
+        starter.subprocess = types.SimpleNamespace(DEVNULL=subprocess.DEVNULL, Popen=popen)
+        return False
+    ours.close()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+    with theirs:
+        await_start(theirs)
+    return True
+
+
+def launch(waiting, words, **how):
+    """Start the fork that waits as `subprocess.Popen` does; execute a second supervisor."""
+    if not waiting:
+        return subprocess.Popen(words, **how)
+    asked = {
+        "words": words[4:],
+        "env": {os.fsdecode(name): os.fsdecode(text) for name, text in how["env"].items()},
+        "cwd": how["cwd"],
+        "umask": how["umask"],
+        "limits": [(each, resource.getrlimit(each)) for each in LIMITS],
+    }
+    with waiting.pop() as supervisor:
+        socket.send_fds(supervisor, [b"x"], how["pass_fds"])
+        supervisor.sendall(json.dumps(asked).encode() + b"\n")
+        supervisor.recv(1)  # it closes this when it is what was asked for
+    return None
+
+
+def await_start(command):
+    data, (*_lock,), _, _ = socket.recv_fds(command, 1, 1)
+    if not data:  # the command has ended
+        os._exit(0)
+    asked = read_line(command.fileno())
+    os.setsid()
+    prepare(asked, SUPERVISOR)
+
+
+def prepare(asked, module):
+    """Have the folder, umask, limits, environment and words of an executed process."""
     os.chdir(asked["cwd"])
     os.umask(asked["umask"])
+    for each, limits in asked["limits"]:
+        resource.setrlimit(each, limits)
     wanted = {**asked["env"], **COERCED}
     words = asked["words"]
     os.environ.clear()
@@ -146,9 +215,9 @@ def prepare(asked):
     posix.environ.clear()  # it may be what os.environ holds, or a copy
     posix.environ.update({os.fsencode(name): os.fsencode(text) for name, text in wanted.items()})
     time.tzset()
-    sys.orig_argv = [sys.executable, *(["-I"] if KIND == "workers" else COMMAND), *words]
-    sys.argv = words if KIND == "workers" else ["-m", *words]
-    if KIND == "workers":  # the command line that the search for workers of a home finds
+    sys.orig_argv = [sys.executable, "-I", *(["-m", module] if module else []), *words]
+    sys.argv = ["-m", *words] if module else words
+    if module != COMMAND:  # the command line that the search for processes of a home finds
         show(45, sys.orig_argv)
         show(47, [f"{name}={text}" for name, text in asked["env"].items()])
 
@@ -194,7 +263,8 @@ def is_open(made):
     return isinstance(made, (sqlite3.Connection, socket.socket, subprocess.Popen))
 
 
-COMMAND = ["-I", "-m", "hivepipe.cli.main"]
+COMMAND, SUPERVISOR = "hivepipe.cli.main", "supervisor.supervisord"
+LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 KIND = sys.argv[2]
 del os.environ["ROOM"]
 COERCED = dict(os.environ)  # it was alone: what Python itself sets
@@ -202,13 +272,18 @@ preload(KIND)
 LOADED = loaded()
 gc.collect()
 gc.freeze()
-prepare(serve(socket.socket(fileno=int(sys.argv[1]))))
+MODULE = {"commands": COMMAND, "workers": None}[KIND]
+ASKED = serve(socket.socket(fileno=int(sys.argv[1])))
+if starts_supervisor(ASKED) and becomes_supervisor():
+    MODULE = SUPERVISOR
+else:
+    prepare(ASKED, MODULE)
 code = None
 try:
-    if KIND == "workers":
-        runpy.run_path(sys.argv[0], run_name="__main__")
+    if MODULE:
+        runpy._run_module_as_main(MODULE)
     else:
-        runpy._run_module_as_main("hivepipe.cli.main")
+        runpy.run_path(sys.argv[0], run_name="__main__")
 except SystemExit as ended:
     code = ended.code
 except BaseException:

@@ -4,16 +4,15 @@ import os
 import resource
 import shutil
 import socket
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CLI, Home
+from tests.conftest import COMMANDS, Home
 from tests.hive_scene import Scene
 
-MEMORY_BYTES = 3 << 30
+MEMORY = (resource.RLIMIT_AS, (3 << 30, 3 << 30))
 LIMIT_SECS = 90
 
 
@@ -76,7 +75,7 @@ OF_THE_HOME = (
     "config.toml",
 )
 KEPT = ("archive-index.json", "main-session/2026-01-10/one.meta.json")
-COMMANDS = (
+EVERY = (
     ["doctor"],
     ["status"],
     ["what"],
@@ -122,20 +121,10 @@ def test_no_command_waits_for_it(private_home: Home, make: Callable[[Path], None
             path.unlink(missing_ok=True)
             make(path)
     env = {**scene.env, "HIVEPIPE_PROFILE_DIR": str(private_home.root / "profile")}
-    for words in COMMANDS:
+    for words in EVERY:
         if make is endless and words[0] == "backup":  # it takes what is there, a terabyte too
             continue
-        done = subprocess.run(
-            [*CLI, *words],
-            env=env,
-            cwd=private_home.project,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=LIMIT_SECS,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES,) * 2),
-            check=False,
-        )
+        done = COMMANDS.run(words, "", env, private_home.project, LIMIT_SECS, [MEMORY])
         said = done.stdout + done.stderr
         assert "Traceback" not in said, (words, said)
         assert "MemoryError" not in said, (words, said)

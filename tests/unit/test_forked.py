@@ -2,17 +2,29 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests import forked
-from tests.conftest import CLI, ROOT, WORKERS, Home, Process, until
+from tests.conftest import (
+    CLI,
+    COMMANDS,
+    ROOT,
+    WORKERS,
+    Home,
+    Process,
+    find_server,
+    until,
+)
 from tests.forked import Forked, Forker
 
 # The package of a test: one command that tells what it sees, or does what it is told.
@@ -302,3 +314,45 @@ def test_only_workers_and_what_launches_them_are_forked(private_home: Home) -> N
         assert made._running
         assert made._running.wait(timeout=30) > 0
     assert started == [not forked.EXECUTES, not forked.EXECUTES, False, False]
+
+
+# ---- the supervisor that a command starts
+
+
+def shown(process: psutil.Process) -> dict[str, Any]:
+    """Return what tells a process of a stack from another one."""
+    words = [word for word in process.cmdline() if word]
+    is_python = words[0].endswith("python")  # Redis writes its title over its environment
+    return {
+        "words": words,
+        "environ": process.environ() if is_python else {},
+        "cwd": process.cwd(),
+        "session": os.getsid(process.pid) == process.pid,
+        "limits": Path(f"/proc/{process.pid}/limits").read_text(),
+        "status": [
+            line
+            for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            if line.startswith(("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "SigCgt"))
+        ],
+    }
+
+
+@pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
+def test_a_supervisor_and_its_programs_are_as_executed(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_server()
+    limit = resource.RLIMIT_NOFILE, (2000, 3000)
+    seen, is_forked = [], []
+    for executes in (True, False):
+        monkeypatch.setattr(forked, "EXECUTES", executes)
+        where = private_home.env, private_home.project, 60
+        assert COMMANDS.run(["up", "-d"], "", *where, [limit]).returncode == 0
+        (file,) = (private_home.root / "run").rglob("supervisord.pid")
+        supervisor = psutil.Process(int(file.read_text()))
+        is_forked.append(len(Path(f"/proc/{supervisor.pid}/cmdline").read_bytes()) > 4096)
+        programs = sorted(supervisor.children(), key=psutil.Process.cmdline)
+        seen.append([shown(supervisor), supervisor.num_fds(), *map(shown, programs)])
+        private_home.command("down")
+    assert seen[0] == seen[1]
+    assert is_forked == [False, True]
