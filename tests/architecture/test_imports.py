@@ -42,6 +42,8 @@ gc.disable()
 path, *layers = sys.argv[1:]
 sys.path[:0] = path.split(":")
 sys.dont_write_bytecode = True
+# Every later child would copy the pages of what these import.
+LARGE = ("hivepipe.summaries.by_anthropic", "hivepipe.summaries.by_openai")
 MADE_SO = ("__main__", "typing.io", "typing.re")  # by Python itself
 
 def is_whole(name, module):
@@ -75,7 +77,8 @@ for layer in layers:
             os._exit(1)
         os._exit(0)
     for name in layer.split() if layer is not layers[-1] else ():
-        __import__(name)
+        if name not in LARGE:
+            __import__(name)
 """
 
 
