@@ -35,6 +35,13 @@ pytest.register_assert_rewrite("tests.faults.harness", "tests.real.recorded")
 ROOT = Path(__file__).resolve().parent.parent
 NEUTRAL = ""  # what a hook prints that has nothing to say
 QUEUES = ("high", "medium", "low")
+JOBS = """
+local found = {}
+for _, key in ipairs(redis.call("KEYS", "rq:job:*")) do
+  found[#found + 1] = {key, unpack(redis.call("HMGET", key, "status", "description", "origin"))}
+end
+return found
+"""
 ALL_QUEUES = (*QUEUES, "slow", "llm")
 PATIENCE_SECS = 60.0
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
@@ -294,18 +301,12 @@ class Home:
 
     @property
     def address(self) -> str:
-        """The socket as the product computes it, asked in a process of its own."""
-        code = "from hivepipe.home import locate; print(locate('.').socket, end='')"
-        asked = subprocess.run(
-            [sys.executable, "-I", "-c", code],
-            env=self.env,
-            cwd=self.project,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=PATIENCE_SECS,
-        )
-        return asked.stdout
+        """The socket as the product computes it in this environment."""
+        from hivepipe.home import locate  # noqa: PLC0415
+
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            self.inside(monkeypatch)
+            return locate(str(self.project)).socket
 
     @property
     def spool(self) -> list[Path]:
@@ -593,14 +594,20 @@ def unfinished(server: Server) -> list[str]:
 
     But for slow work that was handed on: it has workers of its own.
     """
-    found = []
     with server.client() as client:
-        for key in client.keys("rq:job:*"):
-            status, description, queue = client.hmget(key, "status", "description", "origin")
-            if queue in (b"slow", b"llm"):
-                continue
-            if status not in (b"finished", None):  # None: expired meanwhile
-                found.append(f"{key.decode()} {status.decode()} {(description or b'').decode()}")
+        return [
+            f"{key.decode()} {status.decode()} {(description or b'').decode()}"
+            for key, status, description, queue in jobs(client)
+            if status not in (b"finished", None) and queue not in (b"slow", b"llm")
+        ]
+
+
+def jobs(client: redis.Redis) -> list[Any]:
+    """Return key, status, description and queue of every job at one moment.
+
+    Read one after the other, a job may end, and enqueue another, which was not listed.
+    """
+    found: list[Any] = client.eval(JOBS, 0)
     return found
 
 

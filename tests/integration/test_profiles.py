@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from hivepipe.cli.main import main
 from tests import payloads
-from tests.conftest import Home, Process, Server, Writer, answered, until
+from tests.conftest import Home, Process, Server, Writer, answered, jobs, until
 from tests.hook_contract import checked
 from tests.payloads import changed
 
@@ -61,12 +61,11 @@ class Scene:
 
     def _waiting(self) -> list[str]:
         with self.server.client() as client:
-            found = [str(path) for path in self.home.spool]
-            for key in client.keys("rq:job:*"):
-                status, description = client.hmget(key, "status", "description")
-                if status not in (b"finished", None) and not description.startswith(b"archive"):
-                    found.append(description.decode())
-            return found
+            return [str(path) for path in self.home.spool] + [
+                description.decode()
+                for _, status, description, _ in jobs(client)
+                if status not in (b"finished", None) and not description.startswith(b"archive")
+            ]
 
     def versions(self, name: str = "SOUL.md") -> list[tuple[str, str]]:
         """Return source and text of each, the oldest first."""
