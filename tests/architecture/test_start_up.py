@@ -315,7 +315,7 @@ def test_a_hook_that_answers_also_loads_the_modules_for_its_answer(
     assert "t-1" in loaded.answer
 
 
-def test_a_start_that_is_told_of_its_task_loads_two_modules_more(
+def test_a_start_with_a_task_in_its_briefing_loads_two_modules_more(
     installation: Installation, tmp_path: Path
 ) -> None:
     home = tmp_path / "state" / "hivepipe" / "default"

@@ -172,7 +172,7 @@ def test_a_monitor_that_was_killed_says_the_rest_when_it_is_back(scene: Scene) -
             monitor.end()
 
 
-def test_a_full_context_is_parked_and_a_fresh_worker_goes_on(scene: Scene) -> None:
+def test_a_full_context_is_parked_and_a_new_worker_continues(scene: Scene) -> None:
     runs = [["cost 0.30", FULL], ["cost 0.03", "report What I learned."]]
     worker = scene.spawn(script(*runs, words="Build it."))
     scene.becomes(worker, "context_full")

@@ -125,7 +125,7 @@ def test_the_direct_path_leaves_a_file_that_cannot_be_applied(bench: Bench) -> N
     assert bench.tables()["agents"] == []
 
 
-def test_the_direct_path_goes_on_behind_a_job_that_breaks_its_handler(
+def test_the_direct_path_continues_after_a_job_that_breaks_its_handler(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the writer does; the file stays."""

@@ -291,7 +291,7 @@ def connections(listener: socket.socket) -> int:
     pytest.fail("too many")
 
 
-def test_an_intake_that_goes_on_is_used_at_once(setting: Setting) -> None:
+def test_an_intake_that_continues_is_used_at_once(setting: Setting) -> None:
     setting.redis()
     intake = setting.intake()
     mark = setting.runtime / "intake-hangs"

@@ -86,7 +86,7 @@ def test_memory_keeps_what_the_home_does_not_take(
     assert lost_events(str(bench.home.path)) is None
 
 
-def test_what_nobody_keeps_is_counted_and_shown(bench: Bench, folders: list[Path]) -> None:
+def test_lost_events_are_counted_and_shown(bench: Bench, folders: list[Path]) -> None:
     writer = bench.plain_writer()
     until(lambda: (folders[0] / "lost-events").exists(), "no file for the count")
     writer.end()

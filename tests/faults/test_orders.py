@@ -208,7 +208,7 @@ def test_a_compaction_leaves_a_session_at_what_it_was(tmp_path: Path, busy: bool
         assert (row["status"], row["source"]) == ("active" if busy else "paused", "startup")
 
 
-def test_names_come_from_wherever_they_are_said(tmp_path: Path) -> None:
+def test_titles_and_models_come_from_every_source(tmp_path: Path) -> None:
     """A title by the user outweighs one by Claude, the model is that of the last message."""
     session, time_ns = oracle.SESSIONS[0], oracle.FIRST_NS
     events = [oracle.start(0, "inst-a", model="claude-a", session_title=...)]

@@ -361,7 +361,7 @@ def test_rows_that_were_removed_or_changed_do_not_linger(clockwork: Clockwork) -
     assert figures["accepted"] == figures["done"] + figures["discarded"]
 
 
-def test_of_a_row_that_fails_the_newest_dead_letter_is_kept(bench: Bench) -> None:
+def test_the_newest_failed_job_of_a_periodic_row_is_kept(bench: Bench) -> None:
     for number in (1, 2, 3):
         bench.redis.hset(f"rq:job:quick-{number}", mapping={"status": "failed", "hp": 1})
         bench.redis.zadd("rq:failed:medium", {f"quick-{number}": -1})

@@ -155,7 +155,7 @@ def test_the_lease_is_renewed(crew: Crew) -> None:
     crew.until_noted("held")
 
 
-def test_who_is_forgotten_registers_anew(crew: Crew) -> None:
+def test_a_forgotten_worker_registers_again(crew: Crew) -> None:
     """A laptop that sleeps for long wakes up to a Redis that knows none of its workers."""
     crew.ask("held", "hold")
     until(lambda: crew.began("held"), "not begun")
@@ -170,7 +170,7 @@ def test_who_is_forgotten_registers_anew(crew: Crew) -> None:
     crew.until_noted("held")
 
 
-def test_told_to_stop_in_the_middle(crew: Crew) -> None:
+def test_a_job_that_is_stopped_in_the_middle_is_queued_again(crew: Crew) -> None:
     """It returns to the head of its queue without a used attempt, and the next worker runs it."""
     job_id = crew.ask("resumed", "hold")
     until(lambda: crew.began("resumed"), "not begun")

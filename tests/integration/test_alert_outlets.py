@@ -116,7 +116,7 @@ def webhook() -> Iterator[Callable[[Callable[[socket.socket], None]], str]]:
 @pytest.mark.parametrize(
     ("answer", "outcome"), [(_garbage, "BadStatusLine"), (_elsewhere, "HTTP 302")]
 )
-def test_a_server_that_talks_nonsense_is_a_reason_and_no_dead_letter(
+def test_an_invalid_answer_of_a_server_is_a_reason_and_no_failed_job(
     webhook: Callable[[Callable[[socket.socket], None]], str],
     answer: Callable[[socket.socket], None],
     outcome: str,

@@ -187,7 +187,7 @@ def test_no_alert_is_repeated_while_the_database_cannot_be_written_or_redis_lost
     assert log.count("alert failed_jobs:") == 1
 
 
-def test_who_cannot_be_told_stops_nothing(
+def test_a_failed_notification_stops_nothing(
     private_home: Home, start: Callable[[], Home], client: redis.Redis
 ) -> None:
     users_config(private_home).write_text(

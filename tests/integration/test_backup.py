@@ -275,7 +275,7 @@ def test_tail_shows_what_was_kept_of_each_event(full: Home) -> None:
     assert PROMPT["prompt"][:20] not in only
 
 
-def test_tail_goes_on(full: Home) -> None:
+def test_tail_continues(full: Home) -> None:
     process = subprocess.Popen(
         [*CLI, "tail", "--lines", "0", "--json"],
         env=full.env,

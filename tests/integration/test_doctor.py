@@ -512,7 +512,7 @@ def test_errors_of_hooks_are_shown(healthy: User) -> None:
 
 
 @pytest.mark.skipif(not AS_USER, reason="only root can make what belongs to somebody else")
-def test_files_of_somebody_else_are_named(healthy: User) -> None:
+def test_foreign_files_are_named(healthy: User) -> None:
     (home(healthy) / "spool").mkdir(mode=0o700)
     finding = examined(healthy)["owner"]
     assert "spool belongs to another user" in finding["text"]

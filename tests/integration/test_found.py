@@ -290,7 +290,7 @@ with at_once(home) as workplace:
 """
 
 
-def test_killed_at_any_moment_it_goes_on(home: Home) -> None:
+def test_killed_at_any_moment_it_continues(home: Home) -> None:
     chance = random.Random(16)
     before = old.make(logs(home))
     with_use(home)

@@ -84,7 +84,7 @@ def test_a_denial_says_rule_and_count_and_a_person_how_to_switch_it_off(
     assert ask(changed(payloads.PRE_BASH, tool_use_id="after"), env) == {}
 
 
-def test_without_a_task_a_loop_is_told_and_not_denied(
+def test_without_a_task_a_loop_is_reported_and_not_denied(
     private_home: Home, redis_server: Server
 ) -> None:
     answers = ask_all(same(16), private_home.env, at_once=1)

@@ -35,7 +35,7 @@ def over(scene: Scene, *actions: str) -> str:
     return worker
 
 
-def test_pipes_in_place_of_files_keep_nobody_waiting(scene: Scene) -> None:
+def test_pipes_in_place_of_files_delay_nothing(scene: Scene) -> None:
     worker = over(scene)
     folder = scene.folder(worker)
     for name in ("status.json", "run-report.md", "transcript.jsonl", "stderr.log", "task.md"):

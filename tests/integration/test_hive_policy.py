@@ -134,7 +134,7 @@ def test_who_asks_or_is_done_is_never_stale(scene: Scene, status: str) -> None:
     assert scene.stand(worker)["lives"]
 
 
-def test_who_died_by_itself_is_told_of_and_not_resumed(scene: Scene) -> None:
+def test_a_worker_that_died_by_itself_is_not_resumed(scene: Scene) -> None:
     worker = scene.spawn(script(["crash"], [DONE]))
     scene.becomes(worker, "died")
     for _ in range(3):
@@ -301,7 +301,7 @@ def test_without_money_nobody_is_asked(scene: Scene) -> None:
     scene.becomes(worker, "done")
 
 
-def test_who_says_that_it_was_given_up_is_not_believed(scene: Scene) -> None:
+def test_a_worker_that_claims_to_be_given_up_is_not_trusted(scene: Scene) -> None:
     said = 'status {"status": "error", "error": "so", "by": "hivepipe"}'
     worker = scene.spawn(script([said]))
     scene.becomes(worker, "error")
@@ -311,7 +311,7 @@ def test_who_says_that_it_was_given_up_is_not_believed(scene: Scene) -> None:
     assert runs(scene) == 1
 
 
-def test_what_goes_on_is_counted_before_it_says_what_it_cost(scene: Scene) -> None:
+def test_running_workers_count_towards_the_limit_before_their_cost_is_known(scene: Scene) -> None:
     """Who fell silent together is not asked together: each may cost a dollar."""
     for _ in range(3):
         scene.spawn(script(["hang"], ["wait /nonexistent"]))

@@ -83,7 +83,7 @@ def test_flags_of_the_users_own_decide_too(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("flags", ["", 'hive_flags = "--model opus"\n'])
-def test_nobody_chooses_for_the_user(scene: Scene, flags: str) -> None:
+def test_rights_are_only_chosen_by_the_user(scene: Scene, flags: str) -> None:
     """Neither the project's own file, nor the environment, nor a command without a terminal."""
     scene.config.write_text(flags)
     (scene.home.path / "config.toml").write_text('hive_rights = "all"\n')

@@ -155,7 +155,7 @@ def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
     assert run_of(scene, worker) == ended
 
 
-def test_who_goes_on_writes_down_the_end_that_nobody_saw(scene: Scene) -> None:
+def test_a_resume_records_the_unseen_end(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.04", QUESTION, "hang"], [DONE]))
     until(lambda: scene.stand(worker)["status"] == "need_input", "it does not ask")
     run = run_of(scene, worker)
@@ -315,7 +315,7 @@ def test_an_archiving_that_was_killed_is_finished_by_whoever_looks(
     assert "result" in scene.run("log", worker)
 
 
-def test_what_the_store_was_not_told_is_told_before_a_state_goes(scene: Scene) -> None:
+def test_a_missing_cost_is_stored_before_a_state_is_removed(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.50", DONE]))
     scene.becomes(worker, "done")
     until(lambda: not scene.processes(), "its runner goes on")

@@ -202,7 +202,7 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
             assert not (scene.hive / "state").exists()
 
 
-def test_a_worker_at_work_goes_on(scene: Scene) -> None:
+def test_a_working_worker_of_1_0_0_continues(scene: Scene) -> None:
     worker = scene.spawn(script(["hang"]))
     scene.becomes(worker, "working")
     old = scene.hive / "state" / worker

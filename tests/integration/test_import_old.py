@@ -224,7 +224,7 @@ def test_entries_come_by_priority_as_a_number_then_time_then_counter(queue: OldQ
     assert names == ["3_1767327600N_9", "3_1767327600N_10", "3_1767327700N_2", "10_1767327600N_1"]
 
 
-def test_what_the_old_queue_broke_itself_is_mended(queue: OldQueue) -> None:
+def test_entries_that_the_old_queue_broke_are_repaired(queue: OldQueue) -> None:
     queue.raw('{"operation": "x", "sql": "DELETE FROM agents", "retries":1 0}', part="failed")
     queue.raw(
         '{"sql": "DELETE FROM agents", "retries":0,"error":"near "x": syntax error"}', part="failed"

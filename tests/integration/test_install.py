@@ -523,7 +523,7 @@ def test_a_project_path_of_200_characters_works(installation: Installation, fold
     "kept",
     ["config.toml", "spool/1_1.json", "archive/x.jsonl"],
 )
-def test_whatever_somebody_may_miss_is_not_nothing(user: User, kept: str) -> None:
+def test_a_home_with_recorded_files_is_not_removed_as_unused(user: User, kept: str) -> None:
     user.hivepipe("init")
     path = user.recorded / kept
     path.parent.mkdir(exist_ok=True)

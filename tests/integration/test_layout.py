@@ -366,7 +366,7 @@ def test_a_branch_names_no_environment_of_a_home_of_1_0(user: User) -> None:
 
 
 @pytest.mark.parametrize("git", ["missing", "declines"])
-def test_where_git_does_not_say_what_it_tracks_nothing_is_believed(user: User, git: str) -> None:
+def test_where_git_does_not_say_what_it_tracks_nothing_is_trusted(user: User, git: str) -> None:
     user.git("init", "-q")
     if git == "missing":
         tools = user.home / "tools"

@@ -248,7 +248,7 @@ def test_killed_with_the_answer_in_its_hands_has_let_it_go_before(
     assert len(llm.requests) == 1
 
 
-def test_told_to_stop_in_the_middle(scene: Scene, llm: Provider) -> None:
+def test_a_job_that_is_stopped_in_the_middle_is_queued_again(scene: Scene, llm: Provider) -> None:
     """The call ends with the worker, at once; the next worker asks again."""
     llm.script = [llm_server.hang]
     scene.use(llm)

@@ -339,7 +339,7 @@ time.sleep(600)
 """
 
 
-def test_a_database_that_is_in_use_waits_and_the_next_run_goes_on(
+def test_migrate_refuses_a_database_in_use_and_continues_in_the_next_run(
     user: User, old: OldProject, installation: Installation
 ) -> None:
     old.whole()
@@ -500,7 +500,7 @@ def test_links_inside_the_old_home_are_moved_and_not_followed(user: User, old: O
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of somebody else")
-def test_files_of_somebody_else_are_named_and_moved(user: User, old: OldProject) -> None:
+def test_foreign_files_are_named_and_moved(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     database, torn = old.home / "hive.db", next((old.queue / "pending").glob("3_*"))
@@ -585,7 +585,7 @@ def test_exports_behind_a_link_are_named_before_anything_changes(
     assert states(user.home) == before
 
 
-def test_an_installation_that_fails_goes_on_or_goes_back(user: User, old: OldProject) -> None:
+def test_a_failed_installation_can_be_continued_or_undone(user: User, old: OldProject) -> None:
     old.whole()
     user.recorded.mkdir(parents=True)
     (user.recorded / "mine").write_text("a person's")

@@ -610,7 +610,7 @@ def test_two_instances_that_resume_one_session_at_once_are_two(
     ]
 
 
-def test_a_dead_letter_keeps_no_secret(
+def test_a_failed_job_keeps_no_secret(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     token = "ghp_CANARYCANARYCANARY0123456789abcdef"

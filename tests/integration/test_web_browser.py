@@ -67,7 +67,7 @@ NOTICES = """
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_who_switched_it_on_is_told_when_a_session_begins_to_wait(
+def test_a_browser_with_notifications_shows_when_a_session_begins_to_wait(
     address: str, private_home: Home, writer: Writer, is_on: bool
 ) -> None:
     writer.start()

@@ -89,7 +89,7 @@ def test_requests_at_the_same_time_share_one_search() -> None:
     assert values.get("other", lambda: next(found)) == 1
 
 
-def test_a_long_search_keeps_nobody_waiting() -> None:
+def test_a_long_search_delays_no_other_request() -> None:
     values, may_end = SlowValues[int](), Event()
     search = partial(values.get, "home", lambda: may_end.wait(30) and 7, patience=0.1)
     assert search() is None
@@ -98,7 +98,7 @@ def test_a_long_search_keeps_nobody_waiting() -> None:
     assert search() == 7
 
 
-def test_who_does_not_wait_is_told_once_it_is_there() -> None:
+def test_a_request_that_does_not_wait_is_notified_of_the_value() -> None:
     values, may_end, told = SlowValues[int](), Event(), Event()
     search = partial(values.get, "home", lambda: may_end.wait(30) and 7, told.set)
     assert [search(), search()] == [None, None]

@@ -83,7 +83,7 @@ def test_a_lost_connection_comes_back(
         browser.close()
 
 
-def test_the_page_goes_on_when_the_stack_was_killed_and_started_again(sandbox: Sandbox) -> None:
+def test_the_page_continues_after_the_stack_was_killed_and_restarted(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     serving = sandbox.start("web", "--port", "0", "--no-open")
     assert serving.stdout

@@ -445,7 +445,7 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
     refusal(address)
 
 
-def test_a_stopped_server_is_refused_and_takes_the_job_when_it_goes_on(
+def test_a_stopped_server_is_refused_and_takes_the_job_when_it_continues(
     redis_server: Server,
 ) -> None:
     redis_server.signal(signal.SIGSTOP)

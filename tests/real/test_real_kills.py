@@ -30,7 +30,7 @@ TOKENS = (
 
 
 @pytest.mark.timeout(600 + 60 * KILLS)
-def test_what_a_killed_client_told_is_all_there() -> None:
+def test_all_events_of_a_killed_client_are_stored() -> None:
     with living(BUSY, LOOKER) as person:
         told = keep_what_is_told(person)
         drawn = Random(SEED)

@@ -199,7 +199,7 @@ def offered(person: Person) -> set[str]:
     return {tool["name"] for body in bodies for tool in body.get("tools", [])}
 
 
-def test_an_agent_that_is_written_to_goes_on(day: Day) -> None:
+def test_an_agent_continues_after_a_message(day: Day) -> None:
     person = day.person
     report = person.ask(WRITES.prompt("Please work"), tools=f"{TOOLS},SendMessage")
     if not {"SendMessage", "ToolSearch"} & offered(person):

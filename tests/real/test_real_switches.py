@@ -80,7 +80,7 @@ def test_a_prompt_typed_while_claude_works_is_part_of_the_conversation() -> None
         assert {hit["session_id"] for hit in found} == {row["id"]}
 
 
-def test_a_session_has_the_model_that_it_goes_on_with() -> None:
+def test_a_session_has_the_model_that_it_continues_with() -> None:
     with living(HELLO, SECOND) as person:
         with on_terminal(person) as terminal:
             say(terminal, HELLO)

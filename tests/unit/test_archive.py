@@ -211,7 +211,7 @@ def test_a_replaced_transcript_adds_what_is_new_in_it(scene: Scene) -> None:
     assert scene.archived == lines(10) + lines(5, 20) + lines(1, 30)
 
 
-def test_a_rotated_transcript_goes_on_in_the_same_archive(scene: Scene) -> None:
+def test_a_rotated_transcript_continues_in_the_same_archive(scene: Scene) -> None:
     scene.path.write_bytes(lines(10))
     scene.extend()
     assert turned_over(scene, lines(3, 10)) == 3
@@ -256,7 +256,7 @@ def test_what_is_behind_the_checkpoint_is_cut_off(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 100, len(lines(1)), len(lines(2)) - 1, len(lines(2)) + 9])
-def test_lines_of_which_nobody_knows_are_taken_over(scene: Scene, left: int) -> None:
+def test_lines_without_metadata_are_taken_over(scene: Scene, left: int) -> None:
     scene.path.write_bytes(lines(4))
     scene.extend()
     wanted = scene.files()
@@ -451,7 +451,7 @@ def test_the_type_stands_beside_the_transcript_if_no_event_said_it(scene: Scene)
     assert scene.index()[f"{SESSION}/b0"]["agent_type"] == "unknown"
 
 
-def test_a_pipe_beside_the_transcript_keeps_nobody_waiting(scene: Scene) -> None:
+def test_a_pipe_beside_the_transcript_delays_nothing(scene: Scene) -> None:
     path = scene.agent_path()
     path.write_bytes(line(3))
     os.mkfifo(path.with_suffix(".meta.json"))  # nobody writes into it

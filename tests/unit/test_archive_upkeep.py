@@ -195,7 +195,7 @@ def test_after_a_month_an_archive_is_compressed(scene: Scene) -> None:
     assert [problems for _, problems in verify(scene.archives) if problems] == []
 
 
-def test_a_resumed_session_goes_on_where_it_was_compressed(scene: Scene) -> None:
+def test_the_archive_of_a_resumed_session_continues_where_it_was_compressed(scene: Scene) -> None:
     filled(scene)
     grow_old(scene)
     compress(scene.archives, no_stop)

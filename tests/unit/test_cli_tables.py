@@ -84,7 +84,7 @@ def test_a_terminal_breaks_no_time_and_no_id(
     assert len(lines) <= 12
 
 
-def test_nothing_is_said_in_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_table_is_one_word_or_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     show_table(COLUMNS, [])
     show_table(COLUMNS, [], "no open sessions")
     assert capsys.readouterr().out == "none\nno open sessions\n"

@@ -89,7 +89,7 @@ def test_tokens_from_the_cache_count_once() -> None:
     assert (tokens.input, tokens.cache_read, tokens.output) == (700, 300, 50)
 
 
-def test_totals_that_were_laid_aside_go_on_with_the_model() -> None:
+def test_totals_that_were_stored_continue_with_the_model() -> None:
     first = totals(SESSION_LINES[:5])
     again = Totals.load(first.dump())
     assert again is not None

@@ -125,7 +125,7 @@ def test_the_days_that_transcripts_live_are_a_note_until_they_are_many(
     assert found_by("transcripts", Facts(facts.place, facts.stack)) == []
 
 
-def test_a_check_that_fails_itself_is_said_and_stops_no_other(
+def test_a_check_that_fails_is_reported_and_stops_no_other(
     facts: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_facts: Facts) -> Iterator[Finding]:
@@ -154,7 +154,7 @@ def test_events_in_memory_are_named(facts: Facts, tmp_path: Path) -> None:
     assert finding.text.startswith(f"1 event in memory: {facts.home} was not writable")
 
 
-def test_events_that_nobody_kept_are_named_with_their_times(facts: Facts) -> None:
+def test_lost_events_are_named_with_their_times(facts: Facts) -> None:
     assert found_by("lost-events", facts) == []
     now_ns = time.time_ns()
     path = facts.home / "lost-events"

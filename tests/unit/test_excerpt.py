@@ -24,7 +24,7 @@ def test_who_resumes_a_session_and_leaves_it_again_has_said_nothing() -> None:
     assert more.state != before.state
 
 
-def test_a_summary_of_what_came_before_is_nobodys_words() -> None:
+def test_the_summary_of_a_compaction_is_no_message() -> None:
     before = json.loads(line("user", "Ana wanted the parser mended"))
     excerpt = excerpt_of([json.dumps({**before, "isCompactSummary": True}).encode(), *TALK])
     assert excerpt.text.startswith("Summary of what came before: Ana wanted")

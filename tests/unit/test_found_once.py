@@ -142,7 +142,7 @@ def test_a_compressed_archive_is_cleared_too(scene: Scene) -> None:
     assert upkeep.compress(scene.archives, lambda: None) == 1
 
 
-def test_what_somebody_edited_is_left_alone(scene: Scene) -> None:
+def test_an_edited_archive_is_left_alone(scene: Scene) -> None:
     of = secrets("edited")
     scene.path.write_bytes(line(0, of.agents))
     scene.extend(settled=True)

@@ -117,7 +117,7 @@ def test_progress_of_one_of_the_two_ends_an_alternation() -> None:
     assert said("a1b1a1b2a1b3a1b4a1b5a1b6") is None
 
 
-def test_who_waits_is_told_late_and_never_denied() -> None:
+def test_polling_is_warned_of_late_and_never_denied() -> None:
     assert said("W1" * 14) is None
     assert said("W1" * 15) == ("loop", 15, "warned")
     assert said("W1" * 40) == ("loop", 40, "warned")

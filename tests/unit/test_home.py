@@ -375,7 +375,7 @@ def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
         assert home.read_small(f"{tmp_path}/{path}") == ""
 
 
-def test_where_no_folder_can_be_made_the_reason_is_told() -> None:
+def test_where_no_folder_can_be_made_the_reason_is_reported() -> None:
     with pytest.raises(OSError, match="nope"):  # the kernel says "not found", though /proc is there
         home.make_folders("/proc/nope/deeper")
 

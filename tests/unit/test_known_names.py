@@ -94,7 +94,7 @@ def test_a_name_removed_from_the_known_ones_is_reported() -> None:
     }
 
 
-def test_what_is_read_and_never_comes_is_told() -> None:
+def test_names_that_are_read_but_never_seen_are_reported() -> None:
     seen = {"event PreCompact": {"hook_event_name"}, "event Stop": {"effort", "background_tasks"}}
     assert unseen(seen, KNOWN) == {"event PreCompact": ["trigger"]}
 

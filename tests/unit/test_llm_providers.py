@@ -280,7 +280,7 @@ def test_a_home_has_no_say(environ: Environ, tmp_path: Path, line: str) -> None:
 # ---- agreement
 
 
-def test_nothing_is_agreed_to_until_somebody_agrees(environ: Environ, tmp_path: Path) -> None:
+def test_nothing_is_agreed_to_without_a_yes(environ: Environ, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     write_credential("OPENAI_API_KEY", "a")
     assert objection(home, found()) == OFF

@@ -96,7 +96,7 @@ def test_our_own_are_pruned_and_leave_the_manifest(scene: Scene) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("edit", ["append", "change", "cut", "meta"])
-def test_an_archive_that_somebody_edited_stays(scene: Scene, edit: str, packed: bool) -> None:
+def test_an_edited_archive_is_kept(scene: Scene, edit: str, packed: bool) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     if packed:
@@ -193,7 +193,7 @@ def test_an_index_that_was_there_is_kept_beside(scene: Scene) -> None:
     assert aside.read_text() == '{"archives": [{"id": "abc123"}]}'
 
 
-def test_an_index_that_somebody_edited_stays_and_loses_nothing(scene: Scene) -> None:
+def test_an_edited_index_is_kept_and_loses_nothing(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     index = scene.kept / "archive-index.json"

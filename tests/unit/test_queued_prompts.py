@@ -40,7 +40,7 @@ def kinds(line: bytes) -> list[tuple[str, str]]:
     return [(piece.kind, piece.text) for piece in pieces_of(read_line(line) or {})]
 
 
-def test_it_is_said_by_the_user_everywhere() -> None:
+def test_a_queued_prompt_is_a_message_of_the_user_everywhere() -> None:
     line = raw()
     assert kinds(line) == [(USER, "And then feed the numbat")]
     passage = passage_of(line)

@@ -114,7 +114,7 @@ def test_a_long_prompt_needs_more_than_two_words(scene: Scene) -> None:
     assert scene.names(f"{noise} {CART}") == ["cart.md"]
 
 
-def test_what_was_told_is_told_again_only_after_a_compaction(scene: Scene) -> None:
+def test_a_memory_is_recalled_again_only_after_a_compaction(scene: Scene) -> None:
     scene.put("cart.md", CART)
     scene.prepare()
     context = Context(event_time_ns=1, own_session="s-1", swarm=SHOP)

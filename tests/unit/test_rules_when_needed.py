@@ -64,7 +64,7 @@ def test_what_is_wrong_with_them_is_said_at_once(home: Path, text: str) -> None:
     assert "ana@shop.io" not in redact.redact_text("ask ana@shop.io")
 
 
-def test_a_file_that_is_no_file_is_said_at_once(home: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_reported_at_once(home: Path) -> None:
     (home / "config.toml").mkdir()
     assert "cannot be read" in use_rules_when_needed(str(home))
 

@@ -131,7 +131,7 @@ def test_what_arrived_before_the_deadline_is_kept(
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_what_arrived_before_the_deadline_is_taken_though_nobody_had_read_it(
+def test_input_that_arrived_before_the_deadline_is_used_even_if_unread(
     pipe: list[int], whole: bool
 ) -> None:
     """On a busy machine the deadline passes before this process runs."""

@@ -97,7 +97,7 @@ def test_a_token_that_only_reads_shows_all_and_changes_nothing(
     assert form_token(TOKEN) in reader.get("/queues").text
 
 
-def test_without_a_token_that_only_reads_an_empty_one_admits_nobody(stranger: TestClient) -> None:
+def test_without_a_read_only_token_an_empty_one_admits_nobody(stranger: TestClient) -> None:
     assert stranger.get("/now?token=").status_code == 401
     cookie = {"Cookie": f"{cookie_name('')}="}
     assert stranger.get("/now", headers=cookie).status_code == 401
