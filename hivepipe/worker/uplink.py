@@ -73,6 +73,9 @@ class Uplink:
                 self._failures += 1
                 first, longest = AWAY_SECS
                 self._wait(min(first * 2**self._failures, longest) * random.uniform(0.5, 1.0))
+            except Exception as error:  # the supervisor starts another uplink
+                self._say("away", f"{type(error).__name__}: {error}")
+                raise
         self._archives.stop()
         if not membership.is_joined():
             with closing(open_database(self._home)) as db:
