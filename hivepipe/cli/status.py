@@ -1,24 +1,19 @@
 """Command `status`: processes, jobs, spool, alerts; once, or live."""
 
 import sys
-import time
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
+from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
 from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.config.asking import in_a_line, waiting
-from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
-from hivepipe.monitor.status import status_report
 from hivepipe.monitor.status_words import NOT_RUNNING, balance, silence, verdict
-from hivepipe.operations.prune_files import Outdated, announced, first_deletion
+from hivepipe.reading.whole_status import whole_report
 from hivepipe.settings import idle_secs
 from hivepipe.stack import condition
-from hivepipe.stack.lock import Stack
 from hivepipe.text.plurals import counted
 
 
@@ -40,17 +35,12 @@ def status(live: bool, as_json: bool, utc: bool) -> None:
 
         watch(place, utc)
         return
-    asking = waiting(place.home, place.project)
-    report = {
-        **status_report(place, Stack.of(place)),
-        "deletions": _announced(place.home),
-        "asking": [file.name for file in asking],
-    }
+    report = whole_report(place)
     if as_json:
         show_json(**report)
     else:
         _show(report, utc)
-        if asking:
+        if asking := waiting(place.home, place.project):
             say(f"asks      {in_a_line(asking)}: no effect until hivepipe trust")
         say(verdict(report))
     sys.exit(0 if report["condition"] in condition.FINE else 1)
@@ -98,29 +88,6 @@ def _show_what_is_wrong(report: dict[str, Any], utc: bool) -> None:
         since = f" (since {moment(alert['since'], utc)})" if alert["since"] else ""
         say(f"alert     {alert['name']}: {alert['text']}{since}")
     _show_deletions(report["deletions"], utc)
-
-
-def _announced(home: str) -> list[dict[str, Any]]:
-    """Return what retention deletes after the first day of an installation, by rule."""
-    try:
-        found = announced(home, time.time())
-        at = datetime.fromtimestamp(first_deletion(home), UTC) if found else None
-    except (HivepipeError, OSError):  # retention deletes nothing then
-        return []
-    by_rule: dict[tuple[str, str], list[Outdated]] = {}
-    for each in found:
-        by_rule.setdefault((each.kind, each.rule), []).append(each)
-    return [
-        {
-            "kind": kind,
-            "number": len(files),
-            "oldest_days": round(max(each.age_secs for each in files) / 86_400, 1),
-            "at": stored(at, utc=True),
-            "rule": rule,
-            "paths": [each.path for each in files],
-        }
-        for (kind, rule), files in by_rule.items()
-    ]
 
 
 def _show_deletions(deletions: list[dict[str, Any]], utc: bool) -> None:

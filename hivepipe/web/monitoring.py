@@ -9,6 +9,7 @@ from hivepipe.home import Place, short_hash
 from hivepipe.monitor.metrics import exposition
 from hivepipe.monitor.status import status_report
 from hivepipe.reading.homes import home_named
+from hivepipe.reading.whole_status import whole_report
 from hivepipe.stack.lock import Stack
 
 
@@ -19,7 +20,6 @@ def monitoring(here: Place, request: Request) -> Response:
         place = home_named(here, key).place()
     except HivepipeError as error:
         return PlainTextResponse(f"{error}\n", 404)
-    report = status_report(place, Stack.of(place))
     if request.url.path == "/metrics":
-        return PlainTextResponse(exposition(report))
-    return Response(orjson.dumps(report), media_type="application/json")
+        return PlainTextResponse(exposition(status_report(place, Stack.of(place))))
+    return Response(orjson.dumps(whole_report(place)), media_type="application/json")

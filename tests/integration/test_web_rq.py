@@ -193,6 +193,7 @@ def test_the_metrics_are_what_status_says(
         return json.loads(browser.ask("status.json")[1]), samples
 
     report, metrics = both()
+    assert {*report} == {*json.loads(private_home.command("status", "--json", expect=None))}
     assert metrics["hivepipe_redis_up", ""] == 1
     assert metrics["hivepipe_healthy", ""] == report["healthy"]
     assert metrics["hivepipe_jobs_accepted_total", ""] == report["accounts"]["accepted"]

@@ -1,0 +1,44 @@
+"""The output of `hivepipe status --json`, which the page serves at `/status.json` too."""
+
+import time
+from typing import Any
+
+from hivepipe.config.asking import waiting
+from hivepipe.errors import HivepipeError
+from hivepipe.home import Place
+from hivepipe.monitor.status import status_report
+from hivepipe.operations.prune_files import Outdated, announced, first_deletion
+from hivepipe.stack.lock import Stack
+from hivepipe.times import stored_time
+
+
+def whole_report(place: Place) -> dict[str, Any]:
+    """Return the report on a stack, announced deletions, and files that wait for `trust`."""
+    return {
+        **status_report(place, Stack.of(place)),
+        "deletions": _announced(place.home),
+        "asking": [file.name for file in waiting(place.home, place.project)],
+    }
+
+
+def _announced(home: str) -> list[dict[str, Any]]:
+    """Return what retention deletes after the first day of an installation, by rule."""
+    try:
+        found = announced(home, time.time())
+        at = stored_time(round(first_deletion(home) * 1e9)) if found else ""
+    except (HivepipeError, OSError):  # retention deletes nothing then
+        return []
+    by_rule: dict[tuple[str, str], list[Outdated]] = {}
+    for each in found:
+        by_rule.setdefault((each.kind, each.rule), []).append(each)
+    return [
+        {
+            "kind": kind,
+            "number": len(files),
+            "oldest_days": round(max(each.age_secs for each in files) / 86_400, 1),
+            "at": at,
+            "rule": rule,
+            "paths": [each.path for each in files],
+        }
+        for (kind, rule), files in by_rule.items()
+    ]
