@@ -1,5 +1,6 @@
 """The table of a stack's processes, from which supervisord's programs and the Procfile are made."""
 
+import resource
 import shlex
 import sys
 from hashlib import blake2b
@@ -18,6 +19,8 @@ identifier={identity}
 nodaemon=true
 silent=true
 nocleanup=true
+minfds={files}
+minprocs={processes}
 logfile=logs/supervisord.log
 logfile_maxbytes=1MB
 logfile_backups=2
@@ -36,6 +39,8 @@ supervisor.rpcinterface_factory=hivepipe.stack.on_demand:make
 [rpcinterface:preload]
 supervisor.rpcinterface_factory=hivepipe.worker.preload:make
 """
+# supervisord raises its limits to these, and does not start if it cannot.
+_LIMITS = {"files": (1024, resource.RLIMIT_NOFILE), "processes": (200, resource.RLIMIT_NPROC)}
 # The programs of one priority form one group. They are started and stopped together.
 _GROUP = """\
 [group:{priority}]
@@ -171,7 +176,14 @@ def needed_with(url: str) -> list[Process]:
 
 def render(url: str) -> str:
     """Return supervisord's configuration."""
-    return _HEAD.format(identity=identity(url)) + _programs(url)
+    limits = {name: _within(*limit) for name, limit in _LIMITS.items()}
+    return _HEAD.format(identity=identity(url), **limits) + _programs(url)
+
+
+def _within(wanted: int, kind: int) -> int:
+    """Return a limit, or the account's hard limit of this kind if that is lower."""
+    _, hard = resource.getrlimit(kind)
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def identity(url: str) -> str:

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 from xmlrpc.client import Error as RpcError
 from xmlrpc.client import ServerProxy
 
@@ -55,7 +56,8 @@ def start(stack: Stack) -> None:
         find_server()  # raises before anything is started, and says what to install
     if identity_of(stack) not in ("", identity(stack.url)):
         stop(stack)
-    started = awake = False
+    started: IO[bytes] | None = None
+    awake = False
     deaf_at = time.monotonic() + DEAF_SECS
     deadline = time.monotonic() + READY_SECS
     while not is_ready(stack):
@@ -71,12 +73,12 @@ def start(stack: Stack) -> None:
         else:
             try:
                 if started:
-                    raise StackError("supervisord ended at once: see `hivepipe logs supervisord`")
+                    raise StackError(f"supervisord ended at once: {_last_words(started)}")
                 _end_survivors(stack)
-                _launch(stack, lock)
+                started = _launch(stack, lock)
             finally:
                 os.close(lock)
-            started, deaf_at = True, math.inf
+            deaf_at = math.inf
             deadline = time.monotonic() + READY_SECS
         if time.monotonic() > deadline:
             raise StackError(
@@ -195,17 +197,18 @@ def _unregistered(stack: Stack) -> list[str]:
     return [name for name in workers if str(pids.get(name)).encode() not in registered]
 
 
-def _launch(stack: Stack, lock: int) -> None:
-    """Start supervisord, detached from the caller. It inherits the lock."""
+def _launch(stack: Stack, lock: int) -> IO[bytes]:
+    """Start supervisord, detached from the caller, and return its stderr. It inherits the lock."""
     kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")
     _refuse_special_files(Path(stack.home))
     Path(stack.config).write_text(render(stack.url), encoding="utf-8")
+    errors = TemporaryFile(dir=stack.folder)  # noqa: SIM115  `start` reads it
     subprocess.Popen(
         [sys.executable, "-I", "-m", "supervisor.supervisord", "-n", "-c", stack.config],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=errors,
         cwd=stack.home,
         # supervisord sets SUPERVISOR_ENABLED for its programs; forks show this environment instead.
         env=environment_of(stack.home) | {b"SUPERVISOR_ENABLED": b"1"},
@@ -213,6 +216,15 @@ def _launch(stack: Stack, lock: int) -> None:
         start_new_session=True,
         umask=0o077,  # supervisord applies its own setting only when it daemonizes
     )
+    return errors
+
+
+def _last_words(errors: IO[bytes]) -> str:
+    """Return supervisord's error message, or where its log is."""
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").splitlines()
+    said = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
+    return next(iter(said or lines[-1:]), "see `hivepipe logs supervisord`")
 
 
 def _refuse_special_files(home: Path) -> None:

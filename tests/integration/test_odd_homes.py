@@ -120,6 +120,20 @@ def test_a_soft_limit_is_raised(user: User) -> None:
     user.hivepipe("down")
 
 
+def test_a_stack_starts_with_few_open_files_and_processes(user: User) -> None:
+    small(user)
+    done = user.do("bash", "-c", "ulimit -n 64 -u 100; exec hivepipe up -d")
+    assert done.returncode == 0, done.stderr
+    user.hivepipe("down")
+
+
+def test_a_supervisor_that_ends_at_once_says_why(user: User) -> None:
+    small(user)
+    done = user.do("bash", "-c", "ulimit -n 16; exec hivepipe up -d")
+    assert done.returncode == 1
+    assert "ended at once: OSError: [Errno 24] Too many open files" in done.stderr
+
+
 def test_a_stack_with_a_small_limit_is_named_by_doctor(user: User) -> None:
     small(user)
     limited(user, 40 * 1024, "hivepipe", "up", "-d")
