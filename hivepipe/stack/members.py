@@ -44,10 +44,18 @@ def members(stack: Stack) -> dict[str, list[psutil.Process]]:
 
 def others() -> Iterator[psutil.Process]:
     """Yield the other processes with the effective user id of this one."""
-    for process in psutil.process_iter():
+    for process in _visible():
         user = value_or(lambda process=process: process.uids().effective, -1)  # type: ignore[misc]
         if process.pid != os.getpid() and user == os.geteuid():
             yield process
+
+
+def _visible() -> list[psutil.Process]:
+    """Return all processes. Raise StackError if none is visible, as on Linux without /proc."""
+    try:
+        return list(psutil.process_iter())
+    except (OSError, IndexError):
+        raise StackError("processes cannot be seen here: mount /proc") from None
 
 
 def is_supervisor(words: list[str]) -> bool:
