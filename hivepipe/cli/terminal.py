@@ -86,9 +86,9 @@ def until_enough() -> Iterator[None]:
         drop_what_waits()
 
 
-def drop_what_waits() -> None:
-    """Redirect stdout to /dev/null, because Python would write its buffer again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def drop_what_waits(*, err: bool = False) -> None:
+    """Redirect stdout (`err`: stderr) to /dev/null: Python would write its buffer again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), raw_stream(err).fileno())
 
 
 def confirm(question: str) -> bool:
@@ -135,6 +135,32 @@ class _Guarded:
         return getattr(self.stream, name)
 
 
+class _GuardedErrors(_Guarded):
+    """A guarded stderr. What it does not take is dropped, because nothing else can report it."""
+
+    def write(self, text: str) -> int:
+        """Write a text with control characters escaped."""
+        with _dropping_what_fails(err=True):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        with _dropping_what_fails(err=True):
+            self.stream.flush()
+
+
+@contextmanager
+def _dropping_what_fails(*, err: bool) -> Iterator[None]:
+    """Drop what stderr does not take, as on a full disk; an error of stdout is raised."""
+    try:
+        yield
+    except OSError:
+        if not err:
+            raise
+        drop_what_waits(err=True)
+
+
 def guarded(stream: TextIO) -> TextIO:
     """Return a stream that escapes control characters."""
     return cast(TextIO, _Guarded(stream))
@@ -161,13 +187,13 @@ def stdin_was_closed() -> bool:
 
 def guard_streams() -> None:
     """Guard stdout and stderr: click, warnings, tracebacks and RQ print there directly."""
-    for name in ("stdout", "stderr"):
+    for name, guard in (("stdout", _Guarded), ("stderr", _GuardedErrors)):
         stream = getattr(sys, name)
         if isinstance(stream, _Guarded):
             continue
         if isinstance(stream, io.TextIOWrapper):  # file names that are not UTF-8 are shown too
             stream.reconfigure(errors="backslashreplace")
-        setattr(sys, name, _Guarded(stream))
+        setattr(sys, name, guard(stream))
 
 
 @contextmanager
@@ -202,9 +228,10 @@ def raw_stream(err: bool) -> TextIO:
 
 def _print(text: str, err: bool, at_once: bool = True) -> None:
     stream = raw_stream(err)
-    stream.write(text)
-    if at_once:
-        stream.flush()
+    with _dropping_what_fails(err=err):
+        stream.write(text)
+        if at_once:
+            stream.flush()
 
 
 def _is_json(text: str) -> bool:

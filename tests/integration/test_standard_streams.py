@@ -47,6 +47,14 @@ def test_a_full_stdout_is_one_line_of_error(private_home: Home, command: str) ->
     assert "No space left on device" in done.stderr
 
 
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2> >(exec <&-; sleep 1)"])
+@pytest.mark.parametrize(("command", "code"), [("session show x", 1), ("no-such-command", 64)])
+def test_a_stderr_that_takes_nothing_leaves_the_exit_code(
+    private_home: Home, command: str, code: int, stderr: str
+) -> None:
+    assert run(private_home, f"{HIVEPIPE} {command} {stderr}").returncode == code
+
+
 def test_no_file_takes_the_number_of_a_closed_stream(private_home: Home) -> None:
     streams = "import hivepipe.cli.terminal as t, os, sys; t.open_missing_streams()"
     told = "; os.write(2, b'%d' % os.open('/dev/zero', 0)); sys.stdout.write('into nothing')"
