@@ -75,7 +75,7 @@ def trusted(facts: Facts) -> Iterator[Finding]:
     folder = Path(facts.place.project)
     found = [projects.get(str(path)) for path in (folder, *folder.parents)]
     if not any(isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") for entry in found):
-        text = f"Claude Code does not run the hooks until {folder} is trusted"
+        text = f"until {folder} is trusted, only `claude -p` runs the hooks"
         yield Finding(f"{text}: start `claude` there once and accept", is_note=True)
 
 
