@@ -9,6 +9,7 @@ from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import user_folder
 from hivepipe.install import claude_code
+from hivepipe.install.claude_code import Scope
 from hivepipe.settings import environment
 
 _MANAGED = (
@@ -59,11 +60,15 @@ def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
 
 
 def switched_off(facts: Facts) -> Iterator[Finding]:
-    """Find user or project settings that disable all hooks."""
+    """Find user or project settings that disable all hooks; the strongest file decides."""
+    if any("disableAllHooks" in _json(path) for path in managed_files()):
+        return  # `managed` reports a true value, and a false one wins
     for file in facts.settings_files:
-        if file.settings.get("disableAllHooks") is True:
-            text = f"your hooks will not run, because {file.path} says disableAllHooks"
-            yield Finding(f"{text}: remove that setting")
+        if "disableAllHooks" in file.settings and file.scope is not Scope.CODEX:
+            if file.settings["disableAllHooks"] is True:
+                text = f"your hooks will not run, because {file.path} says disableAllHooks"
+                yield Finding(f"{text}: remove that setting")
+            return
 
 
 def trusted(facts: Facts) -> Iterator[Finding]:

@@ -158,8 +158,9 @@ def doubled(facts: Facts) -> Iterator[Finding]:
     plugin = facts.plugin
     files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX]
     if plugin and plugin.is_there and files:
+        is_of_team = files[0].scope is Scope.PROJECT  # others may have no plugin: the hooks stay
         text = f"the plugin {plugin.id} and {files[0].path} both run the hooks: one is enough"
-        yield Finding(text, _init(files[0]), is_note=files[0].scope is Scope.PROJECT)
+        yield Finding(text, "" if is_of_team else _init(files[0]), is_note=is_of_team)
     elif len({str(sorted(file.entries, key=str)) for file in files}) > 1:
         names = " and ".join(file.path for file in files)
         yield Finding(

@@ -402,6 +402,9 @@ def test_a_failed_start_by_hooks_is_named_with_its_reason(healthy: User) -> None
 def test_settings_of_the_users_that_stand_in_the_way(healthy: User) -> None:
     users_settings(healthy, disableAllHooks=True)
     assert "disableAllHooks" in examined(healthy)["all-hooks-off"]["text"]
+    local = healthy.project / ".claude" / "settings.local.json"
+    local.write_text(json.dumps(json.loads(local.read_text()) | {"disableAllHooks": False}))
+    assert "all-hooks-off" not in examined(healthy)  # the project's own file wins
 
 
 def test_settings_that_are_no_json_are_named(healthy: User) -> None:

@@ -182,6 +182,13 @@ def test_a_shim_is_the_last_resort(plugin: Plugin) -> None:
 # ---- with the package
 
 
+def test_hooks_that_a_team_shares_stay_beside_the_plugin(plugin: Plugin) -> None:
+    plugin.user.hivepipe("init", "--project")
+    found = examined(plugin)
+    assert [entry["mend"] for entry in found["findings"] if entry["check"] == "hooks-twice"] == [""]
+    assert found["healthy"]
+
+
 def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
     plugin.switch(False)
     plugin.user.hivepipe("init")
