@@ -4,6 +4,7 @@ import orjson
 
 from hivepipe.db import history, sessions
 from hivepipe.db.database import Database
+from hivepipe.events.claude_code import is_machine_made
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.history import RecordGoal, RecordNotice, RecordPrompt, RecordSkill
 from hivepipe.operations.families.sessions import InsertLog
@@ -49,7 +50,9 @@ def record_notice(db: Database, job: Origin, args: RecordNotice) -> None:
 
 
 def record_prompt(db: Database, job: Origin, args: RecordPrompt) -> None:
-    """Store the user's prompt."""
+    """Store the user's prompt; hooks of 1.0.0 also send those that Claude Code makes."""
+    if is_machine_made(args.prompt):
+        return
     history.insert_prompt(db, job, args.prompt_id, args.prompt)
 
 

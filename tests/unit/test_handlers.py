@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 
 from hivepipe.db.database import Database
+from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
 from hivepipe.operations.lazy_handler import Handler
+from hivepipe.operations.registry import execute
 from hivepipe.operations.workplace import Workplace
 
 
@@ -65,6 +68,25 @@ print(message.queue, *(row.name for row in PERIODIC if row.operation == "water_p
 def test_a_periodic_operation_is_one_file(tmp_path: Path) -> None:
     (tmp_path / "plants.py").write_text(FAMILY)
     assert run(USE.format(folder=str(tmp_path))) == "water_plants 3\nlow plants\n"
+
+
+def test_only_the_users_prompts_of_an_older_release_are_stored(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "hive.db")) as db:
+        for number, prompt in enumerate(("<task-notification>\n<task-id>a1", "Mend it.")):
+            job = Envelope(
+                id=f"job-{number}",
+                operation="record_prompt",
+                priority=6,
+                payload={"prompt_id": f"p{number}", "prompt": prompt, "swarm": "swarm-1"},
+                session="s-1",
+                instance="instance-a",
+                project="/shop",
+                agent="",
+                event_time_ns=1_795_222_800 * 10**9,
+            )
+            with db.transaction():
+                execute(db, job)
+        assert [row["prompt"] for row in db.rows("SELECT prompt FROM prompts")] == ["Mend it."]
 
 
 def run(code: str) -> str:
