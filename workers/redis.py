@@ -20,7 +20,7 @@ def main() -> None:
     os.umask(0o077)
     core_dumps.leave_none()
     home = load_and_use()[0].home
-    server = find_server()
+    server = find_server(home)
     make_private(home)
     stack = Stack.prepared(home)
     end_with_supervisor(stack)

@@ -38,7 +38,7 @@ def server(facts: Facts) -> Iterator[Finding]:
     if facts.stack.url:  # an external Redis, which `answering` checks
         return
     try:
-        find_server()
+        find_server(facts.stack.home)
     except NoRedisServerError as error:
         named = of_files("HIVEPIPE_REDIS_SERVER")
         yield Finding(f"{error}", "" if named else install_command())
@@ -49,7 +49,7 @@ def server_version(facts: Facts) -> Iterator[Finding]:
     if facts.stack.url:
         return
     try:
-        path = find_server()
+        path = find_server(facts.stack.home)
     except NoRedisServerError:  # `server` reports it
         return
     found = version_of(path)

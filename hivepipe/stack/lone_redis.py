@@ -45,7 +45,7 @@ def lone_redis(stack: Stack) -> Iterator[str]:
         try:
             address = f"{stack.folder}/lone.sock"  # hooks do not use this address
             server = subprocess.Popen(
-                [find_server(), *arguments(stack.home, address)],
+                [find_server(stack.home), *arguments(stack.home, address)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

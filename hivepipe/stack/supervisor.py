@@ -53,7 +53,7 @@ def start(stack: Stack) -> None:
     if stack.url:
         other_redis.take(stack.url, stack.home, owner_id(stack.home))
     else:
-        find_server()  # raises before anything is started, and says what to install
+        find_server(stack.home)  # raises before anything is started, and says what to install
     if identity_of(stack) not in ("", identity(stack.url)):
         stop(stack)
     started: IO[bytes] | None = None

@@ -300,6 +300,37 @@ def test_no_server_names_the_commands(sandbox: Sandbox, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
+    ("version", "files", "taken"),
+    [
+        ("6.2.14", ["appendonlydir"], False),
+        ("7.0.15", ["appendonlydir"], True),
+        ("6.2.14", ["appendonly.aof"], True),
+        ("6.2.14", ["appendonlydir", "appendonly.aof"], True),  # 6.2 was the last to write
+    ],
+)
+def test_an_older_server_does_not_start_empty_beside_what_waits(
+    version: str,
+    files: list[str],
+    taken: bool,
+    sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = sandbox.folder / "redis-server"
+    fake.write_text(f"#!/bin/sh\necho 'Redis server v={version} sha=0'\n")
+    fake.chmod(0o755)
+    home = sandbox.folder / "home"
+    for name in files:
+        (home / name).mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(sandbox.folder))
+    monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
+    if taken:
+        assert redis_server.find_server(str(home)) == str(fake)
+    else:
+        with pytest.raises(NoRedisServerError, match="appendonlydir, which "):
+            redis_server.find_server(str(home))
+
+
+@pytest.mark.parametrize(
     ("said", "taken"),
     [
         ("Redis server v=6.0.16 sha=0", False),
