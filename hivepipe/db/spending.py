@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hivepipe.db.transactions import transaction
 from hivepipe.errors import StoreError
+from hivepipe.files.letter_case import use_plain_letters
 from hivepipe.files.sqlite_file import make_private_file
 from hivepipe.home import make_folders, state_folder
 
@@ -158,6 +159,7 @@ def spending() -> Iterator[Spending]:
         make_folders(str(path.parent))
         make_private_file(path)
         # No WAL, because the user's folder may be on a network file system.
+        use_plain_letters()
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot open {path}: {error}") from error

@@ -177,6 +177,43 @@ def test_views_say_of_a_session_what_the_commands_say(
     assert agent == {"status": "completed", "type": "Explore", "name": "Map checkout callers"}
 
 
+IN_TURKISH = """
+import sys
+from pathlib import Path
+from hivepipe.db.database import Database
+db = Database(Path(sys.argv[1]))
+print(db.execute("INSERT INTO counters VALUES ('a', 1)", {}))
+print(db.execute("INSERT OR IGNORE INTO counters VALUES ('a', 1)", {}))
+"""
+CONNECTS = re.compile(r"sqlite3\.connect\(")
+WRITES = re.compile(r"executemany|rowcount")
+
+
+def test_rows_count_where_i_has_another_capital(tmp_path: Path) -> None:
+    made = subprocess.run(
+        ["localedef", "-i", "tr_TR", "-f", "UTF-8", str(tmp_path / "tr_TR.UTF-8")],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip("no sources of locales")
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", IN_TURKISH, str(tmp_path / "hive.db")],
+        env={"LC_ALL": "tr_TR.UTF-8", "LOCPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "1\n0\n"
+
+
+def test_who_counts_rows_or_writes_many_uses_plain_letters() -> None:
+    for path in (ROOT / "hivepipe").rglob("*.py"):
+        text = path.read_text()
+        if CONNECTS.search(text) and WRITES.search(text):
+            assert "use_plain_letters()" in text, path
+
+
 def test_a_full_disk_is_called_so(tmp_path: Path) -> None:
     """SQLite rolls everything back by itself then: there is no savepoint left to go back to."""
     with closing(Database(tmp_path / "hive.db")) as db:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hivepipe.db.transactions import statements, transaction
 from hivepipe.errors import MemoryIndexError
+from hivepipe.files.letter_case import use_plain_letters
 from hivepipe.files.sqlite_file import closing_on_error, make_private_file
 
 VERSION = 1
@@ -84,6 +85,7 @@ class MemoryIndex:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private_file(path)
+            use_plain_letters()
             self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
             with closing_on_error(self._db):
                 self._prepare()

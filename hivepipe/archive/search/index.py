@@ -28,6 +28,7 @@ from hivepipe.archive.search.passages import passage_of
 from hivepipe.archive.search.query import Filters, Term, folded, quoted
 from hivepipe.errors import SearchError
 from hivepipe.events.claude_code import clean
+from hivepipe.files.letter_case import use_plain_letters
 from hivepipe.files.sqlite_file import closing_on_error, make_private_file
 
 VERSION = 7
@@ -151,6 +152,7 @@ class SearchIndex:
     def _open(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         make_private_file(self._path)
+        use_plain_letters()
         self._db = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
 
     def close(self) -> None:
