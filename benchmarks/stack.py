@@ -21,12 +21,12 @@ import psutil
 import redis
 from figures import Figure, conclude, parser
 
-from hivepipe.stack.processes import needed_with
+from hivepipe.stack.processes import processes_with
 
 START_SECS, BACK_SECS = 2.0, 2.0
 MEMORY_MB, CPU_PERCENT = 95.0, 2.0
 PATIENCE_SECS = 60
-NEEDED = [entry for entry in needed_with("") if not entry.is_on_demand]
+NEEDED = [entry for entry in processes_with("") if not entry.is_on_demand]
 PROGRAMS = [entry.name for entry in NEEDED]
 REGISTERED = {entry.name for entry in NEEDED if entry.is_rq_worker}
 

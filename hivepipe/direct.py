@@ -13,7 +13,6 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from hivepipe import settings
@@ -26,10 +25,10 @@ from hivepipe.files import core_dumps
 from hivepipe.files.regular_file import read_text
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations.custom_runs import custom_jobs
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
-from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
-from hivepipe.operations.workplace import Workplace, address_of
+from hivepipe.operations.slow import SLOW_OPERATIONS, context_at_once, execute_slow
 from hivepipe.queue.raw_spool import convert_all, convert_raw_events, raw_events
 from hivepipe.queue.spool import spool_folders
 from hivepipe.queue.spooled import SpooledJob, abandoned, read_spool_file, set_aside, spool_files
@@ -63,14 +62,14 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
         with db.transaction():
             for path in reasons:
                 reasons[path] += [_write(db, job) for job in read[path] if not _is_slow(job)]
-        workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
+        context = context_at_once(home, db)
         for path in reasons:  # after the commit, so that no other process waits for the lock
-            reasons[path] += [_work(workplace, job.envelope) for job in read[path] if _is_slow(job)]
+            reasons[path] += [_work(context, job.envelope) for job in read[path] if _is_slow(job)]
             why = "; ".join(filter(None, reasons[path]))
             if why:
                 report.failed[path] = why
             else:
-                custom = [_work(workplace, job) for job in _custom(read[path])]
+                custom = [_work(context, job) for job in _custom(read[path])]
                 report.operations_failed += filter(None, custom)
                 path.unlink(missing_ok=True)
                 report.applied += 1
@@ -104,10 +103,10 @@ def _write(db: Database, spooled: SpooledJob) -> str:
     return f"{spooled.envelope.operation}: {fault}" if fault else ""
 
 
-def _work(workplace: Workplace, job: Envelope) -> str:
+def _work(context: JobContext, job: Envelope) -> str:
     """Execute one slow job; return an error or ""."""
     try:
-        execute_slow(workplace, job)
+        execute_slow(context, job)
     except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
         return f"{job.operation}: {error}"
     return ""

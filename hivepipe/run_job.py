@@ -27,10 +27,10 @@ from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.schedule_table import CLEANUP, TICK
 from hivepipe.operations.custom_runs import custom_jobs
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import cleanup_cause, execute
 from hivepipe.operations.slots import job_due
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
-from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
 from hivepipe.queue.stock_jobs import count_tick, note_executed
@@ -100,7 +100,7 @@ def _open_slot(connection: Redis, address: str, home: str, tick: Envelope) -> No
 
 def _execute(place: Place, connection: Redis, job: Envelope) -> None:
     if job.operation in SLOW_OPERATIONS:
-        execute_slow(Workplace(place.home, place.socket, partial(_at_once, place.home)), job)
+        execute_slow(JobContext(place.home, place.socket, partial(_at_once, place.home)), job)
         return
     db = _database(place.home)
     with db.transaction():

@@ -24,7 +24,7 @@ from hivepipe.config.config_file import load_and_use
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations import hive as product
 from hivepipe.operations.families.hives import CheckHives
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.job_context import JobContext
 from tests.conftest import ROOT, Home, until
 
 STAND_IN = ROOT / "tests" / "stand_in_claude.py"
@@ -245,8 +245,8 @@ def tick(scene: Scene, **asked: str) -> str:
         place, _ = load_and_use()
         product.logger.addHandler(handler)
         try:
-            workplace = Workplace(place.home, place.socket, lambda parent, jobs: None)
-            product.check_hives(workplace, job, CheckHives())
+            context = JobContext(place.home, place.socket, lambda parent, jobs: None)
+            product.check_hives(context, job, CheckHives())
         finally:
             product.logger.removeHandler(handler)
     return said.getvalue()

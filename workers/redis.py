@@ -7,7 +7,7 @@ import time
 from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HivepipeError, LockHeldError
 from hivepipe.files import core_dumps
-from hivepipe.stack.lock import Stack, make_private, take_lock
+from hivepipe.stack.lock import Stack, acquire_lock, make_private
 from hivepipe.stack.parent_death import end_with_supervisor
 from hivepipe.stack.redis_server import arguments, find_server
 
@@ -25,7 +25,7 @@ def main() -> None:
     stack = Stack.prepared(home)
     end_with_supervisor(stack)
     for path in (stack.lock("redis"), stack.data_lock):
-        take_lock(path, WAIT_SECS)
+        acquire_lock(path, WAIT_SECS)
     _clear(stack.socket)
     os.execv(server, [server, *arguments(home, stack.socket)])
 

@@ -12,7 +12,7 @@ from hivepipe.cli.tables import (
     stored,
     utc_option,
 )
-from hivepipe.cli.team_choice import COLUMNS, choice, shown_of, team_options
+from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
@@ -65,7 +65,7 @@ def agents(
         with opened() as source:
             session = session_id or ""
             found = team_agents(source, wanted, session=session, limit=MOST_AGENTS + 1)
-        found = shown_of(found, MOST_AGENTS)
+        found = first_entries(found, MOST_AGENTS)
     else:
         with listings(database_path(locate(".").home)) as store:
             session = store.full_id("session", session_id) if session_id else ""

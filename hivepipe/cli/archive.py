@@ -14,20 +14,20 @@ from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
 from hivepipe.cli.tables import (
     json_option,
-    moment,
     printable,
     show_entry,
     show_json,
     show_table,
+    shown_time,
     utc_option,
 )
-from hivepipe.cli.terminal import say, say_kept, until_enough
-from hivepipe.home import locate
+from hivepipe.cli.terminal import ignoring_closed_pipe, say, say_archived_line
+from hivepipe.home import kept_folder, locate
 from hivepipe.operations.archive import archives_of
-from hivepipe.operations.found_archives import not_taken_in
+from hivepipe.operations.found_archives import import_found, unimported_archives
 from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row
 from hivepipe.operations.slow import at_once, manual_origin
-from hivepipe.operations.sweep import SweepResult, take_in
+from hivepipe.operations.sweep import SweepResult
 from hivepipe.operations.sweep import sweep as sweep_transcripts
 from hivepipe.settings import variable
 from hivepipe.text.plurals import counted
@@ -67,8 +67,8 @@ def _row(entry: Entry, meta: Meta, utc: bool) -> tuple[Any, ...]:
     return (
         entry["agent_id"] or entry["session_id"],
         entry["agent_type"] or "session",
-        moment(entry["started_at"], utc),
-        moment(meta.get("ended_at"), utc),
+        shown_time(entry["started_at"], utc),
+        shown_time(meta.get("ended_at"), utc),
         meta.get("message_count"),
         size(meta.get("archive", {}).get("bytes", 0)),
         meta.get("title") or meta.get("cwd"),
@@ -117,9 +117,9 @@ def _number(value: object) -> int:
 
 
 def _print_lines(archives: Archives, entry: Entry) -> None:
-    with archives.opened(entry) as kept, kept.open_to_read() as lines, until_enough():
+    with archives.opened(entry) as kept, kept.open_to_read() as lines, ignoring_closed_pipe():
         for line in lines:
-            say_kept(line)
+            say_archived_line(line)
 
 
 @archive.command()
@@ -133,10 +133,10 @@ def sweep(as_json: bool) -> None:
     home = locate(".").home
     os.makedirs(home, exist_ok=True)
     folders = scope.claude_folders(home, variable("CLAUDE_CONFIG_DIR") or "")
-    with at_once(home) as workplace:
+    with at_once(home) as context:
         job = manual_origin("sweep_transcripts")
-        result = sweep_transcripts(workplace, job, folders)
-        found = take_in(workplace, job)
+        result = sweep_transcripts(context, job, folders)
+        found = import_found(context, job, kept_folder(home))
     if as_json:
         show_json(**asdict(result), found=[row._asdict() for row in found])
     else:
@@ -171,7 +171,7 @@ def verify(as_json: bool) -> None:
 
     Exits with 1 if an archive has a problem.
     """
-    checks = (*upkeep.verify(_archives()), *not_taken_in(locate(".").home))
+    checks = (*upkeep.verify(_archives()), *unimported_archives(locate(".").home))
     wrong = [(path, problems) for path, problems in checks if problems]
     if as_json:
         entries = [{"path": path, "problems": list(problems)} for path, problems in wrong]

@@ -14,7 +14,7 @@ from hivepipe.home import locate
 from hivepipe.maintenance.backup import back_up
 from hivepipe.maintenance.backup import restore as put_back
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.members import members
+from hivepipe.stack.stack_processes import stack_processes
 from hivepipe.text.plurals import counted
 from hivepipe.text.sizes import size
 
@@ -58,7 +58,7 @@ def restore(file: str, replace: bool, with_settings: bool, any_size: bool, as_js
     """
     os.umask(0o077)
     place = locate(".")
-    if members(Stack.of(place)):
+    if stack_processes(Stack.of(place)):
         raise BackupError("the stack is running: run `hivepipe down` first")
     try:
         found = put_back(

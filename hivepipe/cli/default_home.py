@@ -31,13 +31,13 @@ WRITING = {
 }
 
 
-def naming_home(command: click.Command, path: str) -> click.Command:
+def announcing_home(command: click.Command, path: str) -> click.Command:
     """Make a command and its subcommands name the default home before they write to it."""
     if path in WRITING and command.callback and not hasattr(command.callback, "__wrapped__"):
         command.callback = _naming(command.callback, WRITING[path])
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
-            naming_home(below, f"{path} {name}")
+            announcing_home(below, f"{path} {name}")
     return command
 
 

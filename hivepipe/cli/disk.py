@@ -5,7 +5,7 @@ import os
 import click
 
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
+from hivepipe.cli.tables import json_option, show_json, show_table, shown_time, utc_option
 from hivepipe.cli.terminal import say
 from hivepipe.errors import HivepipeError
 from hivepipe.files.deletion_log import Deletion, deletions
@@ -50,7 +50,7 @@ def _show_log(found: list[Deletion], as_json: bool, utc: bool) -> None:
         show_json(deletions=[each._asdict() for each in found])
         return
     rows = [
-        (moment(each.at, utc), each.kind, f"{each.age_days:g} days", each.rule, _what(each))
+        (shown_time(each.at, utc), each.kind, f"{each.age_days:g} days", each.rule, _what(each))
         for each in found
     ]
     show_table(("time", "kind", "age", "rule", "what"), rows, "nothing was deleted by retention")
@@ -63,7 +63,7 @@ def _what(each: Deletion) -> str:
 def _prune(home: str) -> Pruned:
     os.umask(0o077)
     try:
-        with at_once(home) as workplace:
-            return drop_outdated(workplace, manual_origin("prune_files"))
+        with at_once(home) as context:
+            return drop_outdated(context, manual_origin("prune_files"))
     except OSError as error:
         raise HivepipeError(f"some expired data could not be deleted: {error}") from error

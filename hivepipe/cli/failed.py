@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.tables import json_option, moment, printable, show_json, show_table, utc_option
+from hivepipe.cli.tables import (
+    json_option,
+    printable,
+    show_json,
+    show_table,
+    shown_time,
+    utc_option,
+)
 from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
@@ -16,11 +23,14 @@ from hivepipe.queue.failed_actions import retry_or_discard
 from hivepipe.queue.failed_jobs import FailedJob, FailedJobs, failed_jobs
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
-from hivepipe.stack.temporary_redis import redis_at_hand, wake
+from hivepipe.stack.redis_access import available_redis, ensure_running
 from hivepipe.text.plurals import counted
 
 Command = Callable[..., None]
 BY = "command"
+operation_option = click.option(
+    "--operation", metavar="OP", help="Jobs of this operation; `?`: unreadable jobs."
+)
 
 
 @click.group()
@@ -28,12 +38,10 @@ def failed() -> None:
     """List, `show`, `retry` and `discard` failed jobs; `actions` lists who did so."""
 
 
-def selecting(command: Command) -> Command:
+def selection_options(command: Command) -> Command:
     """Add the options that select failed jobs: ID, --all, --operation."""
     for option in (
-        click.option(
-            "--operation", metavar="OP", help="Jobs of this operation; `?`: unreadable jobs."
-        ),
+        operation_option,
         click.option("--all", "everything", is_flag=True, help="All failed jobs."),
         click.argument("job_id", metavar="[ID]", required=False),
     ):
@@ -42,7 +50,7 @@ def selecting(command: Command) -> Command:
 
 
 @failed.command("list")
-@click.option("--operation", metavar="OP", help="Jobs of this operation; `?`: unreadable jobs.")
+@operation_option
 @json_option
 @utc_option
 def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
@@ -57,7 +65,7 @@ def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
             job.id,
             job.operation,
             job.queue,
-            moment(job.failed_at, utc),
+            shown_time(job.failed_at, utc),
             job.session[:8],
             job.headline,
         )
@@ -88,8 +96,8 @@ def show(job_id: str, as_json: bool, utc: bool) -> None:
         ("session", job.session),
         ("queue", f"{job.queue}, retried in {job.target}"),
         ("attempts", job.attempts),
-        ("event", moment(job.event_time, utc)),
-        ("failed", moment(job.failed_at, utc)),
+        ("event", shown_time(job.event_time, utc)),
+        ("failed", shown_time(job.failed_at, utc)),
         ("reason", job.reason),
     ):
         say_field(name, str(value), 12)
@@ -103,7 +111,7 @@ def show(job_id: str, as_json: bool, utc: bool) -> None:
 
 
 @failed.command()
-@selecting
+@selection_options
 def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
     """Requeue failed jobs: one (ID), all, or those of an operation."""
     place = locate(".")
@@ -122,7 +130,7 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
 
 
 @failed.command()
-@selecting
+@selection_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def discard(job_id: str | None, everything: bool, operation: str | None, yes: bool) -> None:
     """Delete failed jobs: one (ID), all, or those of an operation."""
@@ -148,7 +156,7 @@ def list_actions(as_json: bool, utc: bool) -> None:
         return
     rows = [
         (
-            moment(each.at, utc),
+            shown_time(each.at, utc),
             each.user,
             each.by,
             each.action,
@@ -163,7 +171,7 @@ def list_actions(as_json: bool, utc: bool) -> None:
 @contextmanager
 def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
     """Yield the failed jobs of a home, even if its stack is down, or None without Redis data."""
-    with redis_at_hand(Stack.of(place)) as address:
+    with available_redis(Stack.of(place)) as address:
         if not address:
             yield None
             return
@@ -174,7 +182,7 @@ def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
 def _start_stack(place: Place) -> None:
     """Start a stack that shut down when idle, but not one that the user stopped."""
     if place.state == "on" and place.python:
-        wake(place)
+        ensure_running(place)
     elif not answers(place.socket):
         say("the stack is not running: the jobs wait until `hivepipe up`", err=True)
 

@@ -74,7 +74,7 @@ def explain(rule: str, as_json: bool) -> None:
 @guard.command(name="try")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
-def try_file(file: Path, as_json: bool) -> None:
+def replay_file(file: Path, as_json: bool) -> None:
     """Replay a file and show the calls that the guard would have denied.
 
     FILE is a transcript, or has a hook event on each line.

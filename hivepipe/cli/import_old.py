@@ -96,13 +96,13 @@ def _show(imported: Imported, left_out: list[LeftOut], is_dry: bool, as_json: bo
             entries=[each._asdict() for each in imported.outcomes],
         )
         return
-    show_not_taken(imported, left_out)
+    show_unimported(imported, left_out)
     counts = ", ".join(f"{number} {name}" for name, number in sorted(totals.items()))
     would_be = "would be: " if is_dry else ""
     say(f"{would_be}{counts or 'nothing to import'}; into {short(str(database))}")
 
 
-def show_not_taken(imported: Imported, left_out: list[LeftOut]) -> None:
+def show_unimported(imported: Imported, left_out: list[LeftOut]) -> None:
     """Show each entry, row and table that was not imported, and why."""
     not_taken = [each for each in imported.outcomes if each.outcome not in (TAKEN, BEFORE)]
     if not_taken:

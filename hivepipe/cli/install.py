@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from hivepipe.cli.migrate import show_given_back
+from hivepipe.cli.migrate import old_home_location, show_undone
 from hivepipe.cli.move_home import move_and_show
 from hivepipe.cli.paths import short
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
@@ -16,12 +16,12 @@ from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
 from hivepipe.home import Place, is_in_project, read_record, record_path
 from hivepipe.install import edits, installation, removal
-from hivepipe.install.claude_code import Scope, in_words
+from hivepipe.install.claude_code import Scope, version_text
 from hivepipe.install.hook_entries import EVENTS, Form, Version, events_of
 from hivepipe.migration import record as records
 from hivepipe.migration.hooks import find_hooks
 from hivepipe.migration.record import Record
-from hivepipe.migration.undo import undo as give_back
+from hivepipe.migration.undo import undo as undo_migration
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import refuse_predecessor
@@ -66,7 +66,7 @@ def init(
     if dry_run:
         refuse_predecessor(plan.project, plan.home)
         _show_diffs(plan.changes)
-        say(f"would record into {short(plan.home)}; nothing was changed")
+        say(f"the data would be stored in {short(plan.home)}; nothing was changed")
         return
     was_in_tree = is_in_project(plan.home)
     plan = installation.carry_out(plan, adopt)
@@ -98,7 +98,7 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
     if dry_run:
         _show_diffs([*plan.settings, *plan.excludes])
         _show_copies(plan)
-        _say_all(_about_data(plan, purge, "would be "))
+        _say_all(_about_data(plan, purge, is_dry=True))
         if purge:
             _show_files(plan)
         if migrated:
@@ -107,24 +107,20 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
         return
     if purge and plan.data and not yes:
         _show_data(plan)
-        confirm_or_end("Delete all of it, for good?")
+        confirm_or_end("Delete all of this permanently?")
     refused = removal.carry_out(plan, purge)
     _show_removed(plan, purge)
     for path in refused:
-        say(f"left     {short(path)} was edited since: its earlier text is saved beside it")
+        say(f"left     {short(path)} stays: it was edited, and its earlier text is saved beside it")
     if migrated and purge:
-        show_given_back(give_back(plan.place.project))
+        show_undone(undo_migration(plan.place.project))
     elif migrated:
         _show_migrated(migrated)
 
 
 def _show_migrated(record: Record) -> None:
-    kept = [short(each) for each in record.asides if os.path.isdir(each)]
-    where = f"kept in {', '.join(kept)}" if kept else "out of the settings"
-    say(
-        f"old      what `hivepipe migrate` found is {where}: hivepipe migrate --undo, or "
-        "uninstall --purge, puts it back"
-    )
+    say(f"old      `hivepipe migrate` removed the old hooks; {old_home_location(record)}")
+    say("         `hivepipe migrate --undo` or `hivepipe uninstall --purge` restores both")
 
 
 def _show_diffs(changes: list[edits.Edit]) -> None:
@@ -138,31 +134,32 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
 
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:
-    kept = ", beside what was there" if plan.settings.before else ""
+    kept = "; its other content is unchanged" if plan.settings.before else ""
     if plan.plugin:
-        say(f"hooks    run by the plugin {plan.plugin.id} {plan.plugin.version}")
+        say(f"hooks    are run by the plugin {plan.plugin.id} {plan.plugin.version}")
         if plan.settings in plan.changes:
-            say(f"         those in {short(plan.settings.path)} are taken out: one is enough")
+            path = short(plan.settings.path)
+            say(f"         those in {path} were removed, or they would run twice")
     elif plan.settings in plan.changes:
         added = len(installation.events_for(scope, plan.claude))
-        say(f"hooks    {added} added to {short(plan.settings.path)}{kept}")
+        say(f"hooks    {added} were added to {short(plan.settings.path)}{kept}")
     else:
-        say(f"hooks    already in {short(plan.settings.path)}")
+        say(f"hooks    are already in {short(plan.settings.path)}")
     if not plan.plugin and scope is not Scope.CODEX:
         _show_left_out(plan.claude)
     if plan.exclude in plan.changes:
-        say(f"git      {short(plan.exclude.path)} ignores that file")
+        say(f"git      ignores that file, by a new line in {short(plan.exclude.path)}")
     if plan.is_committed:
-        say("         git tracks this file, and its paths are those of this machine")
-    say(f"data     {short(plan.home)}, for you alone")
+        say("         git tracks this file, but its paths are valid on this machine only")
+    say(f"data     is stored in {short(plan.home)}, which only you can read")
     if plan.tree:
-        where = "database, archives and exports are in the work tree, where git can delete them"
-        say(f"         {where}: hivepipe move-home")
-    say(f"record   {short(record_path(plan.project))}")
+        say("         database, archives and exports are in the work tree; git can delete them;")
+        say("         `hivepipe move-home` moves them out of it")
+    say(f"record   the project is registered in {short(record_path(plan.project))}")
     if plan.form is Form.SHELL and scope is not Scope.CODEX:
-        say("form     through a shell: the path of the hooks needs quotes")
+        say("form     the hooks run through a shell, because their path needs quotes")
     if scope is Scope.PROJECT:
-        say("form     by name: these hooks do nothing on a machine without hivepipe")
+        say("form     the hooks run hivepipe by name; without hivepipe they do nothing")
 
 
 def _show_left_out(claude: Version | None) -> None:
@@ -170,11 +167,11 @@ def _show_left_out(claude: Version | None) -> None:
     known = events_of(claude)
     names = ", ".join(event.name for event in EVENTS if event not in known)
     if names and claude:
-        say(f"         Claude Code {in_words(claude)} does not know {names}")
-        say("         after an upgrade of Claude Code, `hivepipe init` adds them")
+        say(f"         Claude Code {version_text(claude)} does not know {names};")
+        say("         after an upgrade of Claude Code, `hivepipe init` adds these hooks")
     elif names:
-        say(f"         without {names}:")
-        say("         only newer versions of Claude Code know them, and `claude` is not on PATH")
+        say(f"         there are no hooks for {names},")
+        say("         which only newer versions know, and `claude` is not on PATH")
 
 
 def _offer_to_move(plan: installation.Plan) -> None:
@@ -187,7 +184,7 @@ def _show_old_hooks(plan: installation.Plan) -> None:
     for found in find_hooks(plan.project):
         if found.old:
             text = f"{len(found.old)} old bash hooks are still in {short(found.path)}"
-            say(f"         {text}: hivepipe migrate takes them out")
+            say(f"         {text}; `hivepipe migrate` removes them")
 
 
 def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
@@ -219,17 +216,17 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
     for edit in plan.settings:
         say(f"hooks    {short(edit.path)} {_became(edit)}")
     _show_copies(plan)
-    if plan.plugin and plan.plugin.is_there:
-        say(f"hooks    those of the plugin stay: claude plugin uninstall {plan.plugin.id}")
+    if plan.plugin and plan.plugin.is_usable:
+        say(f"hooks    the plugin's stay; `claude plugin uninstall {plan.plugin.id}` removes them")
     for edit in plan.excludes:
-        say(f"git      {short(edit.path)} is as it was")
+        say(f"git      the line of hivepipe was removed from {short(edit.path)}")
     if plan.is_registered:
-        say("record   removed")
+        say("record   was removed")
     if plan.is_shared:
-        say("stack    keeps running: other projects use it")
+        say("stack    keeps running, because other projects use it")
     elif plan.is_registered:
-        say("stack    stopped")
-    _say_all(_about_data(plan, purge, ""))
+        say("stack    was stopped")
+    _say_all(_about_data(plan, purge))
 
 
 def _show_copies(plan: removal.Removal) -> None:
@@ -238,36 +235,37 @@ def _show_copies(plan: removal.Removal) -> None:
         folder = shlex.quote(os.path.dirname(os.path.dirname(path)))
         say(
             f"hooks    {short(path)} has a copy of them, and Claude Code would show an error on "
-            f"each event there: cd {folder} && hivepipe uninstall"
+            f"each event: `cd {folder} && hivepipe uninstall` removes it"
         )
 
 
 def _became(edit: edits.Edit) -> str:
     """Return what happened to a settings file."""
     if edit.before is None:
-        return "was gone already"
+        return "did not exist any more"
     if edit.after is None:
-        return "removed: it was not there before"
-    return (
-        "given back as it was" if edit.is_restored else "was edited since: only our hooks are gone"
-    )
+        return "was deleted, because `hivepipe init` made it"
+    if edit.is_restored:
+        return "was restored to its earlier content"
+    return "was edited since, so only the hooks of hivepipe were removed"
 
 
-def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> list[str]:
+def _about_data(plan: removal.Removal, purge: bool, *, is_dry: bool = False) -> list[str]:
+    was, stays = ("would be", "would be") if is_dry else ("was", "is")
     if plan.is_shared:
-        return ["data     kept: other projects use it"]
+        return ["data     is kept, because other projects use it"]
     if not plan.data:
         return ["data     there is none"]
     total = size(sum(entry.size_bytes for entry in plan.data))
     if purge:
         total = size(sum(each for _, each in plan.sizes))
-        return [f"data     {would_be}deleted: {total}", *_left(plan)]
+        return [f"data     {total} {was} deleted", *_left(plan)]
     if plan.holds_nothing:
-        return [f"data     nothing was recorded: {would_be}removed"]
+        return [f"data     nothing was recorded; the empty home {was} deleted"]
     shown = [entry.path for entry in plan.data if not entry.path.endswith("/.gitignore")]
     kept = [f"         {short(path)}" for path in shown]
-    how = "hivepipe uninstall --purge deletes it"
-    return [f"data     {would_be}kept, {total}; {how}", *kept]
+    how = "`hivepipe uninstall --purge` deletes it"
+    return [f"data     {total} {stays} kept; {how}", *kept]
 
 
 def _say_all(lines: list[str]) -> None:

@@ -1,11 +1,13 @@
-"""The address and port of commands that serve HTTP: their options, and the error of a bad one."""
+"""The address and port of commands that serve HTTP: their options, and the listening socket."""
 
 import os
 import re
+import socket
 
 import click
 
 from hivepipe.errors import StackError
+from hivepipe.web.listening import listen
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _NAME_OR_NUMBER = re.compile(r"[A-Za-z0-9_.:%-]+")
@@ -45,8 +47,11 @@ def in_url(bind: str) -> str:
     return f"[{bind}]" if ":" in bind else bind
 
 
-def cannot_listen(bind: str, port: int, error: OSError) -> StackError:
-    """Return the error that says why an address cannot be listened on."""
-    is_name = (error.errno or 0) < 0  # a negative errno is a failed name resolution
-    reason = error.strerror if is_name else os.strerror(error.errno or 0)
-    return StackError(f"cannot listen on {bind}:{port}: {reason}")
+def listening_socket(bind: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises StackError if the address cannot be bound."""
+    try:
+        return listen(bind, port)
+    except OSError as error:
+        is_name = (error.errno or 0) < 0  # a negative errno is a failed name resolution
+        reason = error.strerror if is_name else os.strerror(error.errno or 0)
+        raise StackError(f"cannot listen on {bind}:{port}: {reason}") from error

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from hivepipe.cli.command_table import COMMANDS, GROUPS, OLD_NAMES
-from hivepipe.cli.default_home import naming_home
+from hivepipe.cli.default_home import announcing_home
 from hivepipe.cli.examples import with_examples
 from hivepipe.cli.terminal import (
-    drop_what_waits,
+    discard_buffered_output,
     flush,
     guard_streams,
     open_missing_streams,
@@ -51,7 +51,7 @@ class _Commands(click.Group):
             return None
         module = import_module(f"hivepipe.cli.{COMMANDS[cmd_name].module}")
         found: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return naming_home(with_examples(found, cmd_name), cmd_name)
+        return announcing_home(with_examples(found, cmd_name), cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -128,7 +128,7 @@ def _write_what_waits() -> None:
     try:
         flush()
     except OSError as error:
-        drop_what_waits()
+        discard_buffered_output()
         if not isinstance(error, BrokenPipeError):
             say(f"hivepipe: {error}", err=True)
         sys.exit(1)
@@ -139,7 +139,7 @@ def _drop_what_cannot_be_written() -> None:
     try:
         flush()
     except OSError:
-        drop_what_waits()
+        discard_buffered_output()
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from hivepipe.cli.terminal import say_json, until_enough
+from hivepipe.cli.terminal import ignoring_closed_pipe, say_json
 from hivepipe.home import locate
 from hivepipe.mcp_server.protocol import answer_to, messages
 from hivepipe.mcp_server.server import tool_server
@@ -20,7 +20,7 @@ def mcp() -> None:
     """
     os.umask(0o077)
     served = tool_server(lambda: locate("."))
-    with until_enough():
+    with ignoring_closed_pipe():
         for raw in messages(sys.stdin.buffer):
             if (answer := answer_to(served, raw)) is not None:
                 say_json(answer)

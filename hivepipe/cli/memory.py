@@ -57,7 +57,7 @@ def search(
     """
     place = locate(".")
     text = " ".join(f'"{word}"' if " " in word else word for word in words)
-    with closing(_caught_up(place)) as index:
+    with closing(_updated_index(place)) as index:
         memories.embed_missing(index)
         try:
             query = fts_query(text)
@@ -80,7 +80,7 @@ def search(
 @json_option
 def list_files(as_json: bool) -> None:
     """List the memory files that are indexed."""
-    with closing(_caught_up(locate("."))) as index:
+    with closing(_updated_index(locate("."))) as index:
         found = [dict(row) for row in index.files()]
     if as_json:
         show_json(files=found)
@@ -107,7 +107,7 @@ def forget(path: str) -> None:
     """
     place = locate(".")
     full = os.path.abspath(os.path.expanduser(path))
-    with closing(_caught_up(place)) as index:
+    with closing(_updated_index(place)) as index:
         if full not in {row["path"] for row in index.files()}:
             raise MemoryIndexError(f"{short(full)} is not indexed: see `hivepipe memory list`")
         index.forget(full)
@@ -119,7 +119,7 @@ def forget(path: str) -> None:
     say(f"{short(full)} is removed from the index; the file is unchanged")
 
 
-def _caught_up(place: Place) -> MemoryIndex:
+def _updated_index(place: Place) -> MemoryIndex:
     """Open the index after an update from the memory folders."""
     index = MemoryIndex(memories.index_path(place.home))
     if database_path(place.home).exists():
@@ -127,8 +127,7 @@ def _caught_up(place: Place) -> MemoryIndex:
             for path in memory_folders(store, place.project):
                 if os.path.isdir(path):
                     index.remember_folder(Folder(path, SWARM, own_swarm(place)))
-    memories.catch_up(index)
-    prepare_recall(place.home, index)
+    memories.update_index(place.home, index)
     return index
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.import_old import show_not_taken
-from hivepipe.cli.migrate_json import given_back_entry, plan_entry, result_entry
+from hivepipe.cli.import_old import show_unimported
+from hivepipe.cli.migrate_json import plan_entry, result_entry, undone_entry
 from hivepipe.cli.paths import short
 from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import json_option, show_json
@@ -24,8 +24,8 @@ from hivepipe.migration.hooks import OldHooks, command_of
 from hivepipe.migration.importing import BEFORE, TAKEN, Outcome
 from hivepipe.migration.plan import Plan, refuse_foreign_database
 from hivepipe.migration.record import Record
-from hivepipe.migration.rows import NOTHING, Taken
-from hivepipe.migration.undo import undo as give_back
+from hivepipe.migration.rows import NOTHING, ImportResult
+from hivepipe.migration.undo import undo as undo_migration
 from hivepipe.operations.found_exports import Row
 from hivepipe.text.visible import printable
 
@@ -69,7 +69,7 @@ def migrate(
             say("nothing was changed")
         return
     if not yes:
-        confirm_or_end("Go on?", err=as_json)
+        confirm_or_end("Migrate now?", err=as_json)
     result = carry_out(plan)
     if not as_json:
         _show_result(plan, result)
@@ -82,7 +82,7 @@ def migrate(
     sys.exit(0 if is_good(probed or []) else 1)
 
 
-def _rehearsed(plan: Plan) -> Taken:
+def _rehearsed(plan: Plan) -> ImportResult:
     refuse_foreign_database(plan)
     return plan.rehearsed()
 
@@ -91,73 +91,73 @@ def _undo(yes: bool, as_json: bool) -> None:
     project = main_checkout(real_path("."))
     if not yes:
         confirm_or_end("Restore the old home and the old hooks?", err=as_json)
-    record = give_back(project)
+    record = undo_migration(project)
     if as_json:
-        show_json(**given_back_entry(record))
+        show_json(**undone_entry(record))
     else:
-        show_given_back(record)
+        show_undone(record)
 
 
-def show_given_back(record: Record) -> None:
+def show_undone(record: Record) -> None:
     """Show what `--undo` restored."""
     for move in record.moves:
         if os.path.lexists(move.source):
-            say(f"home     {short(move.source)} is back")
+            say(f"home     {short(move.source)} is back in its place")
     for settings in record.settings:
-        say(f"hooks    {len(settings.hooks)} old ones are back in {short(settings.path)}")
+        say(f"hooks    {len(settings.hooks)} old ones were restored in {short(settings.path)}")
 
 
-def _is_done(plan: Plan, rehearsed: Taken) -> bool:
+def _is_done(plan: Plan, rehearsed: ImportResult) -> bool:
     has_new = any(each.outcome == TAKEN for each in rehearsed.imported.outcomes)
     is_over = plan.record.is_complete and plan.is_registered
     return is_over and not (plan.old_hooks or plan.moves or has_new)
 
 
-def _show_found(plan: Plan, rehearsed: Taken, is_to_do: bool) -> None:
+def _show_found(plan: Plan, rehearsed: ImportResult, is_to_do: bool) -> None:
     """Show what is to be done, if anything is."""
     if plan.is_empty:
         _show_nothing(plan)
     elif not is_to_do:
-        say(f"migrated already, nothing new; {_where(plan.record)}")
+        say(f"nothing new: this project is already migrated; {old_home_location(plan.record)}")
         _show_doubtful(plan.hooks)
     else:
         _show_plan(plan)
-        _show_rows(rehearsed, "import")
+        _show_rows(rehearsed, "will be")
 
 
 def _show_nothing(plan: Plan) -> None:
     say(
-        f"{short(plan.project)} has nothing to migrate: no .hive-mind of the old hooks, and none "
-        "of the old hooks in the settings of Claude Code"
+        f"{short(plan.project)} has nothing to migrate: there is no .hive-mind of the old hooks, "
+        "and the settings of Claude Code contain none of these hooks"
     )
     _show_doubtful(plan.hooks)
     above = find_above(plan.project)
     if above:
-        say(f"{short(above)} has one: run `hivepipe migrate` there")
+        say(f"{short(above)} has an old .hive-mind: run `hivepipe migrate` there")
     elif not plan.is_registered:
-        say("hivepipe init installs hivepipe here")
+        say("`hivepipe init` installs hivepipe here")
 
 
 def _show_plan(plan: Plan) -> None:
     for hooks in plan.hooks:
         if hooks.old:
-            say(f"hooks    remove {len(hooks.old)} old ones from {short(hooks.path)}")
+            say(f"hooks    {len(hooks.old)} old ones will be removed from {short(hooks.path)}:")
             for event, entry in hooks.old:
                 say(f"         {event}: {command_of(entry)}")
     _show_doubtful(plan.hooks)
     for move in plan.moves:
-        say(f"home     move {short(move.source)} to {short(move.target)}")
+        say(f"home     {short(move.source)} will be moved to {short(move.target)}")
     for each in plan.elsewhere:
-        say(f"home     read {short(str(each.folder))}, which stays where it is")
+        say(f"home     {short(str(each.folder))} will be read and not moved")
     for process in plan.processes():
         text = printable(process.text)
-        say(f"process  {process.pid} is still running: {text}; end it first")
+        say(f"process  {process.pid} is still running and must be ended first: {text}")
     if not plan.is_registered:
-        say(f"install  hivepipe, which records into {short(plan.home)}")
+        say(f"install  hivepipe will be installed; its data will be in {short(plan.home)}")
     _show_queue(plan)
     if plan.files:
         named = [f"{plan.files.archives} archives", *plan.files.exports]
-        say(f"files    {short(plan.files.folder)}: copy {', '.join(named)}")
+        say(f"files    these will be copied from {short(plan.files.folder)}: {', '.join(named)}")
     _show_hive(plan.project)
 
 
@@ -165,35 +165,36 @@ def _show_queue(plan: Plan) -> None:
     for each in plan.homes():
         if each.queue:
             counts = ", ".join(f"{number} {part}" for part, number in each.queued.items())
-            say(f"queue    {short(str(each.queue))}: {counts}")
+            say(f"queue    {short(str(each.queue))} has {counts}")
 
 
 def _show_hive(project: str) -> None:
     workers = Path(project, ".hive", "workers")
     if workers.is_dir():
         number = len(os.listdir(workers))
-        say(f"hive     .hive stays as it is ({number} workers): hivepipe hive init --adopt")
+        say(f"hive     .hive is unchanged ({number} workers); `hivepipe hive init --adopt` uses it")
 
 
 def _show_doubtful(found: list[OldHooks]) -> None:
     for hooks in found:
         if hooks.trouble:
-            say(f"hooks    {short(hooks.path)} {hooks.trouble}: check it yourself")
+            say(f"hooks    {short(hooks.path)} {hooks.trouble}, so check it for old hooks yourself")
         for event, entry in hooks.doubtful:
             command = printable(command_of(entry))
             say(
-                f"hooks    left in {short(hooks.path)}, as it may be your own, although it may "
+                f"hooks    one in {short(hooks.path)} is not removed: it may be your own, and may "
                 f"write to .hive-mind: {event}: {command}"
             )
 
 
-def _show_rows(taken: Taken, word: str) -> None:
-    show_not_taken(taken.imported, taken.left_out)
+def _show_rows(taken: ImportResult, verb: str) -> None:
+    show_unimported(taken.imported, taken.left_out)
     totals = Counter(each.outcome for each in taken.imported.outcomes)
     rows = Counter(_kind(each) for each in taken.imported.outcomes if each.outcome == TAKEN)
     counts = ", ".join(f"{number} {kind}" for kind, number in rows.items())
-    before = f"; {totals[BEFORE]} are here already" if totals[BEFORE] else ""
-    say(f"rows     {word} {counts or 'nothing new'}{before}")
+    before = f"; {totals[BEFORE]} were imported before" if totals[BEFORE] else ""
+    text = f"{counts} {verb} imported" if counts else "there is nothing new to import"
+    say(f"rows     {text}{before}")
 
 
 def _kind(outcome: Outcome) -> str:
@@ -209,24 +210,27 @@ def _show_files(rows: list[Row]) -> None:
         elif row.outcome == BEFORE and row.reason:
             say(f"files    {short(row.path)}: {row.reason}")
     if rows:
-        before = f"; {totals[BEFORE]} were here already" if totals[BEFORE] else ""
-        say(f"files    {totals[TAKEN]} copied{before}")
+        before = f"; {totals[BEFORE]} were copied before" if totals[BEFORE] else ""
+        say(f"files    {totals[TAKEN]} were copied{before}")
 
 
-def _where(record: Record) -> str:
+def old_home_location(record: Record) -> str:
+    """Return where the old home is."""
     kept = [short(each) for each in record.asides if os.path.isdir(each)]
     return f"the old home is kept in {', '.join(kept)}" if kept else "there was no old home"
 
 
 def _show_result(plan: Plan, result: Result) -> None:
-    _show_rows(result.rows, "imported")
+    _show_rows(result.rows, "were")
     _show_files(result.files)
     record = records.read(plan.project)
-    say(f"done; {_where(record)}" if record else "done")
+    say(f"the migration is complete; {old_home_location(record)}" if record else "done")
 
 
 def _show_end(probed: list[Probe] | None) -> None:
     if probed is not None:
         show_probe(probed)
-    say("restart the open Claude Code sessions: they still run the old hooks")
-    say("hivepipe doctor checks the installation; hivepipe migrate --undo reverts this")
+    say("restart the open Claude Code sessions, because they still run the old hooks")
+    say(
+        "`hivepipe doctor` checks the installation; `hivepipe migrate --undo` reverts the migration"
+    )

@@ -10,12 +10,12 @@ from hivepipe.migration.carry_out import Result
 from hivepipe.migration.hooks import Pair, command_of
 from hivepipe.migration.plan import Plan
 from hivepipe.migration.record import Record
-from hivepipe.migration.rows import Taken
+from hivepipe.migration.rows import ImportResult
 
 Entry = dict[str, Any]
 
 
-def plan_entry(plan: Plan, rehearsed: Taken) -> Entry:
+def plan_entry(plan: Plan, rehearsed: ImportResult) -> Entry:
     """Return what `migrate` finds and would do."""
     return {
         "project": plan.project,
@@ -51,7 +51,7 @@ def result_entry(plan: Plan, result: Result) -> Entry:
     }
 
 
-def given_back_entry(record: Record) -> Entry:
+def undone_entry(record: Record) -> Entry:
     """Return what `--undo` restored."""
     return {
         "homes": [move.source for move in record.moves if os.path.lexists(move.source)],
@@ -67,7 +67,7 @@ def _commands(pairs: Iterable[Pair]) -> list[Entry]:
     return [{"event": event, "command": command_of(entry)} for event, entry in pairs]
 
 
-def _rows(taken: Taken) -> Entry:
+def _rows(taken: ImportResult) -> Entry:
     outcomes = taken.imported.outcomes
     return {
         "totals": dict(Counter(each.outcome for each in outcomes)),

@@ -17,8 +17,8 @@ from hivepipe.home import (
     real_path,
     tree_of,
 )
+from hivepipe.install.move_home import adopt_old_home
 from hivepipe.install.move_home import move_home as move
-from hivepipe.install.move_home import take_home
 from hivepipe.settings import variable
 from hivepipe.stack import registration
 from hivepipe.stack.lock import Stack
@@ -40,7 +40,7 @@ def move_home(in_tree: bool, old: str | None) -> None:
     if old and in_tree:
         raise click.UsageError("one of --in-tree and --from")
     if old:
-        home = take_home(main_checkout(real_path(".")), real_path(absolute(old)))
+        home = adopt_old_home(main_checkout(real_path(".")), real_path(absolute(old)))
         say(f"home     {short(home)} is now the home of this project")
         return
     place = locate(".")

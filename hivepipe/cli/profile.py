@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
+from hivepipe.cli.tables import json_option, show_json, show_table, shown_time, utc_option
 from hivepipe.cli.terminal import confirm_or_end, say, say_text
 from hivepipe.db import profiles
 from hivepipe.db.listings import Entry, Listings, listings
@@ -42,7 +42,7 @@ def list_profiles(as_json: bool, utc: bool) -> None:
             entry["id"],
             entry["role"],
             entry["status"],
-            moment(entry["last_active_at"] or entry["entered_at"], utc),
+            shown_time(entry["last_active_at"] or entry["entered_at"], utc),
             "yes" if entry["write_claude_md"] else "no",
         )
         for entry in found
@@ -118,7 +118,7 @@ def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None
         (
             entry["id"],
             entry["name"],
-            moment(entry["created_at"], utc),
+            shown_time(entry["created_at"], utc),
             entry["change_source"],
             entry["session_id"],
             entry["characters"],

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from hivepipe.cli.terminal import drop_what_waits, flush, say, say_bytes, stdin_was_closed
+from hivepipe.cli.terminal import discard_buffered_output, flush, say, say_bytes, stdin_was_closed
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
 from hivepipe.redact.configured import load_redactor
@@ -64,7 +64,7 @@ def redact(file: str, with_report: bool) -> None:
                 report.add(rules)
             flush()
         except BrokenPipeError:  # `| head` has seen enough
-            drop_what_waits()
+            discard_buffered_output()
             return
     if with_report:
         report.show()

@@ -6,7 +6,7 @@ import click
 
 from hivepipe.cli.terminal import lines_of_others
 from hivepipe.home import locate
-from hivepipe.stack.temporary_redis import wake
+from hivepipe.stack.redis_access import ensure_running
 
 
 @click.command(
@@ -28,6 +28,6 @@ def rq(context: click.Context) -> None:
 
     place = locate(".")
     arguments = context.args or ["--help"]
-    address = place.socket if arguments[0].startswith("-") else wake(place)
+    address = place.socket if arguments[0].startswith("-") else ensure_running(place)
     with lines_of_others():
         sys.exit(run(address, arguments))

@@ -12,7 +12,7 @@ from rich.text import Text
 from hivepipe.archive.search.passages import ROLES
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
+from hivepipe.cli.tables import json_option, printable, show_json, shown_time, stored, utc_option
 from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
@@ -150,6 +150,6 @@ def _line(line: Line, utc: bool) -> Text:
     who = f"{hit.who} ({hit.agent})" if hit.agent else hit.who
     if isinstance(line, TeamLine):
         who = f"{line.person}/{line.machine} {who}"
-    head = f"{moment(hit.time, utc)}  {hit.session[:8]}  {who}: "
+    head = f"{shown_time(hit.time, utc)}  {hit.session[:8]}  {who}: "
     before, found, behind = map(printable, (line.before, line.match, line.behind))
     return Text.assemble((printable(head), "dim"), before, (found, "bold yellow"), behind)

@@ -8,7 +8,7 @@ from rich.text import Text
 from hivepipe.cli.paths import short
 from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.rich_terminal import console as new_console
-from hivepipe.cli.tables import moment, printable
+from hivepipe.cli.tables import printable, shown_time
 from hivepipe.cli.terminal import MARGIN, is_terminal
 from hivepipe.db.listings import Entry
 from hivepipe.db.sessions import CLAUDE_CODE
@@ -31,7 +31,7 @@ def show_time_line(found: TimeLine, session: str, utc: bool) -> None:
         console.print()
         console.print(Text(printable(day), "dim"))
         for event in events:
-            _show(console, f"{moment(event.at, utc)[11:19]}  {event.kind:<10}  ", _text(event))
+            _show(console, f"{shown_time(event.at, utc)[11:19]}  {event.kind:<10}  ", _text(event))
     if found.left_out:
         more = counted(found.left_out, "older event", "are not shown")
         console.print(f"{more}: --limit {len(found.events) + found.left_out}")
@@ -63,7 +63,7 @@ def _head(found: TimeLine, utc: bool) -> Iterator[tuple[str, str]]:
     effort = session.get("effort")
     yield "model", (session["model"] or "") + (f", effort {effort}" if effort else "")
     yield "task", session["task_id"] or ""
-    began, last = moment(session["created_at"], utc), moment(session["last_active_at"], utc)
+    began, last = shown_time(session["created_at"], utc), shown_time(session["last_active_at"], utc)
     yield "time", f"{began} to {last}"
     yield "work", ", ".join(_work(found, session))
     yield "cost", _cost(found.cost)
@@ -94,7 +94,7 @@ def _cost(spent: Spent) -> str:
 def _days(events: list[Event], utc: bool) -> Iterator[tuple[str, list[Event]]]:
     days: dict[str, list[Event]] = {}
     for event in events:
-        days.setdefault(moment(event.at, utc)[:10], []).append(event)
+        days.setdefault(shown_time(event.at, utc)[:10], []).append(event)
     for day, found in days.items():
         yield f"{day} (UTC)" if utc else day, found
 
@@ -129,6 +129,6 @@ def _show_summary(console: Console, summary: Entry | None, utc: bool) -> None:
         return
     by = summary["model"] or "made of metadata"
     console.print()
-    console.print(Text(printable(f"summary ({by}, {moment(summary['made_at'], utc)})")))
+    console.print(Text(printable(f"summary ({by}, {shown_time(summary['made_at'], utc)})")))
     for line in printable_lines(summary["summary"]):
         _show(console, MARGIN, Text(line))

@@ -5,7 +5,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.tables import Entry, json_option, show_entries, show_json, utc_option
-from hivepipe.cli.team_choice import COLUMNS, choice, shown_of, team_options
+from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -43,7 +43,7 @@ def sessions(with_ended: bool, of_team: bool, as_json: bool, utc: bool, **whose:
         with opened() as source:
             most = MOST_SESSIONS + 1
             found = team_sessions(source, wanted, with_ended=with_ended, limit=most)
-        found = shown_of(found, MOST_SESSIONS)
+        found = first_entries(found, MOST_SESSIONS)
     else:
         with listings(database_path(locate(".").home)) as store:
             found = with_activity(store, store.sessions(with_ended))

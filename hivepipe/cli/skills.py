@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from hivepipe.cli.tables import json_option, local_day, moment, show_json, show_table, utc_option
+from hivepipe.cli.tables import (
+    json_option,
+    local_day,
+    show_json,
+    show_table,
+    shown_time,
+    utc_option,
+)
 from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -40,7 +47,7 @@ def skills(commands: bool, of_team: bool, as_json: bool, utc: bool, **whose: str
             f"{skill.count - skill.successes:,}",
             f"{skill.success_rate:.1%}",
             f"{len(skill.sessions):,}",
-            moment(skill.last_used, utc),
+            shown_time(skill.last_used, utc),
             *_people(skill).values(),
         )
         for name, skill in ranked

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from hivepipe.cli.logs import PROGRAMS, Tail, show_lines
+from hivepipe.cli.logs import FOLLOW_SECS, PROGRAMS, Tail, show_lines
 from hivepipe.cli.terminal import say
 from hivepipe.config.config_file import unseen
 from hivepipe.db.tree import recorded_tree
@@ -22,14 +22,12 @@ from hivepipe.home import (
     real_path,
     tree_of,
 )
-from hivepipe.orchestrator.folder import at_work
+from hivepipe.orchestrator.folder import running_workers
 from hivepipe.queue import connection
 from hivepipe.settings import variable
 from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
 from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lock import Stack, make_private
-
-FOLLOW_SECS = 0.2
 
 
 @click.command()
@@ -52,7 +50,7 @@ def up(
     )
     owner = registration.owner_id(home)
     if stack.url:  # before it is recorded: hooks connect to the recorded address
-        for warning in other_redis.take(stack.url, home, owner):
+        for warning in other_redis.claim(stack.url, home, owner):
             say(f"warning: {warning}", err=True)
     tree = tree_of(home) or recorded_tree(project, home)
     registration.register(project, stack, sys.executable, adopt=adopt, owner=owner, tree=tree)
@@ -100,7 +98,7 @@ def down(every: bool) -> None:
 
 def _name_workers(home: str) -> None:
     """Print the hive workers that keep running, because they cost money."""
-    for worker in at_work(home):
+    for worker in running_workers(home):
         say(f"hive worker {worker.id} keeps running")
 
 

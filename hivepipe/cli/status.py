@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
+from hivepipe.cli.tables import json_option, printable, show_json, shown_time, utc_option
 from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.config.asking import in_a_line, waiting
@@ -85,7 +85,7 @@ def _show_what_is_wrong(report: dict[str, Any], utc: bool) -> None:
     for reduction in report["reduced"]:
         say(f"reduced   {reduction['text']}")
     for alert in report["alerts"]:
-        since = f" (since {moment(alert['since'], utc)})" if alert["since"] else ""
+        since = f" (since {shown_time(alert['since'], utc)})" if alert["since"] else ""
         say(f"alert     {alert['name']}: {alert['text']}{since}")
     _show_deletions(report["deletions"], utc)
 
@@ -95,7 +95,8 @@ def _show_deletions(deletions: list[dict[str, Any]], utc: bool) -> None:
         things = counted(each["number"], each["kind"])
         say(
             f"deletion  {things} of hivepipe, up to {each['oldest_days']:g} days old, will be "
-            f"deleted after {moment(each['at'], utc)}: set {each['rule']} in config.toml to keep it"
+            f"deleted after {shown_time(each['at'], utc)}: "
+            f"set {each['rule']} in config.toml to keep it"
         )
 
 

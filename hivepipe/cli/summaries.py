@@ -2,8 +2,7 @@
 
 import json
 import os
-import time
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,11 +10,11 @@ import click
 
 from hivepipe.cli.tables import (
     json_option,
-    moment,
     printable,
     show_entry,
     show_json,
     show_table,
+    shown_time,
     utc_option,
 )
 from hivepipe.cli.terminal import confirm, say, say_json, say_text
@@ -23,7 +22,6 @@ from hivepipe.config.config_file import unseen
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db import summaries as stored
-from hivepipe.db.database import Database
 from hivepipe.db.home_database import opened
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -33,10 +31,9 @@ from hivepipe.events.claude_code import valid_id
 from hivepipe.files.regular_file import ANY_SIZE, read_given
 from hivepipe.home import locate
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.slow import execute_at_once
+from hivepipe.operations.slow import at_once, manual_origin
 from hivepipe.operations.summaries import keep_summary, rate_memories, summary_input_of
 from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult
-from hivepipe.operations.workplace import Workplace, address_of
 from hivepipe.reading.choosing import session_named
 from hivepipe.redact import redact_text
 from hivepipe.settings import environment, switched_on
@@ -45,6 +42,7 @@ from hivepipe.summaries.consent import give_consent, is_enabled, withdraw_consen
 from hivepipe.summaries.excerpt import LIMIT_BYTES, Excerpt, last_bytes
 from hivepipe.summaries.providers import SETTABLE, Offer, find_offer
 from hivepipe.summaries.question import Memory, Question, question_of
+from hivepipe.times import now
 
 WORDS_SHOWN = 100
 
@@ -75,7 +73,7 @@ def enable(yes: bool) -> None:
         say(line)
     if not yes and not confirm("Agreed?"):
         raise SummaryError("not enabled")
-    give_consent(home, offer, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
+    give_consent(home, offer, now()[0])
     say("enabled; `hivepipe summaries disable` revokes it at once")
 
 
@@ -147,7 +145,7 @@ def list_summaries(as_json: bool, utc: bool) -> None:
     rows = [
         (
             entry["session_id"],
-            moment(entry["made_at"], utc),
+            shown_time(entry["made_at"], utc),
             _by(entry),
             " ".join(entry["summary"].split())[:WORDS_SHOWN],
         )
@@ -231,12 +229,10 @@ def run(
         return
     if not is_enabled(home) and not as_json:  # JSON has the reason
         say("a plain summary: language models are off (`hivepipe summaries enable`)")
-    with opened(home) as db:
-        workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
-        job = _manual_origin(summary_input.session)
-        keep = partial(keep_summary, workplace, job)
+    with at_once(home) as context:
+        keep = partial(keep_summary, context, _manual_origin(summary_input.session))
         made = Summariser(home, keep, is_asked=True).summarise(summary_input)
-        _note_retrievals(db, summary_input.session, brought)
+    _record_retrievals(home, summary_input.session, brought)
     problem = rate_memories(home, summary_input.session, made)
     if as_json:
         show_json(session=summary_input.session, **made.summary._asdict(), useful=made.useful)
@@ -263,11 +259,11 @@ def _memories(file: str) -> list[Memory]:
         raise SummaryError(f"{file} is not a list of memories: {error!r}") from error
 
 
-def _note_retrievals(db: Database, session: str, memories: list[Memory]) -> None:
-    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
-    with db.transaction():
+def _record_retrievals(home: str, session: str, memories: list[Memory]) -> None:
+    at, _ = now()
+    with opened(home) as db, db.transaction():
         for memory in memories:
-            record_retrieval(db, session, memory.name, memory.text, now)
+            record_retrieval(db, session, memory.name, memory.text, at)
 
 
 def _of_archive(home: str, session: str) -> SummaryInput:
@@ -291,15 +287,8 @@ def _of_file(session: str, file: str, harness: str) -> SummaryInput:
 
 
 def _manual_origin(session: str) -> Origin:
-    now_ns = time.time_ns()
-    project = locate(".").project
-    return Origin(
-        id=f"run-{now_ns}",
-        operation="summarise_session",
-        event_time_ns=now_ns,
-        session=session,
-        project=project,
-    )
+    origin = manual_origin("summarise_session")
+    return replace(origin, session=session, project=locate(".").project)
 
 
 def _show_request(home: str, question: Question) -> None:

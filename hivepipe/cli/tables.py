@@ -96,10 +96,10 @@ def show_entry(entry: Entry, utc: bool) -> None:
 
 
 def _shown(name: str, value: Any, utc: bool) -> Any:
-    return moment(value, utc) if name.endswith(_TIMES) else value
+    return shown_time(value, utc) if name.endswith(_TIMES) else value
 
 
-def moment(text: str | None, utc: bool) -> str:
+def shown_time(text: str | None, utc: bool) -> str:
     """Return a stored time as local time, or as UTC with a Z, or "" without a time."""
     if not text:
         return ""
@@ -123,4 +123,4 @@ def stored(time: datetime | None, utc: bool) -> str:
 
 def local_day(text: str, utc: bool) -> str:
     """Return the local or UTC day of a stored time, as YYYY-MM-DD."""
-    return moment(text, utc)[:10]
+    return shown_time(text, utc)[:10]

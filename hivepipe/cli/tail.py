@@ -4,7 +4,7 @@ import time
 
 import click
 
-from hivepipe.cli.tables import json_lines_option, moment, printable, show_json, utc_option
+from hivepipe.cli.tables import json_lines_option, printable, show_json, shown_time, utc_option
 from hivepipe.cli.terminal import say
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -56,5 +56,5 @@ def _show(lines: list[Line], as_json: bool, utc: bool) -> None:
             show_json(**line._asdict())
             continue
         what = printable(" ".join(line.what.split()))[:_SHOWN]
-        at = moment(line.created_at, utc)
+        at = shown_time(line.created_at, utc)
         say(f"{at}  {line.session_id[:8]:<8}  {line.kind:<7}  {what}")

@@ -27,7 +27,7 @@ def team_options(command: _Command) -> _Command:
     return of_team(of_person(of_machine(command)))
 
 
-def shown_of(found: list[Entry], most: int) -> list[Entry]:
+def first_entries(found: list[Entry], most: int) -> list[Entry]:
     """Return the first `most` of a team's list, and print a note if there are more."""
     if len(found) > most:
         say(f"only the newest {most:,} are shown: --person and --machine show fewer", err=True)

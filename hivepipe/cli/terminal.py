@@ -50,7 +50,7 @@ def say_json(
     _print(f"{printable_json(text)}\n", err=False, at_once=at_once)
 
 
-def say_kept(line: bytes) -> None:
+def say_archived_line(line: bytes) -> None:
     """Print an archived JSON line; only its escapes may differ from the file.
 
     A line that is not JSON is printed after the margin.
@@ -77,16 +77,16 @@ def flush() -> None:
 
 
 @contextmanager
-def until_enough() -> Iterator[None]:
+def ignoring_closed_pipe() -> Iterator[None]:
     """Stop the output silently when the reader of the pipe, such as `head`, closes it."""
     try:
         yield
         flush()
     except BrokenPipeError:
-        drop_what_waits()
+        discard_buffered_output()
 
 
-def drop_what_waits(*, err: bool = False) -> None:
+def discard_buffered_output(*, err: bool = False) -> None:
     """Redirect stdout (`err`: stderr) to /dev/null: Python would write its buffer again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), raw_stream(err).fileno())
 
@@ -104,6 +104,13 @@ def confirm_or_end(question: str, *, err: bool = False) -> None:
 def ask(question: str, **options: Any) -> Any:
     """Ask for a text; `options` are those of `click.prompt`."""
     return click.prompt(printable(question), **options)  # noqa: TID251
+
+
+def ask_secret(name: str) -> str:
+    """Ask for a secret, which is not shown, or read a line from stdin if it is no terminal."""
+    if sys.stdin.isatty():
+        return str(ask(name, hide_input=True))
+    return sys.stdin.readline().rstrip("\n")
 
 
 def is_terminal(*, err: bool = False) -> bool:
@@ -158,7 +165,7 @@ def _dropping_what_fails(*, err: bool) -> Iterator[None]:
     except OSError:
         if not err:
             raise
-        drop_what_waits(err=True)
+        discard_buffered_output(err=True)
 
 
 def guarded(stream: TextIO) -> TextIO:

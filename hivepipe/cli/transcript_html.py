@@ -5,13 +5,13 @@ from base64 import b64encode
 from html import escape
 
 from hivepipe.cli.plain import printable_lines
-from hivepipe.cli.tables import moment
+from hivepipe.cli.tables import shown_time
 from hivepipe.cli.terminal import say
 from hivepipe.cli.transcript_words import (
     MESSAGES,
     MOST_FOLDED,
     failure,
-    folded,
+    folded_line,
     head,
     turn_of,
     turns,
@@ -53,7 +53,7 @@ def show_html(found: Conversation, utc: bool) -> None:
         if begins:
             say("</section>" if is_open else "")
             say(f'<section class="{turn_of(piece)} d{min(piece.depth, _DEEPEST)}">')
-            say(f"<h2>{_text(_name(piece))} <time>{_text(moment(piece.at, utc))}</time></h2>")
+            say(f"<h2>{_text(_name(piece))} <time>{_text(shown_time(piece.at, utc))}</time></h2>")
             is_open = True
         say('<div class="hit" id="hit">' if piece.is_hit else "<div>")
         _show(piece)
@@ -90,11 +90,11 @@ def _show(piece: Piece) -> None:
     elif piece.kind == FAILURE:
         _block("failure", "\n".join(failure(piece)))
     elif len(piece.text.splitlines()) > 1 or len(piece.text) > MOST_FOLDED:
-        say(f"<details><summary>{_text(folded(piece))}</summary>")
+        say(f"<details><summary>{_text(folded_line(piece))}</summary>")
         _block("", piece.text)
         say("</details>")
     else:
-        say(f'<div class="folded">{_text(folded(piece))}</div>')
+        say(f'<div class="folded">{_text(folded_line(piece))}</div>')
 
 
 def _diff(lines: tuple[str, ...]) -> None:

@@ -3,9 +3,9 @@
 import re
 
 from hivepipe.cli.plain import printable_lines
-from hivepipe.cli.tables import moment
+from hivepipe.cli.tables import shown_time
 from hivepipe.cli.terminal import say
-from hivepipe.cli.transcript_words import MESSAGES, failure, folded, head, turn_of, turns
+from hivepipe.cli.transcript_words import MESSAGES, failure, folded_line, head, turn_of, turns
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 
@@ -21,7 +21,7 @@ def show_markdown(found: Conversation, utc: bool) -> None:
     for piece, begins in turns(found.pieces):
         quote = "> " * piece.depth
         if begins:
-            at = moment(piece.at, utc)
+            at = shown_time(piece.at, utc)
             name = f"agent {piece.text} {piece.id}" if piece.kind == AGENT else turn_of(piece)
             _line("", quote)
             _line(f"### {_escaped(name)}" + (f" ({at})" if at else ""), quote)
@@ -46,7 +46,7 @@ def _show(piece: Piece, quote: str) -> None:
         _line("- failed:", quote)
         _fenced(failure(piece), quote)
     else:
-        _line(f"  - {_escaped(folded(piece))}", quote)
+        _line(f"  - {_escaped(folded_line(piece))}", quote)
 
 
 def _quoted(text: str) -> list[str]:

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.tables import moment
+from hivepipe.cli.tables import shown_time
 from hivepipe.cli.terminal import MARGIN, is_terminal
-from hivepipe.cli.transcript_words import MESSAGES, failure, folded, head, turn_of, turns
+from hivepipe.cli.transcript_words import MESSAGES, failure, folded_line, head, turn_of, turns
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 from hivepipe.text.visible import printable
@@ -35,7 +35,10 @@ def show_text(found: Conversation, utc: bool) -> None:
         if begins:
             line("", "")
             line(
-                f"{moment(piece.at, utc)} ".lstrip(), _turn(piece), _STYLES[turn_of(piece)], indent
+                f"{shown_time(piece.at, utc)} ".lstrip(),
+                _turn(piece),
+                _STYLES[turn_of(piece)],
+                indent,
             )
         mark = "» " if piece.is_hit else ""
         for before, text, style in _lines(piece):
@@ -71,7 +74,7 @@ def _lines(piece: Piece) -> list[tuple[str, str, str]]:
             (f"{MARGIN}* ", printable(piece.text), "bold"),
             *((f"{MARGIN}    ", text, _of_change(text)) for text in changes),
         ]
-    return [(f"{MARGIN}  ", printable(folded(piece)), "dim")]
+    return [(f"{MARGIN}  ", printable(folded_line(piece)), "dim")]
 
 
 def _of_change(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from hivepipe.cli.tables import moment
+from hivepipe.cli.tables import shown_time
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CLAUDE, NOTE, THINKING, USER, Piece
 from hivepipe.text.plurals import counted
@@ -15,7 +15,7 @@ MESSAGES = (USER, CLAUDE)
 def head(found: Conversation, utc: bool) -> list[tuple[str, str]]:
     """Return names and values of the known facts about the conversation."""
     meta = found.meta
-    times = [moment(str(meta.get(name) or ""), utc) for name in ("started_at", "ended_at")]
+    times = [shown_time(str(meta.get(name) or ""), utc) for name in ("started_at", "ended_at")]
     models = meta.get("models")
     known = {
         "session": found.session,
@@ -45,7 +45,7 @@ def turns(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bool]]:
         before = None if piece.kind == AGENT else now
 
 
-def folded(piece: Piece) -> str:
+def folded_line(piece: Piece) -> str:
     """Return the folded form of a piece, one line."""
     lines = [line for line in piece.text.splitlines() if line.strip()]
     first = " ".join(lines[0].split()) if lines else "(nothing)"

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.tables import moment, printable
+from hivepipe.cli.tables import printable, shown_time
 from hivepipe.db.listings import Entry, listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
@@ -122,7 +122,7 @@ def _alerts(report: dict[str, Any], utc: bool) -> RenderableType:
         table.add_column(name)
     for alert in report["alerts"]:
         style = "bold red" if alert["urgent"] else "yellow"
-        since = moment(alert["since"], utc) or "just now"
+        since = shown_time(alert["since"], utc) or "just now"
         table.add_row(Text(alert["name"], style=style), since, Text(printable(alert["text"])))
     return table
 
@@ -149,7 +149,7 @@ def _open_sessions(sessions: list[Entry], utc: bool) -> RenderableType:
         table.add_row(
             entry["id"][:8],
             Text(entry["condition"], style=_COLOURS.get(entry["condition"], "")),
-            moment(entry["last_active_at"], utc),
+            shown_time(entry["last_active_at"], utc),
             str(entry["calls"]),
             str(entry["agents"]),
             Text(

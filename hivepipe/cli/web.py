@@ -6,13 +6,12 @@ from urllib.parse import quote
 
 import click
 
-from hivepipe.cli.listening import bind_option, cannot_listen, in_url, is_local, port_option
+from hivepipe.cli.listening import bind_option, in_url, is_local, listening_socket, port_option
 from hivepipe.cli.terminal import say
 from hivepipe.errors import StackError
 from hivepipe.settings import variable
 from hivepipe.stack.shared_page import default_port, is_installed, shared_address
-from hivepipe.web.listening import listen
-from hivepipe.web.process_start import become
+from hivepipe.web.process_start import exec_server
 from hivepipe.web.ticket import with_ticket
 
 
@@ -36,17 +35,14 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
     token = variable("HIVEPIPE_WEB_TOKEN") or secrets.token_urlsafe(24)
     reader_token = secrets.token_urlsafe(24) if read_only_token else ""
     port = default_port() if port is None else port
-    try:
-        listening = listen(bind, port)
-    except OSError as error:
-        raise cannot_listen(bind, port, error) from error
+    listening = listening_socket(bind, port)
     base = f"http://{in_url(bind)}:{listening.getsockname()[1]}/?token="
     _show(f"{base}{quote(token, safe='')}", no_open)
     if reader_token:
         say(f"only reads: {base}{quote(reader_token, safe='')}")
     if not is_local(bind):
         say("reachable from other machines: the token shows everything recorded", err=True)
-    become(listening, token, reader_token, is_local=is_local(bind))
+    exec_server(listening, token, reader_token, is_local=is_local(bind))
 
 
 def _show(address: str, no_open: bool) -> None:

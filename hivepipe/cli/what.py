@@ -62,7 +62,11 @@ BESIDE = {
     "schema_migrations",
 }
 TRANSCRIPTS = ("transcripts", "what you, Claude and the tools said, redacted")
-_SECRETS = "known forms are replaced (try: hivepipe redact FILE)"
+_SECRETS = "those of known forms are replaced; `hivepipe redact FILE` tries it on a file"
+
+_CONTROL = (
+    "`hivepipe off` pauses; `hivepipe forget ID` or `hivepipe uninstall --purge` deletes data"
+)
 
 
 @click.command()
@@ -85,18 +89,18 @@ def what(as_json: bool) -> None:
             asking=[file.name for file in asking],
         )
         return
-    say(f"{short(place.project)}: {_state(place, hooks)}")
+    say(f"{short(place.project)} {_state(place, hooks)}")
     say()
-    say("kept       " + f"{'so far':>69}")
+    say("stored     " + f"{'so far':>69}")
     rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
     for name, kept, count in [*rows, (*TRANSCRIPTS, _transcripts(place))]:
         say(f"  {name:<16} {kept:<52} {count:>8,}")
     say(f"secrets    {_SECRETS}")
     _show_places(place, data, hooks)
-    say(f"leaves     {_leaves(place)}")
+    say(f"sent       {_leaves(place)}")
     if asking:
-        say(f"asks       {in_a_line(asking)}: no effect until hivepipe trust")
-    say("pause      hivepipe off    delete  hivepipe forget ID, hivepipe uninstall --purge")
+        say(f"asks       {in_a_line(asking)}: this has no effect until you run `hivepipe trust`")
+    say(f"control    {_CONTROL}")
 
 
 def _counts(place: Place) -> dict[str, int]:
@@ -121,10 +125,12 @@ def _hooks(place: Place) -> list[str]:
 
 def _state(place: Place, hooks: list[str]) -> str:
     if place.state == "off":
-        return "nothing is recorded, by `hivepipe off`"
+        return "is not recorded, because `hivepipe off` was run here"
     if not hooks:
-        return "nothing is recorded, as no hook is registered (`hivepipe init`)"
-    return "recorded on disk, the stack is stopped" if place.state == "down" else "recorded"
+        return "is not recorded, because no hook is registered: run `hivepipe init`"
+    if place.state == "down":
+        return "is recorded on disk only, because the stack is stopped"
+    return "is recorded"
 
 
 def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
@@ -132,9 +138,10 @@ def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
     lines = [f"{short(entry.path)}  {size(entry.size_bytes)}" for entry in shown]
     lines = lines or [f"{short(place.home)}, which does not exist yet"]
     is_ignored = bool(tree_of(place.home))
-    lines.append("for you alone (0700, 0600)" + (", ignored by git" if is_ignored else ""))
+    ignored = "; git ignores them" if is_ignored else ""
+    lines.append(f"only you can read these files (modes 0700 and 0600){ignored}")
     for number, line in enumerate(lines):
-        say(f"{'' if number else 'lies in':<10} {line}")
+        say(f"{'' if number else 'folders':<10} {line}")
     for path in hooks:
         say(f"hooks      {short(path)}")
 
@@ -143,15 +150,15 @@ def _leaves(place: Place) -> str:
     """Return in words what leaves the machine: nothing unless the user named a receiver."""
     named = []
     if not place.socket.startswith("/") and not endpoint.is_local(place.socket):
-        named.append(f"the jobs, to the Redis that you named ({endpoint.shown(place.socket)})")
+        named.append(f"jobs are sent to the Redis that you named ({endpoint.shown(place.socket)})")
     if variable("HIVEPIPE_ALERT_WEBHOOK"):
-        named.append("alerts, without any text of a session's, to the webhook that you named")
+        named.append("alerts, without texts of sessions, are sent to the webhook that you named")
     if is_enabled(place.home, with_environment=False):
-        named.append("redacted ends of transcripts, to the provider that you enabled summaries for")
+        named.append("redacted ends of transcripts are sent to the provider of summaries")
     if variable("HIVEPIPE_EMBEDDINGS_URL"):
-        named.append("memory files, redacted, to the embeddings endpoint that you named")
+        named.append("redacted memory files are sent to the embeddings endpoint that you named")
     if variable("HIVEPIPE_MEMORY_SERVER") and switched_on("HIVEPIPE_MEMORY_RATING"):
-        named.append("names of memories and their ratings, to the memory server that you named")
+        named.append("names and ratings of memories are sent to the memory server that you named")
     if not named:
-        return "nothing: no telemetry, no network call"
-    return f"{'; '.join(named)}; no telemetry"
+        return "nothing is sent: there is no telemetry and no network call"
+    return f"{'; '.join(named)}; there is no telemetry"

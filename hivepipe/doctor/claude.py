@@ -1,12 +1,11 @@
 """Checks whether Claude Code runs hooks here, and how long it keeps transcripts."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hivepipe.doctor.facts import Facts, Finding
-from hivepipe.files.regular_file import read_bytes
+from hivepipe.files.typed_file import read_object
 from hivepipe.home import user_folder
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
@@ -30,7 +29,7 @@ def readable(facts: Facts) -> Iterator[Finding]:
 
 def managed(facts: Facts) -> Iterator[Finding]:
     """Find an administrator's settings that disable hivepipe's hooks; they override all others."""
-    files = {path: _json(path) for path in managed_files()}
+    files = {path: read_object(path) for path in managed_files()}
     for path, settings in files.items():
         for name in _against_hooks(settings, facts, _has_plugin(files.values())):
             text = f"your hooks will not run, because {path} says {name}"
@@ -47,7 +46,7 @@ def _against_hooks(
         yield "allowManagedHooksOnly"
     only_plugins = settings.get("strictPluginOnlyCustomization")
     names_hooks = isinstance(only_plugins, list) and "hooks" in only_plugins
-    has_plugin = is_plugin_managed or (facts.plugin and facts.plugin.is_there)
+    has_plugin = is_plugin_managed or (facts.plugin and facts.plugin.is_usable)
     if (only_plugins is True or names_hooks) and not has_plugin:
         yield "strictPluginOnlyCustomization (the plugin's hooks would run)"
 
@@ -61,7 +60,7 @@ def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
 
 def switched_off(facts: Facts) -> Iterator[Finding]:
     """Find user or project settings that disable all hooks; the strongest file decides."""
-    if any("disableAllHooks" in _json(path) for path in managed_files()):
+    if any("disableAllHooks" in read_object(path) for path in managed_files()):
         return  # `managed` reports a true value, and a false one wins
     for file in facts.settings_files:
         if "disableAllHooks" in file.settings and file.scope is not Scope.CODEX:
@@ -73,7 +72,7 @@ def switched_off(facts: Facts) -> Iterator[Finding]:
 
 def trusted(facts: Facts) -> Iterator[Finding]:
     """Find a folder that is not trusted: interactive sessions do not run its hooks."""
-    state = _json(_state_file())
+    state = read_object(_state_file())
     projects = state.get("projects", {})
     if not state or not isinstance(projects, dict) or not facts.settings_files:
         return
@@ -125,11 +124,3 @@ def managed_files() -> list[str]:
 def _state_file() -> str:
     folder = environment("CLAUDE_CONFIG_DIR")
     return f"{folder or user_folder()}/.claude.json"
-
-
-def _json(path: str) -> dict[str, Any]:
-    try:
-        found = json.loads(read_bytes(path))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

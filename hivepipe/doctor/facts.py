@@ -92,7 +92,7 @@ class Facts:
     def who_runs_hooks(self) -> list[str]:
         """Return the sources of hivepipe's hooks: settings files and the plugin."""
         plugin = self.plugin
-        named = [f"the plugin {plugin.id} {plugin.version}"] if plugin and plugin.is_there else []
+        named = [f"the plugin {plugin.id} {plugin.version}"] if plugin and plugin.is_usable else []
         return [*[file.path for file in self.with_hooks], *named]
 
     @cached_property

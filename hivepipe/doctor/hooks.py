@@ -41,7 +41,7 @@ def registered(facts: Facts) -> Iterator[Finding]:
 def plugged_in(facts: Facts) -> Iterator[Finding]:
     """Find a plugin that is enabled but not installed, or differs from the package's version."""
     plugin = facts.plugin
-    if plugin and not plugin.is_there:
+    if plugin and not plugin.is_usable:
         text = f"the plugin {plugin.id} is switched on but not installed"
         yield Finding(text, f"claude plugin install {shlex.quote(plugin.id)}")
     elif plugin and plugin.version != (installed := version("hivepipe")):
@@ -101,7 +101,7 @@ def unknown(facts: Facts) -> Iterator[Finding]:
         names = sorted({event for event, _ in file.entries} - known)
         if names:
             text = f"{file.path} has hooks of {', '.join(names)}"
-            text = f"{text}, which Claude Code {claude_code.in_words(claude)} does not know"
+            text = f"{text}, which Claude Code {claude_code.version_text(claude)} does not know"
             end = ": it ignores the whole file" if ignores_file else ""
             yield Finding(text + end, _init(file), is_note=not ignores_file)
 
@@ -157,7 +157,7 @@ def doubled(facts: Facts) -> Iterator[Finding]:
     """Find hooks that run twice per event, which is stored once but takes twice the time."""
     plugin = facts.plugin
     files = [file for file in facts.with_hooks if file.scope is not Scope.CODEX]
-    if plugin and plugin.is_there and files:
+    if plugin and plugin.is_usable and files:
         is_of_team = files[0].scope is Scope.PROJECT  # others may have no plugin: the hooks stay
         text = f"the plugin {plugin.id} and {files[0].path} both run the hooks: one is enough"
         yield Finding(text, "" if is_of_team else _init(files[0]), is_note=is_of_team)

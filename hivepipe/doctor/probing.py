@@ -103,7 +103,7 @@ def _registered(facts: Facts) -> Iterator[Probe]:
         for event, entry in file.entries:
             yield Probe(file.path, event, entry["hooks"][0], "", token_hex(16))
     plugin = facts.plugin
-    if plugin and plugin.is_there:
+    if plugin and plugin.is_usable:
         path = f"{plugin.folder}/hooks/hooks.json"
         for event, groups in json.loads(read_text(path, "utf-8"))["hooks"].items():
             for group in groups:

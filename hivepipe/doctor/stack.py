@@ -22,9 +22,9 @@ from hivepipe.queue.ticks import scheduler_runs
 from hivepipe.settings import of_files
 from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
-from hivepipe.stack.members import SUPERVISOR, members, value_or
 from hivepipe.stack.processes import identity
 from hivepipe.stack.redis_server import find_server, install_command, version_of
+from hivepipe.stack.stack_processes import SUPERVISOR, stack_processes, value_or
 from hivepipe.stack.starter import read_starting
 from hivepipe.text.plurals import counted
 
@@ -76,7 +76,7 @@ def state(facts: Facts) -> Iterator[Finding]:
 
 def supervised(facts: Facts) -> Iterator[Finding]:
     """Find processes whose supervisor was killed or cannot be reached."""
-    found = members(facts.stack)
+    found = stack_processes(facts.stack)
     if SUPERVISOR in found and not facts.programs:
         yield Finding("the supervisor runs but its socket is missing", facts.up)
     if SUPERVISOR not in found and any(map(_had_supervisor, found.values())):
@@ -115,7 +115,7 @@ def answering(facts: Facts) -> Iterator[Finding]:
 
 def _unsupervised(facts: Facts) -> Iterator[Finding]:
     """Find problems of a Procfile's processes that its manager does not detect."""
-    found = members(facts.stack)
+    found = stack_processes(facts.stack)
     if facts.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
         return  # `supervised` reports these
     if "redis" in found:

@@ -6,7 +6,7 @@ A field that the type does not have is ignored, because a later version may have
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -38,6 +38,11 @@ def read_or(path: str | Path, kind: type[T], otherwise: D, limit: int = MOST_BYT
         return read_typed(path, kind, limit)
     except (OSError, ValueError):
         return otherwise
+
+
+def read_object(path: str | Path) -> dict[str, Any]:
+    """Return the JSON object in a file, or {} if the file is missing or has no object."""
+    return read_or(path, dict[str, Any], {})
 
 
 def write_typed(path: str | Path, value: "DataclassInstance") -> None:

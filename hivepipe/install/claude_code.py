@@ -62,6 +62,6 @@ def version() -> tuple[int, ...] | None:
     return tuple(map(int, found.groups())) if found else None
 
 
-def in_words(claude: tuple[int, ...]) -> str:
+def version_text(claude: tuple[int, ...]) -> str:
     """Return a version in the form of `claude --version`."""
     return ".".join(map(str, claude))

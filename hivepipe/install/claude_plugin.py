@@ -1,10 +1,9 @@
 """hivepipe as a plugin of Claude Code: whether it is enabled here, and installed."""
 
-import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from hivepipe.files.regular_file import read_text
+from hivepipe.files.typed_file import read_object
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
 
@@ -19,7 +18,7 @@ class Plugin(NamedTuple):
     version: str
 
     @property
-    def is_there(self) -> bool:
+    def is_usable(self) -> bool:
         """Tell whether Claude Code can run the plugin's hooks."""
         return bool(self.folder)
 
@@ -34,36 +33,25 @@ def switched_on(*projects: str) -> Plugin | None:
         paths += [claude_code.settings_path(scope, project) for project in projects]
     plugins: dict[str, bool] = {}
     for path in paths:
-        enabled = _json(path).get("enabledPlugins")
+        enabled = read_object(path).get("enabledPlugins")
         plugins |= enabled if isinstance(enabled, dict) else {}
-    found = [_installed(id, projects) for id, is_on in plugins.items() if is_on and _is_ours(id)]
-    return max(found, key=lambda plugin: plugin.is_there, default=None)
-
-
-def _is_ours(id: str) -> bool:
-    return id.startswith(_NAME)
+    found = [
+        _installed(id, projects) for id, is_on in plugins.items() if is_on and id.startswith(_NAME)
+    ]
+    return max(found, key=lambda plugin: plugin.is_usable, default=None)
 
 
 def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
     """Return the plugin with Claude Code's copy of it, for all projects or for one of these."""
-    known = _json(f"{claude_code.config_folder()}/plugins/installed_plugins.json").get("plugins")
+    known = read_object(f"{claude_code.config_folder()}/plugins/installed_plugins.json").get(
+        "plugins"
+    )
     copies = known.get(id) if isinstance(known, dict) else None
     for copy in copies if isinstance(copies, list) else [copies]:  # older versions: one
         if not isinstance(copy, dict) or copy.get("projectPath") not in (None, *projects):
             continue
         folder = str(copy.get("installPath", ""))
         if Path(folder, "hooks", "plugin.sh").is_file():
-            manifest = _json(f"{folder}/.claude-plugin/plugin.json")
+            manifest = read_object(f"{folder}/.claude-plugin/plugin.json")
             return Plugin(id, folder, str(manifest.get("version", "")))
     return Plugin(id, "", "")
-
-
-def _json(path: str) -> dict[str, Any]:
-    """Return the object in a file, or {} if it is missing, no regular file, or invalid."""
-    if not Path(path).is_file():
-        return {}
-    try:
-        found = json.loads(read_text(path, "utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -11,6 +11,7 @@ from hivepipe.files.exports import Owner, owner_of
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import read_text
+from hivepipe.stack.registration import IGNORE_ALL
 
 _HELPERS = re.compile(
     r"\.archive-index\.new|\.archive-locks/([0-9a-f]{2}|index)|\.(skill-usage|cleanup)\.lock"
@@ -20,7 +21,6 @@ _HELPERS = re.compile(
 _OF_AN_ARCHIVE = re.compile(
     r"\.?(?P<stem>[^/]+?)(\.jsonl|\.jsonl\.gz|\.meta\.json|\.reach|\.tally|\.surplus|\.learned)(\.tmp)?"
 )
-_IGNORE_ALL = "*\n"
 
 
 class ExportFiles:
@@ -31,7 +31,7 @@ class ExportFiles:
         self._manifest = manifest
         self._archives: dict[str, str] = {}
 
-    def each(self) -> Iterator[tuple[str, str]]:
+    def files(self) -> Iterator[tuple[str, str]]:
         """Yield each file with the reason why it is kept, or "" if hivepipe made it."""
         aside = set(self._manifest.renamed().values())
         for path in sorted(Path(self._root).rglob("*")):
@@ -48,7 +48,7 @@ class ExportFiles:
             return ""
         if name == ".gitignore":
             made = self._manifest.made_at(name) is not None
-            return "" if made and read_text(path) == _IGNORE_ALL else "hivepipe did not make it"
+            return "" if made and read_text(path) == IGNORE_ALL else "hivepipe did not make it"
         if path.name.startswith(logs.NAMES) and "/" not in name:
             return "" if logs.is_own(path, self._manifest) else "hivepipe did not write all of it"
         if name.startswith(("main-session/", "subagent/")):

@@ -23,6 +23,7 @@ from hivepipe.install.data import size_of
 from hivepipe.install.export_files import ExportFiles
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.own_home import is_marked
+from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.summaries.consent import consent_path
 
 _CARD = "worker.json"
@@ -68,7 +69,7 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
     yield from _state_ignore(place.home, manifest)
     yield from _session_file(kept, manifest)
     if not os.path.islink(kept) and not os.path.islink(os.path.dirname(kept)):
-        yield from ExportFiles(kept, manifest).each()
+        yield from ExportFiles(kept, manifest).files()
     yield from _hive_workers(place.home)
     yield from ((path, "") for path in _elsewhere(place) if os.path.isfile(path))
     for folder, _, names in os.walk(place.home):
@@ -91,7 +92,7 @@ def _state_ignore(home: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
     """Yield `.claude-state/.gitignore`, if hivepipe made it."""
     path = f"{os.path.dirname(kept_folder(home))}/.gitignore"
     is_made = bool(tree_of(home)) and manifest.made_at("../.gitignore") is not None
-    if is_made and read_small(path) == "*\n":
+    if is_made and read_small(path) == IGNORE_ALL:
         yield path, ""
 
 
@@ -133,7 +134,7 @@ def _elsewhere(place: Place) -> Iterator[str]:
     yield str(consent_path(place.home))
     for folder in _database_folders(place.home):
         yield from (f"{folder}/{name}" for name in files_of_database(Path(folder, "hive.db")))
-        if read_small(f"{folder}/.gitignore") == "*\n":
+        if read_small(f"{folder}/.gitignore") == IGNORE_ALL:
             yield f"{folder}/.gitignore"
 
 

@@ -42,7 +42,7 @@ from hivepipe.install.hook_entries import (
 )
 from hivepipe.settings import variable
 from hivepipe.stack import hook_copy, lifecycle, registration
-from hivepipe.stack.environment import remember
+from hivepipe.stack.environment import record_environment
 from hivepipe.stack.lock import Stack, make_private
 
 
@@ -94,7 +94,7 @@ def plan(
     claude = claude_code.version()
     form = _form(scope)
     plugin = claude_plugin.switched_on(*(() if scope is Scope.USER else (here, project)))
-    if plugin and plugin.is_there and scope not in (Scope.PROJECT, Scope.CODEX):
+    if plugin and plugin.is_usable and scope not in (Scope.PROJECT, Scope.CODEX):
         if with_line:
             raise SettingsError(
                 "the plugin runs the hooks: docs/statusline.md has the entry to add"
@@ -142,8 +142,8 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
         users_folder.tidy()
         raise
     if is_in_project(home):
-        plan = replace(plan, home=lifecycle.leave_the_tree(stack).home, tree=plan.project)
-    remember(plan.home, anew=True)
+        plan = replace(plan, home=lifecycle.convert_home(stack).home, tree=plan.project)
+    record_environment(plan.home, replace_folders=True)
     hook_copy.write(as_default=True)
     if plan.exclude:
         edits.make(plan.exclude)

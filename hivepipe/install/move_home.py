@@ -27,7 +27,7 @@ from hivepipe.install.export_files import ExportFiles
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.registration import IGNORE_ALL, take_folders
+from hivepipe.stack.registration import IGNORE_ALL, claim_folders
 
 _BESIDE = "../.gitignore"
 
@@ -47,8 +47,8 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
         if trouble := replaced(home):
             raise TreeError(trouble)
         if tree:
-            take_folders(tree, manifest)
-        found = list(ExportFiles(kept_folder(home), manifest).each())
+            claim_folders(tree, manifest)
+        found = list(ExportFiles(kept_folder(home), manifest).files())
         kept = kept_folder(home)
         own = [os.path.relpath(path, kept) for path, why in found if not why]
         names = [name for name in own if name != ".gitignore"]
@@ -60,7 +60,7 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
         return [path for path, why in found if why]
 
 
-def take_home(project: str, old: str) -> str:
+def adopt_old_home(project: str, old: str) -> str:
     """Give a renamed project the home of its old path; return that home."""
     if os.path.isdir(old):
         raise TreeError(f"{old} still exists, so its home cannot be used for another project")
@@ -78,7 +78,7 @@ def take_home(project: str, old: str) -> str:
     lifecycle.take_down(stack)
     registration.register(project, stack, sys.executable, adopt=True, tree=tree)
     if record:
-        registration.leave(old)
+        registration.remove_record(old)
     return home
 
 

@@ -118,18 +118,18 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     is_over = purge or (removal.holds_nothing and holds_nothing(place))  # checked again
     bases = bases_of(place)
     own = holdings(place).own if is_over else []
-    refused = [] if removal.is_shared else _give_back(place, own)
+    refused = [] if removal.is_shared else _restore_names(place, own)
     delete(own, bases if is_over else [])
     registration.forget(place.project, place.home)  # until now it names the folder of the data
     users_folder.tidy()
     return refused
 
 
-def _give_back(place: Place, own: list[str]) -> list[str]:
+def _restore_names(place: Place, own: list[str]) -> list[str]:
     """Give renamed files their names back, and remove them from `own`; return those that stay."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.renamed()
-    _give_back_mode(os.path.dirname(kept), manifest)
+    _restore_mode(os.path.dirname(kept), manifest)
     if not os.path.isdir(kept) or os.path.islink(kept) or os.path.islink(os.path.dirname(kept)):
         return []
     if not own and ARCHIVE_INDEX in before:
@@ -151,14 +151,14 @@ def _clear_foreign_redis(place: Place, purge: bool) -> None:
     """
     stack = Stack.of(place)
     owner = read_record(place.project).get("owner", "")
-    if stack.url and not other_redis.give_back(stack.url, owner, with_jobs=purge):
+    if stack.url and not other_redis.release(stack.url, owner, with_jobs=purge):
         raise StackError(
             f"{endpoint.shown(stack.url)} does not answer, or has unfinished jobs "
             "(`hivepipe up -d` runs them, --purge drops them)"
         )
 
 
-def _give_back_mode(folder: str, manifest: Manifest) -> None:
+def _restore_mode(folder: str, manifest: Manifest) -> None:
     """Restore the recorded mode of a folder."""
     mode = manifest.fact(STATE_MODE)
     if mode and os.path.isdir(folder):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hivepipe.errors import SettingsError
+from hivepipe.files.regular_file import read_text
 from hivepipe.install import json_text
 from hivepipe.install.hook_entries import Entry
 from hivepipe.install.known_entries import is_ours
@@ -28,7 +29,7 @@ def with_entries(text: str, wanted: dict[str, Entry]) -> str:
 
 def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
     """Return the text with these entries after the existing ones."""
-    bom, text = apart(text)
+    bom, text = split_bom(text)
     if not text.strip():
         text = "{}\n"
     if "hooks" not in json_text.parse(text):
@@ -50,9 +51,17 @@ def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]
     return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
+def file_has_entries(path: str) -> bool:
+    """Tell whether a settings file has entries of hivepipe; an unreadable file has none."""
+    try:
+        return bool(entries(read_text(path, "utf-8", "surrogateescape")))
+    except (OSError, SettingsError):
+        return False
+
+
 def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
     """Return the text without the selected entries, and without containers left empty."""
-    bom, text = apart(text)
+    bom, text = split_bom(text)
     while path := _first(text, is_wanted):
         text = json_text.remove(text, path)
         group, event, hooks = path[:-2], path[:-3], path[:-4]
@@ -67,14 +76,14 @@ def _event(pair: tuple[str, Entry]) -> str:
     return pair[0]
 
 
-def apart(text: str) -> tuple[str, str]:
+def split_bom(text: str) -> tuple[str, str]:
     """Return the byte order mark, or "", and the rest."""
     return (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
     """Return the hooks of a settings file. Raises SettingsError if their structure is invalid."""
-    _, text = apart(text)
+    _, text = split_bom(text)
     try:
         text.encode()
         settings = json_text.parse(text) if text.strip() else {}

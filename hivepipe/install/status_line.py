@@ -14,7 +14,7 @@ from typing import Any
 from hivepipe.errors import SettingsError
 from hivepipe.install import json_text
 from hivepipe.install.hook_entries import BY_NAME, Form
-from hivepipe.install.settings_text import apart
+from hivepipe.install.settings_text import split_bom
 
 KEY = "statusLine"
 _ELSEWHERE = "elsewhere"
@@ -28,7 +28,7 @@ def command_of(text: str) -> str:
 
     Raises SettingsError if the status line is not a command.
     """
-    entry = _entry(apart(text)[1])
+    entry = _entry(split_bom(text)[1])
     behind = _behind(entry["command"]) if entry else []
     if behind is None:
         return str(entry["command"])
@@ -38,7 +38,7 @@ def command_of(text: str) -> str:
 def has_ours(text: str) -> bool:
     """Tell whether the status line is as `with_status_line` writes it."""
     try:
-        entry = _entry(apart(text)[1])
+        entry = _entry(split_bom(text)[1])
     except SettingsError:
         return False
     return bool(entry) and _behind(entry["command"]) is not None
@@ -50,7 +50,7 @@ def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> st
     `elsewhere` is the status line command of another settings file, which this one overrides.
     Raises SettingsError if the text has a status line that is not a command.
     """
-    bom, text = apart(text)
+    bom, text = split_bom(text)
     entry = _entry(text)
     own = _behind(entry["command"]) if entry else []
     if own is None and _RUN.search(entry["command"]):
@@ -67,7 +67,7 @@ def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> st
 
 def without_status_line(text: str) -> str:
     """Return the text with the previous status line instead of hivepipe's."""
-    bom, text = apart(text)
+    bom, text = split_bom(text)
     try:
         entry = _entry(text)
     except SettingsError:

@@ -7,8 +7,6 @@ A `settings.json` belongs to a branch. It is reported and not changed.
 from pathlib import Path
 
 from hivepipe import git
-from hivepipe.errors import SettingsError
-from hivepipe.files.regular_file import read_text
 from hivepipe.home import real_path
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
@@ -25,7 +23,7 @@ def settings_with_hooks(project: str) -> list[str]:
         for folder in folders
         if folder not in (project, real_path("."))
         for scope in (Scope.LOCAL, Scope.PROJECT)
-        if _has_hooks(path := claude_code.settings_path(scope, folder))
+        if settings_text.file_has_entries(path := claude_code.settings_path(scope, folder))
     ]
 
 
@@ -37,12 +35,3 @@ def local_copies(project: str) -> list[str]:
         if path == claude_code.settings_path(Scope.LOCAL, folder := str(Path(path).parents[1]))
         and claude_code.is_inside(path, folder)
     ]
-
-
-def _has_hooks(path: str) -> bool:
-    try:
-        is_file = Path(path).is_file()
-        text = read_text(path, "utf-8", "surrogateescape") if is_file else ""
-        return bool(settings_text.entries(text))
-    except (OSError, SettingsError):  # such a file runs no hook
-        return False

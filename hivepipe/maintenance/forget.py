@@ -38,9 +38,9 @@ from hivepipe.orchestrator.retire import remove_sessions, workers_of
 from hivepipe.queue import forget as queued
 from hivepipe.queue.connection import connect
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.lone_redis import has_file
 from hivepipe.stack.ping import answers
-from hivepipe.stack.temporary_redis import redis_at_hand
+from hivepipe.stack.redis_access import available_redis
+from hivepipe.stack.temporary_redis import has_file
 
 
 class Deleted(NamedTuple):
@@ -280,7 +280,7 @@ class Forgetting:
         """
         stack = Stack.of(self._place)
         try:
-            with redis_at_hand(stack) as address:
+            with available_redis(stack) as address:
                 if not address:
                     yield None, False
                     return

@@ -110,8 +110,8 @@ def _refuse_other_versions(params: Fields) -> None:
         raise _RefusedError(_NO_VERSION, "unsupported protocol version", data)
 
 
-def _initialized(served: Served, asked: object) -> Fields:
-    version = asked if asked in HANDSHAKES else HANDSHAKES[-1]
+def _initialized(served: Served, requested: object) -> Fields:
+    version = requested if requested in HANDSHAKES else HANDSHAKES[-1]
     return {"protocolVersion": version, "serverInfo": _identity(served), **_about(served)}
 
 

@@ -9,8 +9,8 @@ from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.mcp_server.answer import short, text_of
 from hivepipe.mcp_server.arguments import ArgumentError, checked
-from hivepipe.mcp_server.asked import asked_of
 from hivepipe.mcp_server.protocol import Outcome, Served
+from hivepipe.mcp_server.tool_call import parse_call
 from hivepipe.mcp_server.tool_table import INSTRUCTIONS, TOOLS, declared
 from hivepipe.text.visible import printable
 
@@ -28,9 +28,9 @@ def call(here: Place, name: str, given: Mapping[str, Any]) -> Outcome:
     """Return the answer of a tool, or its error as text; raise KeyError for an unknown tool."""
     tool = TOOLS[name]
     try:
-        asked = asked_of(checked(tool.arguments, given), here)
-        answer = import_module(f"hivepipe.mcp_server.tools.{name}").answer(asked)
-        return Outcome(text_of(tool.title, answer, asked.number("skip")))
+        parsed = parse_call(checked(tool.arguments, given), here)
+        answer = import_module(f"hivepipe.mcp_server.tools.{name}").answer(parsed)
+        return Outcome(text_of(tool.title, answer, parsed.number("skip")))
     except (ArgumentError, HivepipeError) as error:
         problem = str(error)
     except OSError as error:

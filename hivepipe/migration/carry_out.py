@@ -23,13 +23,13 @@ from hivepipe.install import (
 )
 from hivepipe.install.claude_code import Scope
 from hivepipe.migration import record as records
-from hivepipe.migration.files import take_in_files
+from hivepipe.migration.files import import_files
 from hivepipe.migration.home import old_home
 from hivepipe.migration.hooks import OldHooks, without_old
 from hivepipe.migration.plan import Plan, refuse_foreign_database
 from hivepipe.migration.plan import plan as planned
 from hivepipe.migration.record import Move, Record, Settings
-from hivepipe.migration.rows import Taken, take_in
+from hivepipe.migration.rows import ImportResult, import_homes
 from hivepipe.operations.found_exports import Row
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.lock import Stack, make_private
@@ -40,7 +40,7 @@ _MOVED_WITH_ITS_DATABASE = "/hive.db"
 class Result(NamedTuple):
     """The rows and files that were imported."""
 
-    rows: Taken
+    rows: ImportResult
     files: list[Row]
 
 
@@ -54,7 +54,7 @@ def carry_out(plan: Plan) -> Result:
     _refuse_links(plan)
     users_folder.make()
     try:
-        with records.alone():
+        with records.locked():
             _refuse_another_state(plan)
             return _carry_out(plan)
     finally:
@@ -86,7 +86,7 @@ def _carry_out(plan: Plan) -> Result:
             "`hivepipe uninstall --purge`, which restores the old home and the old hooks"
         ) from error
     rows = _import(plan, record)
-    files = take_in_files(plan.home, plan.files) if plan.files else []
+    files = import_files(plan.home, plan.files) if plan.files else []
     records.write(replace(record, is_complete=True))
     return Result(rows, files)
 
@@ -223,8 +223,8 @@ def _has_our_hooks(scope: Scope, project: str) -> bool:
     return os.path.exists(path) and bool(settings_text.entries(edits.read(path) or ""))
 
 
-def _import(plan: Plan, record: Record) -> Taken:
+def _import(plan: Plan, record: Record) -> ImportResult:
     aside = [old_home(Path(each)) for each in record.asides if os.path.isdir(each)]
     stays = [plan.found] if plan.found and not plan.moves else []
     open_database(plan.home).close()  # creates it if it is missing
-    return take_in(plan.database, [*aside, *stays, *plan.elsewhere])
+    return import_homes(plan.database, [*aside, *stays, *plan.elsewhere])

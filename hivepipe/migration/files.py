@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
-from hivepipe.operations.found_archives import KINDS, take_in_archives
+from hivepipe.operations.found_archives import KINDS, import_found
 from hivepipe.operations.found_exports import (
     ARCHIVE_INDEX,
     USAGE,
     USAGE_INDEX,
     Row,
-    take_in_exports,
 )
 from hivepipe.operations.slow import at_once, manual_origin
 
@@ -42,12 +41,10 @@ def find_files(project: str, home: str) -> OldFiles | None:
     return OldFiles(folder, exports, archives) if exports or archives else None
 
 
-def take_in_files(home: str, files: OldFiles) -> list[Row]:
+def import_files(home: str, files: OldFiles) -> list[Row]:
     """Import each file once; an unreadable one gets a row of its own."""
-    with at_once(home) as workplace:
-        job = manual_origin("sweep_transcripts")
-        exports = take_in_exports(home, files.folder)
-        return [*exports, *take_in_archives(workplace, job, files.folder)]
+    with at_once(home) as context:
+        return import_found(context, manual_origin("sweep_transcripts"), files.folder)
 
 
 def _archives(folder: str) -> Iterator[str]:

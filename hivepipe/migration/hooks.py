@@ -37,7 +37,7 @@ def without_old(text: str, project: str) -> str:
     return settings_text.without_entries(text, lambda one: verdict(one, project) is Verdict.OLD)
 
 
-def with_again(text: str, pairs: Iterable[Pair]) -> str:
+def with_restored_hooks(text: str, pairs: Iterable[Pair]) -> str:
     """Return the text with the missing ones of these entries added after the existing ones."""
     there = settings_text.entries(text, lambda _: True)
     missing = [pair for pair in pairs if pair not in there]

@@ -16,7 +16,7 @@ from hivepipe.migration.home import OldHome, find_home, old_home
 from hivepipe.migration.hooks import OldHooks, find_hooks
 from hivepipe.migration.processes import OldProcess, find_processes
 from hivepipe.migration.record import Move, Record
-from hivepipe.migration.rows import Taken, rehearse
+from hivepipe.migration.rows import ImportResult, rehearse
 
 ASIDE = ".hive-mind.before-hivepipe"
 
@@ -68,7 +68,7 @@ class Plan:
         """Return the processes that use files to be moved or the predecessor's queue."""
         return find_processes(self.project, [Path(move.source) for move in self.moves])
 
-    def rehearsed(self) -> Taken:
+    def rehearsed(self) -> ImportResult:
         """Return the result of the import as a dry run."""
         return rehearse(self.database, self.homes())
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psutil
 
-from hivepipe.stack.members import others, value_or
+from hivepipe.stack.stack_processes import users_processes, value_or
 
 _WORKER = re.compile(r"(.*/)?queue-worker(-macos)?\.sh")
 
@@ -28,7 +28,7 @@ def find_processes(project: str, moved: Iterable[Path]) -> list[OldProcess]:
     names = set(map(str, moved))
     return [
         OldProcess(process.pid, text)
-        for process in others()
+        for process in users_processes()
         if (text := _is_worker(process, project) or _holds(process, names, folders))
     ]
 

@@ -68,7 +68,7 @@ class Record:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def locked() -> Iterator[None]:
     """Hold the lock of migrations. Raises MigrationError if another process holds it."""
     folder = os.path.join(state_folder(), _FOLDER)
     make_private(folder)

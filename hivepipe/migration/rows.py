@@ -14,17 +14,17 @@ from hivepipe.migration.home import QUEUE_PARTS, OldHome
 from hivepipe.migration.importing import Imported, Importer, Outcome, import_into
 
 
-class Taken(NamedTuple):
+class ImportResult(NamedTuple):
     """The result of importing from old homes."""
 
     imported: Imported
     left_out: list[LeftOut]
 
 
-NOTHING = Taken(Imported([], 0), [])
+NOTHING = ImportResult(Imported([], 0), [])
 
 
-def take_in(database: Path, homes: list[OldHome]) -> Taken:
+def import_homes(database: Path, homes: list[OldHome]) -> ImportResult:
     """Import the databases, then the queues, in one transaction."""
     left_out: list[LeftOut] = []
 
@@ -37,16 +37,16 @@ def take_in(database: Path, homes: list[OldHome]) -> Taken:
             if home.queue:
                 yield from importer.queue(home.queue, QUEUE_PARTS)
 
-    return Taken(import_into(database, take, is_dry=False), left_out)
+    return ImportResult(import_into(database, take, is_dry=False), left_out)
 
 
-def rehearse(database: Path, homes: list[OldHome]) -> Taken:
+def rehearse(database: Path, homes: list[OldHome]) -> ImportResult:
     """Import into a copy of the database, which is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="hivepipe-") as folder:
         copy = Path(folder, "hive.db")
         if is_own(database):
             copy_to(database, copy)
-        return take_in(copy, homes)
+        return import_homes(copy, homes)
 
 
 def _rows(importer: Importer, home: OldHome, left_out: list[LeftOut]) -> Iterator[Outcome]:

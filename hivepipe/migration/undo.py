@@ -9,7 +9,7 @@ from hivepipe.home import read_record
 from hivepipe.install import edits, git_exclude, users_folder
 from hivepipe.migration import record as records
 from hivepipe.migration.carry_out import sha256
-from hivepipe.migration.hooks import with_again
+from hivepipe.migration.hooks import with_restored_hooks
 from hivepipe.migration.record import Move, Record, Settings
 from hivepipe.stack.own_home import is_marked
 
@@ -18,7 +18,7 @@ def undo(project: str) -> Record:
     """Undo the migration; a second call continues. Raises MigrationError if hivepipe is in use."""
     if records.read(project) is None:
         raise _nothing_to_undo(project)
-    with records.alone():
+    with records.locked():
         record = _undo(project)
     users_folder.tidy()
     return record
@@ -41,7 +41,7 @@ def _undo(project: str) -> Record:
     _refuse_hivepipes_home(record)
     in_the_way = [pair for move in record.moves for pair in _move_back(move)]
     for settings in record.settings:
-        _give_back(settings)
+        _restore_settings(settings)
     if in_the_way:
         text = "; ".join(f"{source} is in the way of {target}" for source, target in in_the_way[:5])
         raise MigrationError(
@@ -109,15 +109,15 @@ def _take_out_of_exclude(aside: str) -> None:
         edits.make(edits.Edit(path, text, git_exclude.without_line(text, line)))
 
 
-def _give_back(settings: Settings) -> None:
+def _restore_settings(settings: Settings) -> None:
     """Restore a settings file that was not edited later; add the old hooks to an edited one."""
     text = edits.read(settings.path)
     if text is None or text == settings.before:
         return
     is_untouched = sha256(text) == settings.after_sha256
-    after = settings.before if is_untouched else with_again(text, settings.hooks)
+    after = settings.before if is_untouched else with_restored_hooks(text, settings.hooks)
     edits.make_beneath(
-        edits.Edit(settings.path, text, after), lambda old: with_again(old, settings.hooks)
+        edits.Edit(settings.path, text, after), lambda old: with_restored_hooks(old, settings.hooks)
     )
     if is_untouched:
         path = os.path.realpath(settings.path)

@@ -18,11 +18,11 @@ from hivepipe.queue.reductions import Reduction
 from hivepipe.queue.rq_workers import missing_queues, reductions_of
 from hivepipe.queue.spooled import waiting_events
 from hivepipe.stack import supervisor
-from hivepipe.stack.condition import HEALTHY, Seen, condition_of
-from hivepipe.stack.idle_policy import may_leave
+from hivepipe.stack.condition import HEALTHY, StackFacts, condition_of
+from hivepipe.stack.idle_policy import may_shut_down
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.members import members
 from hivepipe.stack.ping import answers
+from hivepipe.stack.stack_processes import stack_processes
 from hivepipe.stack.starter import read_starting
 from hivepipe.team.uplink_status import uplink_report
 
@@ -55,7 +55,7 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
         "trouble": _trouble(stack, alive, bool(processes)),
         "address": endpoint.shown(place.socket),
         "processes": processes,
-        "leaves_when_idle": may_leave(stack),
+        "leaves_when_idle": may_shut_down(stack),
         "failed_start": _failed_start(stack),
         **in_redis,
         "spool": len(waiting),
@@ -72,7 +72,7 @@ def _trouble(stack: Stack, alive: bool, is_supervised: bool) -> str | None:
     """Return a problem of the running processes as text, or None."""
     if not alive and is_supervised:
         return supervisor.redis_trouble(stack) or None
-    if not is_supervised and supervisor.is_cut_off(stack):
+    if not is_supervised and supervisor.is_unreachable(stack):
         return (
             "the supervisor runs but its socket is missing: the stack is restarted within a minute"
         )
@@ -86,18 +86,18 @@ def _seen(
     found: Figures | None,
     in_redis: dict[str, Any],
     alerts: list[Alert],
-) -> Seen:
+) -> StackFacts:
     trouble = in_redis["store_trouble"]
     workers = in_redis["workers"]
     answers_of_its_own = workers is not None and not stack.url
     runs = bool(processes) or answers_of_its_own or any(each["alive"] for each in workers or ())
-    return Seen(
+    return StackFacts(
         state=place.state,
         is_registered=bool(place.python),
         runs=runs,
         is_ready=_is_ready(stack, found)
         and all(entry["state"] == "running" for entry in processes),
-        is_unsupervised=not runs and bool(members(stack)),
+        is_unsupervised=not runs and bool(stack_processes(stack)),
         could_not_start=_failed_start(stack) is not None,
         has_trouble=bool(trouble or in_redis["newer_version"]),
         has_long_trouble=bool(

@@ -15,7 +15,7 @@ from hivepipe.events.job_plan import Job
 from hivepipe.jobs.origin import Origin
 from hivepipe.monitor.snapshot import effectless, vitals, zero_rows
 from hivepipe.operations.families.alerts import RaiseAlerts, RecordAlert, SendAlert
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.job_context import JobContext
 from hivepipe.queue import alert_counts, hook_times, latencies
 from hivepipe.queue.connection import connect
 from hivepipe.queue.figures import add_sample, figures
@@ -24,23 +24,23 @@ from hivepipe.settings import variable
 logger = logging.getLogger("hivepipe.alerts")
 
 
-def raise_alerts(workplace: Workplace, job: Origin, _args: RaiseAlerts) -> None:
+def raise_alerts(context: JobContext, job: Origin, _args: RaiseAlerts) -> None:
     """Check the stack; log, record and send the changes."""
-    with connect(workplace.address) as connection:
+    with connect(context.address) as connection:
         found = figures(connection)
-        seen = alerts_of(vitals(workplace.home, found, connection))
-        add_sample(connection, found.operations, zero_rows(effectless(workplace.home)))
+        seen = alerts_of(vitals(context.home, found, connection))
+        add_sample(connection, found.operations, zero_rows(effectless(context.home)))
         known = alert_counts.load(connection)
         if known is None:
-            known = dict.fromkeys(stored.active_alerts(database_path(workplace.home)), 0)
+            known = dict.fromkeys(stored.active_alerts(database_path(context.home)), 0)
         change = compare(seen, known)
-        _report(workplace, job, change)
+        _report(context, job, change)
         alert_counts.save(connection, change.standing)
         latencies.add_sample(connection)  # last, because a full Redis refuses it
         hook_times.add_sample(connection)
 
 
-def _report(workplace: Workplace, job: Origin, change: Change) -> None:
+def _report(context: JobContext, job: Origin, change: Change) -> None:
     for alert in change.begun:
         logger.warning("alert %s: %s", alert.name, alert.text)
     for name in change.over:
@@ -51,7 +51,7 @@ def _report(workplace: Workplace, job: Origin, change: Change) -> None:
     if variable("HIVEPIPE_ALERT_COMMAND") or variable("HIVEPIPE_ALERT_WEBHOOK"):
         jobs += [_job(SendAlert, alert, state) for alert, state in changes]
     if jobs:
-        workplace.follow_up(job, jobs)
+        context.follow_up(job, jobs)
 
 
 def _job(args: type[RecordAlert] | type[SendAlert], alert: Alert, state: str) -> Job:
@@ -66,10 +66,10 @@ def record_alert(db: Database, job: Origin, args: RecordAlert) -> None:
         stored.raise_alert(db, args.name, args.text, job.time)
 
 
-def send_alert(workplace: Workplace, job: Origin, args: SendAlert) -> None:
+def send_alert(context: JobContext, job: Origin, args: SendAlert) -> None:
     """Run the user's command and call the user's webhook, once each; failures are logged."""
     fields = {
-        "home": workplace.home,
+        "home": context.home,
         "alert": args.name,
         "state": args.state,
         "text": args.text,

@@ -30,9 +30,9 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.archive import ArchiveTranscript
 from hivepipe.operations.families.summaries import SummariseSession
 from hivepipe.operations.forgotten_sessions import is_forgotten
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.search import forget_index
 from hivepipe.operations.usage import usage_jobs
-from hivepipe.operations.workplace import Workplace
 from hivepipe.redact.audit_log import append, record_archive, record_redaction
 from hivepipe.redact.of_home import load_redactor
 from hivepipe.text.plurals import counted
@@ -48,13 +48,13 @@ PRICES_FOR_SECS = 300.0
 logger = logging.getLogger("hivepipe.archive")
 
 
-def archive_transcript(workplace: Workplace, job: Origin, args: ArchiveTranscript) -> None:
+def archive_transcript(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
     """Bring an archive up to date with its transcript.
 
     A transcript that is missing or outside Claude's folders is skipped and logged. A transcript of
     a forgotten session is skipped.
     """
-    if is_forgotten(workplace.home, job.session):
+    if is_forgotten(context.home, job.session):
         return
     is_settled = (args.settle_s or 0) > 0
     with ExitStack() as stack:
@@ -63,20 +63,20 @@ def archive_transcript(workplace: Workplace, job: Origin, args: ArchiveTranscrip
                 open_source(args.path, args.claude, job.session, args.agent_type)
             )
         except FileNotFoundError:
-            if not _was_unused(workplace.home, job.session):
-                _warn(workplace, job, "transcript not found", is_settled)
+            if not _was_unused(context.home, job.session):
+                _warn(context, job, "transcript not found", is_settled)
             return
         except RefusedTranscriptError as error:
-            _warn(workplace, job, f"transcript refused: {error}", is_settled)
+            _warn(context, job, f"transcript refused: {error}", is_settled)
             return
-        remember_claude_folder(workplace.home, args.claude)
-        archives_of(workplace.home).extend(source, callbacks_of(workplace, job), settled=is_settled)
+        remember_claude_folder(context.home, args.claude)
+        archives_of(context.home).extend(source, callbacks_of(context, job), settled=is_settled)
         if args.ends:
-            _archive_agents(workplace, job, args)
-        is_over = args.ends and _is_over(workplace.home, job.session)
+            _archive_agents(context, job, args)
+        is_over = args.ends and _is_over(context.home, job.session)
         if is_settled and (args.compacted or is_over):
             summarise = SummariseSession(compacted=args.compacted or None)
-            workplace.follow_up(job, [summarise.job(source.session[:8])])
+            context.follow_up(job, [summarise.job(source.session[:8])])
 
 
 def _was_unused(home: str, session: str) -> bool:
@@ -87,14 +87,14 @@ def _was_unused(home: str, session: str) -> bool:
     return False
 
 
-def _archive_agents(workplace: Workplace, job: Origin, args: ArchiveTranscript) -> None:
+def _archive_agents(context: JobContext, job: Origin, args: ArchiveTranscript) -> None:
     """Archive the transcripts of subagents, because a killed client does not report their end."""
     for path in transcripts_of_agents(args.path):
         with (
             suppress(FileNotFoundError, RefusedTranscriptError),
             open_source(path, args.claude, job.session, "") as source,
         ):
-            archives_of(workplace.home).extend(source, callbacks_of(workplace, job), settled=True)
+            archives_of(context.home).extend(source, callbacks_of(context, job), settled=True)
 
 
 def _is_over(home: str, session: str) -> bool:
@@ -114,17 +114,17 @@ def archives_of(home: str) -> Archives:
     return archives
 
 
-def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> ArchiveCallbacks:
+def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -> ArchiveCallbacks:
     """Return the callbacks of an archive.
 
     With `with_usage`, the usage of messages is stored and counts as cost. Raise RedactionRuleError
     if a rule of the user is invalid, because nothing is archived without it.
     """
-    redactor = _redactor(workplace.home, tuple(map(stamp, setting_table.files(workplace.home))))
+    redactor = _redactor(context.home, tuple(map(stamp, setting_table.files(context.home))))
 
     def described(totals: Totals, subagents: list[Totals]) -> dict[str, Any]:
         return describe(
-            totals, _prices(workplace.home, time.monotonic() // PRICES_FOR_SECS), subagents
+            totals, _prices(context.home, time.monotonic() // PRICES_FOR_SECS), subagents
         )
 
     def on_chunk(source: Source, path: str, chunk: Chunk) -> None:
@@ -132,23 +132,23 @@ def callbacks_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) 
             facts = (
                 SessionFacts() if source.agent else chunk.facts
             )  # an agent's title is not the session's
-            workplace.follow_up(job, [*usage_jobs(chunk.usages, facts)])
-        claim_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
+            context.follow_up(job, [*usage_jobs(chunk.usages, facts)])
+        claim_names(kept_folder(context.home), archives_of(context.home).manifest)
         kinds = Counter(map(redactor.kind, chunk.redactions.elements()))
-        _audit(kept_folder(workplace.home), source.key, path, kinds, not chunk.before.length)
+        _audit(kept_folder(context.home), source.key, path, kinds, not chunk.before.length)
 
     def on_cleared(key: str, lines: int) -> None:
-        forget_index(workplace.home)
+        forget_index(context.home)
         text = f"Cleared {counted(lines, 'earlier line')} of session {key} of what was found later"
-        append(kept_folder(workplace.home), text)
+        append(kept_folder(context.home), text)
 
     return ArchiveCallbacks(
         redactor,
         described,
         on_chunk,
         on_cleared,
-        partial(is_forgotten, workplace.home),
-        workplace.stop_requested,
+        partial(is_forgotten, context.home),
+        context.stop_requested,
     )
 
 
@@ -176,9 +176,9 @@ def _prices(home: str, _period: float) -> PriceTable:
         return built_in()
 
 
-def _warn(workplace: Workplace, job: Origin, what: str, is_settled: bool) -> None:
+def _warn(context: JobContext, job: Origin, what: str, is_settled: bool) -> None:
     """Log once per event: not for the job without a delay, which may be too early."""
     if is_settled:
         text = f"{what} (session {job.session})"
         logger.warning("%s", text)
-        log_line(logs_folder(workplace.home), "ArchiveTranscript", "WARNING", text)
+        log_line(logs_folder(context.home), "ArchiveTranscript", "WARNING", text)

@@ -10,7 +10,6 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
@@ -23,16 +22,18 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import Entry, Listings, listings
 from hivepipe.errors import StoreError
 from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES
+from hivepipe.files.change_stamp import stamp
 from hivepipe.home import make_folders, project_of, read_small, write_small
 from hivepipe.hook.greeting import PART_BYTES, PARTS_OF_A_KIND, lead_part, part_path, project_part
 from hivepipe.operations.liveness import with_activity
 from hivepipe.redact import redact_text
+from hivepipe.times import stored_time
 
 LOOK_EVERY_SECS = 2.0
 REWRITE_SECS = 60.0
 MOST_PARTS = 200  # per kind
 MOST_PROJECTS = 50
-RECENT = timedelta(minutes=5)
+RECENT_NS = 300 * 10**9
 
 Signature = tuple[object, ...]
 
@@ -60,7 +61,7 @@ class BriefingFiles:
             return
         self._looked_at = now
         try:
-            seen = (*db.version(), *_stamp(Path(trust.path_of(self._home))))
+            seen = (*db.version(), *stamp(trust.path_of(self._home)))
             if seen == self._seen and now - self._written_at < REWRITE_SECS:
                 return
             self.write(db.path)
@@ -132,8 +133,8 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
     leads = [entry["id"] for entry in profiles.list_profiles(store) if entry["role"] == "lead"]
     if not leads:
         return
-    since = datetime.now(UTC) - RECENT
-    spawned = briefing.delegations(store, f"{since:%Y-%m-%dT%H:%M:%S}.000Z", MOST_PARTS)
+    since = stored_time(time.time_ns() - RECENT_NS)
+    spawned = briefing.delegations(store, since, MOST_PARTS)
     sessions = _at_work(store, tasks)
     for swarm in {entry["swarm_id"] for entry in [*sessions, *spawned] if entry["swarm_id"]}:
         shown = [entry for entry in sessions if entry["swarm_id"] == swarm]
@@ -169,10 +170,3 @@ def _notes_of(home: str, project: str) -> Iterator[Notes]:
     for name, file in trust.trusted_files(home, project).items():
         if name.startswith(f"{NOTES_FOLDER}/") and file.text.strip():
             yield Notes(name, redact_text(file.text[: 4 * MOST_NOTE_CHARS]))
-
-
-def _stamp(path: Path) -> tuple[str, int]:
-    try:
-        return str(path), path.stat().st_mtime_ns
-    except OSError:
-        return str(path), 0

@@ -14,7 +14,7 @@ from hivepipe.home import kept_folder
 from hivepipe.jobs.agent_expiry import Verdict
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.retention import CleanupAgents, LogCleanups
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.job_context import JobContext
 from hivepipe.times import stored_time
 
 BUSY_TIMEOUT_SECS = 0.1
@@ -24,14 +24,14 @@ _RUN = re.compile(rb"\[INFO\] run (\d+): .*\n")
 TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 
-def cleanup_agents(workplace: Workplace, job: Origin, args: CleanupAgents) -> None:
+def cleanup_agents(context: JobContext, job: Origin, args: CleanupAgents) -> None:
     """Soft-delete the agents that are outdated at the time of the event, and request the log."""
-    with closing(open_database(workplace.home, BUSY_TIMEOUT_SECS)) as db, db.transaction():
+    with closing(open_database(context.home, BUSY_TIMEOUT_SECS)) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
     # If it is not new, a worker was killed after the commit, perhaps before it enqueued the job.
     if not is_new or any(verdict.is_outdated for _, verdict in judged):
-        workplace.follow_up(job, [LogCleanups().job()])
+        context.follow_up(job, [LogCleanups().job()])
 
 
 def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:
@@ -42,10 +42,10 @@ def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[s
     return judged
 
 
-def log_cleanups(workplace: Workplace, _job: Origin, _args: LogCleanups) -> None:
+def log_cleanups(context: JobContext, _job: Origin, _args: LogCleanups) -> None:
     """Append the runs of the store to cleanup.log."""
-    with closing(open_database(workplace.home)) as db:
-        write_log(workplace.home, db)
+    with closing(open_database(context.home)) as db:
+        write_log(context.home, db)
 
 
 def write_log(home: str, db: Database) -> None:

@@ -72,6 +72,6 @@ def declaration_of(function: object) -> Declaration:
 
 
 @cache
-def names() -> tuple[str, ...]:
+def installed_names() -> tuple[str, ...]:
     """Return the names of the installed operations at the first call in this process."""
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))

@@ -14,9 +14,9 @@ from hivepipe.errors import OperationFailedError
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, redacted_value
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.custom import EVENTS, Declaration, names
+from hivepipe.operations.custom import EVENTS, Declaration, installed_names
 from hivepipe.operations.families.custom import RunCustom
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.job_context import JobContext
 from hivepipe.programs import end_group
 from hivepipe.redact import redact_text
 from hivepipe.settings import inherited
@@ -33,10 +33,10 @@ def custom_jobs(job: Envelope) -> list[Job]:
     if not event:
         return []
     data = redacted_value(job.payload)
-    return [RunCustom(name=name, event=event, data=data).job(name) for name in names()]
+    return [RunCustom(name=name, event=event, data=data).job(name) for name in installed_names()]
 
 
-def run_custom(workplace: Workplace, job: Origin, args: RunCustom) -> None:
+def run_custom(context: JobContext, job: Origin, args: RunCustom) -> None:
     """Call the operation's function in a process. Raise OperationFailedError or StoppedError."""
     event = {
         "id": job.id,
@@ -46,7 +46,7 @@ def run_custom(workplace: Workplace, job: Origin, args: RunCustom) -> None:
         "time": job.time,
         "data": args.data,
     }
-    Run(args.name, event, workplace.check_stop).finish()
+    Run(args.name, event, context.check_stop).finish()
 
 
 def declaration_by(name: str) -> Declaration:

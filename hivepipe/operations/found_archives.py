@@ -3,7 +3,7 @@
     main-session/2025-01/2025-01-10_14-30-00_abc123.jsonl (or .jsonl.gz), .meta.json
     subagent/<type>/2025-01/2025-01-10_14-35-00_task-xyz.jsonl, .meta.json
 
-Entry point for importers: `take_in_archives(workplace, job, folder)`.
+Entry point for importers: `import_found(context, job, folder)`, which imports exports, too.
 """
 
 import gzip
@@ -32,8 +32,8 @@ from hivepipe.files.manifest import Found, Manifest
 from hivepipe.home import kept_folder
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of, callbacks_of
-from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row, import_exports
+from hivepipe.operations.job_context import JobContext
 
 ARCHIVE = "archive"
 KINDS = ("main-session", "subagent")
@@ -50,7 +50,7 @@ _ITS_OWN: dict[str, tuple[type, ...]] = {
 }
 
 
-def take_in_archives(workplace: Workplace, job: Origin, folder: str) -> Iterator[Row]:
+def import_archives(context: JobContext, job: Origin, folder: str) -> Iterator[Row]:
     """Copy the archives below a predecessor's logs folder to the home's; yield a row for each.
 
     The folder may be the home's own, where hivepipe's archives are skipped, or another one. The
@@ -66,18 +66,24 @@ def take_in_archives(workplace: Workplace, job: Origin, folder: str) -> Iterator
     Missing or invalid metadata are reported, and the lines or the file name give the session. After
     StoreError or StoppedError the import can be repeated later.
     """
-    archives = archives_of(workplace.home)
-    callbacks = callbacks_of(workplace, job, with_usage=False)
-    for path in _found_in(folder, archives.manifest, workplace.home):
+    archives = archives_of(context.home)
+    callbacks = callbacks_of(context, job, with_usage=False)
+    for path in _found_in(folder, archives.manifest, context.home):
         callbacks.check_stop()
         try:
-            yield _take_in(workplace.home, archives, callbacks, folder, path)
+            yield _import_archive(context.home, archives, callbacks, folder, path)
         except (OSError, EOFError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             yield Row(f"{folder}/{path}", ARCHIVE, REFUSED, f"it cannot be read: {reason}")
 
 
-def not_taken_in(home: str) -> Iterator[tuple[str, list[str]]]:
+def import_found(context: JobContext, job: Origin, folder: str) -> list[Row]:
+    """Import a predecessor's exports and archives from a folder; return a row for each file."""
+    exports = import_exports(context.home, folder)
+    return [*exports, *import_archives(context, job, folder)]
+
+
+def unimported_archives(home: str) -> Iterator[tuple[str, list[str]]]:
     """Yield (path, problems) of foreign archives whose current content is not imported."""
     manifest = Manifest(home)
     folder = kept_folder(home)
@@ -113,7 +119,7 @@ def _is_hidden(path: str) -> bool:
     return path.rpartition("/")[2].startswith(".")
 
 
-def _take_in(
+def _import_archive(
     home: str, archives: Archives, callbacks: ArchiveCallbacks, folder: str, path: str
 ) -> Row:
     whole = f"{folder}/{path}"

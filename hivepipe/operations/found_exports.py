@@ -1,6 +1,6 @@
 """Import a predecessor's exports: `skill-usage.json`, its index, `archive-index.json`.
 
-Entry point for importers: `take_in_exports(home, folder)`. The folder may be the home's own or
+Entry point for importers: `import_exports(home, folder)`. The folder may be the home's own or
 another one; its files are not changed.
 """
 
@@ -47,7 +47,7 @@ class Row(NamedTuple):
     key: str = ""  # key of the archive that has the lines
 
 
-def take_in_exports(home: str, folder: str) -> list[Row]:
+def import_exports(home: str, folder: str) -> list[Row]:
     """Import the skills of a predecessor's exports into the store; return a row for each file.
 
     Repeated calls import a file once: it is identified by its content, and the counts of a later
@@ -63,13 +63,13 @@ def take_in_exports(home: str, folder: str) -> list[Row]:
         with Folder(folder) as there:
             for name in (USAGE, USAGE_INDEX, ARCHIVE_INDEX):
                 if owner_of(there, manifest, name) is Owner.OTHER:
-                    rows += _take_in(home, manifest, there, name)
+                    rows += _import_export(home, manifest, there, name)
     except FileNotFoundError:
         return []
     return rows
 
 
-def _take_in(home: str, manifest: Manifest, folder: Folder, name: str) -> Iterator[Row]:
+def _import_export(home: str, manifest: Manifest, folder: Folder, name: str) -> Iterator[Row]:
     path = f"{folder.path}/{name}"
     data = _data_of(folder, name)
     if data is None:
@@ -82,7 +82,7 @@ def _take_in(home: str, manifest: Manifest, folder: Folder, name: str) -> Iterat
             return
         yield Row(path, name, LEFT, "hivepipe makes its own index from the files themselves")
     else:
-        yield from _take_in_usage(home, manifest, path, data)
+        yield from _import_usage(home, manifest, path, data)
 
 
 def _data_of(folder: Folder, name: str) -> bytes | None:
@@ -95,7 +95,7 @@ def _data_of(folder: Folder, name: str) -> bytes | None:
         return None
 
 
-def _take_in_usage(home: str, manifest: Manifest, path: str, data: bytes) -> Iterator[Row]:
+def _import_usage(home: str, manifest: Manifest, path: str, data: bytes) -> Iterator[Row]:
     try:
         skills = orjson.loads(data)["skills"]
         entries = [(str(name), entry) for name, entry in skills.items()]

@@ -7,13 +7,13 @@ from hivepipe.db.database import Database
 from hivepipe.errors import HiveError
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.hives import CheckHives, RecordStatus
-from hivepipe.operations.workplace import Workplace
-from hivepipe.orchestrator import act
+from hivepipe.operations.job_context import JobContext
+from hivepipe.orchestrator import policy_steps
 from hivepipe.orchestrator.command import unset_variables
 from hivepipe.orchestrator.folder import Hive, hives
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.respawn_policy import Policy
-from hivepipe.orchestrator.worker_state import Standing
+from hivepipe.orchestrator.worker_state import CheckedWorker
 
 logger = logging.getLogger("hivepipe.hive")
 
@@ -23,32 +23,32 @@ def record_status(db: Database, job: Origin, args: RecordStatus) -> None:
     store.record_status(db, {"session_id": job.session, **args.payload()})
 
 
-def check_hives(workplace: Workplace, _job: Origin, _args: CheckHives) -> None:
+def check_hives(context: JobContext, _job: Origin, _args: CheckHives) -> None:
     """Check every worker of a home: record dead ones, and take the steps of the policy."""
     policy, unset = Policy.of_settings(), unset_variables()
     obstacle = ""
     if unset and policy.mode != "report":  # without them no worker can be resumed
         obstacle = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
         policy = policy._replace(mode="report")
-    for hive in hives(workplace.home):
-        workplace.check_stop()
+    for hive in hives(context.home):
+        context.check_stop()
         _check(hive, policy, obstacle)
 
 
 def _check(hive: Hive, policy: Policy, obstacle: str) -> None:
     orchestrator = Orchestrator(hive)
-    for standing in orchestrator.check():
+    for checked in orchestrator.check():
         try:
-            step = act.act(orchestrator, standing, policy)
+            step = policy_steps.take_next_step(orchestrator, checked, policy)
         except (HiveError, OSError) as error:  # go on with the other workers
-            logger.warning("%s: %s", standing.worker.id, error)
+            logger.warning("%s: %s", checked.worker.id, error)
             continue
         if step:
-            logger.warning("%s: %s (%s)", standing.worker.id, step, _why(standing, obstacle))
+            logger.warning("%s: %s (%s)", checked.worker.id, step, _why(checked, obstacle))
     for trouble in orchestrator.troubles:
         logger.warning("%s", trouble)
 
 
-def _why(standing: Standing, obstacle: str) -> str:
-    state = f"{standing.state}: {standing.note}" if standing.note else standing.state
+def _why(checked: CheckedWorker, obstacle: str) -> str:
+    state = f"{checked.state}: {checked.note}" if checked.note else checked.state
     return "; ".join(filter(None, (state, obstacle)))

@@ -141,7 +141,7 @@ def _remove_left_over(path: Path) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
+def _write(path: Path, data: bytes, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(data)

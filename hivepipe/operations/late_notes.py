@@ -35,7 +35,7 @@ _SCRIPTS = {len(NOTE_FIELDS): SCRIPT, len(VERDICT_FIELDS): VERDICT_SCRIPT}
 logger = logging.getLogger(__name__)
 
 
-def take_in_notes(connection: Redis, home: str) -> None:
+def replay_notes(connection: Redis, home: str) -> None:
     """Execute the spooled notes. Raise RedisError on failure; the next call continues."""
     for folder in map(Path, all_folders(home)):
         _take(folder)

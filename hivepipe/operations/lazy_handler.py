@@ -14,7 +14,7 @@ from hivepipe.jobs.envelope import Envelope
 
 
 class Handler:
-    """The handler of an operation: a function of (database or workplace, origin, args)."""
+    """The handler of an operation: a function of (database or context, origin, args)."""
 
     def __init__(self, args: type[Args]) -> None:
         """Keep the declaration; nothing is imported yet."""

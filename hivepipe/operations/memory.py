@@ -21,8 +21,8 @@ from hivepipe.home import short_hash
 from hivepipe.hook.identity_snapshots import read_regular
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.profiles import IndexMemory
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.recall import prepare_recall, usefulness_in
-from hivepipe.operations.workplace import Workplace
 from hivepipe.redact import redact_text
 from hivepipe.summaries.providers import EMBEDDINGS_KEY, read_credentials
 
@@ -42,14 +42,13 @@ def index_path(home: str) -> Path:
     return Path(home, "memory.db")
 
 
-def index_memory(workplace: Workplace, job: Origin, args: IndexMemory) -> None:
+def index_memory(context: JobContext, job: Origin, args: IndexMemory) -> None:
     """Update the index from the folders of a session."""
-    with closing(MemoryIndex(index_path(workplace.home))) as index:
+    with closing(MemoryIndex(index_path(context.home))) as index:
         for folder in _named_folders(job, args):
             index.remember_folder(folder)
-        catch_up(index, workplace.check_stop)
-        prepare_recall(workplace.home, index)
-        embed_missing(index, workplace.check_stop)
+        update_index(context.home, index, context.check_stop)
+        embed_missing(index, context.check_stop)
 
 
 def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:
@@ -63,36 +62,34 @@ def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:
         yield Folder(path, *((AGENT, args.profile_id) if is_own else (SWARM, swarm)))
 
 
-def catch_up(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> int:
-    """Index changed files and remove missing ones; return how many were indexed."""
+def update_index(home: str, index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:
+    """Index changed files, remove missing ones, and prepare the memories for hooks."""
     for named in (settings.variable("HIVEPIPE_MEMORY_DIRS") or "").split(":"):
         if named.startswith("/"):
             index.remember_folder(Folder(os.path.realpath(named), SWARM, ""))
-    changed = 0
     for folder in index.folders():
         known = {row["path"]: row for row in index.files(folder.path)}
         for path, stamp in _files_in(folder.path):
             check_stop()
             row = known.pop(path, None)
             if row is None or (row["size"], row["mtime_ns"]) != stamp:
-                changed += _index(index, folder.path, path, stamp, row["sha256"] if row else "")
+                _index(index, folder.path, path, stamp, row["sha256"] if row else "")
         for path in known:
             index.remove(path)
-    return changed
+    prepare_recall(home, index)
 
 
-def _index(index: MemoryIndex, folder: str, path: str, stamp: tuple[int, int], before: str) -> bool:
+def _index(index: MemoryIndex, folder: str, path: str, stamp: tuple[int, int], before: str) -> None:
     data = read_regular(path)
     if data is None:
         index.remove(path)
-        return False
+        return
     digest = hashlib.sha256(data).hexdigest()
     if digest == before:
         index.touch(path, stamp)
-        return False
-    text = redact_text(data.decode("utf-8", "replace"))
-    index.put(path, folder, stamp, digest, chunks(text))
-    return True
+    else:
+        text = redact_text(data.decode("utf-8", "replace"))
+        index.put(path, folder, stamp, digest, chunks(text))
 
 
 def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:

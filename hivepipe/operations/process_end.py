@@ -20,33 +20,32 @@ from hivepipe.hook.identity_snapshots import keep, read_regular
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, SyncProfile
 from hivepipe.operations.identity_files import is_ours, replace, restore
-from hivepipe.operations.memory import catch_up, embed_missing, index_path
+from hivepipe.operations.job_context import JobContext
+from hivepipe.operations.memory import embed_missing, index_path, update_index
 from hivepipe.operations.pm2 import end_tunnels
 from hivepipe.operations.profiles import digest_of, refusal_of
-from hivepipe.operations.recall import prepare_recall
-from hivepipe.operations.workplace import Workplace
 
 KEPT_DAYS = 7
 
 logger = logging.getLogger("hivepipe.profiles")
 
 
-def sync_profile(workplace: Workplace, job: Origin, args: SyncProfile) -> None:
+def sync_profile(context: JobContext, job: Origin, args: SyncProfile) -> None:
     """Synchronise the files of a profile when one of its sessions starts."""
     profile, folder = args.profile_id, args.folder
     if not folder.startswith("/"):
         raise BadEnvelopeError("no folder")
     make_folders(folder)
-    with closing(open_database(workplace.home)) as db:
+    with closing(open_database(context.home)) as db:
         for name in IDENTITY_FILES:
-            _write_newer_version(db, workplace.home, profile, Path(folder, name))
-        _enqueue_files(db, workplace, job, profile, folder)
-    _remove_old_copies(workplace.home)
+            _write_newer_version(db, context.home, profile, Path(folder, name))
+        _enqueue_files(db, context, job, profile, folder)
+    _remove_old_copies(context.home)
 
 
-def finish_process(workplace: Workplace, job: Origin, _args: FinishProcess) -> None:
+def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> None:
     """Clean up after the process of a session, which sent SessionEnd or was killed."""
-    with closing(open_database(workplace.home)) as db:
+    with closing(open_database(context.home)) as db:
         own = profiles.profile_of_session(db, job.session)
         is_last = own is not None and not profiles.other_sessions_in_folder(
             db, job.session, own["folder"]
@@ -54,22 +53,21 @@ def finish_process(workplace: Workplace, job: Origin, _args: FinishProcess) -> N
         # Read before the folder's current content becomes a version.
         known = _known_claude_md(db, own["profile_id"], own["folder"]) if own else set()
         if own is not None:
-            _enqueue_files(db, workplace, job, own["profile_id"], own["folder"])
+            _enqueue_files(db, context, job, own["profile_id"], own["folder"])
     if own is not None and is_last:
         path = Path(own["folder"], CLAUDE_MD)
-        refusal = restore(workplace.home, path, known)
+        refusal = restore(context.home, path, known)
         if refusal:
             logger.warning("%s stays as it is: %s", path, refusal)
-    _index_memories(workplace.home)
-    end_tunnels(workplace.home, job.session)
+    _index_memories(context.home)
+    end_tunnels(context.home, job.session)
 
 
 def _index_memories(home: str) -> None:
     """Index the memory files that other programs wrote, if there is an index."""
     if index_path(home).exists():
         with closing(MemoryIndex(index_path(home))) as index:
-            catch_up(index)
-            prepare_recall(home, index)
+            update_index(home, index)
             embed_missing(index)
 
 
@@ -100,16 +98,16 @@ def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
 
 
 def _enqueue_files(
-    db: Database, workplace: Workplace, job: Origin, profile: str, folder: str
+    db: Database, context: JobContext, job: Origin, profile: str, folder: str
 ) -> None:
     """Enqueue the current files for sync_identity, which stores the new ones."""
     jobs = []
     for name in IDENTITY_FILES:
         data = read_regular(f"{folder}/{name}")
-        is_theirs = name == CLAUDE_MD and _has_user_text(db, workplace.home, profile, folder)
+        is_theirs = name == CLAUDE_MD and _has_user_text(db, context.home, profile, folder)
         if data is None or is_theirs or refusal_of(data):
             continue
-        snapshot = keep(workplace.home, f"{folder}/{name}", job.event_time_ns)
+        snapshot = keep(context.home, f"{folder}/{name}", job.event_time_ns)
         if snapshot:
             found = SyncIdentity(
                 profile_id=profile,
@@ -120,7 +118,7 @@ def _enqueue_files(
             )
             jobs.append(found.job(name))
     if jobs:
-        workplace.follow_up(job, jobs)
+        context.follow_up(job, jobs)
 
 
 def _has_user_text(db: Database, home: str, profile: str, folder: str) -> bool:

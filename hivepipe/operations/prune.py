@@ -16,7 +16,7 @@ from hivepipe.files.deletion_log import record
 from hivepipe.files.manifest import Manifest
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.retention import DeleteOutdated, Prune
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
 from hivepipe.queue.deduplication import oldest_job_time
 from hivepipe.times import stored_time
@@ -28,20 +28,20 @@ DAY_NS = 86_400 * 10**9
 logger = logging.getLogger("hivepipe.prune")
 
 
-def prune(workplace: Workplace, job: Origin, _args: Prune) -> None:
+def prune(context: JobContext, job: Origin, _args: Prune) -> None:
     """Delete all rows that are outdated at the time of the event."""
-    if job.event_time_ns < Manifest(workplace.home).installed_at() * 1e9 + DAY_NS:
+    if job.event_time_ns < Manifest(context.home).installed_at() * 1e9 + DAY_NS:
         return
-    with closing(open_database(workplace.home)) as db:
-        for table, days in _days(workplace.home).items():
-            workplace.check_stop()
+    with closing(open_database(context.home)) as db:
+        for table, days in _days(context.home).items():
+            context.check_stop()
             before = stored_time(job.event_time_ns - int(days * DAY_NS))
             if table == "applied":
-                before = min(before, _horizon(workplace, before))
+                before = min(before, _horizon(context, before))
             keys = retention.outdated(db, table, before, KEYS_PER_RUN)
             if keys:
                 rule = f"{days:g} days"
-                record(workplace.home, "rows", table, days * 86_400, rule, len(keys))
+                record(context.home, "rows", table, days * 86_400, rule, len(keys))
             write_shortly(db, _deletions(db, table, before, keys))
 
 
@@ -54,10 +54,10 @@ def _days(home: str) -> dict[str, float]:
         return {**retention.DAYS}
 
 
-def _horizon(workplace: Workplace, otherwise: str) -> str:
+def _horizon(context: JobContext, otherwise: str) -> str:
     """Return the time of the oldest job, which must still find its record in `applied`."""
-    with connect(workplace.address) as connection:
-        return oldest_job_time(connection, Path(workplace.home, "spool")) or otherwise
+    with connect(context.address) as connection:
+        return oldest_job_time(connection, Path(context.home, "spool")) or otherwise
 
 
 def _deletions(

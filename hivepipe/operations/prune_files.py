@@ -24,8 +24,8 @@ from hivepipe.home import kept_folder, logs_folder
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.families.retention import CountDropped, PruneFiles
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.search import index_path
-from hivepipe.operations.workplace import Workplace
 from hivepipe.orchestrator.folder import hives
 from hivepipe.orchestrator.retire import drop_archived
 from hivepipe.queue.spooled import is_spool_file, waiting_files
@@ -63,15 +63,15 @@ class Pruned(NamedTuple):
     workers: int
 
 
-def prune_files(workplace: Workplace, job: Origin, _args: PruneFiles) -> None:
+def prune_files(context: JobContext, job: Origin, _args: PruneFiles) -> None:
     """Delete the files that are outdated at the time of the event.
 
     Nothing is deleted on the first day after an installation; until then `hivepipe status`
     announces it.
     """
-    if job.event_time_ns / 1e9 < first_deletion(workplace.home):
+    if job.event_time_ns / 1e9 < first_deletion(context.home):
         return
-    dropped = drop_outdated(workplace, job)
+    dropped = drop_outdated(context, job)
     if any(dropped):
         logger.info("deleted %d archives, %d logs, %d events, %d archived workers", *dropped)
 
@@ -81,18 +81,18 @@ def first_deletion(home: str) -> float:
     return Manifest(home).installed_at() + DAY_SECS
 
 
-def drop_outdated(workplace: Workplace, job: Origin) -> Pruned:
+def drop_outdated(context: JobContext, job: Origin) -> Pruned:
     """Delete outdated files; return the numbers. Raise RetentionError without valid limits."""
-    home, now = workplace.home, job.event_time_ns / 1e9
+    home, now = context.home, job.event_time_ns / 1e9
     limits = limits_of(home)
     if AUDIT_LOG in Manifest(home).made():
         rotate(kept_folder(home))
-    dropped = Counter(each.kind for each in _drop(workplace, job, outdated(home, now, limits)))
+    dropped = Counter(each.kind for each in _drop(context, job, outdated(home, now, limits)))
     workers = _drop_workers(home, now - limits.workers * DAY_SECS, limits)
     return Pruned(dropped["archive"], dropped["log"], dropped["event"], workers)
 
 
-def announced(home: str, now: float) -> list[Outdated]:
+def announced_deletions(home: str, now: float) -> list[Outdated]:
     """Return the files that will be deleted at the end of the first day after an installation."""
     if not os.path.isdir(home) or now >= first_deletion(home):
         return []
@@ -106,20 +106,20 @@ def outdated(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
     yield from _events_over(home, now, limits)
 
 
-def _drop(workplace: Workplace, job: Origin, found: Iterator[Outdated]) -> Iterator[Outdated]:
+def _drop(context: JobContext, job: Origin, found: Iterator[Outdated]) -> Iterator[Outdated]:
     """Delete the files, except archives that changed meanwhile; yield the deleted ones."""
     found_now = [*found]
     events = [each for each in found_now if each.kind == "event"]
     if events:
         dropped = CountDropped(what="spool", number=len(events))
-        workplace.follow_up(job, [dropped.job(dropped.what)])
+        context.follow_up(job, [dropped.job(dropped.what)])
     for each in found_now:
-        workplace.check_stop()
-        if _remove(workplace.home, each):
-            record(workplace.home, each.kind, each.path, each.age_secs, each.rule)
+        context.check_stop()
+        if _remove(context.home, each):
+            record(context.home, each.kind, each.path, each.age_secs, each.rule)
             yield each
     if any(each.kind == "archive" for each in found_now):
-        remove_index(index_path(workplace.home))
+        remove_index(index_path(context.home))
 
 
 def _remove(home: str, each: Outdated) -> bool:

@@ -32,7 +32,7 @@ from hivepipe.jobs.envelope import compose
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.sessions import ConcludeSession, ReapSessions
 from hivepipe.operations.interrupted import interrupted
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
 from hivepipe.queue.enqueue import enqueue
 
@@ -46,10 +46,10 @@ MESSAGES_AT_A_TIME = 500
 logger = logging.getLogger("hivepipe.reaper")
 
 
-def reap_sessions(workplace: Workplace, job: Origin, _args: ReapSessions) -> None:
+def reap_sessions(context: JobContext, job: Origin, _args: ReapSessions) -> None:
     """End the sessions whose processes are gone, mark the instances, and remove their files."""
     machine = this_machine()
-    with closing(open_database(workplace.home, BUSY_TIMEOUT_SECS)) as db:
+    with closing(open_database(context.home, BUSY_TIMEOUT_SECS)) as db:
         instances = running_instances(db)
         sessions = [list(rows) for _, rows in groupby(open_sessions(db), lambda row: row[0])]
         pauses = list(interrupted(db, job, machine))
@@ -60,10 +60,10 @@ def reap_sessions(workplace: Workplace, job: Origin, _args: ReapSessions) -> Non
     for end in ends:
         messages += _session_end(end)
         logger.info("reaped %s: %s", end.row["session_id"], end.reason)
-    _enqueue(workplace.address, messages)
-    _remove_markers(workplace.home, [end.row for end in ends])
-    _remove_files(workplace.home, {row["id"] for row in gone})
-    _record_losses(workplace.home, job, gone)  # last, so that a kill before repeats all of this
+    _enqueue(context.address, messages)
+    _remove_markers(context.home, [end.row for end in ends])
+    _remove_files(context.home, {row["id"] for row in gone})
+    _record_losses(context.home, job, gone)  # last, so that a kill before repeats all of this
 
 
 class _End(NamedTuple):

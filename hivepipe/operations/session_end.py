@@ -19,22 +19,22 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.archive import ArchiveTranscript
 from hivepipe.operations.families.profiles import FinishProcess
 from hivepipe.operations.families.sessions import ConcludeSession
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.job_context import JobContext
 
 BUSY_TIMEOUT_SECS = 0.1
 
 
-def conclude_session(workplace: Workplace, job: Origin, args: ConcludeSession) -> None:
+def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) -> None:
     """Enqueue the jobs that archive the transcript, summarise it, and clean up after the process.
 
     Raise MissingParentError if the end itself is not stored yet.
     """
-    with closing(open_database(workplace.home, BUSY_TIMEOUT_SECS)) as db:
+    with closing(open_database(context.home, BUSY_TIMEOUT_SECS)) as db:
         with db.transaction():
             is_over = _is_over(db, job)
         follows = [*_archive(job, args), *_clean_up(db, job)] if is_over else []
     if follows:
-        workplace.follow_up(job, follows)
+        context.follow_up(job, follows)
 
 
 def _is_over(db: Database, job: Origin) -> bool:

@@ -19,7 +19,7 @@ from hivepipe.files.hook_log import log_line
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder, logs_folder
 from hivepipe.jobs.retry import file_delay_secs
-from hivepipe.operations.found_exports import USAGE, USAGE_INDEX, take_in_exports
+from hivepipe.operations.found_exports import USAGE, USAGE_INDEX, import_exports
 from hivepipe.skills.exports import index_json, usage_json
 from hivepipe.skills.statistics import local_day
 
@@ -84,7 +84,7 @@ class SkillExports:
 
         The store is read under the lock, so that older data never replace newer data.
         """
-        take_in_exports(self._home, kept_folder(self._home))
+        import_exports(self._home, kept_folder(self._home))
         with (
             locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder,
             listings(database_path(self._home)) as store,

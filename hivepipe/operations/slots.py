@@ -17,7 +17,7 @@ from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.schedule_table import PERIODIC_TRIGGER, extra_job, job_of, read_tick
 from hivepipe.operations.families.upkeep import RecordSlot
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.job_context import JobContext
 from hivepipe.stack.lock import locked_file, runtime_for
 
 BUSY_TIMEOUT_SECS = 0.1
@@ -48,7 +48,7 @@ def record_own_slot(db: Database, job: Origin) -> None:
 
 
 @contextmanager
-def turn(workplace: Workplace, job: Origin) -> Iterator[bool]:
+def turn(context: JobContext, job: Origin) -> Iterator[bool]:
     """Run the block for the slot of a job; yield False if the slot was or is being executed.
 
     Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
@@ -59,13 +59,13 @@ def turn(workplace: Workplace, job: Origin) -> Iterator[bool]:
     name = job.periodic
     with ExitStack() as held:
         try:
-            held.enter_context(locked_file(f"{runtime_for(workplace.home)}/{name}.turn", 0))
-            is_due = not _is_executed(workplace.home, name, job.slot)
+            held.enter_context(locked_file(f"{runtime_for(context.home)}/{name}.turn", 0))
+            is_due = not _is_executed(context.home, name, job.slot)
         except LockHeldError:
             is_due = False
         yield is_due
         if is_due:
-            workplace.follow_up(job, [_slot_job(job)])
+            context.follow_up(job, [_slot_job(job)])
 
 
 def _is_executed(home: str, name: str, slot: int) -> bool:

@@ -2,7 +2,7 @@
 
 The writer moves jobs that may take longer than 100 ms to `slow` or `llm`, each with its own worker.
 Short jobs that call the system or Redis (queue HERE) run in the writer, outside its transactions.
-All handlers are idempotent. They enqueue follow-up jobs through `Workplace.follow_up`.
+All handlers are idempotent. They enqueue follow-up jobs through `JobContext.follow_up`.
 """
 
 import time
@@ -19,17 +19,17 @@ from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, follow_up, read_envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.job_context import JobContext, address_of
 from hivepipe.operations.lazy_handler import Handler, load_all
 from hivepipe.operations.registry import HANDLERS, apply_results
 from hivepipe.operations.slots import turn
-from hivepipe.operations.workplace import Workplace, address_of
 
 
 class Slow(NamedTuple):
     """One such operation: its queue and its handler."""
 
     queue: str
-    handler: Callable[[Workplace, Envelope], None]
+    handler: Callable[[JobContext, Envelope], None]
 
 
 SLOW_OPERATIONS = {
@@ -49,30 +49,35 @@ def load_slow(*queues: str) -> None:
     load_all(slow.handler for slow in SLOW_OPERATIONS.values() if slow.queue in queues)
 
 
-def execute_slow(workplace: Workplace, job: Envelope) -> None:
+def execute_slow(context: JobContext, job: Envelope) -> None:
     """Execute one such job. Exceptions propagate to the caller."""
     slow = SLOW_OPERATIONS.get(job.operation)
     if slow is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
-    with turn(workplace, job) as is_ours:
+    with turn(context, job) as is_ours:
         if is_ours:
-            slow.handler(workplace, job)
+            slow.handler(context, job)
 
 
 def execute_at_once(home: str, db: Database, parent: Origin, jobs: list[Job]) -> None:
     """Store the results of a slow handler and execute the work in this process."""
     apply_results(db, [follow_up(parent, job) for job in jobs if job.operation in HANDLERS])
-    workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
+    context = context_at_once(home, db)
     for job in jobs:
         if job.operation not in HANDLERS:
-            execute_slow(workplace, read_envelope(follow_up(parent, job).envelope))
+            execute_slow(context, read_envelope(follow_up(parent, job).envelope))
+
+
+def context_at_once(home: str, db: Database) -> JobContext:
+    """Return a context that executes follow-up jobs at once."""
+    return JobContext(home, address_of(home), partial(execute_at_once, home, db))
 
 
 @contextmanager
-def at_once(home: str) -> Iterator[Workplace]:
-    """Yield a workplace that executes follow-up jobs at once. Raise StoreError."""
+def at_once(home: str) -> Iterator[JobContext]:
+    """Yield a context that executes follow-up jobs at once. Raise StoreError."""
     with opened(home) as db:
-        yield Workplace(home, address_of(home), partial(execute_at_once, home, db))
+        yield context_at_once(home, db)
 
 
 def manual_origin(operation: str) -> Origin:

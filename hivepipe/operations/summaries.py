@@ -8,7 +8,6 @@ record       stored; then the ratings are sent
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from hivepipe.agents.memory_server import send_ratings
@@ -23,56 +22,57 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.families.summaries import RecordSummary, SummariseIdle, SummariseSession
 from hivepipe.operations.forgotten_sessions import is_forgotten
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult, of_compaction
-from hivepipe.operations.workplace import Workplace
 from hivepipe.redact import redact_text
 from hivepipe.settings import switched_on
 from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.summaries.question import Memory
+from hivepipe.times import stored_time
 
 TAIL_BYTES = 4 << 20  # of an archive, for an excerpt of 20 kB
-SILENT = timedelta(minutes=30)
-OLDEST_SILENT = timedelta(days=1)  # sessions silent for longer were checked often enough
+IDLE_NS = 1800 * 10**9
+LONGEST_IDLE_NS = 86_400 * 10**9  # sessions idle for longer were checked often enough
 
 logger = logging.getLogger("hivepipe.summaries")
 
 
-def summarise_session(workplace: Workplace, job: Origin, args: SummariseSession) -> None:
+def summarise_session(context: JobContext, job: Origin, args: SummariseSession) -> None:
     """Summarise a session once for each of its states. Raise TryLaterError to retry."""
-    home = workplace.home
+    home = context.home
     if is_forgotten(home, job.session) or read_record(job.project).get("state") == "off":
         return
     summary_input = summary_input_of(home, job.session)
     if summary_input is None:
         return
     if args.compacted:
-        _keep_compaction(workplace, job, summary_input)
+        _keep_compaction(context, job, summary_input)
         return
     if _is_stored(home, summary_input.session, summary_input.excerpt.state):
         return
-    keep = partial(keep_summary, workplace, job)
-    result = Summariser(home, keep, workplace.stop_requested).summarise(summary_input)
+    keep = partial(keep_summary, context, job)
+    result = Summariser(home, keep, context.stop_requested).summarise(summary_input)
     rate_memories(home, job.session, result)
 
 
-def _keep_compaction(workplace: Workplace, job: Origin, summary_input: SummaryInput) -> None:
+def _keep_compaction(context: JobContext, job: Origin, summary_input: SummaryInput) -> None:
     """Store Claude Code's own summary of a compaction, unless a model's summary exists."""
     result = of_compaction(summary_input)
     if result is None:
         return
-    with suppress(StoreError), listings(database_path(workplace.home)) as store:
+    with suppress(StoreError), listings(database_path(context.home)) as store:
         known = summaries.list_summaries(store, job.session)
         if any(entry["kind"] == summaries.LLM for entry in known):
             return
-    keep_summary(workplace, job, result)
-    rate_memories(workplace.home, job.session, result)
+    keep_summary(context, job, result)
+    rate_memories(context.home, job.session, result)
 
 
-def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> None:
+def summarise_idle(context: JobContext, job: Origin, _args: SummariseIdle) -> None:
     """Enqueue summaries of open sessions that are idle for half an hour."""
-    now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
-    until, since = (f"{now - wait:%Y-%m-%dT%H:%M:%S}.000Z" for wait in (SILENT, OLDEST_SILENT))
-    with suppress(StoreError), listings(database_path(workplace.home)) as store:
+    until = stored_time(job.event_time_ns - IDLE_NS)
+    since = stored_time(job.event_time_ns - LONGEST_IDLE_NS)
+    with suppress(StoreError), listings(database_path(context.home)) as store:
         for session in summaries.silent_sessions(store, since, until):
             own = replace(
                 job,
@@ -81,7 +81,7 @@ def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> N
                 project=session["project"] or "",
             )
             summarise = SummariseSession(silent_since=session["last"])
-            workplace.follow_up(own, [summarise.job(own.session[:8])])
+            context.follow_up(own, [summarise.job(own.session[:8])])
 
 
 def summary_input_of(home: str, session: str) -> SummaryInput | None:
@@ -120,10 +120,10 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 # ---- the row
 
 
-def keep_summary(workplace: Workplace, job: Origin, result: SummaryResult) -> None:
+def keep_summary(context: JobContext, job: Origin, result: SummaryResult) -> None:
     """Store a summary with its ratings. It cannot be lost after this returns."""
     record = RecordSummary(**result.summary._asdict(), useful=result.useful)
-    workplace.follow_up(job, [record.job(job.session[:8])])
+    context.follow_up(job, [record.job(job.session[:8])])
 
 
 def rate_memories(home: str, session: str, result: SummaryResult) -> str:

@@ -14,7 +14,6 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from hivepipe.costs.price_table import prices_in_force
-from hivepipe.costs.prices import PriceTable
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db.spending import MICRO, Amount, Spending, spending
 from hivepipe.db.summaries import COMPACTION, LLM, PLAIN, Summary
@@ -90,8 +89,8 @@ class Summariser:
         try:
             self._refuse(summary_input)
             question = question_of(summary_input.excerpt.text, summary_input.memories)
-            return self._by_model(summary_input, self.offer(), question)
-        except SummaryError as error:
+            return self._by_model(summary_input, self._offer(), question)
+        except (SummaryError, CredentialsError, PricesError) as error:
             result = self._plain(summary_input, str(error))
             self._keep(result)
             return result
@@ -106,13 +105,9 @@ class Summariser:
         if excerpt.messages < FEWEST_MESSAGES or len(excerpt.text.encode()) < FEWEST_BYTES:
             raise SummaryError("too short for a language model")
 
-    def offer(self) -> Offer:
+    def _offer(self) -> Offer:
         """Return the provider to ask. Raise SummaryError with the reason if there is none."""
-        try:
-            offers = [find_offer(), find_offer(with_environment=False)]
-        except CredentialsError as error:
-            raise SummaryError(str(error)) from error
-        found = [offer for offer in offers if offer is not None]
+        found = [offer for offer in (find_offer(), find_offer(with_environment=False)) if offer]
         if not found:
             raise SummaryError("there is no credential: `hivepipe credentials set NAME`")
         refused = [objection(self._home, offer) for offer in found]
@@ -124,7 +119,7 @@ class Summariser:
         self, summary_input: SummaryInput, offer: Offer, question: Question
     ) -> SummaryResult:
         each = self._most(offer, question)
-        offer = _with_secret(offer)
+        offer = offer.with_secret()
         subject = self._subject(summary_input)
         with spending() as ledger:
             tried = self._tried(ledger, subject)
@@ -145,7 +140,7 @@ class Summariser:
             question,
             requests=granted,
             timeout_secs=terms.timeout_secs(),
-            dollars=granted * self._budget_usd(offer, question),
+            dollars=granted * terms.budget_usd(offer, prices_in_force(self._home), question),
             should_stop=self._should_stop,
         )
         if reply.answer is None:
@@ -168,17 +163,8 @@ class Summariser:
         tokens = terms.most_tokens(question)
         return Amount(1, tokens.prompt + tokens.output, self._micro_usd(offer, tokens))
 
-    def _budget_usd(self, offer: Offer, question: Question) -> float:
-        return terms.budget_usd(offer, self._prices(), question)
-
-    def _prices(self) -> PriceTable:
-        try:
-            return prices_in_force(self._home)
-        except PricesError as error:
-            raise SummaryError(str(error)) from error
-
     def _micro_usd(self, offer: Offer, tokens: Tokens) -> int:
-        cost = terms.price(offer, self._prices(), tokens)
+        cost = terms.price(offer, prices_in_force(self._home), tokens)
         if cost is None:
             raise SummaryError(f"no price of {offer.model} is known: add it to prices.toml")
         return int(cost * MICRO)
@@ -249,14 +235,11 @@ class Summariser:
     def _plain(self, summary_input: SummaryInput, reason: str) -> SummaryResult:
         if reason != OFF:
             logger.warning("session %s: a plain summary: %s", summary_input.session, reason)
-        answer = (
-            plain_summary(summary_input.meta) if summary_input.meta else _of_text(summary_input)
-        )
+        if summary_input.meta:
+            answer = plain_summary(summary_input.meta)
+        else:
+            answer = plain_text_summary(summary_input.excerpt.text, summary_input.harness)
         return _result(summary_input, PLAIN, answer, reason=reason)
-
-
-def _of_text(summary_input: SummaryInput) -> Answer:
-    return plain_text_summary(summary_input.excerpt.text, summary_input.harness)
 
 
 def of_compaction(summary_input: SummaryInput) -> SummaryResult | None:
@@ -269,13 +252,6 @@ def of_compaction(summary_input: SummaryInput) -> SummaryResult | None:
     state = Excerpt(f"{COMPACTION} {digest}", 0)
     named = summary_input._replace(excerpt=state)
     return _result(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")
-
-
-def _with_secret(offer: Offer) -> Offer:
-    try:
-        return offer.with_secret()
-    except CredentialsError as error:
-        raise SummaryError(str(error)) from error
 
 
 def _result(summary_input: SummaryInput, kind: str, answer: Answer, **more: Any) -> SummaryResult:

@@ -15,10 +15,10 @@ from hivepipe.home import kept_folder
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of, callbacks_of
 from hivepipe.operations.families.archive import CompressArchives, SweepTranscripts
-from hivepipe.operations.found_archives import take_in_archives
-from hivepipe.operations.found_exports import REFUSED, Row, take_in_exports
-from hivepipe.operations.unindexed import keep_up
-from hivepipe.operations.workplace import Workplace
+from hivepipe.operations.found_archives import import_found
+from hivepipe.operations.found_exports import REFUSED
+from hivepipe.operations.job_context import JobContext
+from hivepipe.operations.unindexed import update_search_index
 
 DAY_SECS = 86_400.0
 QUIET_SECS = 3600.0  # a transcript that has not grown for so long is complete
@@ -38,42 +38,29 @@ class SweepResult:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def sweep_transcripts(workplace: Workplace, job: Origin, _args: SweepTranscripts) -> None:
+def sweep_transcripts(context: JobContext, job: Origin, _args: SweepTranscripts) -> None:
     """Archive transcripts of this project whose hooks did not run, and rebuild the index."""
-    result = sweep(workplace, job, scope.claude_folders(workplace.home))
-    take_in(workplace, job)
+    result = sweep(context, job, scope.claude_folders(context.home))
+    for row in import_found(context, job, kept_folder(context.home)):
+        if row.outcome == REFUSED:
+            logger.warning("not imported: %s: %s", row.path, row.reason)
     for reason in result.failed.values():
         logger.warning("a transcript could not be archived: %s", reason)
-    _index(workplace)
+    try:
+        update_search_index(context.home, archives_of(context.home), context.stop_requested)
+    except SearchError as error:  # the next search reports it
+        logger.warning("%s", error)
     logger.info(
         "sweep: %d of %d transcripts had grown", result.taken, result.taken + result.unchanged
     )
 
 
-def _index(workplace: Workplace) -> None:
-    """Update the search index for later searches."""
-    try:
-        keep_up(workplace.home, archives_of(workplace.home), workplace.stop_requested)
-    except SearchError as error:  # the next search reports it
-        logger.warning("%s", error)
-
-
-def take_in(workplace: Workplace, job: Origin) -> list[Row]:
-    """Import a predecessor's files from the folder of exports; return a row for each file."""
-    folder = kept_folder(workplace.home)
-    rows = [*take_in_exports(workplace.home, folder), *take_in_archives(workplace, job, folder)]
-    for row in rows:
-        if row.outcome == REFUSED:
-            logger.warning("not imported: %s: %s", row.path, row.reason)
-    return rows
-
-
-def sweep(workplace: Workplace, job: Origin, claude_folders: list[str]) -> SweepResult:
+def sweep(context: JobContext, job: Origin, claude_folders: list[str]) -> SweepResult:
     """Archive what is new in these folders of Claude Code. Raise StoppedError on a stop."""
-    archives = archives_of(workplace.home)
-    followed = scope.followed_folders(workplace.home)
-    callbacks = callbacks_of(workplace, job)
-    oldest = time.time() - _kept_days(workplace.home) * DAY_SECS
+    archives = archives_of(context.home)
+    followed = scope.followed_folders(context.home)
+    callbacks = callbacks_of(context, job)
+    oldest = time.time() - _kept_days(context.home) * DAY_SECS
     result = SweepResult()
     for folder in claude_folders:
         for path in transcripts_in(folder):
@@ -83,7 +70,7 @@ def sweep(workplace: Workplace, job: Origin, claude_folders: list[str]) -> Sweep
                     if source.status.st_mtime < oldest:  # its archive would be outdated
                         result.expired += 1
                         continue
-                    _take(workplace.home, archives, source, callbacks, followed, result)
+                    _take(context.home, archives, source, callbacks, followed, result)
             except RefusedTranscriptError:
                 result.foreign += 1
             except FileNotFoundError:  # deleted meanwhile
@@ -141,8 +128,8 @@ def _typed(archives: Archives, source: Source) -> Source:
     return source
 
 
-def compress_archives(workplace: Workplace, _job: Origin, _args: CompressArchives) -> None:
+def compress_archives(context: JobContext, _job: Origin, _args: CompressArchives) -> None:
     """Compress the archives that have not grown for a month."""
-    compressed = upkeep.compress(archives_of(workplace.home), workplace.check_stop)
+    compressed = upkeep.compress(archives_of(context.home), context.check_stop)
     if compressed:
         logger.info("compressed %d archives", compressed)

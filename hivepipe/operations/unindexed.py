@@ -123,7 +123,7 @@ def _changed(
     return ChangedFolder(name, state if is_settled and can_read_all else None, found)
 
 
-def keep_up(home: str, archives: Archives, should_stop: Callable[[], bool]) -> None:
+def update_search_index(home: str, archives: Archives, should_stop: Callable[[], bool]) -> None:
     """Update the index of a home, if there is one."""
     if index_path(home).exists():
         with closing(SearchIndex(index_path(home))) as index:

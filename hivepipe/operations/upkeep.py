@@ -22,10 +22,10 @@ from hivepipe.operations.families.upkeep import (
     WriteBriefings,
 )
 from hivepipe.operations.heartbeats import Heartbeats
-from hivepipe.operations.late_notes import take_in_notes
+from hivepipe.operations.job_context import JobContext
+from hivepipe.operations.late_notes import replay_notes
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
-from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.rq_workers import drop_dead
@@ -34,51 +34,51 @@ from hivepipe.queue.stock_jobs import promote_due
 logger = logging.getLogger("hivepipe.upkeep")
 
 
-def drop_dead_workers(workplace: Workplace, _job: Origin, _args: DropDeadWorkers) -> None:
+def drop_dead_workers(context: JobContext, _job: Origin, _args: DropDeadWorkers) -> None:
     """Remove the registrations of dead workers."""
-    with connect(workplace.address) as connection:
+    with connect(context.address) as connection:
         for name, reason in drop_dead(connection):
             logger.warning("worker %s died without unregistering: %s", name, reason)
 
 
-def promote_retries(workplace: Workplace, _job: Origin, _args: PromoteRetries) -> None:
+def promote_retries(context: JobContext, _job: Origin, _args: PromoteRetries) -> None:
     """Put jobs whose next attempt is due back into their queues."""
-    with connect(workplace.address) as connection:
+    with connect(context.address) as connection:
         promote_due(connection)
 
 
-def drain_spool(workplace: Workplace, _job: Origin, _args: DrainSpool) -> None:
+def drain_spool(context: JobContext, _job: Origin, _args: DrainSpool) -> None:
     """Move spooled events and spooled notes of tool calls into Redis."""
-    with connect(workplace.address) as connection:
-        take_in_notes(connection, workplace.home)
-        keeper = Housekeeper(connection, Path(workplace.home), workplace.address)
+    with connect(context.address) as connection:
+        replay_notes(connection, context.home)
+        keeper = Housekeeper(connection, Path(context.home), context.address)
         while keeper.drain() or keeper.has_unreadable_files:
-            workplace.check_stop()
+            context.check_stop()
 
 
-def bring_back_strays(workplace: Workplace, _job: Origin, _args: BringBackStrays) -> None:
+def bring_back_strays(context: JobContext, _job: Origin, _args: BringBackStrays) -> None:
     """Requeue lost jobs of killed workers, and clean up after killed hooks."""
-    with connect(workplace.address) as connection:
-        Housekeeper(connection, Path(workplace.home), workplace.address).maintain()
+    with connect(context.address) as connection:
+        Housekeeper(connection, Path(context.home), context.address).maintain()
 
 
-def record_activity(workplace: Workplace, _job: Origin, _args: RecordActivity) -> None:
+def record_activity(context: JobContext, _job: Origin, _args: RecordActivity) -> None:
     """Move the activity of sessions into the store."""
     with (
-        connect(workplace.address) as connection,
-        closing(open_database(workplace.home)) as db,
+        connect(context.address) as connection,
+        closing(open_database(context.home)) as db,
     ):
         Heartbeats(connection).flush(db)
 
 
-def write_briefings(workplace: Workplace, _job: Origin, _args: WriteBriefings) -> None:
+def write_briefings(context: JobContext, _job: Origin, _args: WriteBriefings) -> None:
     """Update the files that briefings are read from."""
-    path = database_path(workplace.home)
-    open_database(workplace.home).close()  # creates the database if it is missing
-    BriefingFiles(workplace.home).write(path)
+    path = database_path(context.home)
+    open_database(context.home).close()  # creates the database if it is missing
+    BriefingFiles(context.home).write(path)
 
 
-def export_skills(workplace: Workplace, _job: Origin, _args: ExportSkills) -> None:
+def export_skills(context: JobContext, _job: Origin, _args: ExportSkills) -> None:
     """Update skill-usage.json, its index and session.yaml."""
-    SkillExports(workplace.home).finish()
-    SessionExport(workplace.home).finish()
+    SkillExports(context.home).finish()
+    SessionExport(context.home).finish()

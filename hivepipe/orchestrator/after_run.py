@@ -13,7 +13,7 @@ from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HiveError, HivepipeError
 from hivepipe.orchestrator import costs, records
 from hivepipe.orchestrator.folder import Hive
-from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.redact.configured import use_rules
 
@@ -31,10 +31,10 @@ def main() -> None:
     if run is None:
         return
     try:
-        tidy(worker, run.offset)
+        repair_transcript(worker, run.offset)
     except HiveError as error:
         print(error, file=sys.stderr)  # noqa: T201  runner.log
-    costs.book(worker, run)
+    costs.record_cost(worker, run)
     try:
         records.record(hive, [worker])
     except HivepipeError as error:

@@ -10,8 +10,7 @@ import json
 import os
 from pathlib import Path
 
-from hivepipe.errors import HiveError, SettingsError
-from hivepipe.files.regular_file import read_text
+from hivepipe.errors import HiveError
 from hivepipe.home import absolute, locate, real_path, short_hash, user_folder, write_small
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
@@ -64,7 +63,7 @@ def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -
 def write_hooks(worker: Worker, project: str) -> None:
     """Write a settings file with our hooks, unless the session reads a file that has them."""
     path = worker.state / "settings.json"
-    if any(map(_has_our_hooks, _settings_paths(project))):
+    if any(map(settings_text.file_has_entries, _settings_paths(project))):
         path.unlink(missing_ok=True)
         return
     hook_copy.refresh()
@@ -77,13 +76,6 @@ def _settings_paths(project: str) -> list[str]:
     own = [claude_code.settings_path(scope, project) for scope in (Scope.LOCAL, Scope.PROJECT)]
     folder = _named().get("CLAUDE_CONFIG_DIR") or f"{user_folder()}/.claude"
     return [*own, f"{folder}/settings.json"]
-
-
-def _has_our_hooks(path: str) -> bool:
-    try:
-        return bool(settings_text.entries(read_text(path, "utf-8-sig")))
-    except (OSError, UnicodeDecodeError, SettingsError):
-        return False
 
 
 def _named() -> dict[str, str]:

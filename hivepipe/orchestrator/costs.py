@@ -12,7 +12,7 @@ MICRO = Decimal(1_000_000)
 _WORDS = 200  # characters
 
 
-def book(worker: Worker, run: Run) -> None:
+def record_cost(worker: Worker, run: Run) -> None:
     """Record the cost and the last result of a run that has ended."""
     result = _result(worker, run)
     run.cost_usd = str(_own_cost(worker, run))

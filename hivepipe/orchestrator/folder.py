@@ -50,7 +50,7 @@ class Hive:
         """Return every archived worker, sorted by name."""
         return _workers_in(self.archive_folder, self.trusted_folder / ARCHIVE)
 
-    def left(self) -> list[Worker]:
+    def without_folder(self) -> list[Worker]:
         """Return every worker whose folder was moved or removed while its state remains."""
         there = {worker.id for worker in self.workers()}
         states = _workers_in(self.state_folder, self.state_folder)
@@ -90,7 +90,7 @@ class Hive:
         """Copy the list of projects into `.hive`, where other programs read it."""
         write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file, "utf-8"))
 
-    def ready(self) -> "Hive":
+    def migrated(self) -> "Hive":
         """Migrate the state that an earlier version kept in this `.hive`, and return the hive."""
         self.notes += trusted_state.migrate_state(self.root)
         return self
@@ -105,7 +105,7 @@ def _workers_in(folder: Path, states: Path) -> list[Worker]:
     return [Worker(folder / name, states / name) for name in names if valid_id(name) == name]
 
 
-def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
+def make_hive(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
     """Make a trusted `.hive` in a folder. The flag is False if it was trusted before.
 
     HiveError: a `.hive` exists that hivepipe did not make, and `adopt` is not set.
@@ -131,7 +131,7 @@ def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
     make_folders(str(root / "prompts"))
     for name, text in DEFAULTS.items():
         _write_new(root / "prompts" / f"{name}.md", text)
-    hive.ready()
+    hive.migrated()
     add(home, str(root))
     return hive, not is_known
 
@@ -141,24 +141,26 @@ def _write_new(path: Path, text: str) -> None:
         write_small(str(path), text)
 
 
-def find(start: str, home: str) -> Hive:
+def find_hive(start: str, home: str) -> Hive:
     """Return the hive of a folder or of its nearest parent; HiveError: no trusted hive exists."""
     here = Path(os.path.realpath(start))
     for folder in (here, *here.parents):
         root = folder / NAME
         if root.is_dir():
             if str(root) in known(home):
-                return Hive(root, home).ready()
+                return Hive(root, home).migrated()
             raise HiveError(f"{root} was not made here: `hivepipe hive init --adopt` takes it over")
     raise HiveError("there is no .hive here or in a folder above: run `hivepipe hive init`")
 
 
-def at_work(home: str) -> list[Worker]:
+def running_workers(home: str) -> list[Worker]:
     """Return the workers of a home whose process is running, or whose runner is starting it."""
-    workers = (worker for hive in hives(home) for worker in (*hive.workers(), *hive.left()))
+    workers = (
+        worker for hive in hives(home) for worker in (*hive.workers(), *hive.without_folder())
+    )
     return [worker for worker in workers if (run := worker.last_run()) and run.is_at_work()]
 
 
 def hives(home: str) -> list[Hive]:
     """Return every hive of a home whose folder still exists."""
-    return [Hive(Path(path), home).ready() for path in known(home) if os.path.isdir(path)]
+    return [Hive(Path(path), home).migrated() for path in known(home) if os.path.isdir(path)]

@@ -21,7 +21,7 @@ def write_end(worker: Worker, run: Run) -> None:
         run.is_lost = True
         run.ended_at = _last_signal(worker)
         worker.write_run(run)
-    costs.book(worker, run)
+    costs.record_cost(worker, run)
 
 
 def _last_signal(worker: Worker) -> str:

@@ -1,11 +1,10 @@
 """The orchestrator's operations: spawn, resume, answer, park, respawn and check.
 
-hive = find(".", home)
+hive = find_hive(".", home)
 worker = Orchestrator(hive).spawn("shop", "Fix the session timeout.")
 Orchestrator(hive).check()
 """
 
-import os
 import shutil
 import time
 import uuid
@@ -23,10 +22,10 @@ from hivepipe.orchestrator.lost_end import ended_unrecorded, write_end
 from hivepipe.orchestrator.records import NO_STATES
 from hivepipe.orchestrator.rights import default_flags
 from hivepipe.orchestrator.start import locked, start
-from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import LARGEST_TASK, Card, Worker
 from hivepipe.orchestrator.worker_signals import WorkerSignals
-from hivepipe.orchestrator.worker_state import Standing, stand
+from hivepipe.orchestrator.worker_state import CheckedWorker, check_worker
 from hivepipe.settings import hive_stale_secs
 from hivepipe.times import now
 
@@ -111,17 +110,17 @@ class Orchestrator:
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
         """Answer a worker's question; HiveError: it has no open question, or no such option."""
-        standing = stand(worker, hive_stale_secs(), WorkerSignals(self.hive.home, [worker]))
-        if standing.state != "need_input":
-            raise HiveError(f"{worker.id} has no open question: its state is {standing.state}")
+        checked = check_worker(worker, hive_stale_secs(), WorkerSignals(self.hive.home, [worker]))
+        if checked.state != "need_input":
+            raise HiveError(f"{worker.id} has no open question: its state is {checked.state}")
         if option:
-            options = standing.status.texts("options")
+            options = checked.status.texts("options")
             if not 0 < option <= len(options):
                 raise HiveError(f"{worker.id} gave {len(options)} options, and none is {option}")
             text = f"{options[option - 1]}\n{text}".strip()
         if not text.strip():
             raise HiveError("the answer is empty")
-        question = standing.status.digest
+        question = checked.status.digest
         start(
             self.hive,
             worker,
@@ -166,38 +165,32 @@ class Orchestrator:
 
     # ---- checks
 
-    def check(self, workers: Iterable[Worker] | None = None) -> list[Standing]:
-        """Return the standing of the given workers, or of all workers.
+    def check(self, workers: Iterable[Worker] | None = None) -> list[CheckedWorker]:
+        """Check the given workers, or all workers, and return the results.
 
         Also record the end of runs whose runner did not, and update the store.
         """
         looked_at = list(self._all() if workers is None else workers)
         for worker in looked_at:
             try:
-                self.settle(worker)
+                self.record_unrecorded_end(worker)
             except OSError as error:  # a fault of one folder must not hide the others
                 self.troubles.append(f"{worker.id}: {error}")
         signals = WorkerSignals(self.hive.home, looked_at)
-        standings = [stand(worker, hive_stale_secs(), signals) for worker in looked_at]
-        self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
-        return standings
+        checked_workers = [check_worker(worker, hive_stale_secs(), signals) for worker in looked_at]
+        self.record(looked_at, {checked.worker.id: checked.state for checked in checked_workers})
+        return checked_workers
 
-    def settle(self, worker: Worker) -> None:
+    def record_unrecorded_end(self, worker: Worker) -> None:
         """Record the end of a worker's last run if its runner did not."""
         run = worker.last_run()
         if run is None or not ended_unrecorded(run):
             return
-        try:
-            lock = locked(worker, 0)
-        except HiveError:
-            return  # its runner holds the lock
-        try:
+        with suppress(HiveError), locked(worker, 0):  # or its runner holds the lock
             run = worker.last_run()
             if run and ended_unrecorded(run):
                 write_end(worker, run)
-                self._tidy(worker, run.offset)
-        finally:
-            os.close(lock)
+                self._repair_transcript(worker, run.offset)
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
         """Update the store. After an error the next check updates it."""
@@ -211,7 +204,7 @@ class Orchestrator:
     def _all(self) -> list[Worker]:
         """Return all workers, including those whose folder is gone while their process runs."""
         try:
-            return [*self.hive.workers(), *retire.follow(self.hive)]
+            return [*self.hive.workers(), *retire.sync_moved_workers(self.hive)]
         except StoreError as error:
             self.troubles.append(str(error))
             return self.hive.workers()
@@ -225,9 +218,9 @@ class Orchestrator:
             where = error.filename or worker.folder
             raise HiveError(f"{where}: {error.strerror}: nothing was started") from None
 
-    def _tidy(self, worker: Worker, since: int) -> None:
+    def _repair_transcript(self, worker: Worker, since: int) -> None:
         try:
-            tidy(worker, since)
+            repair_transcript(worker, since)
         except HiveError as error:
             self.troubles.append(str(error))
 

@@ -17,7 +17,7 @@ _LONGEST_LINE = 64 << 20
 _LATEST_NS = 1 << 62  # year 2116; the integers of the store end in 2262, dates in 9999
 
 
-def plain(path: str | Path, flags: int = os.O_RDONLY) -> int:
+def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
     """Open a regular file, with mode 0600 if it is new.
 
     OSError also for a symbolic link, a pipe or a folder. Can be used as the `opener` of `open`.
@@ -44,7 +44,7 @@ def changed_ns(file: int | Path) -> int:
 def read_end(path: Path, limit: int) -> str:
     """Return the last `limit` bytes of a file as text, or "" if it cannot be read."""
     try:
-        with open(path, "rb", opener=plain) as file:
+        with open(path, "rb", opener=open_regular) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - limit, 0))
             return file.read(limit).decode("utf-8", "replace")
     except OSError:

@@ -25,11 +25,6 @@ def lives(pid: int, started: str, on: str) -> bool | None:
     return alive.lives(pid, started)
 
 
-def start_time(pid: int) -> str:
-    """Return the start time of a process as the kernel reports it, or "" if it is unknown."""
-    return alive.start_time(pid)
-
-
 def group_lives(group: int) -> bool:
     """Tell whether a process group has members left."""
     try:

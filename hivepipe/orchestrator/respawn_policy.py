@@ -27,7 +27,7 @@ from typing import NamedTuple
 from hivepipe.files.regular_file import read_text
 from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.worker import Worker
-from hivepipe.orchestrator.worker_state import OVER, Standing
+from hivepipe.orchestrator.worker_state import OVER, CheckedWorker
 from hivepipe.settings import hive_grace_secs, hive_limit_usd, hive_policy, hive_respawns
 
 BY_US = "hivepipe"
@@ -57,7 +57,7 @@ class Step(NamedTuple):
     at_ns: int
 
 
-def taken(worker: Worker) -> list[Step]:
+def steps_taken(worker: Worker) -> list[Step]:
     """Return the steps taken, oldest first. Incomplete lines are skipped."""
     found = []
     try:
@@ -78,7 +78,7 @@ def record_step(worker: Worker, name: str, run: int) -> bool:
     line = json.dumps({"step": name, "run": run, "at_ns": time.time_ns()})
     with (worker.state / "steps.jsonl").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # a tick and a monitor may run at the same time
-        if name in _names(worker, taken(worker), run):
+        if name in _names(worker, steps_taken(worker), run):
             return False
         file.seek(0)
         break_off = "" if file.read()[-1:] in ("", "\n") else "\n"  # a full disk may cut a line
@@ -86,28 +86,28 @@ def record_step(worker: Worker, name: str, run: int) -> bool:
     return True
 
 
-def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int) -> str:
+def next_step(checked: CheckedWorker, steps: list[Step], policy: Policy, now_ns: int) -> str:
     """Return the step that is due for a worker, or ""."""
-    run = standing.run
+    run = checked.run
     if run is None:
         return ""
-    names = _names(standing.worker, steps, run.number)
+    names = _names(checked.worker, steps, run.number)
     if policy.mode == "report":
-        return "report" if standing.state == "stale" and "report" not in names else ""
-    if standing.lives is None or standing.foreign_pid:
+        return "report" if checked.state == "stale" and "report" not in names else ""
+    if checked.lives is None or checked.foreign_pid:
         return ""
-    if standing.lives:
-        return _of_living(standing, run, steps, policy, now_ns)
+    if checked.lives:
+        return _of_living(checked, run, steps, policy, now_ns)
     if "give up" in names:
-        return _of_given_up(standing, run, names, policy)
-    return _of_dead(run, names) if standing.state in OVER else ""
+        return _of_given_up(checked, run, names, policy)
+    return _of_dead(run, names) if checked.state in OVER else ""
 
 
 def is_parked(worker: Worker, run: Run) -> bool:
     """Tell whether the policy or a user parked a worker in the episode of a run."""
     runs = worker.runs()
     episode = _episode(runs, run.number)
-    noted = [step.run for step in taken(worker) if step.name == "park"]
+    noted = [step.run for step in steps_taken(worker) if step.name == "park"]
     return any(number in episode for number in (*noted, *_numbers(runs, "park")))
 
 
@@ -133,15 +133,17 @@ def _numbers(runs: Sequence[Run], *kinds: str) -> list[int]:
     return [run.number for run in runs if run.kind in kinds]
 
 
-def _of_living(standing: Standing, run: Run, steps: list[Step], policy: Policy, now_ns: int) -> str:
+def _of_living(
+    checked: CheckedWorker, run: Run, steps: list[Step], policy: Policy, now_ns: int
+) -> str:
     of_run = {step.name: step.at_ns for step in steps if step.run == run.number}
     if "stop" in of_run:
         is_over = (now_ns - of_run["stop"]) / 1e9 >= policy.grace_secs
         return "kill" if is_over and "kill" not in of_run else ""
     if run.kind in _OUR_RUNS:
-        silent_secs = (now_ns - standing.last_active_ns) / 1e9 if standing.last_active_ns else 0
+        silent_secs = (now_ns - checked.last_active_ns) / 1e9 if checked.last_active_ns else 0
         return "stop" if silent_secs >= policy.grace_secs else ""
-    return "stop" if standing.state == "stale" else ""
+    return "stop" if checked.state == "stale" else ""
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
@@ -153,12 +155,12 @@ def _of_dead(run: Run, names: set[str]) -> str:
     return "ask" if "stop" in names and "ask" not in names else ""
 
 
-def _of_given_up(standing: Standing, run: Run, names: set[str], policy: Policy) -> str:
+def _of_given_up(checked: CheckedWorker, run: Run, names: set[str], policy: Policy) -> str:
     """Return the next step after `give up`, or "" if the worker wrote a status since."""
-    is_ours = standing.state == "error" and standing.status.text("by") == BY_US
-    if not is_ours and standing.state not in OVER:
+    is_ours = checked.state == "error" and checked.status.text("by") == BY_US
+    if not is_ours and checked.state not in OVER:
         return ""
-    if not is_parked(standing.worker, run):
+    if not is_parked(checked.worker, run):
         return "park"
-    may_respawn = policy.mode == "respawn" and standing.worker.card().respawns < policy.respawns
+    may_respawn = policy.mode == "respawn" and checked.worker.card().respawns < policy.respawns
     return "respawn" if may_respawn else ""

@@ -6,8 +6,8 @@ A task that a spawn created ends with the last worker that had it.
 import gzip
 import os
 import shutil
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from hivepipe.files.regular_file import MOST_BYTES, whole
 from hivepipe.home import write_small
 from hivepipe.orchestrator import costs, records
 from hivepipe.orchestrator.folder import Hive, hives
-from hivepipe.orchestrator.plain_file import lines_in, plain
+from hivepipe.orchestrator.plain_file import lines_in, open_regular
 from hivepipe.orchestrator.start import locked, refuse_living
-from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.redact import of_session
 from hivepipe.redact.redactor import Redactor
@@ -39,11 +39,10 @@ def archive(hive: Hive, worker: Worker) -> Path:
     target = archived.folder
     if target.exists():
         raise HiveError(f"{target} is there already")
-    lock = _lock_idle(hive.home, worker)
-    try:
+    with _idle(hive.home, worker):
         if worker.is_own():
             with suppress(HiveError):  # a symbolic link as transcript is moved unchanged
-                tidy(worker)
+                repair_transcript(worker)
         _record_end(hive, worker, "archived_at")
         if worker.is_own():
             redactor = _redactor(worker.transcript)
@@ -51,25 +50,20 @@ def archive(hive: Hive, worker: Worker) -> Path:
                 if path != worker.transcript:
                     _redact(path, redactor)
             _pack(worker.transcript, redactor)
-        # The folder is moved first: after a crash in between, `follow` completes the move.
+        # The folder first: after a crash in between, `sync_moved_workers` completes the move.
         worker.folder.rename(target)
         worker.state.rename(archived.state)
-    finally:
-        os.close(lock)
     return target
 
 
 def delete(hive: Hive, worker: Worker) -> None:
     """Delete a worker's folders permanently. The errors are those of `archive`."""
-    lock = _lock_idle(hive.home, worker)
-    try:
+    with _idle(hive.home, worker):
         _record_end(hive, worker, "deleted_at")
         _remove(worker)
-    finally:
-        os.close(lock)
 
 
-def follow(hive: Hive) -> list[Worker]:
+def sync_moved_workers(hive: Hive) -> list[Worker]:
     """Complete what a user did to worker folders with `mv` or `rm -rf`.
 
     The state folder is moved or removed too, and the store is updated. Return the workers whose
@@ -78,12 +72,12 @@ def follow(hive: Hive) -> list[Worker]:
     if not hive.workers_folder.is_dir():  # perhaps not mounted, so no worker counts as removed
         return []
     at_work = []
-    for worker in hive.left():
+    for worker in hive.without_folder():
         run = worker.last_run()
         if run and run.is_at_work() is not False:
             at_work.append(worker)
         else:
-            _follow(hive, worker)
+            _sync_moved_worker(hive, worker)
     there = {worker.id for worker in (*hive.workers(), *at_work)}
     with opened(hive.home) as db:
         gone = store.live_workers(db, str(hive.root)) - there
@@ -97,12 +91,8 @@ def follow(hive: Hive) -> list[Worker]:
     return at_work
 
 
-def _follow(hive: Hive, worker: Worker) -> None:
-    try:
-        lock = locked(worker, 0)
-    except HiveError:
-        return  # its runner holds the lock
-    try:
+def _sync_moved_worker(hive: Hive, worker: Worker) -> None:
+    with suppress(HiveError), locked(worker, 0):  # or its runner holds the lock
         moved = hive.archived_worker(worker.id)
         if not moved.folder.is_dir():
             _record_end(hive, worker, "deleted_at")
@@ -112,8 +102,6 @@ def _follow(hive: Hive, worker: Worker) -> None:
         else:
             worker.state.rename(moved.state)
             _record_end(hive, moved, "archived_at")
-    finally:
-        os.close(lock)
 
 
 def drop_archived(hive: Hive, before: str) -> list[Path]:
@@ -127,7 +115,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
     with opened(hive.home) as db:
         old = store.archived_before(db, str(hive.root), before)
     # The state of a worker that was moved while it ran is not in the archive yet.
-    at_work = {worker.id for worker in hive.left()}
+    at_work = {worker.id for worker in hive.without_folder()}
     since = datetime.fromisoformat(before).timestamp()
     over = [each for each in archived if each.id in old - at_work and each.changed_at() < since]
     for worker in over:
@@ -140,7 +128,7 @@ def workers_of(home: str) -> list[Worker]:
     return [
         worker
         for hive in hives(home)
-        for worker in (*hive.workers(), *hive.archived(), *hive.left())
+        for worker in (*hive.workers(), *hive.archived(), *hive.without_folder())
     ]
 
 
@@ -151,11 +139,8 @@ def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> i
     """
     found = [worker for worker in workers_of(home) if worker.card().session in sessions]
     for worker in () if dry_run else found:
-        lock = _lock_idle(home, worker)
-        try:
+        with _idle(home, worker):
             _remove(worker)
-        finally:
-            os.close(lock)
     return len(found)
 
 
@@ -170,22 +155,19 @@ def _remove(worker: Worker) -> None:
             shutil.rmtree(folder)
 
 
-def _lock_idle(home: str, worker: Worker) -> int:
-    """Lock a worker without a process and return the descriptor; HiveError: it has a process."""
-    lock = locked(worker)
-    try:
+@contextmanager
+def _idle(home: str, worker: Worker) -> Iterator[None]:
+    """Hold the lock of a worker without a process; HiveError: it has a process."""
+    with locked(worker):
         refuse_living(home, worker)
-    except HiveError:
-        os.close(lock)
-        raise
-    return lock
+        yield
 
 
 def _record_end(hive: Hive, worker: Worker, column: str) -> None:
     """Record in the store that a worker is archived or deleted, before its folder is gone."""
     for run in worker.runs():
         if run.is_started and run.cost_usd is None:
-            costs.book(worker, run)
+            costs.record_cost(worker, run)
     with opened(hive.home) as db, db.transaction():
         records.record_last(db, hive, worker)
         store.end_worker(db, worker.id, column)
@@ -195,7 +177,7 @@ def _redactor(transcript: Path) -> Redactor:
     """Return a redactor that has learned the secrets found in a transcript."""
     redactor = of_session()
     if transcript.is_file() and not transcript.is_symlink():
-        with open(transcript, "rb", opener=plain) as lines:
+        with open(transcript, "rb", opener=open_regular) as lines:
             for line in lines_in(lines, transcript):
                 redactor.redact_line(line)
     return redactor
@@ -205,7 +187,7 @@ def _redact(path: Path, redactor: Redactor) -> None:
     """Redact secrets in a text file. Binary files and symbolic links stay unchanged."""
     if path.is_symlink() or not path.is_file():
         return
-    with open(path, "rb", buffering=0, opener=plain) as file:
+    with open(path, "rb", buffering=0, opener=open_regular) as file:
         data = whole(file, path, MOST_BYTES)
     if b"\0" in data:
         return
@@ -220,9 +202,9 @@ def _pack(path: Path, redactor: Redactor) -> None:
     if path.is_symlink() or not path.is_file():
         return
     temporary = path.with_name(f"{PACKED}.tmp")
-    with open(temporary, "wb", opener=plain) as file:
+    with open(temporary, "wb", opener=open_regular) as file:
         with (
-            open(path, "rb", opener=plain) as lines,
+            open(path, "rb", opener=open_regular) as lines,
             gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
         ):
             for line in lines_in(lines, path):

@@ -63,11 +63,11 @@ def default_flags() -> tuple[str, ...]:
         return flags
     raise HiveError(
         f"what may workers do without asking? The user has to choose it once: `hivepipe hive "
-        f"rights` in a terminal, or one line in {config_path()}: {in_words()}"
+        f"rights` in a terminal, or one line in {config_path()}: {config_lines()}"
     )
 
 
-def in_words() -> str:
+def config_lines() -> str:
     """Return the choices in the form of config.toml lines."""
     return "; ".join(f'hive_rights = "{it.name}" ({it.meaning})' for it in CHOICES.values())
 

@@ -16,8 +16,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from hivepipe.orchestrator.plain_file import plain
-from hivepipe.orchestrator.recorded_process import group_lives, start_time
+from hivepipe.hook.alive import start_time
+from hivepipe.orchestrator.plain_file import open_regular
+from hivepipe.orchestrator.recorded_process import group_lives
 from hivepipe.orchestrator.run import Run, read_run
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.times import now
@@ -77,8 +78,8 @@ def _become(worker: Worker, run: Run) -> None:
     os.chdir(run.cwd)
     descriptors = (
         os.open(worker.prompt_file(run.number), os.O_RDONLY | os.O_CLOEXEC),
-        plain(worker.transcript, _APPEND),
-        plain(worker.stderr, _APPEND),
+        open_regular(worker.transcript, _APPEND),
+        open_regular(worker.stderr, _APPEND),
     )
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)

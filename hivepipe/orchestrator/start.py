@@ -8,7 +8,8 @@ running, the session has no process.
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.home import make_folders, write_small
@@ -16,13 +17,13 @@ from hivepipe.orchestrator import command
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.foreign_processes import ForeignProcesses
 from hivepipe.orchestrator.lost_end import ended_unrecorded, write_end
-from hivepipe.orchestrator.plain_file import plain
+from hivepipe.orchestrator.plain_file import open_regular
 from hivepipe.orchestrator.recorded_process import machine
 from hivepipe.orchestrator.run import Run
-from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Card, Worker
 from hivepipe.orchestrator.worker_state import has_final_status
-from hivepipe.stack.lock import take_lock
+from hivepipe.stack.lock import acquire_lock
 
 ENDING_SECS = 30.0
 
@@ -38,14 +39,13 @@ def start(
     *,
     may_start: Callable[[], str] = lambda: "",
     wait_secs: float = ENDING_SECS,
-) -> Run:
+) -> None:
     """Start Claude Code on a worker's session with the prompt `text`.
 
     The new process outlives this one. `may_start` is called under the lock and returns a reason to
     refuse, or "". HiveError: the session has a running process, or the start was refused or failed.
     """
-    lock = locked(worker, wait_secs)
-    try:
+    with locked(worker, wait_secs) as lock:
         refuse_living(hive.home, worker)
         if reason := may_start():
             raise HiveError(reason)
@@ -53,7 +53,7 @@ def start(
         if last and ended_unrecorded(last):
             write_end(worker, last)
         number = max(worker.run_numbers(), default=0) + 1
-        offset = tidy(worker, last.offset if last else 0)
+        offset = repair_transcript(worker, last.offset if last else 0)
         command.write_hooks(worker, card.path)
         run = Run(
             number=number,
@@ -70,15 +70,13 @@ def start(
         except OSError as error:
             raise HiveError(f"{worker.state}: {error.strerror}: nothing was started") from None
         answer = _start_runner(worker, number, lock, command.environment(hive, worker, card))
-    finally:
-        os.close(lock)
     if answer != _STARTED:
         raise HiveError(f"{worker.id} could not be started: {answer.decode(errors='replace')}")
-    return run
 
 
-def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
-    """Return a descriptor that holds a worker's lock; HiveError: another process holds it.
+@contextmanager
+def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> Iterator[int]:
+    """Hold a worker's lock and yield its descriptor; HiveError: another process holds the lock.
 
     Wait up to `wait_secs`, unless the worker is running and has not written a final status. After
     that status its runner releases the lock soon.
@@ -87,9 +85,13 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
     run = worker.last_run()
     is_busy = run is not None and run.process_lives() and not has_final_status(worker.status(), run)
     try:
-        return take_lock(worker.lock, 0 if is_busy else wait_secs)
+        lock = acquire_lock(worker.lock, 0 if is_busy else wait_secs)
     except LockHeldError:
         raise HiveError(f"{worker.id} has a process: two would spoil its session") from None
+    try:
+        yield lock
+    finally:
+        os.close(lock)
 
 
 def refuse_living(home: str, worker: Worker) -> None:
@@ -111,7 +113,7 @@ def refuse_living(home: str, worker: Worker) -> None:
 def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:
     """Start the runner and return its report: `started`, or an error."""
     reader, writer = os.pipe()
-    with open(worker.state / "runner.log", "ab", opener=plain) as log:
+    with open(worker.state / "runner.log", "ab", opener=open_regular) as log:
         subprocess.run(  # the runner forks; its child is adopted by init and leaves no zombie
             [
                 sys.executable,

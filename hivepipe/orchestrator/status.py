@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from hivepipe.errors import HiveError
 from hivepipe.events.claude_code import clean
 from hivepipe.home import write_small
-from hivepipe.orchestrator.plain_file import changed_ns, plain
+from hivepipe.orchestrator.plain_file import changed_ns, open_regular
 
 WORDS = ("working", "need_input", "done", "error", "context_full")
 LARGEST = 1 << 20
@@ -80,7 +80,7 @@ NONE = Status("", {}, (), 0, "")
 def read_status(path: Path) -> Status:
     """Return the last status of a worker. Errors of the file are listed in `problems`."""
     try:
-        with open(path, "rb", opener=plain) as file:
+        with open(path, "rb", opener=open_regular) as file:
             data = file.read(LARGEST + 1)
             at_ns = changed_ns(file.fileno())
     except FileNotFoundError:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from hivepipe.orchestrator.plain_file import lines_in, plain
+from hivepipe.orchestrator.plain_file import lines_in, open_regular
 from hivepipe.redact import redact_text
 from hivepipe.transcripts.lines import (
     CAP_TEXT,
@@ -148,7 +148,7 @@ def steps(lines: Iterable[bytes]) -> Iterator[Step]:
 def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
     """Yield the lines of a transcript between two byte offsets, or none if it cannot be read."""
     try:
-        with open(path, "rb", opener=plain) as file:
+        with open(path, "rb", opener=open_regular) as file:
             at = file.seek(start)
             for raw in lines_in(file, path):
                 at += len(raw)

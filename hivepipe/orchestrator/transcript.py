@@ -8,14 +8,14 @@ import os
 from pathlib import Path
 
 from hivepipe.errors import HiveError
-from hivepipe.orchestrator.plain_file import lines_in, plain
+from hivepipe.orchestrator.plain_file import lines_in, open_regular
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.transcripts.lines import read_line
 
 _CHUNK_BYTES = 1 << 20
 
 
-def tidy(worker: Worker, since: int = 0) -> int:
+def repair_transcript(worker: Worker, since: int = 0) -> int:
     """Repair the transcript from a byte offset on, and return its size.
 
     No process may be writing to it. HiveError: it is not a regular file, or cannot be written.
@@ -24,7 +24,7 @@ def tidy(worker: Worker, since: int = 0) -> int:
     try:
         stray = _stray_lines(path, since)
         if stray:
-            with open(worker.stderr, "ab", opener=plain) as log:
+            with open(worker.stderr, "ab", opener=open_regular) as log:
                 log.writelines(line if line.endswith(b"\n") else line + b"\n" for _, line in stray)
             _remove(path, [(at, len(line)) for at, line in stray])
         return path.stat().st_size
@@ -41,13 +41,13 @@ def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
     """
     found = []
     at = since
-    with open(path, "rb", opener=plain) as file:
+    with open(path, "rb", opener=open_regular) as file:
         file.seek(since)
         for line in lines_in(file, path):
             if read_line(line) is None:
                 found.append((at, line))
             elif not line.endswith(b"\n"):
-                with open(path, "ab", opener=plain) as end:
+                with open(path, "ab", opener=open_regular) as end:
                     end.write(b"\n")
             at += len(line)
     return found
@@ -58,7 +58,7 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
     size = path.stat().st_size
     first, length = spans[0]
     if len(spans) == 1 and first + length == size:
-        with open(path, "r+b", opener=plain) as file:
+        with open(path, "r+b", opener=open_regular) as file:
             file.truncate(first)
         return
     copy = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -71,7 +71,7 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
 
 
 def _copy_without(path: Path, copy: Path, spans: list[tuple[int, int]]) -> None:
-    with open(path, "rb", opener=plain) as old, open(copy, "wb", opener=plain) as new:
+    with open(path, "rb", opener=open_regular) as old, open(copy, "wb", opener=open_regular) as new:
         at = 0
         for start, length in spans:
             old.seek(at)

@@ -24,11 +24,11 @@ from hivepipe.events.claude_code import valid_id
 from hivepipe.files.known_hives import trusted_state_folder
 from hivepipe.files.typed_file import read_or, read_typed, write_typed
 from hivepipe.home import make_folders, read_small, write_small
-from hivepipe.orchestrator.plain_file import plain
+from hivepipe.orchestrator.plain_file import open_regular
 from hivepipe.orchestrator.rights import EDITS, default_flags
 from hivepipe.orchestrator.run import read_run
 from hivepipe.orchestrator.worker import Card
-from hivepipe.stack.lock import locked_file, take_lock
+from hivepipe.stack.lock import acquire_lock, locked_file
 from hivepipe.times import now
 
 PROJECTS = "projects.json"
@@ -136,9 +136,9 @@ def _copy(old: Path, new: Path) -> None:
         if part.is_symlink() or not part.is_dir():
             continue
         for path in part.iterdir():
-            with suppress(OSError), open(path, "rb", opener=plain) as file:
+            with suppress(OSError), open(path, "rb", opener=open_regular) as file:
                 data = file.read(_LARGEST_BYTES)
-                with open(new / path.relative_to(old), "xb", opener=plain) as copy:
+                with open(new / path.relative_to(old), "xb", opener=open_regular) as copy:
                     copy.write(data)
 
 
@@ -186,7 +186,7 @@ def _remove_old(old: Path, target: Path) -> None:
     the runner can write the end of its run.
     """
     try:
-        lock = take_lock(str(old / "run.lock"), 0)
+        lock = acquire_lock(str(old / "run.lock"), 0)
     except (LockHeldError, OSError):
         aside = old.with_name(f".{old.name}")
         old.rename(aside)

@@ -44,9 +44,9 @@ class Watch:
     def changes(self) -> Iterator[Change]:
         """Yield each change once, as it happens, without end."""
         for _ in self._wakes():
-            yield from self.look()
+            yield from self.unreported_changes()
 
-    def look(self) -> Iterator[Change]:
+    def unreported_changes(self) -> Iterator[Change]:
         """Yield the changes that are not reported. A change is reported after it was processed."""
         workers = self._hive.workers()
         for worker in workers:

@@ -1,7 +1,6 @@
 """Derive the state of a worker from its status.json, its process and its last activity."""
 
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 from hivepipe.orchestrator.plain_file import changed_ns
@@ -30,7 +29,7 @@ OVER = ("died", "ended")  # its process ended without a final status
 _NOT_CANCELLED = ("not started", "done", "unknown")
 
 
-class Standing(NamedTuple):
+class CheckedWorker(NamedTuple):
     """One worker as `check` shows it."""
 
     worker: Worker
@@ -43,8 +42,8 @@ class Standing(NamedTuple):
     foreign_pid: int = 0  # process on its session that hivepipe did not start, or 0
 
 
-def stand(worker: Worker, stale_secs: float, signals: WorkerSignals) -> Standing:
-    """Return the standing of one worker, without changing anything."""
+def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> CheckedWorker:
+    """Check one worker, without changing anything."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
     foreign_pid = 0 if lives else signals.foreign_pid(worker)
@@ -52,13 +51,13 @@ def stand(worker: Worker, stale_secs: float, signals: WorkerSignals) -> Standing
     is_silent = _silence_secs(last_active_ns) >= stale_secs
     if foreign_pid:
         state, note = _of_foreign_process(status, run, is_silent, foreign_pid)
-        return Standing(worker, state, note, status, run, last_active_ns, True, foreign_pid)
+        return CheckedWorker(worker, state, note, status, run, last_active_ns, True, foreign_pid)
     state, note = _state(status, run, lives, is_silent)
     if lives and run and not worker.folder.is_dir():
         state, note = "error", f"its folder was removed, its process {run.pid} still runs"
     if lives is False and state not in _NOT_CANCELLED and signals.is_cancelled(worker):
         state, note = "cancelled", signals.cancelled_because(worker)
-    return Standing(worker, state, note, status, run, last_active_ns, lives)
+    return CheckedWorker(worker, state, note, status, run, last_active_ns, lives)
 
 
 def _last_active_ns(worker: Worker, status: Status, run: Run | None) -> int:
@@ -147,16 +146,16 @@ def ending(run: Run) -> str:
     return how + (f", last result: {result}" if result else "")
 
 
-_OF_WORD: dict[str, Callable[[Status], str]] = {
-    "working": lambda status: status.text("progress"),
-    "need_input": lambda status: status.text("question"),
-    "done": lambda status: status.text("result"),
-    "error": lambda status: status.text("error"),
-    "context_full": lambda status: status.text("remaining"),
+# Status word -> the field of status.json that explains it.
+_EXPLAINING_FIELDS = {
+    "working": "progress",
+    "need_input": "question",
+    "done": "result",
+    "error": "error",
+    "context_full": "remaining",
 }
 
 
 def _words(status: Status) -> str:
-    of_word = _OF_WORD.get(status.word)
-    words = of_word(status) if of_word else ""
+    words = status.text(_EXPLAINING_FIELDS.get(status.word, ""))
     return "; ".join(filter(None, (words, *status.problems)))

@@ -7,7 +7,7 @@ from hivepipe.config.asking import waiting
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.monitor.status import status_report
-from hivepipe.operations.prune_files import Outdated, announced, first_deletion
+from hivepipe.operations.prune_files import Outdated, announced_deletions, first_deletion
 from hivepipe.stack.lock import Stack
 from hivepipe.times import stored_time
 
@@ -24,7 +24,7 @@ def whole_report(place: Place) -> dict[str, Any]:
 def _announced(home: str) -> list[dict[str, Any]]:
     """Return what retention deletes after the first day of an installation, by rule."""
     try:
-        found = announced(home, time.time())
+        found = announced_deletions(home, time.time())
         at = stored_time(round(first_deletion(home) * 1e9)) if found else ""
     except (HivepipeError, OSError):  # retention deletes nothing then
         return []

@@ -8,16 +8,16 @@ import psutil
 
 from hivepipe.home import Place, default_home, project_of, state_folder
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.members import (
+from hivepipe.stack.project_records import records
+from hivepipe.stack.stack_processes import (
     SUPERVISOR,
-    family,
     home_of,
     is_supervisor,
-    members,
-    others,
+    process_tree,
+    stack_processes,
+    users_processes,
     value_or,
 )
-from hivepipe.stack.project_records import records
 
 
 class KnownStack(NamedTuple):
@@ -60,7 +60,7 @@ def known_stacks() -> list[KnownStack]:
 def _running_stacks() -> list[Stack]:
     """Return the stacks of all supervisors that use this state folder, also without a record."""
     found = []
-    for process in others():
+    for process in users_processes():
         words = value_or(process.cmdline, [])
         if is_supervisor(words) and _state_folder_of(process) == state_folder():
             found.append(Stack(home_of(process), os.path.dirname(words[-1])))
@@ -75,8 +75,10 @@ def _state_folder_of(process: psutil.Process) -> str:
 
 
 def _look_at(stack: Stack, recorded: str) -> KnownStack:
-    found = members(stack)
-    processes = {entry for group in found.values() for member in group for entry in family(member)}
+    found = stack_processes(stack)
+    processes = {
+        entry for group in found.values() for member in group for entry in process_tree(member)
+    }
     if SUPERVISOR in found:
         state = "running"
     elif processes:

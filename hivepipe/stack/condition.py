@@ -28,7 +28,7 @@ FINE = (HEALTHY, DEGRADED, RESTING)  # no action is needed: exit code 0
 _BY_WORD = {"down": STOPPED, "off": OFF}  # states set by a user's command
 
 
-class Seen(NamedTuple):
+class StackFacts(NamedTuple):
     """The facts that determine the condition."""
 
     state: str  # from the record: on, down or off
@@ -42,23 +42,23 @@ class Seen(NamedTuple):
     alerts: tuple[Alert, ...]
 
 
-def condition_of(seen: Seen) -> str:
+def condition_of(facts: StackFacts) -> str:
     """Return the condition of a stack, one of the words in this module's docstring."""
-    if seen.state in _BY_WORD:
-        return _BY_WORD[seen.state]
-    if seen.runs:
-        return _of_running(seen)
-    if not seen.is_registered:
+    if facts.state in _BY_WORD:
+        return _BY_WORD[facts.state]
+    if facts.runs:
+        return _of_running(facts)
+    if not facts.is_registered:
         return UNREGISTERED
-    if seen.could_not_start or seen.is_unsupervised or _wait_too_long(seen.alerts):
+    if facts.could_not_start or facts.is_unsupervised or _wait_too_long(facts.alerts):
         return BROKEN
-    return UNHEALTHY if _is_urgent(seen.alerts) else RESTING
+    return UNHEALTHY if _is_urgent(facts.alerts) else RESTING
 
 
-def _of_running(seen: Seen) -> str:
-    if not seen.is_ready or seen.has_long_trouble or _is_urgent(seen.alerts):
+def _of_running(facts: StackFacts) -> str:
+    if not facts.is_ready or facts.has_long_trouble or _is_urgent(facts.alerts):
         return UNHEALTHY
-    return DEGRADED if seen.alerts or seen.has_trouble else HEALTHY
+    return DEGRADED if facts.alerts or facts.has_trouble else HEALTHY
 
 
 def _is_urgent(alerts: Iterable[Alert]) -> bool:

@@ -57,7 +57,7 @@ def _register() -> None:
     with locked_folder(home, TURN_SECS):
         stack = Stack(home, runtime_for(home), other_redis.canonical(url))
         owner = registration.owner_id(home)
-        other_redis.take(stack.url, home, owner)
+        other_redis.claim(stack.url, home, owner)
         record = read_record(home)
         if (record.get("socket"), record.get("python")) != (stack.url, sys.executable):
             tree = tree_of(home)

@@ -27,7 +27,7 @@ from hivepipe.stack.copying import copy_file
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.project_records import records
-from hivepipe.stack.registration import left_old_home, move_records, take_folders
+from hivepipe.stack.registration import claim_folders, clear_old_home, move_records
 
 SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted
 _REGENERATED = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")
@@ -86,8 +86,8 @@ def _finish(home: str) -> None:
     with suppress(FileNotFoundError):
         _take(f"{kept_folder(old)}/{_HOOK_LOG}", home, f"logs/{_HOOK_LOG}")
         os.unlink(f"{kept_folder(old)}/{_HOOK_LOG}")
-    take_folders(tree_of(home), Manifest(home))
-    left_old_home(home)
+    claim_folders(tree_of(home), Manifest(home))
+    clear_old_home(home)
 
 
 def _take(path: str, home: str, name: str) -> None:

@@ -4,8 +4,8 @@
                      exports, relative to their folder. `database`: the names of its files.
 
 First all files are copied. Then the record is switched to the new place, in one step. Last, the old
-files are deleted. After a crash, `settle` deletes the copies if the record was not switched, or
-else the old files.
+files are deleted. After a crash, `finish_interrupted_move` deletes the copies if the record was not
+switched, or else the old files.
 """
 
 import json
@@ -41,7 +41,7 @@ class Move(NamedTuple):
 
         OSError, StoreError and TreeError mean that the record was not switched.
         """
-        settle(self.home)
+        finish_interrupted_move(self.home)
         self._refuse_to_replace()
         plan: dict[str, Any] = {"from": self.source, "to": self.target}
         plan |= {"names": self.names, "database": self.database}
@@ -50,7 +50,7 @@ class Move(NamedTuple):
             if os.path.isfile(old):
                 copy_file(old, new)
         set_tree(self.home, self.target)
-        settle(self.home)
+        finish_interrupted_move(self.home)
 
     def _refuse_to_replace(self) -> None:
         for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
@@ -78,7 +78,7 @@ class Move(NamedTuple):
         ]
 
 
-def settle(home: str) -> None:
+def finish_interrupted_move(home: str) -> None:
     """Finish an interrupted move: undo it if the record was not switched, else complete it."""
     move = _begun(home)
     if move and tree_of(home) == move.target:

@@ -16,14 +16,14 @@ from hivepipe.settings import inherited
 _KEPT = ("HOME=", "XDG_")
 
 
-def remember(home: str, *, anew: bool = False) -> None:
+def record_environment(home: str, *, replace_folders: bool = False) -> None:
     """Record the variables for the processes of this home.
 
-    Without `anew`, recorded values of HOME and XDG_* are kept.
+    Without `replace_folders`, recorded values of HOME and XDG_* are kept.
     """
     now = [f"{os.fsdecode(name)}={os.fsdecode(value)}" for name, value in inherited().items()]
     before = read_small(f"{home}/environment", LARGEST_ENVIRONMENT).splitlines()
-    if before and not anew:
+    if before and not replace_folders:
         now = [line for line in now if not line.startswith(_KEPT)]
         now += [line for line in before if line.startswith(_KEPT)]
     text = "".join(f"{line}\n" for line in sorted(now) if line.isprintable())

@@ -21,22 +21,22 @@ _REQUEST = b"POST /RPC2 HTTP/1.0\r\nContent-Type: text/xml\r\nContent-Length: %d
 )
 
 
-def stay(stack: Stack) -> None:
+def keep_running(stack: Stack) -> None:
     """Record that a user started this stack."""
-    write_small(stack.stay, f"{kernel.boot()}\n")
+    write_small(stack.stay_file, f"{kernel.boot()}\n")
 
 
-def may_leave(stack: Stack) -> bool:
+def may_shut_down(stack: Stack) -> bool:
     """Tell whether idle shutdown applies: a supervisor runs, and no user started the stack."""
-    is_wanted = read_small(stack.stay).strip() == kernel.boot()
+    is_wanted = read_small(stack.stay_file).strip() == kernel.boot()
     return not is_wanted and os.path.exists(stack.supervisor_socket)
 
 
-def leave(stack: Stack) -> bool:
+def shut_down(stack: Stack) -> bool:
     """Ask the supervisor to stop the stack, including this process; return False if it stays."""
     try:
         with locked_folder(stack.home, 0):  # a running `up` takes precedence
-            return may_leave(stack) and ask_to_shut_down(stack)
+            return may_shut_down(stack) and ask_to_shut_down(stack)
     except LockHeldError:
         return False
 

@@ -21,7 +21,7 @@ FRESH_SECS = 120  # a stack that has not touched its file for this long is dead
 def refuse_another(home: str) -> None:
     """Raise StackError if a stack of another kernel uses this home."""
     machine, _, namespace = _named(home)
-    if not is_anothers(home) or (machine, namespace) == (_this()[0], _this()[2]):
+    if not is_of_another_kernel(home) or (machine, namespace) == (_this()[0], _this()[2]):
         return  # in the second case, this machine used it before a reboot
     secs = time.time() - _touched(home)
     if secs < FRESH_SECS:
@@ -38,14 +38,14 @@ def claim(home: str) -> None:
 
 def touch(home: str) -> bool:
     """Renew the record's time; return False if another kernel has taken over the home."""
-    if is_anothers(home):
+    if is_of_another_kernel(home):
         return False
     with contextlib.suppress(OSError):  # a writer without a supervisor, or a faulty disk
         os.utime(_file(home))
     return True
 
 
-def is_anothers(home: str) -> bool:
+def is_of_another_kernel(home: str) -> bool:
     """Tell whether the file names another kernel. A changed host name alone does not count."""
     named, this = _named(home), _this()
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)

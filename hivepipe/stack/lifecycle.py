@@ -14,11 +14,11 @@ from hivepipe.files.file_size import raise_limit
 from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
 from hivepipe.stack.conversion import converted
-from hivepipe.stack.data_move import settle
-from hivepipe.stack.environment import remember
-from hivepipe.stack.idle_policy import stay
+from hivepipe.stack.data_move import finish_interrupted_move
+from hivepipe.stack.environment import record_environment
+from hivepipe.stack.idle_policy import keep_running
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
-from hivepipe.stack.registration import move, refuse_switched_off, set_state
+from hivepipe.stack.registration import refuse_switched_off, set_state, update_sockets
 
 # Longer than the slowest start plus the slowest stop, because another command may hold the lock.
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
@@ -30,19 +30,19 @@ def bring_up(project: str, stack: Stack) -> Stack:
     with _turn(stack):
         refuse_switched_off(project)
         set_state(stack.home, "on")
-        remember(stack.home)
-        stay(stack)
+        record_environment(stack.home)
+        keep_running(stack)
         _start(stack)
     return stack
 
 
-def start_by_itself(stack: Stack) -> None:
+def start_for_hook(stack: Stack) -> None:
     """Start the stack of a home for a hook, unless a user has run `down` in the meantime."""
     if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)
     with _turn(stack):
         if read_record(stack.home).get("state") == "on":
-            move(stack)
+            update_sockets(stack)
             _start(stack)
 
 
@@ -51,12 +51,12 @@ def take_down(stack: Stack) -> None:
     with _turn(stack):
         set_state(stack.home, "down")
         supervisor.stop(stack)
-        if not kernel.is_anothers(stack.home):
+        if not kernel.is_of_another_kernel(stack.home):
             kernel.release(stack.home)
             remove_runtime(stack)
 
 
-def leave_the_tree(stack: Stack) -> Stack:
+def convert_home(stack: Stack) -> Stack:
     """Convert a home of version 1.0.0. If its stack ran, start it again with the current code."""
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
@@ -74,7 +74,7 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
     with _turn(stack):
         refuse_switched_off(project)
         supervisor.stop(stack)
-        settle(stack.home)
+        finish_interrupted_move(stack.home)
         yield stack
         if ran:
             _start(stack)
@@ -86,7 +86,7 @@ def restart(project: str, stack: Stack) -> Stack:
     with _turn(stack):
         refuse_switched_off(project)
         set_state(stack.home, "on")
-        remember(stack.home)
+        record_environment(stack.home)
         supervisor.stop(stack)
         _start(stack)
     return stack
@@ -94,7 +94,7 @@ def restart(project: str, stack: Stack) -> Stack:
 
 def _start(stack: Stack) -> None:
     """Start the stack and update the hooks to the same version."""
-    settle(stack.home)
+    finish_interrupted_move(stack.home)
     with suppress(StoreError):  # the disk may be full; the writer waits for space
         refuse_replaced(stack.home)
     hook_copy.refresh()

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import NamedTuple
 
 from hivepipe.errors import LockHeldError, StackError
@@ -83,12 +83,12 @@ class Stack(NamedTuple):
         return f"{self.home}/redis.lock"
 
     @property
-    def stay(self) -> str:
+    def stay_file(self) -> str:
         """Return the file that records that a user started the stack (stack.idle_policy)."""
         return f"{self.home}/stay"
 
 
-def take_lock(path: str, wait_secs: float) -> int:
+def acquire_lock(path: str, wait_secs: float) -> int:
     """Return an inheritable descriptor that holds the lock.
 
     Raise LockHeldError if another process holds it for `wait_secs`.
@@ -98,20 +98,19 @@ def take_lock(path: str, wait_secs: float) -> int:
     return descriptor
 
 
-@contextmanager
-def locked_folder(path: str, wait_secs: float) -> Iterator[None]:
+def locked_folder(path: str, wait_secs: float) -> AbstractContextManager[None]:
     """Lock an existing folder. Raise LockHeldError after `wait_secs`."""
-    descriptor = _locked(path, os.O_RDONLY | os.O_DIRECTORY, wait_secs)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+    return _held(path, os.O_RDONLY | os.O_DIRECTORY, wait_secs)
+
+
+def locked_file(path: str, wait_secs: float) -> AbstractContextManager[None]:
+    """Lock a file, and make it if it is missing. Raise LockHeldError after `wait_secs`."""
+    return _held(path, os.O_RDWR | os.O_CREAT, wait_secs)
 
 
 @contextmanager
-def locked_file(path: str, wait_secs: float) -> Iterator[None]:
-    """Lock a file, and make it if it is missing. Raise LockHeldError after `wait_secs`."""
-    descriptor = _locked(path, os.O_RDWR | os.O_CREAT, wait_secs)
+def _held(path: str, flags: int, wait_secs: float) -> Iterator[None]:
+    descriptor = _locked(path, flags, wait_secs)
     try:
         yield
     finally:
@@ -141,7 +140,7 @@ def remove_runtime(stack: Stack) -> None:
     for remove, path in (
         (os.rmdir, stack.folder),
         (os.unlink, stack.data_lock),
-        (os.unlink, stack.stay),
+        (os.unlink, stack.stay_file),
         (os.rmdir, os.path.dirname(stack.folder)),  # fails if other homes have folders there
     ):
         with suppress(OSError):

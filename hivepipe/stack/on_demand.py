@@ -13,15 +13,11 @@ from supervisor.states import RUNNING_STATES, STOPPED_STATES, SupervisorStates
 from hivepipe.stack.wanted import WANTED
 
 
-class NoCalls:
-    """An empty RPC namespace."""
-
-
-def make(supervisord: Any, **_config: str) -> NoCalls:
+def make(supervisord: Any, **_config: str) -> object:
     """Check the files on every five-second tick."""
     folder = os.path.dirname(os.path.abspath(supervisord.options.configfile))
     events.subscribe(events.Tick5Event, lambda _event: switch(supervisord, folder))
-    return NoCalls()
+    return object()  # it has no methods to call
 
 
 def switch(supervisord: Any, folder: str) -> None:

@@ -51,7 +51,7 @@ def canonical(url: str) -> str:
     return url
 
 
-def take(url: str, home: str, owner: str) -> list[str]:
+def claim(url: str, home: str, owner: str) -> list[str]:
     """Claim a Redis for this home under an owner id; return warnings for the user.
 
     Raise StackError if the Redis cannot be reached, is a cluster or too old, or is used by another
@@ -67,7 +67,7 @@ def take(url: str, home: str, owner: str) -> list[str]:
         raise StackError(f"{name} does not answer: {error}") from None
 
 
-def give_back(url: str, owner: str, with_jobs: bool) -> bool:
+def release(url: str, owner: str, with_jobs: bool) -> bool:
     """Remove the keys of this owner from an existing Redis; return whether none is left.
 
     If jobs wait, run or have failed, all keys stay, unless `with_jobs` is set.
@@ -87,7 +87,7 @@ def give_back(url: str, owner: str, with_jobs: bool) -> bool:
         return False
 
 
-def say_again(connection: redis.Redis, home: str) -> None:
+def restore_owner_key(connection: redis.Redis, home: str) -> None:
     """Set the owner key again if Redis has lost its data.
 
     Without the key, the next `up` would take this stack's own queues for those of another program.

@@ -159,7 +159,7 @@ def _in_root(name: str) -> Path:
 
 def procfile() -> str:
     """Return the text of the Procfile, for a stack with its own Redis."""
-    needed = [entry for entry in needed_with("") if not entry.is_extra]
+    needed = [entry for entry in processes_with("") if not entry.is_extra]
     return "".join(f"{entry.name}: python {entry.options} {_program(entry)}\n" for entry in needed)
 
 
@@ -168,7 +168,7 @@ def _program(entry: Process) -> str:
     return f"-m hivepipe.rq worker -w {entry.worker}" if entry.worker else f"workers/{entry.script}"
 
 
-def needed_with(url: str) -> list[Process]:
+def processes_with(url: str) -> list[Process]:
     """Return the processes needed with the Redis at this URL, or with the stack's own for ""."""
     kinds = {"any", "own" if not url else "any" if is_local(url) else "remote"}
     return [entry for entry in PROCESSES if entry.if_redis in kinds]
@@ -193,7 +193,7 @@ def identity(url: str) -> str:
 
 
 def _programs(url: str) -> str:
-    needed = needed_with(url)
+    needed = processes_with(url)
     sections = [_section(entry) for entry in needed]
     for priority in sorted({entry.priority for entry in needed}):
         names = ",".join(entry.name for entry in needed if entry.priority == priority)

@@ -26,15 +26,11 @@ LOOKS = 2  # successive checks without a listener; a new server may not listen a
 LAST_LOOKS = 6
 
 
-class NoCalls:
-    """An empty RPC namespace."""
-
-
-def make(supervisord: Any, **_config: str) -> NoCalls:
+def make(supervisord: Any, **_config: str) -> object:
     """Check the sockets on every five-second tick."""
     watch = _Watch(supervisord)
-    events.subscribe(events.Tick5Event, lambda _event: watch.look())
-    return NoCalls()
+    events.subscribe(events.Tick5Event, lambda _event: watch.restart_unreachable())
+    return object()  # it has no methods to call
 
 
 class _Watch:
@@ -44,7 +40,7 @@ class _Watch:
         self._redis_pid = 0
         self._redis_missed = self._supervisor_missed = 0
 
-    def look(self) -> None:
+    def restart_unreachable(self) -> None:
         """Restart processes that cannot be reached."""
         if self._supervisord.options.mood < SupervisorStates.RUNNING:
             return

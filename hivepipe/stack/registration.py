@@ -99,7 +99,7 @@ def _take_names(home: str, tree: str) -> None:
     manifest = Manifest(home)
     manifest.begin()
     if tree:
-        take_folders(tree, manifest)
+        claim_folders(tree, manifest)
     claim_names(kept_folder(home), manifest, NAMES)
 
 
@@ -152,7 +152,7 @@ def _is_predecessors(path: str) -> RegistrationError:
     )
 
 
-def take_folders(project: str, manifest: Manifest) -> None:
+def claim_folders(project: str, manifest: Manifest) -> None:
     """Make both folders private to the user, and record their previous state."""
     beside = f"{project}/.claude-state"
     was_ignored, mode = os.path.lexists(f"{beside}/.gitignore"), _mode(beside)
@@ -223,7 +223,7 @@ def switch_on(project: str) -> None:
     record = read_record(project)
     home = record.get("home", "")
     if not home:
-        _unlink(record_path(project))
+        remove_record(project)
     elif record.get("state") == "off":
         of_stack = "on" if home == project else read_record(home).get("state", "on")
         write_small(record_path(project), _text({**record, "state": of_stack}))
@@ -234,7 +234,7 @@ def owner_id(home: str) -> str:
     return read_record(home).get("owner") or token_hex(16)
 
 
-def move(stack: Stack) -> None:
+def update_sockets(stack: Stack) -> None:
     """Update the paths of sockets in every record of a home."""
     _change(stack.home, socket=stack.address, runtime=stack.folder)
 
@@ -257,7 +257,7 @@ def set_tree(home: str, tree: str) -> None:
     _change(home, **change)
 
 
-def left_old_home(home: str) -> None:
+def clear_old_home(home: str) -> None:
     """Clear the old home in the records, after its last file was removed."""
     _change(home, was="")
 
@@ -288,24 +288,17 @@ def unregistered(project: str) -> RegistrationError:
 
 def forget(project: str, home: str) -> None:
     """Remove the record of a project, and that of its home unless other projects share it."""
-    _unlink(record_path(project))
+    remove_record(project)
     others = [record for record in records() if record.get("home") == home]
     if len(others) <= 1:  # only the home's own record
         for file in record_files():
             if parse_record(read_small(file)).get("home") == home:
-                _unlink(file)
+                Path(file).unlink(missing_ok=True)
 
 
-def leave(project: str) -> None:
-    """Remove the record of a deleted project; its home stays."""
-    _unlink(record_path(project))
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
+def remove_record(folder: str) -> None:
+    """Remove the record of a project or of a home."""
+    Path(record_path(folder)).unlink(missing_ok=True)
 
 
 def _text(record: dict[str, str]) -> str:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from hivepipe.errors import LockHeldError
 from hivepipe.home import read_small, state_folder
 from hivepipe.settings import DEFAULTS, of_files
-from hivepipe.stack.lock import take_lock
+from hivepipe.stack.lock import acquire_lock
 
 PROGRAM = "web"
 FILES = (f"{PROGRAM}.lock", f"{PROGRAM}.json")
@@ -28,7 +28,7 @@ def is_installed() -> bool:
     return all(find_spec(name) for name in NEEDED)
 
 
-def is_asked_for() -> bool:
+def is_enabled() -> bool:
     """Tell whether the user's settings enable the page."""
     return of_files("HIVEPIPE_WEB") == "true"
 
@@ -55,7 +55,7 @@ def record() -> dict[str, str]:
 def shared_address() -> str:
     """Return the address of the running page with its token, or "" if it does not run."""
     try:
-        os.close(take_lock(lock_path(), 0))
+        os.close(acquire_lock(lock_path(), 0))
     except LockHeldError:
         return str(record().get("address", ""))
     except OSError:  # the state folder is not there

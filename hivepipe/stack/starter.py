@@ -47,7 +47,7 @@ def main(path: str) -> int:
     home = load_and_use()[0].home
     failures = read_starting(os.path.dirname(path)).failures
     try:
-        lifecycle.start_by_itself(Stack.prepared(home))
+        lifecycle.start_for_hook(Stack.prepared(home))
     except Exception as error:  # noqa: BLE001  its stderr is /dev/null
         wait = min(FIRST_WAIT_SECS * 2**failures, LONGEST_WAIT_SECS)
         _note(path, Starting(time.time() + wait, failures + 1, str(error) or type(error).__name__))

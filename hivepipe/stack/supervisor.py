@@ -26,12 +26,19 @@ from hivepipe.queue import endpoint
 from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.listening import listens
-from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock
-from hivepipe.stack.members import SUPERVISOR, end, family, members, signal_all, wait
+from hivepipe.stack.lock import RETRY_SECS, Stack, acquire_lock, locked_file, make_private
 from hivepipe.stack.ping import answers, ping
-from hivepipe.stack.processes import PROCESSES, identity, needed_with, render
+from hivepipe.stack.processes import PROCESSES, identity, processes_with, render
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import owner_id
+from hivepipe.stack.stack_processes import (
+    SUPERVISOR,
+    end_processes,
+    process_tree,
+    signal_all,
+    stack_processes,
+    wait_for_end,
+)
 
 READY_SECS = 15
 ANSWER_SECS = 2
@@ -51,7 +58,7 @@ def start(stack: Stack) -> None:
     """
     kernel.refuse_another(stack.home)
     if stack.url:
-        other_redis.take(stack.url, stack.home, owner_id(stack.home))
+        other_redis.claim(stack.url, stack.home, owner_id(stack.home))
     else:
         find_server(stack.home)  # raises before anything is started, and says what to install
     if identity_of(stack) not in ("", identity(stack.url)):
@@ -64,7 +71,7 @@ def start(stack: Stack) -> None:
         # supervisord sleeps a second before it starts anything, unless a call wakes it.
         awake = awake or bool(processes(stack))
         try:
-            lock = take_lock(stack.lock("supervisor"), 0)
+            lock = acquire_lock(stack.lock("supervisor"), 0)
         except LockHeldError:
             if not awake and time.monotonic() > deaf_at:  # its socket is gone, or it hangs
                 stop(stack)
@@ -82,7 +89,7 @@ def start(stack: Stack) -> None:
             deadline = time.monotonic() + READY_SECS
         if time.monotonic() > deadline:
             raise StackError(
-                f"not ready after {READY_SECS} s: {missing(stack)}; "
+                f"not ready after {READY_SECS} s: {why_not_ready(stack)}; "
                 "the stack keeps trying until `hivepipe down`"
             )
         time.sleep(RETRY_SECS)
@@ -90,7 +97,7 @@ def start(stack: Stack) -> None:
 
 def stop(stack: Stack) -> None:
     """End every process of the stack; return when the last one has ended."""
-    found = members(stack)
+    found = stack_processes(stack)
     supervisors = found.get(SUPERVISOR, [])
     everyone = [process for entry in supervisors for process in _others_of(entry)]
     signal_all(everyone, psutil.Process.resume)  # a suspended process cannot handle SIGTERM
@@ -98,25 +105,22 @@ def stop(stack: Stack) -> None:
         # Redis hangs. All others would wait for it until they are killed. No data is lost, as it
         # is in the append-only file.
         signal_all(found["redis"], psutil.Process.kill)
-    if supervisors and not _asked_to_shut_down(stack):
+    if supervisors and not _request_shutdown(stack):
         signal_all(supervisors, psutil.Process.terminate)
     deadline = time.monotonic() + STOP_SECS
-    while wait(everyone, WAKE_SECS) and time.monotonic() < deadline:
+    while wait_for_end(everyone, WAKE_SECS) and time.monotonic() < deadline:
         processes(stack)  # any call wakes supervisord, which otherwise checks once a second
-    end(everyone, KILL_SECS)
+    end_processes(everyone, KILL_SECS)
     if not os.path.isdir(stack.folder):  # deleted at logout, so there is no lock file
         _end_survivors(stack)
         return
-    lock = take_lock(stack.lock("supervisor"), KILL_SECS)
-    try:
+    with locked_file(stack.lock("supervisor"), KILL_SECS):
         _end_survivors(stack)
-    finally:
-        os.close(lock)
 
 
 def _others_of(process: psutil.Process) -> list[psutil.Process]:
     """Return a process and its descendants, except the calling process."""
-    return [entry for entry in family(process) if entry.pid != os.getpid()]
+    return [entry for entry in process_tree(process) if entry.pid != os.getpid()]
 
 
 def processes(stack: Stack) -> list[dict[str, Any]]:
@@ -145,10 +149,10 @@ def identity_of(stack: Stack) -> str:
 
 def is_ready(stack: Stack) -> bool:
     """Tell whether Redis and all RQ workers answer."""
-    return not missing(stack)
+    return not why_not_ready(stack)
 
 
-def missing(stack: Stack) -> str:
+def why_not_ready(stack: Stack) -> str:
     """Return why the stack is not ready, or "" if it is."""
     # Redis is asked first, because each call to supervisord wakes it, and it then restarts a
     # crashing program at once.
@@ -176,9 +180,9 @@ def redis_trouble(stack: Stack) -> str:
     return "" if answer else "Redis is stopped or busy: it accepts connections and does not answer"
 
 
-def is_cut_off(stack: Stack) -> bool:
+def is_unreachable(stack: Stack) -> bool:
     """Tell whether a supervisor of this home runs but cannot be reached at its socket."""
-    return not listens(stack.supervisor_socket) and SUPERVISOR in members(stack)
+    return not listens(stack.supervisor_socket) and SUPERVISOR in stack_processes(stack)
 
 
 def _unregistered(stack: Stack) -> list[str]:
@@ -191,7 +195,7 @@ def _unregistered(stack: Stack) -> list[str]:
         registered = set()
     workers = [
         entry.name
-        for entry in needed_with(stack.url)
+        for entry in processes_with(stack.url)
         if entry.is_rq_worker and not entry.is_on_demand
     ]
     return [name for name in workers if str(pids.get(name)).encode() not in registered]
@@ -257,7 +261,7 @@ def _call(stack: Stack, method: str) -> Any:
         socket.setdefaulttimeout(before)
 
 
-def _asked_to_shut_down(stack: Stack) -> bool:
+def _request_shutdown(stack: Stack) -> bool:
     try:
         return bool(_call(stack, "shutdown"))
     except (OSError, RpcError):
@@ -269,9 +273,9 @@ def _end_survivors(stack: Stack) -> None:
 
     The caller holds the supervisor's lock.
     """
-    found = members(stack)
-    end(found.pop(SUPERVISOR, []), STOP_SECS)
+    found = stack_processes(stack)
+    end_processes(found.pop(SUPERVISOR, []), STOP_SECS)
     for priority in sorted({entry.priority for entry in PROCESSES}, reverse=True):
         group = [entry for entry in PROCESSES if entry.priority == priority]
         processes_of_group = [process for entry in group for process in found.get(entry.name, [])]
-        end(processes_of_group, max(entry.stop_secs for entry in group))
+        end_processes(processes_of_group, max(entry.stop_secs for entry in group))

@@ -1,51 +1,77 @@
-"""Give a command access to the Redis of a home, even if its stack is not running."""
+"""A temporary Redis server on a home's append-only file, to change it while the stack is down."""
 
+import os
+import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from pathlib import Path
 
-from hivepipe.errors import LockHeldError, StackError
-from hivepipe.home import Place
-from hivepipe.stack.lifecycle import start_by_itself
-from hivepipe.stack.lock import Stack
-from hivepipe.stack.lone_redis import has_file, lone_redis
+from hivepipe.errors import StackError
+from hivepipe.files import core_dumps
+from hivepipe.home import is_private_folder
+from hivepipe.queue.connection import connect
+from hivepipe.stack import kernel
+from hivepipe.stack.lock import Stack, acquire_lock, locked_folder, make_private
 from hivepipe.stack.ping import answers
+from hivepipe.stack.redis_server import arguments, find_server
+
+TURN_SECS = 60.0
+START_SECS = 60.0
+STOP_SECS = 30.0
+
+
+def has_file(home: str) -> bool:
+    """Tell whether this home has an append-only file, or its folder since Redis 7."""
+    return any(path.is_file() for path in Path(home).glob("append*")) or any(
+        Path(home).glob("append*/*")
+    )
 
 
 @contextmanager
-def redis_at_hand(stack: Stack) -> Iterator[str]:
-    """Yield the address of a Redis with the jobs of a home, or "" if it never had a job.
+def temporary_redis(stack: Stack) -> Iterator[str]:
+    """Run the server and yield its address. The stack cannot be started in the meantime.
 
-    If no stack runs, start a server on the append-only file for the duration of the context.
+    Raise StackError if the server does not start or a stack of another machine uses the home. Raise
+    LockHeldError if a start or stop of the stack is in progress.
     """
-    with ExitStack() as opened:
-        yield _address(stack, opened)
+    kernel.refuse_another(stack.home)
+    with locked_folder(stack.home, TURN_SECS):
+        make_private(stack.folder)
+        if not is_private_folder(stack.folder):
+            raise StackError(f"{stack.folder} must be a folder that only you can enter")
+        locks = [acquire_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
+        core_dumps.leave_none()
+        try:
+            address = f"{stack.folder}/lone.sock"  # hooks do not use this address
+            server = subprocess.Popen(
+                [find_server(stack.home), *arguments(stack.home, address)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=locks,
+                umask=0o077,
+            )
+            try:
+                _wait(server, address)
+                yield address
+            finally:
+                server.terminate()  # it writes and syncs its file first
+                server.wait(STOP_SECS)
+                Path(address).unlink(missing_ok=True)
+        finally:
+            for lock in locks:
+                os.close(lock)
 
 
-def _address(stack: Stack, opened: ExitStack) -> str:
-    if stack.url or answers(stack.socket):
-        return stack.address
-    if not has_file(stack.home):
-        return ""
-    try:
-        return opened.enter_context(lone_redis(stack))
-    except LockHeldError:
-        if answers(stack.socket):  # a hook has just started the stack
-            return stack.address
-        raise
-
-
-def wake(place: Place) -> str:
-    """Start the stack like a hook, if it is not running; return the address of its Redis.
-
-    Idle shutdown applies to it. Raise StackError if the user stopped it or the project is not
-    registered.
-    """
-    stack = Stack.of(place)
-    if not answers(stack.address):
-        if not place.python:
-            raise StackError("there is no stack: hivepipe is not set up here; run `hivepipe init`")
-        if place.state != "on":
-            text = f"the stack is stopped by `hivepipe {place.state}`"
-            raise StackError(f"{text}: run `hivepipe {'on' if place.state == 'off' else 'up -d'}`")
-        start_by_itself(stack)
-    return stack.address
+def _wait(server: "subprocess.Popen[bytes]", address: str) -> None:
+    deadline = time.monotonic() + START_SECS
+    while not answers(address):
+        if server.poll() is not None:
+            raise StackError("Redis cannot read its file: `hivepipe up` says why")
+        if time.monotonic() > deadline:
+            raise StackError("Redis does not start in time")
+        time.sleep(0.02)
+    with connect(address) as client:
+        while client.info("persistence")["loading"]:
+            time.sleep(0.02)

@@ -10,7 +10,7 @@ from contextlib import suppress
 WANTED = ".wanted"
 
 
-def want(runtime: str, program: str, is_wanted: bool, lock: str = "") -> None:
+def set_wanted(runtime: str, program: str, is_wanted: bool, lock: str = "") -> None:
     """Have the supervisor start or stop a program within a few seconds."""
     path = f"{runtime}/{program}{WANTED}"
     with suppress(OSError):

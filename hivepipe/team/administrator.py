@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hivepipe.errors import TeamError, TeamRefusedError
-from hivepipe.home import make_folders, read_small, user_config_folder, write_small
+from hivepipe.home import read_small, user_config_folder
 from hivepipe.team import address
 from hivepipe.team.address import Address
 from hivepipe.team.connection import connected
+from hivepipe.team.user_file import write_user_file
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,7 +25,7 @@ def file_path() -> str:
     return f"{user_config_folder()}/{FILE_NAME}"
 
 
-def named(url: str | None) -> Address:
+def chosen_address(url: str | None) -> Address:
     """Return the given or the stored address; raise TeamError for none or one with a password."""
     found = address.parse(url or _kept())
     if found.secret:
@@ -46,11 +47,7 @@ def _kept() -> str:
 
 def keep(server: Address) -> None:
     """Store the address for the next command."""
-    try:
-        make_folders(user_config_folder())
-        write_small(file_path(), f"{server.url}\n")
-    except OSError as error:
-        raise TeamError(f"{file_path()} cannot be written: {error.strerror}") from None
+    write_user_file(FILE_NAME, f"{server.url}\n")
 
 
 @contextmanager

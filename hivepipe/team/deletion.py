@@ -27,7 +27,7 @@ class Found(NamedTuple):
         return f"{self.kind} {self.name}"
 
 
-def named(connection: "Connection", name: str) -> Found:
+def find(connection: "Connection", name: str) -> Found:
     """Return the member or session of a name; TeamError if none or several sessions match."""
     if one(connection, "SELECT 1 FROM hivepipe.members WHERE name = %s", name):
         return Found("member", name)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hivepipe.errors import TeamError
 from hivepipe.files.regular_file import read_text
-from hivepipe.home import make_folders, user_config_folder, write_small
 from hivepipe.team import address
 from hivepipe.team.address import SYSTEM_ROOTS, Address
 from hivepipe.team.connection import one
 from hivepipe.team.logins import new_login
+from hivepipe.team.user_file import write_user_file
 
 if TYPE_CHECKING:
     import psycopg
@@ -137,10 +137,4 @@ def _kept_roots(text: str) -> str:
     """Store the roots of the team's server; return the path."""
     if len(text) > LONGEST_ROOTS or "BEGIN CERTIFICATE" not in text:
         raise TeamError("this invite contains something other than a certificate")
-    path = f"{user_config_folder()}/team-roots.pem"
-    try:
-        make_folders(user_config_folder())
-        write_small(path, text)
-    except OSError as error:
-        raise TeamError(f"{path} cannot be written: {error.strerror}") from None
-    return path
+    return write_user_file("team-roots.pem", text)

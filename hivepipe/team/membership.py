@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from hivepipe.errors import TeamError
-from hivepipe.home import make_folders, read_small, user_config_folder, write_small
+from hivepipe.home import read_small, user_config_folder
 from hivepipe.settings import environment
 from hivepipe.summaries.providers import (
     TEAM,
@@ -27,6 +27,7 @@ from hivepipe.summaries.providers import (
 from hivepipe.team import address
 from hivepipe.team.address import Address
 from hivepipe.team.policy import OTHERS, Level
+from hivepipe.team.user_file import write_user_file
 
 FILE_NAME = "team.json"
 LIMIT_BYTES = 1 << 18
@@ -76,12 +77,7 @@ def read() -> Membership:
 
 def write(membership: Membership) -> None:
     """Store the membership; raise TeamError if the file cannot be written."""
-    path = str(file_path())
-    try:
-        make_folders(os.path.dirname(path))
-        write_small(path, json.dumps(asdict(membership), indent=1) + "\n")
-    except OSError as error:
-        raise TeamError(f"{path} cannot be written: {error.strerror}") from None
+    write_user_file(FILE_NAME, json.dumps(asdict(membership), indent=1) + "\n")
 
 
 def keep(membership: Membership, machine: Address, reader: Address | None) -> None:

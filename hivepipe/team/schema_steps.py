@@ -21,7 +21,7 @@ _RECORDS = """
 _WRITTEN = "SELECT hivepipe.write_store_functions(), hivepipe.write_read_policies()"
 
 
-def names() -> list[str]:
+def step_names() -> list[str]:
     """Return the names of the steps in their order."""
     return sorted(each.name for each in _FOLDER.glob("*.sql"))
 
@@ -31,11 +31,11 @@ def apply(connection: "psycopg.Connection[dict[str, Any]]") -> list[str]:
     with connection.transaction():
         _lock_schema(connection)
         done = applied(connection)
-        if unknown := done - {*names()}:
+        if unknown := done - {*step_names()}:
             raise TeamError(
                 f"a newer hivepipe made this schema ({max(unknown)}): upgrade hivepipe here"
             )
-        missing = [name for name in names() if name not in done]
+        missing = [name for name in step_names() if name not in done]
         for name in missing:
             if name != _ROLES:
                 connection.execute("SET LOCAL ROLE hivepipe_owner")

@@ -25,7 +25,6 @@ from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
 from hivepipe.team import membership
 from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
-from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.folders import PAGES, STATIC
 from hivepipe.web.memory import release_memory
@@ -33,6 +32,7 @@ from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.view_cache import Answer, ViewCache
 from hivepipe.web.view_json import json_of
+from hivepipe.web.view_query import Content, FilterError, ViewQuery
 from hivepipe.web.views import OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class _Page:
         def refuse(error: HivepipeError) -> bytes:
             return self.problem(request, name, error, _status_of(error)).encode()
 
-        asked = partial(_asked, self.here, request, self.later)
-        found = self._found(view, name, request, asked, show, refuse)
+        read_query = partial(_query_of, self.here, request, self.later)
+        found = self._found(view, name, request, read_query, show, refuse)
         return HTMLResponse(found.text, found.status)
 
     def json(self, view: View, name: str, request: Request) -> Response:
@@ -135,8 +135,8 @@ class _Page:
         def refuse(error: HivepipeError) -> bytes:
             return json_of({"error": str(error)})
 
-        asked = partial(_asked, self.here, request)
-        found = self._found(view, name, request, asked, json_of, refuse)
+        read_query = partial(_query_of, self.here, request)
+        found = self._found(view, name, request, read_query, json_of, refuse)
         return Response(found.text, found.status, media_type="application/json")
 
     def _found(
@@ -144,13 +144,13 @@ class _Page:
         view: View,
         name: str,
         request: Request,
-        asked: Callable[[], Asked],
+        read_query: Callable[[], ViewQuery],
         show: Callable[[Content], bytes],
         refuse: Callable[[HivepipeError], bytes],
     ) -> Answer:
         def make() -> Answer:
             try:
-                content = content_of(view, asked())
+                content = content_of(view, read_query())
                 with damage_named():
                     text = show(content)
             except HivepipeError as error:
@@ -178,7 +178,7 @@ class _Page:
             "view": name,
             "homes": known_homes(self.here),
             "home": request.query_params.get("home", ""),
-            "asked": dict(request.query_params),
+            "filters": dict(request.query_params),
             "views": VIEWS,
             "json_url": f"{path}.json{query}",
             "form_token": self.form_token if request.state.may_change else "",
@@ -196,7 +196,7 @@ async def _settled(page: _Page, token: str, request: Request) -> Response:
     control = await run_in_threadpool(import_module, "hivepipe.web.control")
     try:
         choice = await control.sent_form(request, token)
-        (known,) = _asked(page.here, request).homes
+        (known,) = _query_of(page.here, request).homes
         outcome = await run_in_threadpool(control.carry_out, known, choice, client)
     except HivepipeError as error:
         status = 400 if isinstance(error, control.FormError) else 409
@@ -214,7 +214,7 @@ async def _switched(page: _Page, token: str, request: Request) -> Response:
     control = await run_in_threadpool(import_module, "hivepipe.web.control")
     try:
         what = await control.sent_switch(request, token)
-        (known,) = _asked(page.here, request).homes
+        (known,) = _query_of(page.here, request).homes
         await run_in_threadpool(control.switch, known, what, client)
     except HivepipeError as error:
         status = 400 if isinstance(error, control.FormError) else 409
@@ -223,11 +223,11 @@ async def _switched(page: _Page, token: str, request: Request) -> Response:
     return RedirectResponse(f"/queues?home={known.key}", 303)
 
 
-def _asked(here: Place, request: Request, later: Callable[[], None] | None = None) -> Asked:
+def _query_of(here: Place, request: Request, later: Callable[[], None] | None = None) -> ViewQuery:
     """Parse the URL; raise HivepipeError for a home that is not the user's."""
     key = request.path_params.get("home", "") or request.query_params.get("home", "")
     session_id = request.path_params.get("session", "")
     filters = dict(request.query_params)
     if filters.get("team") == "1" and session_id:  # `key` is a home of the team's server
-        return Asked(homes_named(here, ""), filters, session_id, team_home=key)
-    return Asked(homes_named(here, key), filters, session_id, later=later)
+        return ViewQuery(homes_named(here, ""), filters, session_id, team_home=key)
+    return ViewQuery(homes_named(here, key), filters, session_id, later=later)

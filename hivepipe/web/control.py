@@ -81,8 +81,14 @@ def carry_out(known: KnownHome, choice: Choice, client: str) -> Outcome:
         for job in jobs[:_LISTED]
     ]  # fmt: skip
     until = choice.until or now()[0]
-    asked = {"known": known, "choice": choice, "until": until, "jobs": shown, "number": len(jobs)}
-    return Outcome(None, {**asked, "left_out": len(jobs) - len(shown)})
+    question = {
+        "known": known,
+        "choice": choice,
+        "until": until,
+        "jobs": shown,
+        "number": len(jobs),
+    }
+    return Outcome(None, {**question, "left_out": len(jobs) - len(shown)})
 
 
 def switch(known: KnownHome, what: str, client: str) -> None:

@@ -6,24 +6,24 @@ from hivepipe.db.listings import Entry
 from hivepipe.reading.costs import DayCost, costs_by_day, newest_message
 from hivepipe.reading.own_spending import own_spending
 from hivepipe.skills.statistics import local_day
-from hivepipe.web.asked import Asked, Content, day_begins
 from hivepipe.web.trend import first_day, trend_of
+from hivepipe.web.view_query import Content, ViewQuery, day_begins
 
 MOST_ROWS = 500
 
 
-def costs(asked: Asked) -> Content:
+def costs(query: ViewQuery) -> Content:
     """Return tokens and cost by day, model and project from day `since` until day `until`.
 
     The default is the last days up to the newest message; `all=1` returns all days.
     """
-    model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
-    if not (since or until or asked.filter("all") == "1"):
-        since = first_day(local_day(newest_message(asked.homes)))
+    model, since, until = (query.filter(name) for name in ("model", "since", "until"))
+    if not (since or until or query.filter("all") == "1"):
+        since = first_day(local_day(newest_message(query.homes)))
     day_begins(until, name="until")
     chosen = [
         each
-        for each in costs_by_day(asked.homes, day_begins(since))
+        for each in costs_by_day(query.homes, day_begins(since))
         if model in ("", each.model) and (not until or each.day < until)
     ]
     return {**costs_content(chosen, since), "own": own_spending().entry()}

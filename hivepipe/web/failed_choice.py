@@ -57,7 +57,7 @@ class Choice:
         if self.of == "ticked":
             meant = [job for job in found if name_of(job) in self.names]
         else:
-            meant = chosen_by(found, self.operation, self.reason)
+            meant = jobs_matching(found, self.operation, self.reason)
             meant = [job for job in meant if not self.until or job.failed_at <= self.until]
         if not meant:
             raise FormError(
@@ -66,7 +66,7 @@ class Choice:
         return meant
 
 
-def chosen_by(found: Iterable[FailedJob], operation: str, reason: str) -> list[FailedJob]:
+def jobs_matching(found: Iterable[FailedJob], operation: str, reason: str) -> list[FailedJob]:
     """Return the jobs of an operation whose reason contains a text; "" matches any."""
     return [
         job

@@ -13,7 +13,7 @@ MOST_BYTES = 2 << 20
 
 class _Part(NamedTuple):
     shown: object
-    asked: dict[str, str]
+    filters: dict[str, str]
     text: Markup
 
 
@@ -27,17 +27,17 @@ class FragmentCache:
         self._lock = Lock()
 
     def __call__(
-        self, shown: object, asked: dict[str, str], caller: Callable[[], Markup]
+        self, shown: object, filters: dict[str, str], caller: Callable[[], Markup]
     ) -> Markup:
         """Return the fragment that the caller renders of an object and the URL's filters."""
         with self._lock:
             for number, part in self._parts.items():
-                if part.shown is shown and part.asked == asked:
+                if part.shown is shown and part.filters == filters:
                     self._parts.move_to_end(number)
                     return part.text
         text = caller()
         with self._lock:
-            self._parts[next(self._numbers)] = _Part(shown, asked, text)
+            self._parts[next(self._numbers)] = _Part(shown, filters, text)
             while sum(len(part.text) for part in self._parts.values()) > MOST_BYTES:
                 self._parts.popitem(last=False)
         return text

@@ -13,8 +13,8 @@ from hivepipe.reading.homes import KnownHome
 from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
 from hivepipe.times import now
-from hivepipe.web.asked import Asked, Content
 from hivepipe.web.slow_values import SlowValues
+from hivepipe.web.view_query import Content, ViewQuery
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ LATER = "This takes longer: it is shown here in some seconds."
 _looks: SlowValues[_Look] = SlowValues()
 
 
-def health(asked: Asked) -> Content:
+def health(query: ViewQuery) -> Content:
     """Return condition, processes and alerts of each stack, doctor's findings and disk usage.
 
     `doctor` is None while the checks run. With `only=problems`, healthy stacks are left out.
     """
-    stacks = [_health(asked, known) for known in asked.homes]
-    if asked.filter("only") == "problems":
+    stacks = [_health(query, known) for known in query.homes]
+    if query.filter("only") == "problems":
         stacks = [stack for stack in stacks if _has_problem(stack)]
-    return {"stacks": stacks, "left_out": len(asked.homes) - len(stacks)}
+    return {"stacks": stacks, "left_out": len(query.homes) - len(stacks)}
 
 
 def _has_problem(stack: Entry) -> bool:
@@ -47,8 +47,8 @@ def _has_problem(stack: Entry) -> bool:
     return bool(stack["alerts"]) or not (stack["is_fine"] and is_examined)
 
 
-def _health(asked: Asked, known: KnownHome) -> Entry:
-    look = _looks.get(known.home, lambda: _look(known), asked.later)
+def _health(query: ViewQuery, known: KnownHome) -> Entry:
+    look = _looks.get(known.home, lambda: _look(known), query.later)
     place = known.place()
     report = status_report(place, Stack.of(place))
     return {

@@ -1,15 +1,15 @@
 """The view Now: the open sessions."""
 
 from hivepipe.reading.now import open_sessions
-from hivepipe.web.asked import Asked, Content
+from hivepipe.web.view_query import Content, ViewQuery
 
 MOST_SESSIONS = 200
 
 
-def now(asked: Asked) -> Content:
+def now(query: ViewQuery) -> Content:
     """Return the open sessions; `all=1` includes ended ones."""
-    with_ended = asked.filter("all") == "1"
-    found = open_sessions(asked.homes, with_ended, MOST_SESSIONS + 1)
+    with_ended = query.filter("all") == "1"
+    found = open_sessions(query.homes, with_ended, MOST_SESSIONS + 1)
     return {
         "sessions": found[:MOST_SESSIONS],
         "has_more": len(found) > MOST_SESSIONS,

@@ -1,4 +1,4 @@
-"""The user id of the process at the other end of a TCP connection, asked from the kernel."""
+"""The user id of the process at the other end of a TCP connection, as the kernel reports it."""
 
 import socket
 import struct
@@ -24,11 +24,11 @@ def user_of_peer(scope: Scope) -> str:
     if not (client and server):
         return ""
     with suppress(OSError, AttributeError, ValueError, TypeError, struct.error):
-        return _asked(_question((client[0], client[1]), (server[0], server[1])))
+        return _ask_kernel(_request((client[0], client[1]), (server[0], server[1])))
     return ""
 
 
-def _question(near: tuple[str, int], far: tuple[str, int]) -> bytes:
+def _request(near: tuple[str, int], far: tuple[str, int]) -> bytes:
     """Return a struct inet_diag_req_v2 for the socket of the other end."""
     family = socket.AF_INET6 if ":" in near[0] else socket.AF_INET
     hosts = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (near[0], far[0])]
@@ -36,11 +36,11 @@ def _question(near: tuple[str, int], far: tuple[str, int]) -> bytes:
     return struct.pack("=BBBxI", family, socket.IPPROTO_TCP, 0, _ANY) + ends
 
 
-def _asked(question: bytes) -> str:
-    header = _HEADER.pack(_HEADER.size + len(question), _BY_FAMILY, _REQUEST, 0, 0)
+def _ask_kernel(request: bytes) -> str:
+    header = _HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _REQUEST, 0, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
         kernel.settimeout(_ANSWER_SECS)
-        kernel.send(header + question)
+        kernel.send(header + request)
         answer = kernel.recv(4096)
     _, kind, *_ = _HEADER.unpack_from(answer)
     return str(*struct.unpack_from("=I", answer, _USER_AT)) if kind == _BY_FAMILY else ""

@@ -12,7 +12,9 @@ from typing import NoReturn
 MODULE = "hivepipe.web.process"
 
 
-def become(listening: socket.socket, token: str, reader_token: str, *, is_local: bool) -> NoReturn:
+def exec_server(
+    listening: socket.socket, token: str, reader_token: str, *, is_local: bool
+) -> NoReturn:
     """Replace this process by a server of the page on a listening socket.
 
     The tokens go through a pipe, because other users can read the arguments of a process.

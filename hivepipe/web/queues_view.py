@@ -11,23 +11,23 @@ from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
 from hivepipe.reading.homes import KnownHome
 from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
-from hivepipe.web.asked import Asked, Content
-from hivepipe.web.failed_choice import chosen_by, name_of
+from hivepipe.web.failed_choice import jobs_matching, name_of
 from hivepipe.web.latency_bars import latency_bars
+from hivepipe.web.view_query import Content, ViewQuery
 
 MOST_FAILED = 500
 MOST_ACTIONS = 20
 
 
-def queues(asked: Asked) -> Content:
+def queues(query: ViewQuery) -> Content:
     """Return the queues of each stack, its failed jobs if its Redis is up, and the actions.
 
     `operation` and `reason` filter the failed jobs; `done` is the time of an action to report.
     """
-    return {"stacks": [_queues(asked, known) for known in asked.homes]}
+    return {"stacks": [_queues(query, known) for known in query.homes]}
 
 
-def _queues(asked: Asked, known: KnownHome) -> Entry:
+def _queues(query: ViewQuery, known: KnownHome) -> Entry:
     place = known.place()
     stack = Stack.of(place)
     report = status_report(place, stack)
@@ -35,7 +35,7 @@ def _queues(asked: Asked, known: KnownHome) -> Entry:
     if report["redis"] == "up":
         with failed_jobs(stack.address) as store:
             found = store.jobs()
-    chosen = chosen_by(found, asked.filter("operation"), asked.filter("reason"))
+    chosen = jobs_matching(found, query.filter("operation"), query.filter("reason"))
     said = _actions(known.home)
     return {
         **report,
@@ -49,7 +49,7 @@ def _queues(asked: Asked, known: KnownHome) -> Entry:
         "failed_operations": Counter(job.operation for job in found),
         "failed": [_described(job) for job in chosen[:MOST_FAILED]],
         "actions": [each._asdict() for each in said[:MOST_ACTIONS]],
-        "told": next((each._asdict() for each in said if each.at == asked.filter("done")), None),
+        "told": next((each._asdict() for each in said if each.at == query.filter("done")), None),
     }
 
 

@@ -7,48 +7,48 @@ from dataclasses import replace
 
 from hivepipe.errors import HivepipeError, TeamError
 from hivepipe.reading.homes import KnownHome
-from hivepipe.web.asked import Asked, Content, FilterError
+from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
 logger = logging.getLogger("hivepipe.web")
 
 
-def content_of(view: Callable[[Asked], Content], asked: Asked) -> Content:
+def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
     """Return the content of a view; `unreadable` lists the homes left out, and why.
 
     Raise HivepipeError if no home can be read, or FilterError for an invalid filter.
     """
     try:
-        return {**_read(view, asked), "unreadable": []}
+        return {**_read(view, query), "unreadable": []}
     except (FilterError, TeamError):  # not caused by a home
         raise
     except HivepipeError as error:
-        failed = {known.home: str(error) for known in asked.homes}
-    if len(asked.homes) > 1:
-        failed = {known.home: _failure(view, asked, known) for known in asked.homes}
-    readable = [known for known in asked.homes if not failed[known.home]]
+        failed = {known.home: str(error) for known in query.homes}
+    if len(query.homes) > 1:
+        failed = {known.home: _failure(view, query, known) for known in query.homes}
+    readable = [known for known in query.homes if not failed[known.home]]
     if not readable:
         raise HivepipeError("; ".join(dict.fromkeys(failed.values())))
     unreadable = [
         {"project": known.project or known.home, "reason": failed[known.home]}
-        for known in asked.homes
+        for known in query.homes
         if failed[known.home]
     ]
-    return {**_read(view, replace(asked, homes=readable)), "unreadable": unreadable}
+    return {**_read(view, replace(query, homes=readable)), "unreadable": unreadable}
 
 
-def _failure(view: Callable[[Asked], Content], asked: Asked, known: KnownHome) -> str:
+def _failure(view: Callable[[ViewQuery], Content], query: ViewQuery, known: KnownHome) -> str:
     """Return why a view cannot show one home, or ""."""
     try:
-        _read(view, replace(asked, homes=[known]))
+        _read(view, replace(query, homes=[known]))
     except HivepipeError as error:
         return str(error)
     return ""
 
 
-def _read(view: Callable[[Asked], Content], asked: Asked) -> Content:
+def _read(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Content:
     """Return the content of a view; raise HivepipeError also for damaged data."""
     with damage_named():
-        return view(asked)
+        return view(query)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from hivepipe.errors import HivepipeError, SearchError
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.search import Found, Line, Question, find
-from hivepipe.web.asked import Asked, Content, FilterError
+from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
 HITS = 50
 MOST_HITS = 1000
@@ -17,18 +17,18 @@ FACETS = ("day", "project", "agent", "role", "tool")
 MOST_VALUES = 12  # of one facet
 
 
-def search(asked: Asked) -> Content:
+def search(query: ViewQuery) -> Content:
     """Return the hits for `q`, or an error if the query is invalid."""
-    empty = nothing_found()
-    if not asked.filter("q"):
+    empty = empty_content()
+    if not query.filter("q"):
         return empty
     try:
-        return {**empty, **_answer(asked)}
+        return {**empty, **_answer(query)}
     except (SearchError, FilterError) as error:
         return {**empty, "error": str(error)}
 
 
-def nothing_found() -> Content:
+def empty_content() -> Content:
     """Return the content of a search without hits."""
     return {
         "total": 0,
@@ -43,11 +43,11 @@ def nothing_found() -> Content:
     }
 
 
-def _answer(asked: Asked) -> Content:
-    limit = asked.number("limit", HITS, MOST_HITS)
-    question = question_of(asked)
+def _answer(query: ViewQuery) -> Content:
+    limit = query.number("limit", HITS, MOST_HITS)
+    question = question_of(query)
     question.terms()  # raises SearchError for an invalid query, before any home is searched
-    there = [known for known in asked.homes if Path(known.home).is_dir()]
+    there = [known for known in query.homes if Path(known.home).is_dir()]
     found, troubles = [], []
     for known in there:
         try:
@@ -62,24 +62,24 @@ def _answer(asked: Asked) -> Content:
         "not_indexed_bytes": sum(each.not_indexed_bytes for _, each in found),
         "hits": [_hit(known, line) for known, line in hits[:limit]],
         "facets": _facets([each for _, each in found]),
-        "opened": _opened(asked),
+        "opened": _opened(query),
         "troubles": troubles,
         "limit": limit,
     }
 
 
-def question_of(asked: Asked) -> Question:
+def question_of(query: ViewQuery) -> Question:
     """Return the query in a URL; `day` is short for `since` and `until` one day later."""
     return Question(
-        asked.filter("q"),
-        whole_words=asked.filter("word") == "1",
-        project=asked.filter("project"),
-        session=asked.filter("session"),
-        agent=asked.filter("agent"),
-        role=asked.filter("role"),
-        tool=asked.filter("tool"),
-        since=asked.time("day") or asked.time("since"),
-        until=asked.time("day", days=1) or asked.time("until"),
+        query.filter("q"),
+        whole_words=query.filter("word") == "1",
+        project=query.filter("project"),
+        session=query.filter("session"),
+        agent=query.filter("agent"),
+        role=query.filter("role"),
+        tool=query.filter("tool"),
+        since=query.time("day") or query.time("since"),
+        until=query.time("day", days=1) or query.time("until"),
     )
 
 
@@ -110,15 +110,15 @@ def _facets(found: list[Found]) -> dict[str, list[tuple[str, int]]]:
     return facets
 
 
-def _opened(asked: Asked) -> Content | None:
+def _opened(query: ViewQuery) -> Content | None:
     """Return the conversation around the hit in `open`, or None without a valid one."""
-    key, _, rest = asked.filter("open").partition("@")
+    key, _, rest = query.filter("open").partition("@")
     offset, _, archive = rest.partition("@")
-    home = next((known.home for known in asked.homes if known.key == key), None)
+    home = next((known.home for known in query.homes if known.key == key), None)
     if not home or not (offset.isascii() and offset.isdigit()) or len(offset) > 18:
         return None
     session, _, agent = archive.partition("/")
-    opened: Content = {"ref": asked.filter("open"), "home": key, "session_id": session, "error": ""}
+    opened: Content = {"ref": query.filter("open"), "home": key, "session_id": session, "error": ""}
     try:
         pieces = conversation(home, agent or session, around=int(offset)).pieces
         return {**opened, "pieces": [piece._asdict() for piece in pieces]}

@@ -16,8 +16,8 @@ from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
 from hivepipe.reading.state_cache import StateCache
 from hivepipe.reading.time_line import TimeLine, time_line
-from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.drawing import drawing_of
+from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
 MOST_READ = 20_000  # pieces
 MOST_PIECES = 200  # shown
@@ -47,15 +47,15 @@ class Window:
 _LAST: StateCache[Content] = StateCache(2)
 
 
-def session(asked: Asked) -> Content:
+def session(query: ViewQuery) -> Content:
     """Return one session from time `from` to `to`, its conversation from piece `piece` on.
 
     Raise StoreError for an unknown session.
     """
-    window, error = window_of(asked)
-    home = asked.homes[0].home
+    window, error = window_of(query)
+    home = query.homes[0].home
     with listings(database_path(home)) as store:
-        full_id = session_in(home, store, asked.session)
+        full_id = session_in(home, store, query.session)
         found = time_line(home, store, full_id, MOST_EVENTS)
         of_store = content_of_store(store, full_id, found, costs_by_agent(home, store, full_id))
     of_archive = _LAST.get(
@@ -63,13 +63,13 @@ def session(asked: Asked) -> Content:
         state_of_archives(home, full_id),
         lambda: content_of_archive(_pieces(home, full_id), window),
     )
-    return named({"id": full_id, "error": error, **of_store, **of_archive})
+    return with_title({"id": full_id, "error": error, **of_store, **of_archive})
 
 
-def window_of(asked: Asked) -> tuple[Window, str]:
+def window_of(query: ViewQuery) -> tuple[Window, str]:
     """Return the window in the URL and "", or a window of everything and the error."""
     try:
-        return Window(asked.time("from"), asked.time("to"), asked.number("piece", 1, MOST_READ)), ""
+        return Window(query.time("from"), query.time("to"), query.number("piece", 1, MOST_READ)), ""
     except FilterError as wrong:
         return Window(), str(wrong)
 
@@ -89,7 +89,7 @@ def content_of_store(
     }
 
 
-def named(content: Content) -> Content:
+def with_title(content: Content) -> Content:
     """Return the content with a name; the archive's first prompt is used if no row has one."""
     about, first = content.pop("about"), content.pop("first_prompt")
     name = name_of(content["id"], {**about, "prompt": about.get("prompt") or first})

@@ -10,28 +10,28 @@ from hivepipe.reading.team.conversation import team_conversation
 from hivepipe.reading.team.costs import team_bills
 from hivepipe.reading.team.session import Found, session_of, session_store, team_time_line
 from hivepipe.reading.team.source import Choice, Source, opened
-from hivepipe.web.asked import Asked, Content
 from hivepipe.web.session_view import (
     MOST_EVENTS,
     content_of_archive,
     content_of_store,
-    named,
     window_of,
+    with_title,
 )
+from hivepipe.web.view_query import Content, ViewQuery
 
 
-def session(asked: Asked) -> Content:
+def session(query: ViewQuery) -> Content:
     """Return one session of a team; raise StoreError if the reader may not see it."""
-    window, error = window_of(asked)
-    home = asked.homes[0].home
-    with opened(asked.reader) as source:
-        found = session_of(source, asked.team_home, asked.session)
+    window, error = window_of(query)
+    home = query.homes[0].home
+    with opened(query.reader) as source:
+        found = session_of(source, query.team_home, query.session)
         with session_store(source, found) as store:
             line = team_time_line(source, found, store, home, MOST_EVENTS)
             of_store = content_of_store(store, found.id, line, _costs(source, found, home))
         of_archive = content_of_archive(_pieces(source, found, home), window)
     owner = {"person": found.person, "machine": found.machine}
-    return named({"id": found.id, "error": error, **owner, **of_store, **of_archive})
+    return with_title({"id": found.id, "error": error, **owner, **of_store, **of_archive})
 
 
 def _costs(source: Source, found: Found, home: str) -> list[AgentCost]:

@@ -9,28 +9,28 @@ from hivepipe.reading.team.sessions import open_team_sessions
 from hivepipe.reading.team.source import Choice, local_day, opened
 from hivepipe.times import now as time_now
 from hivepipe.web.agents_view import MOST_AGENTS
-from hivepipe.web.asked import Asked, Content, FilterError, day_begins
 from hivepipe.web.costs_view import MOST_ROWS, costs_content
 from hivepipe.web.now_view import MOST_SESSIONS
-from hivepipe.web.search_view import HITS, MOST_HITS, nothing_found, question_of
+from hivepipe.web.search_view import HITS, MOST_HITS, empty_content, question_of
 from hivepipe.web.team_session_view import session
 from hivepipe.web.trend import first_day
+from hivepipe.web.view_query import Content, FilterError, ViewQuery, day_begins
 
 
-def choice_of(asked: Asked, since: str = "", until: str = "") -> Choice:
+def choice_of(query: ViewQuery, since: str = "", until: str = "") -> Choice:
     """Return the choice by the filters `person`, `machine` and `team_project`."""
-    person, machine = asked.filter("person"), asked.filter("machine")
-    return Choice(person, machine, asked.filter("team_project"), since, until)
+    person, machine = query.filter("person"), query.filter("machine")
+    return Choice(person, machine, query.filter("team_project"), since, until)
 
 
-def now(asked: Asked) -> Content:
+def now(query: ViewQuery) -> Content:
     """Return the open sessions of the team; `all=1` includes ended ones."""
-    with_ended = asked.filter("all") == "1"
-    with opened(asked.reader) as source:
+    with_ended = query.filter("all") == "1"
+    with opened(query.reader) as source:
         found = open_team_sessions(
             source,
-            choice_of(asked),
-            asked.homes[0].home,
+            choice_of(query),
+            query.homes[0].home,
             with_ended=with_ended,
             limit=MOST_SESSIONS + 1,
         )
@@ -38,25 +38,25 @@ def now(asked: Asked) -> Content:
     return {"sessions": found[:MOST_SESSIONS], "has_more": has_more, "all": with_ended}
 
 
-def agents(asked: Asked) -> Content:
+def agents(query: ViewQuery) -> Content:
     """Return the newest agents of the team by session."""
-    kind, state = asked.filter("type"), asked.filter("outcome")
-    home = asked.homes[0].home
-    with opened(asked.reader) as source:
+    kind, state = query.filter("type"), query.filter("outcome")
+    home = query.homes[0].home
+    with opened(query.reader) as source:
         found, has_more = team_agents_by_session(
-            source, choice_of(asked), home, limit=MOST_AGENTS, kind=kind, state=state
+            source, choice_of(query), home, limit=MOST_AGENTS, kind=kind, state=state
         )
     return {"sessions": found, "has_more": has_more}
 
 
-def costs(asked: Asked) -> Content:
+def costs(query: ViewQuery) -> Content:
     """Return the team's costs by day, model, project, person and machine, and their sums."""
-    model, since, until = (asked.filter(name) for name in ("model", "since", "until"))
-    if not (since or until or asked.filter("all") == "1"):
+    model, since, until = (query.filter(name) for name in ("model", "since", "until"))
+    if not (since or until or query.filter("all") == "1"):
         since = first_day(local_day(time_now()[0]))
-    choice = choice_of(asked, day_begins(since), day_begins(until, name="until"))
-    with opened(asked.reader) as source:
-        found = team_costs_by_day(source, choice, asked.homes[0].home)
+    choice = choice_of(query, day_begins(since), day_begins(until, name="until"))
+    with opened(query.reader) as source:
+        found = team_costs_by_day(source, choice, query.homes[0].home)
     chosen = [each for each in found if model in ("", each.model)]
     sums = {name: _sums(chosen, name) for name in ("person", "machine", "project")}
     return {**costs_content(chosen, since), "sums": sums}
@@ -72,20 +72,20 @@ def _sums(found: list[TeamDayCost], name: str) -> list[tuple[str, float]]:
     return [(key, round(dollars, 6)) for key, dollars in ranked[:MOST_ROWS]]
 
 
-def search(asked: Asked) -> Content:
+def search(query: ViewQuery) -> Content:
     """Return the texts of the team with all words of `q`."""
-    if not asked.filter("q"):
-        return nothing_found()
+    if not query.filter("q"):
+        return empty_content()
     try:
-        question = question_of(asked)
-        limit = asked.number("limit", HITS, MOST_HITS)
-        with opened(asked.reader) as source:
-            choice = choice_of(asked, question.since, question.until)
+        question = question_of(query)
+        limit = query.number("limit", HITS, MOST_HITS)
+        with opened(query.reader) as source:
+            choice = choice_of(query, question.since, question.until)
             found = team_search(source, choice, question, limit)
     except (SearchError, FilterError) as error:
-        return {**nothing_found(), "error": str(error)}
+        return {**empty_content(), "error": str(error)}
     hits = [_hit(line) for line in found.lines]
-    return {**nothing_found(), "total": found.total, "hits": hits, "limit": limit}
+    return {**empty_content(), "total": found.total, "hits": hits, "limit": limit}
 
 
 def _hit(line: Line) -> Content:

@@ -5,10 +5,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hivepipe.text.sizes import size
-from hivepipe.web.asked import address
 from hivepipe.web.clock import local_time, time_left, time_of_day
 from hivepipe.web.control_characters import escape_controls
 from hivepipe.web.fragment_cache import FragmentCache
+from hivepipe.web.view_query import address
 
 
 def templates(*folders: Path) -> Environment:

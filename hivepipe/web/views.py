@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 
-from hivepipe.web.asked import Asked, Content
+from hivepipe.web.view_query import Content, ViewQuery
 
-View = Callable[[Asked], Content]
+View = Callable[[ViewQuery], Content]
 VIEWS = (
     "now",
     "agents",
@@ -26,9 +26,9 @@ def view_of(name: str) -> View:
     return partial(_shown, name)
 
 
-def _shown(name: str, asked: Asked) -> Content:
-    if name in WITH_TEAM and asked.filter("team") == "1":
+def _shown(name: str, query: ViewQuery) -> Content:
+    if name in WITH_TEAM and query.filter("team") == "1":
         views = import_module("hivepipe.web.team_views").TEAM_VIEWS
-        return views[name](asked)  # type: ignore[no-any-return]
+        return views[name](query)  # type: ignore[no-any-return]
     module = import_module(f"hivepipe.web.{name}_view")
-    return getattr(module, name)(asked)  # type: ignore[no-any-return]
+    return getattr(module, name)(query)  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ import time
 
 from hivepipe.errors import LockHeldError
 from hivepipe.home import Place, write_small
-from hivepipe.stack.lock import Stack, take_lock
+from hivepipe.stack.lock import Stack, acquire_lock
 from hivepipe.stack.shared_page import default_port, lock_path, record, record_path
 from hivepipe.web.app import web_app
 from hivepipe.web.listening import listen
@@ -22,7 +22,7 @@ logger = logging.getLogger("hivepipe.web")
 
 def run(place: Place) -> None:
     """Serve the page for all homes of the user, as soon as no other stack serves it."""
-    take_lock(Stack.of(place).lock("web"), 0)
+    acquire_lock(Stack.of(place).lock("web"), 0)
     _wait_for_lock()
     token = record().get("token") or secrets.token_urlsafe(24)
     listening = _listening(default_port())
@@ -35,7 +35,7 @@ def run(place: Place) -> None:
 def _wait_for_lock() -> None:
     while True:
         try:
-            take_lock(lock_path(), 0)
+            acquire_lock(lock_path(), 0)
         except LockHeldError:  # two stacks started one at the same moment
             time.sleep(AGAIN_SECS)
         else:

@@ -31,7 +31,7 @@ from hivepipe.queue.connection import connect
 from hivepipe.queue.rq_workers import ROLE_FIELD
 from hivepipe.redact.configured import use_rules
 from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import Stack, runtime_for, take_lock
+from hivepipe.stack.lock import Stack, acquire_lock, runtime_for
 from hivepipe.text.plurals import counted
 from hivepipe.worker.crash_marker import BlackBox
 from hivepipe.worker.own_process import LOCK_WAIT_SECS, STOP_SIGNALS, begin
@@ -80,7 +80,7 @@ class ClaimingWorker(SimpleWorker):
         # The connection of RQ's command line retries commands, so a claim might be made twice.
         self.connection = self._set_connection(connect(place.socket))
         runtime = runtime_for(place.home)
-        take_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
+        acquire_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
         self._home, self._address = place.home, place.socket
         self._box = BlackBox(f"{runtime}/{self.role}.job")
         self._beat_at = -math.inf

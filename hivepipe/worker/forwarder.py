@@ -14,7 +14,7 @@ from hivepipe.queue.client import RefusedError
 from hivepipe.queue.connection import connect
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import Stack, take_lock
+from hivepipe.stack.lock import Stack, acquire_lock
 from hivepipe.stack.wake_up import WakeUp
 from hivepipe.worker.own_process import LOCK_WAIT_SECS, serve_alone
 
@@ -29,7 +29,7 @@ class Forwarder:
 
     def __init__(self, stack: Stack) -> None:
         """Acquire the lock. Raise LockHeldError if the home already has a forwarder."""
-        take_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
+        acquire_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
         connection = connect(stack.address)
         self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
         self._wake_up = WakeUp(stack.folder)

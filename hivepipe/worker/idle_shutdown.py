@@ -9,7 +9,7 @@ import time
 from hivepipe.db.database import Database
 from hivepipe.db.sessions import open_processes
 from hivepipe.hook.alive import lives
-from hivepipe.orchestrator.folder import at_work
+from hivepipe.orchestrator.folder import running_workers
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.spooled import waiting_events
 
@@ -43,5 +43,5 @@ class IdleWatch:
             not self._housekeeper.nothing_waits()
             or bool(waiting_events(self._home))
             or any(lives(pid, started) for pid, started in open_processes(db, os.uname().nodename))
-            or bool(at_work(self._home))
+            or bool(running_workers(self._home))
         )

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from hivepipe.errors import LockHeldError
 from hivepipe.queue.names import LLM
-from hivepipe.stack.lock import runtime_for, take_lock
+from hivepipe.stack.lock import acquire_lock, runtime_for
 
 ABSENT_SECS = 30.0  # a wanted llm worker may still be starting
 
@@ -33,7 +33,7 @@ class LlmQueue:
         """Try to acquire the queue; return whether this worker holds it."""
         if self._lock is None:
             with suppress(LockHeldError, OSError):
-                self._lock = take_lock(f"{self._runtime}/llm-queue.lock", 0)
+                self._lock = acquire_lock(f"{self._runtime}/llm-queue.lock", 0)
         return self._lock is not None
 
     def acquire_or_release(self, is_wanted: bool) -> bool:
@@ -53,7 +53,7 @@ class LlmQueue:
 
     def _llm_worker_runs(self) -> bool:
         try:
-            os.close(take_lock(f"{self._runtime}/{LLM}.lock", 0))
+            os.close(acquire_lock(f"{self._runtime}/{LLM}.lock", 0))
         except LockHeldError:
             return True
         except OSError:  # the folder was deleted, and the stack will be restarted

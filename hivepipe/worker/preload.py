@@ -30,16 +30,12 @@ WORKERS = ("scheduler", "slow_worker", "writer")
 _ADDRESSES = slice(45, 47)  # arg_start and arg_end in /proc/self/stat, counted after the name
 
 
-class NoCalls:
-    """An empty RPC namespace."""
-
-
-def make(supervisord: Any, **_config: str) -> NoCalls:
+def make(supervisord: Any, **_config: str) -> object:
     """Import the workers, and have supervisord run our scripts in the processes that it forks."""
     if sys.platform == "linux" and _imported():
         options = supervisord.options
         options.execve = Runner(options.execve).execute
-    return NoCalls()
+    return object()  # it has no methods to call
 
 
 def _imported() -> bool:
@@ -100,7 +96,7 @@ def _reset_signals() -> None:
 
 
 def _set_command_line(words: list[str]) -> None:
-    """Overwrite the parent's command line, which `ps` and `stack.members` read.
+    """Overwrite the parent's command line, which `ps` and `stack.stack_processes` read.
 
     The script is shortened to `workers/<name>`, so that it fits into supervisord's command line.
     """

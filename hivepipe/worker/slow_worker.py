@@ -35,17 +35,17 @@ from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, redacted
 from hivepipe.jobs.process_log import about_job
 from hivepipe.operations.follow_up import follow_up_job
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import execute_slow, load_slow
-from hivepipe.operations.workplace import Workplace
 from hivepipe.queue import client
 from hivepipe.queue.claims import LEASE_SECS, Claimed
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import LLM, SLOW
 from hivepipe.stack import shared_page
 from hivepipe.stack.lock import runtime_for
-from hivepipe.stack.wanted import want
+from hivepipe.stack.wanted import set_wanted
 from hivepipe.summaries import consent
 from hivepipe.team import membership
 from hivepipe.team.connection import is_installed
@@ -78,27 +78,27 @@ class SlowWorker(ClaimingWorker):
         super().request_stop(signum, frame)
 
     def _open(self) -> None:
-        self._set_up_workplace(SLOW, LLM)
+        self._set_up_context(SLOW, LLM)
         self._settings = settings.in_use()
         self._llm_queue = LlmQueue(self._home)
         self._exports = SkillExports(self._home)
         self._session = SessionExport(self._home)
         self._status_line = StatusLineFile(self._home)
 
-    def _set_up_workplace(self, *queues: str) -> None:
+    def _set_up_context(self, *queues: str) -> None:
         load_slow(*queues)
         follow_up = partial(follow_up_job, self._home, self.connection, self._address)
-        self._workplace = Workplace(self._home, self._address, follow_up, self._should_stop)
+        self._job_context = JobContext(self._home, self._address, follow_up, self._should_stop)
 
     def _on_heartbeat(self) -> None:
         """Switch on-demand programs on or off, and serve `llm` too while no llm worker runs."""
         settings.use(renewed(self._home, self._settings))
         is_enabled = consent.is_enabled(self._home)
         runtime = runtime_for(self._home)
-        want(runtime, LLM, is_enabled)
-        want(runtime, UPLINK, membership.is_joined() and is_installed())
-        has_page = shared_page.is_asked_for() and shared_page.is_installed()
-        want(runtime, shared_page.PROGRAM, has_page, shared_page.lock_path())
+        set_wanted(runtime, LLM, is_enabled)
+        set_wanted(runtime, UPLINK, membership.is_joined() and is_installed())
+        has_page = shared_page.is_enabled() and shared_page.is_installed()
+        set_wanted(runtime, shared_page.PROGRAM, has_page, shared_page.lock_path())
         serves_llm = self._llm_queue.acquire_or_release(is_enabled)
         self._serve((SLOW, LLM) if serves_llm else (SLOW,))
 
@@ -142,7 +142,7 @@ class SlowWorker(ClaimingWorker):
         about_job(job.id, envelope.operation, envelope.session)
         try:
             with self._leased(job):
-                execute_slow(self._workplace, envelope)
+                execute_slow(self._job_context, envelope)
         except StoppedError:
             self._claims.put_back(job)
         except TryLaterError as error:
@@ -226,7 +226,7 @@ class LlmWorker(SlowWorker):
     _served = (LLM,)
 
     def _open(self) -> None:
-        self._set_up_workplace(LLM)
+        self._set_up_context(LLM)
         self._settings = settings.in_use()
         self._llm_queue = LlmQueue(self._home)
 

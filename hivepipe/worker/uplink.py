@@ -23,7 +23,7 @@ from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError, TeamError, TeamRefusedError
 from hivepipe.stack.installed import installed
-from hivepipe.stack.lock import Stack, make_private, take_lock
+from hivepipe.stack.lock import Stack, acquire_lock, make_private
 from hivepipe.team import membership
 from hivepipe.team.shipment import Shipment
 from hivepipe.team.uplink_status import read_status, write_status
@@ -46,7 +46,7 @@ class Uplink:
     def __init__(self, stack: Stack) -> None:
         """Acquire the lock. Raise LockHeldError if the home already has an uplink."""
         make_private(stack.folder)
-        take_lock(stack.lock("uplink"), LOCK_WAIT_SECS)
+        acquire_lock(stack.lock("uplink"), LOCK_WAIT_SECS)
         self._home = stack.home
         self._path = Path(database_path(stack.home))
         self._version = installed()

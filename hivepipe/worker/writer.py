@@ -41,11 +41,11 @@ from hivepipe.operations.briefing_files import BriefingFiles
 from hivepipe.operations.custom_runs import custom_jobs
 from hivepipe.operations.follow_up import follow_up_job
 from hivepipe.operations.heartbeats import Heartbeats
-from hivepipe.operations.late_notes import take_in_notes
+from hivepipe.operations.job_context import JobContext
+from hivepipe.operations.late_notes import replay_notes
 from hivepipe.operations.registry import cleanup_cause
 from hivepipe.operations.slots import job_due
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_slow, load_slow, load_writes
-from hivepipe.operations.workplace import Workplace
 from hivepipe.queue import client, endpoint, lost_events, ticks
 from hivepipe.queue.aof_sync import AofSync
 from hivepipe.queue.claim_scripts import CLOCK_EVERY_SECS
@@ -56,7 +56,7 @@ from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import QUEUES
 from hivepipe.queue.spool import keep_event
 from hivepipe.stack import kernel, other_redis
-from hivepipe.stack.idle_policy import ask_to_shut_down, leave, may_leave
+from hivepipe.stack.idle_policy import ask_to_shut_down, may_shut_down, shut_down
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.wake_up import WakeUp
 from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, is_full, unless_full
@@ -99,7 +99,7 @@ class Writer(ClaimingWorker):
             check_shared_root(self._home)
             lost_events.prepare(self._home)
         follow_up = partial(follow_up_job, self._home, self.connection, self._address)
-        self._workplace = Workplace(self._home, self._address, follow_up)
+        self._job_context = JobContext(self._home, self._address, follow_up)
         self._aof_sync = AofSync(Path(self._home))
         self._aof_sync.start()
 
@@ -126,14 +126,14 @@ class Writer(ClaimingWorker):
 
     def _end_stack_if_idle(self) -> None:
         """Stop an idle stack that a hook started. The next hook starts it again."""
-        if self._db is None or not may_leave(self._stack):
+        if self._db is None or not may_shut_down(self._stack):
             return
         try:
             idle_secs = self._idle.idle_secs(self._db)
         except (sqlite3.Error, OSError) as error:
             self._log_once_a_minute("idle", str(error))
             return
-        if idle_secs >= settings.idle_secs() and leave(self._stack):
+        if idle_secs >= settings.idle_secs() and shut_down(self._stack):
             logger.info("no work for %.0f s: shutting the stack down", idle_secs)
             self._stop_requested = True
 
@@ -142,7 +142,7 @@ class Writer(ClaimingWorker):
             logger.error("another machine or container uses this home now: shutting the stack down")
             self._stop_requested = ask_to_shut_down(self._stack)
         if self._stack.url:
-            other_redis.say_again(self.connection, self._home)
+            other_redis.restore_owner_key(self.connection, self._home)
 
     def _on_clock_set_back(self, secs: float) -> None:
         if self._db is None:
@@ -186,7 +186,7 @@ class Writer(ClaimingWorker):
     def _prepare_claim(self) -> bool:
         """Process notes, activity and spool, so that older events come first."""
         with unless_full():
-            take_in_notes(self.connection, self._home)
+            replay_notes(self.connection, self._home)
         if self._db is not None:
             with unless_full():
                 self._heartbeats.flush_if_due(self._db)
@@ -243,7 +243,7 @@ class Writer(ClaimingWorker):
         if not jobs:
             return
         try:
-            self._workplace.follow_up(job, jobs)
+            self._job_context.follow_up(job, jobs)
         except (redis.ResponseError, client.RefusedError) as error:
             if not is_full(error):
                 raise
@@ -264,7 +264,7 @@ class Writer(ClaimingWorker):
         self._box.record(job.id)
         about_job(job.id, envelope.operation, envelope.session)
         try:
-            execute_slow(self._workplace, envelope)
+            execute_slow(self._job_context, envelope)
         except (sqlite3.OperationalError, StoreError) as error:
             self._store_failed([(job, envelope)], error)
         except Exception as error:  # a handler's bug must not stop the others

@@ -24,8 +24,8 @@ from hivepipe.errors import JobError, StoreError
 from hivepipe.events.job_plan import PRIORITIES, Job
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.slow import SLOW_OPERATIONS, Slow
-from hivepipe.operations.workplace import Workplace
 from hivepipe.worker import claiming_worker, slow_worker
 
 SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
@@ -38,14 +38,14 @@ RAISED = {
 }
 
 
-def test_work(workplace: Workplace, job: Envelope) -> None:
+def test_work(context: JobContext, job: Envelope) -> None:
     how, note = job.payload.get("how"), job.payload.get("note")
     with (FOLDER / f"began-{note}").open("a") as marks:
         marks.write(f"{time.time()} {os.getpid()}\n")
     if how in ("hold", "stubborn"):
         while not (FOLDER / "go").exists():
             if how == "hold":
-                workplace.check_stop()
+                context.check_stop()
             time.sleep(0.01)
     elif how == "die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -55,7 +55,7 @@ def test_work(workplace: Workplace, job: Envelope) -> None:
         (FOLDER / f"second-{note}").touch()
         raise FileNotFoundError(errno.ENOENT, "No such file", note)
     payload = {"prompt_id": note, "prompt": f"noted {note}"}
-    workplace.follow_up(job, [Job("record_prompt", payload, "")])
+    context.follow_up(job, [Job("record_prompt", payload, "")])
 
 
 PRIORITIES["test_work"] = 8

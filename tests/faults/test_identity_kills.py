@@ -19,9 +19,9 @@ from hivepipe.events.job_plan import Job
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, SyncProfile
 from hivepipe.operations.identity_files import replace, restore
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.process_end import finish_process, sync_profile
 from hivepipe.operations.profiles import profile_book, sync_identity
-from hivepipe.operations.workplace import Workplace
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 
@@ -161,7 +161,7 @@ class Session:
     def __init__(self, folders: Folders) -> None:
         self.folders = folders
         self.handed_back: list[tuple[Origin, list[Job]]] = []
-        self.workplace = Workplace(folders.home, "", lambda *said: self.handed_back.append(said))
+        self.context = JobContext(folders.home, "", lambda *said: self.handed_back.append(said))
         self.start = Origin(
             id="j1",
             operation="sync_profile",
@@ -185,11 +185,11 @@ class Session:
 
     def run_start(self) -> None:
         args = SyncProfile(profile_id="ada", folder=self.folder)
-        sync_profile(self.workplace, self.start, args)
+        sync_profile(self.context, self.start, args)
         self.take_in()
 
     def run_end(self) -> None:
-        finish_process(self.workplace, self.end, FinishProcess())
+        finish_process(self.context, self.end, FinishProcess())
         self.take_in()
 
     def take_in(self) -> None:

@@ -41,10 +41,10 @@ ORCHESTRATOR = """
 import json, sys
 from pathlib import Path
 from hivepipe.config.config_file import load_and_use
-from hivepipe.orchestrator.folder import find
+from hivepipe.orchestrator.folder import find_hive
 from hivepipe.orchestrator.orchestrator import Orchestrator
 place, _ = load_and_use()
-orchestrator = Orchestrator(find(".", place.home))
+orchestrator = Orchestrator(find_hive(".", place.home))
 for each in json.loads(Path(sys.argv[1]).read_text()):
     orchestrator.spawn(each["project"], each["task"], session=each["session"])
     print(each["session"], flush=True)

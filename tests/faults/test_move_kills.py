@@ -20,7 +20,7 @@ from hivepipe.home import home_of_project, kept_folder, read_record, tree_of
 from hivepipe.install.move_home import move_home
 from hivepipe.stack import registration
 from hivepipe.stack.conversion import converted
-from hivepipe.stack.data_move import settle
+from hivepipe.stack.data_move import finish_interrupted_move
 from hivepipe.stack.lock import Stack
 from tests.rounds import rounds
 
@@ -179,7 +179,7 @@ def test_a_move_of_the_data(project: Path, into_the_tree: bool) -> None:
         wanted = make()
         hit += not killed(order.randint(1, steps), work)
         assert recorded(home) == wanted, "before anything is settled"
-        settle(home)
+        finish_interrupted_move(home)
         assert recorded(home) == wanted
         assert len(everywhere(project, home)) == 3, "each file is there once"
         work()

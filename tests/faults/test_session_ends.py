@@ -24,8 +24,8 @@ from hivepipe.hook.alive import Liveness
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations import reaper, session_end
 from hivepipe.operations.families.sessions import ConcludeSession, ReapSessions
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import HANDLERS, execute
-from hivepipe.operations.workplace import Workplace
 from tests.payloads import CWD, SESSION, TRANSCRIPT
 from tests.rounds import ASKED_ROUNDS, SEED
 
@@ -163,8 +163,8 @@ class Product:
                 with self.db.transaction():
                     execute(self.db, job)
             elif job.operation == "conclude_session":
-                workplace = Workplace(str(self.home), "", self._follow)
-                session_end.conclude_session(workplace, job, ConcludeSession.read(job.payload))
+                context = JobContext(str(self.home), "", self._follow)
+                session_end.conclude_session(context, job, ConcludeSession.read(job.payload))
         except MissingParentError:
             return False
         return True
@@ -189,7 +189,7 @@ class Product:
                 payload={},
                 event_time_ns=self.time_ns,
             )
-            reaper.reap_sessions(Workplace(str(self.home), "", self._follow), slot, ReapSessions())
+            reaper.reap_sessions(JobContext(str(self.home), "", self._follow), slot, ReapSessions())
             if not self.reaped:
                 assert turn < 5
                 return

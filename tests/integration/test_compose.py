@@ -25,7 +25,7 @@ TEXT = (ROOT / "compose.yaml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 OF_THE_STACK = {
     entry.name: entry
-    for entry in processes.needed_with("rediss://elsewhere")
+    for entry in processes.processes_with("rediss://elsewhere")
     if entry.is_in_containers and not entry.is_extra
 }
 SECRETS = {"HIVEPIPE_REDIS_PASSWORD": "x", "HIVEPIPE_WEB_TOKEN": "y"}

@@ -13,7 +13,7 @@ from hivepipe.errors import StackError
 from hivepipe.queue.claims import accounts
 from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.temporary_redis import redis_at_hand
+from hivepipe.stack.redis_access import available_redis
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import (
     AGENT,
@@ -243,7 +243,7 @@ def test_another_redis_that_does_not_answer_is_named() -> None:
     stack = Stack("/nowhere", "/nowhere", "redis://127.0.0.1:1/0")
     with (
         pytest.raises(StackError, match="Redis does not answer"),
-        redis_at_hand(stack) as address,
+        available_redis(stack) as address,
         failed_jobs(address) as store,
     ):
         store.jobs()

@@ -16,8 +16,8 @@ from hivepipe.archive.upkeep import verify
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.operations.archive import archives_of
-from hivepipe.operations.found_archives import not_taken_in, take_in_archives
-from hivepipe.operations.found_exports import KNOWN, LEFT, REFUSED, TAKEN, Row, take_in_exports
+from hivepipe.operations.found_archives import import_found, unimported_archives
+from hivepipe.operations.found_exports import KNOWN, LEFT, REFUSED, TAKEN, Row, import_exports
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import at_once, manual_origin
 from tests import predecessor_scene as old
@@ -38,10 +38,8 @@ def logs(home: Home) -> Path:
 
 
 def take_in(home: Home, folder: Path) -> list[Row]:
-    exports = take_in_exports(str(home.path), str(folder))
-    with at_once(str(home.path)) as workplace:
-        job = manual_origin("sweep_transcripts")
-        return [*exports, *take_in_archives(workplace, job, str(folder))]
+    with at_once(str(home.path)) as context:
+        return import_found(context, manual_origin("sweep_transcripts"), str(folder))
 
 
 def outcomes(rows: list[Row]) -> dict[str, str]:
@@ -96,7 +94,7 @@ def test_files_with_the_same_bytes_are_distinguished_by_their_sessions(home: Hom
     assert second.reason == f"the same as {folder / one}.jsonl"
     later = take_in(home, logs(home))
     assert {(row.outcome, row.reason) for row in later} == {(KNOWN, "")}
-    assert list(not_taken_in(str(home.path))) == []
+    assert list(unimported_archives(str(home.path))) == []
     assert not any(problems for _, problems in verify(archives))
 
 
@@ -125,7 +123,7 @@ def test_a_copy_has_the_predecessors_metadata_and_no_secret(home: Home) -> None:
     assert b"oldword" in text
     assert old.TOKEN.encode() not in text
     assert [*verify(archives)] == [(entry["path"], []) for entry in _by_key(archives)]
-    assert [*not_taken_in(str(home.path))] == []
+    assert [*unimported_archives(str(home.path))] == []
     (damaged,) = (row for row in rows if row.path.endswith(".gz"))
     assert damaged.reason == "its metadata are not JSON"
 
@@ -144,12 +142,12 @@ def test_a_copy_grows_with_the_session_and_keeps_what_was_found(home: Home) -> N
     line = {"sessionId": "fresh1", "cwd": str(home.project), "timestamp": "2025-02-01T08:00:00Z"}
     transcript.write_bytes(old.said("freshword", sessionId="fresh1") + old.said("more", **line))
     before = old.state(logs(home))
-    with at_once(str(home.path)) as workplace:
+    with at_once(str(home.path)) as context:
         from hivepipe.archive.sources import open_source  # noqa: PLC0415
         from hivepipe.operations.archive import callbacks_of  # noqa: PLC0415
 
         with open_source(str(transcript)) as source:
-            callbacks = callbacks_of(workplace, manual_origin("archive_transcript"))
+            callbacks = callbacks_of(context, manual_origin("archive_transcript"))
             assert archives_of(str(home.path)).extend(source, callbacks, settled=True) == 1
     archives = archives_of(str(home.path))
     assert archives.meta_of(archives.index.entries()["fresh1"])["found"]["path"]  # type: ignore[index]
@@ -193,7 +191,7 @@ def test_what_cannot_be_read_is_refused_by_name(home: Home) -> None:
     assert len(rows) == 4
     assert {row.outcome for row in rows} == {REFUSED}
     assert archives_of(str(home.path)).index.entries() == {}
-    assert len([*not_taken_in(str(home.path))]) == 4
+    assert len([*unimported_archives(str(home.path))]) == 4
 
 
 def test_skills_are_old_and_new_in_the_export_and_the_old_file_lies_beside(home: Home) -> None:
@@ -227,11 +225,11 @@ def with_use(home: Home) -> None:
 
 def test_a_later_version_of_a_file_counts_once(home: Home, tmp_path: Path) -> None:
     old.make(tmp_path / "a")
-    take_in_exports(str(home.path), str(tmp_path / "a"))
+    import_exports(str(home.path), str(tmp_path / "a"))
     later = json.loads(json.dumps(old.USAGE))
     later["skills"][old.SKILL]["count"] = 50
     old.write(tmp_path / "b" / "skill-usage.json", old.as_json(later), 0)
-    take_in_exports(str(home.path), str(tmp_path / "b"))
+    import_exports(str(home.path), str(tmp_path / "b"))
     with listings(home.database) as store:
         (row,) = store.rows("SELECT * FROM imported_skills WHERE skill = :s", {"s": old.SKILL})
     assert row["uses"] == 50
@@ -273,20 +271,20 @@ def test_an_export_of_the_version_without_a_manifest_is_its_own(home: Home) -> N
 )
 def test_an_odd_export_is_refused_by_name(home: Home, text: bytes, reason: str) -> None:
     old.write(logs(home) / "skill-usage.json", text, 10)
-    rows = take_in_exports(str(home.path), str(logs(home)))
+    rows = import_exports(str(home.path), str(logs(home)))
     (refused,) = (row for row in rows if row.outcome == REFUSED)
     assert reason in refused.reason
 
 
 CHILD = """
 import sys
-from hivepipe.operations.found_archives import take_in_archives
+from hivepipe.operations.found_archives import import_archives
 from hivepipe.operations.slow import manual_origin, at_once
 from hivepipe.operations.skill_exports import SkillExports
 home, folder = sys.argv[1:]
-with at_once(home) as workplace:
+with at_once(home) as context:
     SkillExports(home).write()
-    list(take_in_archives(workplace, manual_origin("sweep_transcripts"), folder))
+    list(import_archives(context, manual_origin("sweep_transcripts"), folder))
 """
 
 

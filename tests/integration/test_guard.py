@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
-from hivepipe.operations.late_notes import take_in_notes
+from hivepipe.operations.late_notes import replay_notes
 from hivepipe.queue.activity import take_activity
 from tests import honest_sessions, native_fire, payloads
 from tests.conftest import NEUTRAL, ROOT, Home, Server, answered, undisturbed
@@ -258,7 +258,7 @@ def test_a_batch_is_noted_behind_calls_that_wait_on_disk(
             timeout=60,
         )
     with redis_server.client() as client:
-        take_in_notes(client, str(private_home.path))
+        replay_notes(client, str(private_home.path))
         (activity,) = take_activity(client)
     assert (activity.calls, activity.failed, activity.open_calls) == (1, failed, 0)
 

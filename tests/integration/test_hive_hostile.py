@@ -15,7 +15,7 @@ from hivepipe.errors import HiveError
 from hivepipe.files import known_hives
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.orchestrator import Orchestrator
-from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.faults.test_store_faults import mounted
@@ -130,7 +130,7 @@ def test_a_disk_that_fills_while_a_transcript_is_tidied_leaves_no_copy(tmp_path:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:
         with pytest.raises(HiveError, match="File too large"):
-            tidy(worker)
+            repair_transcript(worker)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert worker.transcript.read_text() == text

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hivepipe.monitor.snapshot import hive_states
-from hivepipe.orchestrator.folder import at_work
+from hivepipe.orchestrator.folder import running_workers
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
 
@@ -157,7 +157,7 @@ def test_a_process_whose_folder_was_removed_is_named_to_its_end(scene: Scene) ->
     assert (found["id"], found["lives"], found["state"]) == (worker, True, "error")
     assert f"its process {found['pid']} still runs" in found["note"]
     with scene.inside({}):
-        assert [each.id for each in at_work(str(scene.home.path))] == [worker]
+        assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
     go()
     until(lambda: scene.check() == [] and not scene.state(worker).exists(), "it is not followed")
     (row,) = scene.home.rows("SELECT deleted_at FROM hive_workers")

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
-from hivepipe.orchestrator.folder import at_work
+from hivepipe.orchestrator.folder import running_workers
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, played, script
 
@@ -450,7 +450,7 @@ def test_a_stack_that_goes_down_names_the_workers_that_go_on(scene: Scene) -> No
     worker = scene.spawn(script(["hang"]))
     until(lambda: scene.played(), "it never began")
     with scene.inside({}):
-        assert [each.id for each in at_work(str(scene.home.path))] == [worker]
+        assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
 
 
 def test_a_worker_cannot_give_itself_more_than_it_was_given(scene: Scene) -> None:

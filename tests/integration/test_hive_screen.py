@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.orchestrator.recorded_process import machine, start_time
+from hivepipe.hook.alive import start_time
+from hivepipe.orchestrator.recorded_process import machine
 from hivepipe.orchestrator.worker_state import ORDER
 from tests.conftest import Home
 from tests.hive_scene import Scene, on_terminal

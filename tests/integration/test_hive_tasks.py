@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hivepipe.orchestrator.folder import find
+from hivepipe.orchestrator.folder import find_hive
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, played, script
@@ -100,7 +100,7 @@ def test_a_task_that_is_done_stays_done(scene: Scene) -> None:
 def test_a_task_that_a_successor_has_stays_open_until_that_one_goes(scene: Scene) -> None:
     worker = failed(scene)
     with scene.inside({}):
-        hive = find(str(scene.home.project), str(scene.home.path))
+        hive = find_hive(str(scene.home.project), str(scene.home.path))
         fresh = Orchestrator(hive).respawn(hive.worker(worker))
     scene.becomes(fresh.id, "error")
     until(lambda: not scene.processes(), "its runner goes on")

@@ -188,11 +188,14 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
                 with monkeypatch.context() as patch:
                     patch.setattr(trusted_state, name, dying)
                     try:
-                        Hive(scene.hive, str(scene.home.path)).ready()
+                        Hive(scene.hive, str(scene.home.path)).migrated()
                     except HiveError:
                         assert left == [0]
-                hive = Hive(scene.hive, str(scene.home.path)).ready()
-                found = {each.id: (each.state / "worker.json").read_bytes() for each in hive.left()}
+                hive = Hive(scene.hive, str(scene.home.path)).migrated()
+                found = {
+                    each.id: (each.state / "worker.json").read_bytes()
+                    for each in hive.without_folder()
+                }
                 found |= {
                     each.id: (each.state / "worker.json").read_bytes() for each in hive.workers()
                 }

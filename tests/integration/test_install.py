@@ -315,7 +315,7 @@ def test_only_events_that_claude_code_knows_are_registered(user: User, scope: st
     assert "Claude Code 2.1.80 does not know UserPromptExpansion" in said
     assert "UserPromptExpansion" not in user.hooks(path)
     has_claude(user, "2.1.330")
-    assert f"{len(EVENTS)} added" in (said := user.hivepipe("init", scope))
+    assert f"{len(EVENTS)} were added" in (said := user.hivepipe("init", scope))
     assert "does not know" not in said
     assert set(user.hooks(path)) >= {event.name for event in EVENTS}
     user.hivepipe("uninstall", *(["--user"] if scope == "--user" else []))

@@ -161,7 +161,7 @@ def test_after_a_plain_uninstall_it_installs_hivepipe_again(user: User, old: Old
     assert "install  hivepipe" in said
     assert counts(user) == before
     assert "no problem found" in user.hivepipe("doctor")
-    assert "migrated already" in user.hivepipe("migrate", "--yes")
+    assert "already migrated" in user.hivepipe("migrate", "--yes")
 
 
 def test_hooks_that_were_edited_meanwhile_keep_the_edit(user: User, old: OldProject) -> None:
@@ -182,7 +182,7 @@ def test_hivepipe_was_installed_beside_the_old_hooks(user: User, old: OldProject
     user.own(user.project)
     before = states(user.project)
     said = user.hivepipe("init")
-    assert "3 old bash hooks are still in .claude/settings.json: hivepipe migrate" in said
+    assert "3 old bash hooks are still in .claude/settings.json; `hivepipe migrate`" in said
     said = user.hivepipe("doctor", expect=1)
     assert "old-hooks" in examined(user)
     assert "still runs old bash hooks" in said
@@ -205,7 +205,7 @@ def test_nothing_to_migrate_is_said(user: User, old: OldProject) -> None:
     for words in (("migrate",), ("migrate", "--yes"), ("migrate", "--dry-run")):
         said = user.hivepipe(*words)
         assert "has nothing to migrate" in said
-        assert "hivepipe init installs hivepipe here" in said
+        assert "`hivepipe init` installs hivepipe here" in said
     assert user.files() == before
 
 
@@ -215,7 +215,7 @@ def test_below_the_old_project_its_folder_is_named(user: User, old: OldProject) 
     below.mkdir(parents=True)
     user.own(user.project)
     said = user.hivepipe("migrate", "--yes", cwd=below)
-    assert "shop has one: run `hivepipe migrate` there" in said
+    assert "shop has an old .hive-mind: run `hivepipe migrate` there" in said
     assert "init" not in said
 
 
@@ -251,10 +251,10 @@ def test_only_archives_and_skills(user: User, old: OldProject) -> None:
     user.own(user.project)
     before = states(user.project)
     dry = user.hivepipe("migrate", "--dry-run")
-    assert "copy 2 archives, skill-usage.json" in dry
+    assert ": 2 archives, skill-usage.json" in dry
     assert states(user.project) == before
     said = user.hivepipe("migrate", "--yes")
-    assert "3 copied" in said
+    assert "3 were copied" in said
     assert "archive-index.json: hivepipe makes its own index" in said
     assert "oldword" in user.hivepipe("search", "oldword")
     assert "42" in user.hivepipe("skills")
@@ -615,7 +615,7 @@ def test_the_hooks_of_a_worktree_are_taken_out_from_there(user: User, old: OldPr
     assert "still runs old bash hooks" in user.hivepipe("doctor", cwd=tree, expect=1)
     user.hivepipe("migrate", "--yes", cwd=tree)
     assert "old bash hooks" not in user.do("hivepipe", "doctor", cwd=tree).stdout
-    assert "migrated already" in user.hivepipe("migrate", "--yes", cwd=tree)
+    assert "already migrated" in user.hivepipe("migrate", "--yes", cwd=tree)
     user.hivepipe("uninstall", "--purge", "--yes")
     assert user.git("status", "--porcelain", "-uno", cwd=tree) == ""
     assert user.git("status", "--porcelain", "-uno") == ""

@@ -167,12 +167,12 @@ def test_the_first_day_announces_and_a_log_says_what_went(private_home: Home) ->
     assert "[retention] archives = 365 in config.toml" in said
 
     home = str(private_home.path)
-    with at_once(home) as workplace:
-        prune_files(workplace, manual_origin("prune_files"), PruneFiles())
+    with at_once(home) as context:
+        prune_files(context, manual_origin("prune_files"), PruneFiles())
     assert path.exists()
     private_home.installed_long_ago()
-    with at_once(home) as workplace:
-        prune_files(workplace, manual_origin("prune_files"), PruneFiles())
+    with at_once(home) as context:
+        prune_files(context, manual_origin("prune_files"), PruneFiles())
     assert not path.exists()
     (deleted,) = json.loads(private_home.command("disk", "--log", "--json"))["deletions"]
     assert (deleted["kind"], deleted["path"]) == ("archive", str(path))

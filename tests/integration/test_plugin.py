@@ -200,13 +200,13 @@ def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
         "hivepipe init"
     ]
     said = plugin.user.hivepipe("init")
-    assert "taken out" in said
+    assert "would run twice" in said
     assert not plugin.user.settings.exists()
     found = examined(plugin)
     assert found["hooks"] == [f"the plugin {ID} 1.0.0"]
     assert found["healthy"]
     shown = plugin.user.hivepipe("what")
-    assert shown.startswith("~/shop: recorded\n")
+    assert shown.startswith("~/shop is recorded\n")
     assert f"hooks      the plugin {ID} 1.0.0\n" in shown
     assert plugin.fire("SessionStart", path=plugin.user.env["PATH"]) == NEUTRAL
     plugin.user.hivepipe("drain")

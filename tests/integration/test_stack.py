@@ -24,11 +24,11 @@ from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
 from hivepipe.queue.connection import connect
 from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
-from hivepipe.stack.lock import Stack, take_lock
+from hivepipe.stack.lock import Stack, acquire_lock
 from hivepipe.stack.ping import answers
 from tests.conftest import CLI, COMMANDS, fire, home_name, until
 
-STARTED = [entry.name for entry in processes.needed_with("") if not entry.is_on_demand]
+STARTED = [entry.name for entry in processes.processes_with("") if not entry.is_on_demand]
 EVERY = ("supervisord", *STARTED)
 KINDS = ("supervisord", *(entry.name for entry in processes.PROCESSES))
 ONE_OF_EACH = dict.fromkeys(EVERY, 1)
@@ -261,14 +261,14 @@ def test_killed_programs_come_back(sandbox: Sandbox) -> None:
 
 def test_a_lock_lives_as_long_as_its_last_holder(tmp_path: Path) -> None:
     path = str(tmp_path / "x.lock")
-    lock = take_lock(path, 0)
+    lock = acquire_lock(path, 0)
     assert os.get_inheritable(lock)
     with subprocess.Popen(["sleep", "60"], pass_fds=(lock,)) as child:
         os.close(lock)
         with pytest.raises(LockHeldError):
-            take_lock(path, 0.1)
+            acquire_lock(path, 0.1)
         child.kill()
-    os.close(take_lock(path, 1))
+    os.close(acquire_lock(path, 1))
 
 
 # ---- refusals

@@ -89,7 +89,7 @@ def test_without_agreement_nobody_is_asked(scene: Scene, llm: Provider) -> None:
     assert "Mended 2" in row["summary"]
     assert llm.requests == []
     assert "plain" in scene.command("summaries", "list")
-    assert "nothing: no telemetry" in scene.command("what")
+    assert "nothing is sent" in scene.command("what")
 
 
 def test_short_sessions_and_those_of_a_project_that_is_off(scene: Scene, llm: Provider) -> None:

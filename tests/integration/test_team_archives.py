@@ -21,13 +21,23 @@ from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
 from hivepipe.team import deletion, final_send, membership
 from hivepipe.team.archives import cipher, cutting, leftovers, place
-from hivepipe.team.archives.reading import archived_lines, archives_of_session, lines_of
+from hivepipe.team.archives.reading import archives_of_session, placed_lines
 from hivepipe.team.archives.sending import Pass, Sent
 from hivepipe.team.archives.stores import Bucket
 from hivepipe.team.connection import connected, one
 from tests.archive_scene import AGENT, SESSION, Scene, lines
 from tests.object_store import KEY, ObjectStore, object_store
 from tests.team_scene import HomeOfTeam, Team
+
+
+def archived_lines(connection: "psycopg.Connection[Any]", home: int, agent: str = "") -> bytes:
+    """Return the archived lines of the session or of one of its subagents."""
+    return b"".join(
+        line
+        for archive in archives_of_session(connection, home, SESSION)
+        if archive.agent_id == agent
+        for _, line in placed_lines(connection, archive)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +99,7 @@ class Member:
 
     def read(self, agent: str = "") -> bytes:
         with connected(self.joined.reads) as connection:
-            return b"".join(archived_lines(connection, self.number, SESSION, agent))
+            return archived_lines(connection, self.number, agent)
 
     @property
     def number(self) -> int:
@@ -431,7 +441,7 @@ def test_another_person_reads_only_by_right_and_on_the_record(shared: Team, tmp_
     ann.send()
     boss, stranger = shared.joined("boss", sees="all"), shared.joined("eve")
     with connected(boss.reads) as connection:
-        assert b"".join(archived_lines(connection, ann.number, SESSION)) == ann.archived
+        assert archived_lines(connection, ann.number) == ann.archived
     assert shared.count("audit", "what = 'archive'") == 1
     with connected(stranger.reads) as connection:
         with pytest.raises(TeamRefusedError, match="may not read"):
@@ -493,7 +503,7 @@ def test_a_note_that_is_too_old_counts_no_more(shared: Team, tmp_path: Path) -> 
         shared.rows(age)
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
             connection.execute("SELECT hivepipe.session_segments(%s, %s)", (ann.number, SESSION))
-        assert b"".join(lines_of(connection, archive)) == ann.archived
+        assert b"".join(line for _, line in placed_lines(connection, archive)) == ann.archived
 
 
 def test_a_machine_touches_no_other_home(shared: Team, tmp_path: Path) -> None:

@@ -23,6 +23,6 @@ def test_it_counts_what_was_recorded_and_names_every_folder(user: User) -> None:
     assert len(screen.splitlines()) <= 24
     assert max(map(len, screen.splitlines())) <= 100
     user.hivepipe("off")
-    assert "nothing is recorded" in user.hivepipe("what")
+    assert "is not recorded" in user.hivepipe("what")
     user.hivepipe("uninstall", "--purge", "--yes")
     assert not [entry for entry in map(Path, paths) if entry.exists()]

@@ -8,7 +8,7 @@ import click
 import pytest
 from rich.console import Console
 
-from hivepipe.cli.tables import local_day, moment, show_table, stored
+from hivepipe.cli.tables import local_day, show_table, shown_time, stored
 from hivepipe.cli.watch import screen
 
 
@@ -32,7 +32,7 @@ def test_a_day_of_the_command_line_is_a_local_one_unless_utc_is_asked_for() -> N
 
 @pytest.mark.parametrize("text", ["9999-12-31T23:59:59.000Z", "yesterday"])
 def test_a_time_that_has_no_local_form_is_shown_as_it_is(text: str) -> None:
-    assert moment(text, utc=False) == text
+    assert shown_time(text, utc=False) == text
     assert local_day(text, utc=False) == text[:10]
 
 

@@ -54,7 +54,7 @@ def test_a_wrong_declaration_is_an_error_that_names_it(
 def test_each_installed_operation_gets_a_job_with_redacted_data(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(custom_runs, "names", lambda: ("a", "b"))
+    monkeypatch.setattr(custom_runs, "installed_names", lambda: ("a", "b"))
     jobs = custom_runs.custom_jobs(committed("end_session", reason="password=hunter2hunter2"))
     assert [(job.operation, job.payload["name"], job.payload["event"]) for job in jobs] == [
         ("run_custom", "a", "SessionEnd"),
@@ -65,7 +65,7 @@ def test_each_installed_operation_gets_a_job_with_redacted_data(
 
 
 def test_without_installed_operations_there_is_no_job() -> None:
-    assert custom.names() == ()
+    assert custom.installed_names() == ()
     assert custom_runs.custom_jobs(committed("end_session")) == []
 
 

@@ -32,7 +32,7 @@ USED: dict[str, Callable[[], object]] = {
     "memory_recall": switch("HIVEPIPE_MEMORY_RECALL"),
     "memory_rating": switch("HIVEPIPE_MEMORY_RATING"),
     "pm2": switch("HIVEPIPE_PM2"),
-    "web": lambda: str(shared_page.is_asked_for()).lower(),
+    "web": lambda: str(shared_page.is_enabled()).lower(),
     "web_port": shared_page.default_port,
     "guard": lambda: guard_mode("/nowhere"),
     "guard_loop": lambda: counts(limits().loop_warn, limits().loop_deny),

@@ -172,7 +172,7 @@ def test_a_page_that_is_asked_for_and_not_installed_is_named(
     facts: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert found_by("page", facts) == []
-    monkeypatch.setattr(page, "is_asked_for", lambda: True)
+    monkeypatch.setattr(page, "is_enabled", lambda: True)
     assert found_by("page", facts) == []
     monkeypatch.setattr(shared_page, "find_spec", lambda _name: None)
     (finding,) = found_by("page", facts)

@@ -12,9 +12,9 @@ from hivepipe.db.database import Database
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.lazy_handler import Handler
 from hivepipe.operations.registry import execute
-from hivepipe.operations.workplace import Workplace
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -23,7 +23,7 @@ def test_a_handler_is_the_operations_function_of_its_arguments(operation: str) -
     handler = Handler(args).load()
     assert handler.__name__ == operation
     place, origin, takes, _ = get_type_hints(handler).values()
-    assert place is (Database if args.queue is None else Workplace)
+    assert place is (Database if args.queue is None else JobContext)
     assert origin is Origin
     assert takes is args
 

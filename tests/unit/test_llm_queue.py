@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.stack.lock import take_lock
+from hivepipe.stack.lock import acquire_lock
 from hivepipe.worker import llm_queue
 from hivepipe.worker.llm_queue import LlmQueue
 
@@ -19,7 +19,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_queue_changes_hands_and_never_has_two_workers(folder: Path) -> None:
     slow, llm = LlmQueue("home"), LlmQueue("home")
     assert slow.acquire_or_release(False)
-    role = take_lock(f"{folder}/llm.lock", 0)  # an llm worker starts
+    role = acquire_lock(f"{folder}/llm.lock", 0)  # an llm worker starts
     assert not llm.acquire(), "the slow worker may be executing a job"
     assert not slow.acquire_or_release(True)
     assert llm.acquire()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.install.hook_entries import EVENTS, Form, entry
-from hivepipe.migration.hooks import find_hooks, verdict, with_again, without_old
+from hivepipe.migration.hooks import find_hooks, verdict, with_restored_hooks, without_old
 from hivepipe.migration.scripts import Verdict, judge
 from tests.old_project import LOCAL_SETTINGS, SHARED_SETTINGS, OldProject
 
@@ -117,8 +117,8 @@ def test_only_the_old_hooks_leave_the_text_and_come_back(old: OldProject, text: 
     assert ("npm run lint" in left) == ("npm run lint" in text)
     others = {key: value for key, value in json.loads(text).items() if key != "hooks"}
     assert {key: value for key, value in settings.items() if key != "hooks"} == others
-    again = with_again(left, found.old)
-    assert with_again(again, found.old) == again
+    again = with_restored_hooks(left, found.old)
+    assert with_restored_hooks(again, found.old) == again
 
     def commands(said: str) -> list[str]:
         groups = [group for groups in json.loads(said)["hooks"].values() for group in groups]

@@ -8,7 +8,7 @@ from typing import Any
 from supervisor.states import ProcessStates, SupervisorStates
 
 from hivepipe.stack.on_demand import switch
-from hivepipe.stack.wanted import want
+from hivepipe.stack.wanted import set_wanted
 
 RUNNING, STOPPED = ProcessStates.RUNNING, ProcessStates.STOPPED
 
@@ -43,13 +43,13 @@ def calls(folder: Path, state: int, pid: int, mood: int = SupervisorStates.RUNNI
 
 def test_a_wanted_program_is_started_and_another_stopped(tmp_path: Path) -> None:
     for _ in range(2):
-        want(str(tmp_path), "llm", True)
-        want(str(tmp_path), "redis", True)
+        set_wanted(str(tmp_path), "llm", True)
+        set_wanted(str(tmp_path), "redis", True)
         assert calls(tmp_path, STOPPED, 0) == "spawn"
         assert calls(tmp_path, RUNNING, 7) == ""
         assert calls(tmp_path, STOPPED, 0, SupervisorStates.SHUTDOWN) == ""
     for _ in range(2):
-        want(str(tmp_path), "llm", False)
+        set_wanted(str(tmp_path), "llm", False)
         assert calls(tmp_path, STOPPED, 0) == ""
         assert calls(tmp_path, RUNNING, 7) == "stop"
         assert calls(tmp_path, ProcessStates.STOPPING, 7) == ""
@@ -57,7 +57,7 @@ def test_a_wanted_program_is_started_and_another_stopped(tmp_path: Path) -> None
 
 def test_it_is_started_only_while_nobody_holds_its_lock(tmp_path: Path) -> None:
     lock = tmp_path / "user.lock"
-    want(str(tmp_path), "llm", True, str(lock))
+    set_wanted(str(tmp_path), "llm", True, str(lock))
     with lock.open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert calls(tmp_path, STOPPED, 0) == ""
@@ -66,5 +66,5 @@ def test_it_is_started_only_while_nobody_holds_its_lock(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_cannot_be_made_is_no_reason_to_fail(tmp_path: Path) -> None:
-    want(str(tmp_path), "llm", True, str(tmp_path / "gone" / "user.lock"))
+    set_wanted(str(tmp_path), "llm", True, str(tmp_path / "gone" / "user.lock"))
     assert calls(tmp_path, STOPPED, 0) == ""

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from hivepipe.cli.plain import printable_lines
-from hivepipe.cli.terminal import guard_streams, say, say_field, say_kept, say_text
+from hivepipe.cli.terminal import guard_streams, say, say_archived_line, say_field, say_text
 from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
@@ -73,7 +73,7 @@ def test_a_call_prints_one_line_and_a_text_stands_behind_a_margin(
     ],
 )
 def test_a_kept_line(line: bytes, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
-    say_kept(line)
+    say_archived_line(line)
     assert capsys.readouterr().out == shown
 
 

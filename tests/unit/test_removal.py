@@ -112,7 +112,7 @@ def test_a_plugin_of_one_project_is_not_everybodys(project: Path) -> None:
     known.write_text(f'{{"plugins": {{"hivepipe@x": [{{"installPath": "{copy}"}}]}}}}')
     plugin = claude_plugin.switched_on(str(project))
     assert plugin is not None
-    assert plugin.is_there
+    assert plugin.is_usable
     assert installation.plan(Scope.LOCAL).plugin == plugin
     assert installation.plan(Scope.USER).plugin is None
 

@@ -19,8 +19,8 @@ from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.jobs.schedule_table import TICK, Periodic
 from hivepipe.operations import slots as product
+from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import apply_results
-from hivepipe.operations.workplace import Workplace
 from hivepipe.queue import ticks
 from hivepipe.queue.connection import PERIODIC_KEY, enqueue
 from hivepipe.queue.job_data import envelope_text
@@ -63,7 +63,7 @@ class World:
     def __init__(self, home: Path, clock: Clock) -> None:
         self.clock = clock
         self.store = Database(database_path(str(home)))
-        self.workplace = Workplace(str(home), "", self._follow_up)
+        self.context = JobContext(str(home), "", self._follow_up)
         self.runs: list[tuple[str, str, float]] = []  # row, job, seconds since boot
         self.redis = fakeredis.FakeRedis()
         self.scheduler = TickScheduler(self.redis, ROWS)
@@ -91,7 +91,7 @@ class World:
             due = product.job_due(self.store, job)
             enqueue(self.redis, [due] if due else [], PERIODIC_KEY)
             return
-        with product.turn(self.workplace, job) as is_due:
+        with product.turn(self.context, job) as is_due:
             if is_due:
                 self.runs.append((job.periodic, job.id, self.clock.since_boot))
 
@@ -228,8 +228,8 @@ def test_a_slot_that_is_being_executed_is_left_to_who_does(world: World) -> None
     world.cycle()
     tick = read_envelope(envelope_text(world.redis.hget("rq:job:tick-reaper", "data")))
     job = read_envelope(product.job_of(tick).envelope)
-    with product.turn(world.workplace, job) as first, product.turn(world.workplace, job) as second:
+    with product.turn(world.context, job) as first, product.turn(world.context, job) as second:
         assert (first, second) == (True, False)
-    with product.turn(world.workplace, job) as third:
+    with product.turn(world.context, job) as third:
         assert not third
     assert len(world.slots("reaper")) == 1

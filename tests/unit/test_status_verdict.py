@@ -7,9 +7,9 @@ import pytest
 from hivepipe.alerts.rules import Alert
 from hivepipe.monitor.status_words import verdict
 from hivepipe.stack import condition
-from hivepipe.stack.condition import Seen, condition_of
+from hivepipe.stack.condition import StackFacts, condition_of
 
-RESTING = Seen(
+RESTING = StackFacts(
     state="on",
     is_registered=True,
     runs=False,
@@ -49,7 +49,7 @@ WAITING = Alert("spool", "3 events wait on disk")
         (RESTING._replace(is_registered=False, alerts=(WAITING,)), "unregistered"),
     ],
 )
-def test_each_condition_has_its_word(seen: Seen, word: str) -> None:
+def test_each_condition_has_its_word(seen: StackFacts, word: str) -> None:
     assert condition_of(seen) == word
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from hivepipe.errors import HivepipeError, StoreError
 from hivepipe.reading.homes import KnownHome
-from hivepipe.web.asked import Asked, Content
 from hivepipe.web.readable import content_of
+from hivepipe.web.view_query import Content, ViewQuery
 
 HOMES = [KnownHome(key, f"/homes/{key}", f"/projects/{key}") for key in "abc"]
 
@@ -15,28 +15,28 @@ def reading(*damaged: str) -> "View":
 
 
 class View:
-    """A view that cannot read some homes, and counts how often it is asked."""
+    """A view that cannot read some homes, and counts how often it is called."""
 
     def __init__(self, damaged: tuple[str, ...]) -> None:
         self.damaged = damaged
         self.number = 0
 
-    def __call__(self, asked: Asked) -> Content:
+    def __call__(self, query: ViewQuery) -> Content:
         self.number += 1
-        for known in asked.homes:
+        for known in query.homes:
             if known.key in self.damaged:
                 raise StoreError(f"cannot read {known.home}")
-        return {"shown": [known.key for known in asked.homes]}
+        return {"shown": [known.key for known in query.homes]}
 
 
 def test_without_damage_a_view_is_asked_once() -> None:
     view = reading()
-    assert content_of(view, Asked(HOMES)) == {"shown": ["a", "b", "c"], "unreadable": []}
+    assert content_of(view, ViewQuery(HOMES)) == {"shown": ["a", "b", "c"], "unreadable": []}
     assert view.number == 1
 
 
 def test_a_damaged_home_is_named_and_the_others_are_shown() -> None:
-    found = content_of(reading("b"), Asked(HOMES))
+    found = content_of(reading("b"), ViewQuery(HOMES))
     assert found["shown"] == ["a", "c"]
     assert found["unreadable"] == [{"project": "/projects/b", "reason": "cannot read /homes/b"}]
 
@@ -44,18 +44,18 @@ def test_a_damaged_home_is_named_and_the_others_are_shown() -> None:
 @pytest.mark.parametrize("homes", [HOMES, HOMES[1:2]])
 def test_where_none_can_be_read_the_reason_is_the_answer(homes: list[KnownHome]) -> None:
     with pytest.raises(HivepipeError, match="cannot read /homes/b"):
-        content_of(reading("a", "b", "c"), Asked(homes))
+        content_of(reading("a", "b", "c"), ViewQuery(homes))
 
 
 def test_damaged_data_is_no_fault_of_the_server() -> None:
-    def view(asked: Asked) -> Content:
-        if any(known.key == "b" for known in asked.homes):
+    def view(query: ViewQuery) -> Content:
+        if any(known.key == "b" for known in query.homes):
             raise TypeError("can't concat int to bytes")
-        return {"shown": [known.key for known in asked.homes]}
+        return {"shown": [known.key for known in query.homes]}
 
-    found = content_of(view, Asked(HOMES))
+    found = content_of(view, ViewQuery(HOMES))
     assert found["shown"] == ["a", "c"]
     said = "this cannot be read: TypeError: can't concat int to bytes"
     assert found["unreadable"] == [{"project": "/projects/b", "reason": said}]
     with pytest.raises(HivepipeError, match="TypeError"):
-        content_of(view, Asked(HOMES[1:2]))
+        content_of(view, ViewQuery(HOMES[1:2]))

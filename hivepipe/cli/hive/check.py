@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
-from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
+from hivepipe.cli.tables import json_option, printable, show_json, shown_time, utc_option
 from hivepipe.cli.terminal import is_terminal, say, say_field, say_text
 from hivepipe.orchestrator import records, respawn_policy
 from hivepipe.orchestrator.costs import cost_of
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.plain_file import read_end
 from hivepipe.orchestrator.projects import UUID
-from hivepipe.orchestrator.worker_state import ORDER, OVER, Standing, ending
+from hivepipe.orchestrator.worker_state import ORDER, OVER, CheckedWorker, ending
 from hivepipe.redact import redact_text
 from hivepipe.text.plurals import counted
 from hivepipe.times import stored_time
@@ -57,15 +57,15 @@ def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
     found = orchestrator.check([hive.worker(start)] if start else None)
     say_troubles(orchestrator)
     if as_json:
-        show_json(workers=[_as_json(standing) for standing in found])
+        show_json(workers=[_as_json(checked) for checked in found])
     elif start:
         _show_one(found[0], utc)
     else:
         _show_all(found, utc, shows_all)
 
 
-def _show_all(found: list[Standing], utc: bool, shows_all: bool) -> None:
-    counts = Counter(standing.state for standing in found)
+def _show_all(found: list[CheckedWorker], utc: bool, shows_all: bool) -> None:
+    counts = Counter(checked.state for checked in found)
     say(counted(len(found), "worker"))
     for state in ORDER:
         if counts[state]:
@@ -76,9 +76,9 @@ def _show_all(found: list[Standing], utc: bool, shows_all: bool) -> None:
     shown = ordered if len(ordered) <= room else ordered[: room - 1]
     if shown:
         say()
-    longest = max((len(_short(standing)) for standing in shown), default=0)
-    for standing in shown:
-        say(_line(standing, utc, longest)[:width].rstrip())
+    longest = max((len(_short(checked)) for checked in shown), default=0)
+    for checked in shown:
+        say(_line(checked, utc, longest)[:width].rstrip())
     if rest := len(ordered) - len(shown):
         say(f"... and {rest} more: hivepipe hive check --all")
 
@@ -90,63 +90,63 @@ def _screen() -> tuple[int, int]:
     return size.columns, size.lines
 
 
-def _short(standing: Standing) -> str:
+def _short(checked: CheckedWorker) -> str:
     """Return an id up to eight digits of its UUID, which every command accepts."""
-    id = standing.worker.id
+    id = checked.worker.id
     return id[:-28] if UUID.search(id) else id
 
 
-def _line(standing: Standing, utc: bool, id_width: int) -> str:
-    active_ns = standing.last_active_ns
-    at = moment(stored_time(active_ns), utc)[5:16] if active_ns else " " * 11
-    note = printable(redact_text(" ".join(standing.note.split())))
-    return f"{standing.state:<12} {at}  {_short(standing):<{id_width}}  {note}"
+def _line(checked: CheckedWorker, utc: bool, id_width: int) -> str:
+    active_ns = checked.last_active_ns
+    at = shown_time(stored_time(active_ns), utc)[5:16] if active_ns else " " * 11
+    note = printable(redact_text(" ".join(checked.note.split())))
+    return f"{checked.state:<12} {at}  {_short(checked):<{id_width}}  {note}"
 
 
-def _show_one(standing: Standing, utc: bool) -> None:
-    worker, run = standing.worker, standing.run
+def _show_one(checked: CheckedWorker, utc: bool) -> None:
+    worker, run = checked.worker, checked.run
     card = worker.card()
     say(f"=== {worker.id} ===")
-    _say("state", f"{standing.state}: {standing.note}" if standing.note else standing.state)
-    active_ns = standing.last_active_ns
-    _say("heard", moment(stored_time(active_ns), utc) if active_ns else "")
+    _say("state", f"{checked.state}: {checked.note}" if checked.note else checked.state)
+    active_ns = checked.last_active_ns
+    _say("heard", shown_time(stored_time(active_ns), utc) if active_ns else "")
     _say("project", card.path)
     _say("session", card.session)
     _say("task", " ".join(worker.task().split())[:300])
     if run:
-        is_its_own = standing.lives and not standing.foreign_pid
+        is_its_own = checked.lives and not checked.foreign_pid
         lives = "running" if is_its_own else ending(run) if run.is_started else "never started"
         _say("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
-        if run.left_behind and not standing.lives:
+        if run.left_behind and not checked.lives:
             _say(
                 "left behind",
                 f"processes of group {run.pid} still run: kill -- -{run.pid} ends them",
             )
-    if standing.foreign_pid:
-        _say("process", f"{standing.foreign_pid}, not started by hivepipe, uses its session")
-    for step in respawn_policy.taken(worker):
-        _say("step", f"{moment(stored_time(step.at_ns), utc)}  {step.name} (run {step.run})")
+    if checked.foreign_pid:
+        _say("process", f"{checked.foreign_pid}, not started by hivepipe, uses its session")
+    for step in respawn_policy.steps_taken(worker):
+        _say("step", f"{shown_time(stored_time(step.at_ns), utc)}  {step.name} (run {step.run})")
     _say("cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}")
     if unpriced := sum(run.is_unpriced for run in worker.runs()):
         _say("", f"without {counted(unpriced, 'run')} that ended without a result: cost unknown")
-    for name in standing.status.fields:
+    for name in checked.status.fields:
         if name != "status" and name != "options":
-            _say(name, standing.status.fields[name])
-    for number, option in enumerate(standing.status.texts("options"), 1):
+            _say(name, checked.status.fields[name])
+    for number, option in enumerate(checked.status.texts("options"), 1):
         _say(f"option {number}", option)
-    if standing.state == "need_input":
+    if checked.state == "need_input":
         say(f"answer with: hivepipe hive answer {worker.id} TEXT (or --option N)")
-    _show_end(standing)
+    _show_end(checked)
 
 
-def _show_end(standing: Standing) -> None:
+def _show_end(checked: CheckedWorker) -> None:
     """Print the report, and the end of stderr if the worker failed."""
-    worker = standing.worker
+    worker = checked.worker
     if text := read_end(worker.report, _REPORT_BYTES).strip():
         say()
         say(f"--- {worker.report.name}")
         say_text(redact_text(text))
-    if standing.state not in (*OVER, "error", "not started"):
+    if checked.state not in (*OVER, "error", "not started"):
         return
     if text := read_end(worker.stderr, _LAST_BYTES).strip():
         say()
@@ -161,19 +161,19 @@ def _say(name: str, value: object) -> None:
     say_field(redact_text(name), redact_text(text), 14)
 
 
-def _as_json(standing: Standing) -> dict[str, Any]:
-    worker, run = standing.worker, standing.run
+def _as_json(checked: CheckedWorker) -> dict[str, Any]:
+    worker, run = checked.worker, checked.run
     return {
         "id": worker.id,
-        "state": standing.state,
-        "note": redact_text(standing.note),
-        "status": standing.status.word,
-        "fields": records.shown(standing.status),
-        "lives": standing.lives,
-        "pid": standing.foreign_pid or (run.pid if run else None),
+        "state": checked.state,
+        "note": redact_text(checked.note),
+        "status": checked.status.word,
+        "fields": records.shown(checked.status),
+        "lives": checked.lives,
+        "pid": checked.foreign_pid or (run.pid if run else None),
         "run": run.number if run else 0,
         "exit_code": run.exit_code if run else None,
         "cost_usd": shown_dollars(cost_of(worker)),
-        "heard_at": stored_time(standing.last_active_ns) if standing.last_active_ns else None,
+        "heard_at": stored_time(checked.last_active_ns) if checked.last_active_ns else None,
         "folder": str(worker.folder),
     }

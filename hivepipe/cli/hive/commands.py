@@ -7,7 +7,6 @@ from typing import BinaryIO
 
 import click
 
-from hivepipe.cli.aliases import GroupWithAliases
 from hivepipe.cli.hive.check import check
 from hivepipe.cli.hive.costs import costs
 from hivepipe.cli.hive.here import here_hive, say_troubles
@@ -25,14 +24,20 @@ from hivepipe.db.tasks import find_task
 from hivepipe.errors import HiveError
 from hivepipe.home import locate
 from hivepipe.orchestrator import prompts, retire
-from hivepipe.orchestrator.folder import Hive, make
+from hivepipe.orchestrator.folder import Hive, make_hive
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.rights import ALL
 from hivepipe.orchestrator.worker import Worker
 
+_OLD_NAMES = {"cost": "costs", "log": "transcript"}
 
-class _Hive(GroupWithAliases):
-    aliases = {"cost": "costs", "log": "transcript"}  # noqa: RUF012
+
+class _Hive(click.Group):
+    """The group, which also accepts the old names of its commands; the help does not list them."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command by its name or an old one."""
+        return super().get_command(ctx, _OLD_NAMES.get(cmd_name, cmd_name))
 
 
 @click.group(cls=_Hive)
@@ -47,7 +52,7 @@ def init(adopt: bool) -> None:
 
     Its workers are recorded in this project's home.
     """
-    made, is_new = make(Path(), locate(".").home, adopt=adopt)
+    made, is_new = make_hive(Path(), locate(".").home, adopt=adopt)
     say(f"{short(str(made.root))} is {'ready' if is_new else 'ready, it exists already'}")
     say("next: hivepipe hive projects add NAME PATH, then hivepipe hive spawn NAME 'TASK'")
 

@@ -32,7 +32,7 @@ def costs(by: str, as_json: bool) -> None:
     """
     orchestrator = Orchestrator(here_hive())
     hive = orchestrator.hive
-    there = {standing.worker.id: standing.worker for standing in orchestrator.check()}
+    there = {checked.worker.id: checked.worker for checked in orchestrator.check()}
     say_troubles(orchestrator)
     with listings(database_path(hive.home)) as store:
         rows = workers_of(store, str(hive.root))

@@ -4,13 +4,13 @@ from decimal import Decimal
 
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
-from hivepipe.orchestrator.folder import Hive, find
+from hivepipe.orchestrator.folder import Hive, find_hive
 from hivepipe.orchestrator.orchestrator import Orchestrator
 
 
 def here_hive() -> Hive:
     """Return the hive of this folder or of a parent. Raises HiveError if there is no hive."""
-    return find(".", locate(".").home)
+    return find_hive(".", locate(".").home)
 
 
 def say_troubles(orchestrator: Orchestrator) -> None:

@@ -6,12 +6,12 @@ from hivepipe.cli.hive.here import here_hive, say_troubles
 from hivepipe.cli.terminal import say
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
-from hivepipe.orchestrator import act, report
+from hivepipe.orchestrator import policy_steps, report
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.respawn_policy import Policy
 from hivepipe.orchestrator.watch import Change, Watch
-from hivepipe.orchestrator.worker_state import OVER, Standing
+from hivepipe.orchestrator.worker_state import OVER, CheckedWorker
 from hivepipe.redact import redact_text
 
 # Status -> fields that are printed for people, on stderr.
@@ -39,7 +39,7 @@ def monitor(once: bool, respawn: bool) -> None:
     hive = here_hive()
     watch = Watch(hive)
     try:
-        for change in watch.look() if once else watch.changes():
+        for change in watch.unreported_changes() if once else watch.changes():
             try:
                 _react(hive, change, respawn)
             except HivepipeError as error:
@@ -58,22 +58,22 @@ def _react(hive: Hive, change: Change, respawn: bool) -> None:
     else:
         say(f"PROCESS_ENDED:{worker.folder}")
     orchestrator = Orchestrator(hive)
-    (standing,) = orchestrator.check([worker])
-    _explain(standing, change)
-    if respawn and standing.state in ("context_full", "parking"):
-        step = act.park_and_respawn(orchestrator, standing, Policy.of_settings())
+    (checked,) = orchestrator.check([worker])
+    _explain(checked, change)
+    if respawn and checked.state in ("context_full", "parking"):
+        step = policy_steps.park_and_respawn(orchestrator, checked, Policy.of_settings())
         if step:
             _tell(f"{worker.id}: {step}")
     say_troubles(orchestrator)
 
 
-def _explain(standing: Standing, change: Change) -> None:
-    status, worker = standing.status, standing.worker
+def _explain(checked: CheckedWorker, change: Change) -> None:
+    status, worker = checked.status, checked.worker
     if change.status is None:
-        if standing.state in (*OVER, "cancelled"):
-            _tell(f"{worker.id} {standing.state}: {standing.note}")
+        if checked.state in (*OVER, "cancelled"):
+            _tell(f"{worker.id} {checked.state}: {checked.note}")
         return
-    _tell(f"{worker.id}: {standing.state}")
+    _tell(f"{worker.id}: {checked.state}")
     for name in _SHOWN.get(status.word, ()):
         if text := status.text(name):
             _tell(f"  {name}: {text}")

@@ -11,7 +11,7 @@ from hivepipe.cli.terminal import ask, is_terminal, say
 from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HiveError
 from hivepipe.install.user_config import config_path, put_setting
-from hivepipe.orchestrator.rights import CHOICES, chosen_rights, in_words
+from hivepipe.orchestrator.rights import CHOICES, chosen_rights, config_lines
 
 _NAME = Choice(list(CHOICES))
 
@@ -43,7 +43,7 @@ def choose(name: str | None) -> None:
     """Write the user's choice to their config.toml. Raises HiveError outside of a terminal."""
     if not _is_terminal():
         raise HiveError(
-            f"rights are chosen in a terminal, or by one line in {config_path()}: {in_words()}"
+            f"rights are chosen in a terminal, or by one line in {config_path()}: {config_lines()}"
         )
     if not name:
         say("What may workers do without asking? A running worker cannot ask.", err=True)

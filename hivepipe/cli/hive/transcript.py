@@ -12,7 +12,7 @@ from hivepipe.cli.terminal import say
 from hivepipe.errors import HiveError
 from hivepipe.orchestrator import retire
 from hivepipe.orchestrator.folder import Hive
-from hivepipe.orchestrator.plain_file import lines_in, plain
+from hivepipe.orchestrator.plain_file import lines_in, open_regular
 from hivepipe.orchestrator.stream import lines_of, steps
 
 
@@ -48,7 +48,7 @@ def _lines(hive: Hive, start: str) -> Iterator[bytes]:
         yield from lines_of(worker.transcript)
         return
     try:
-        with open(path, "rb", opener=plain) as packed, gzip.open(packed) as lines:
+        with open(path, "rb", opener=open_regular) as packed, gzip.open(packed) as lines:
             yield from lines_in(lines, path)
     except (OSError, EOFError, zlib.error) as error:
         raise HiveError(f"{path} cannot be read: {error}") from None

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
-from hivepipe.cli.team.administrators import admin_option, administrator, asked, server_of
+from hivepipe.cli.tables import json_option, show_json, show_table, shown_time, utc_option
+from hivepipe.cli.team.administrators import admin_option, administrator, ask_password, server_of
 from hivepipe.cli.terminal import confirm_or_end, say, say_json
 from hivepipe.errors import TeamError
 from hivepipe.team import administrator as administrators
@@ -46,8 +46,8 @@ def init(url: str) -> None:
     URL is the administrator's address, without a password: postgresql://ADMIN@HOST/DATABASE. The
     administrator owns the database and may create roles.
     """
-    server = administrators.named(url)
-    with administrators.administrating(server, asked) as connection:
+    server = administrators.chosen_address(url)
+    with administrators.administrating(server, ask_password) as connection:
         made = schema_steps.apply(connection)
     administrators.keep(server)
     say(f"{server.shown}: {counted(len(made), 'step')} of the schema applied")
@@ -74,7 +74,7 @@ def invite(
     admin: str | None,
     as_json: bool,
 ) -> None:
-    """Invite a member: print a word that is valid for one join."""
+    """Invite a member: print a secret code to join with."""
     server = server_of(admin)
     with administrator(admin) as connection:
         if ci:
@@ -86,8 +86,10 @@ def invite(
         show_json(secret=secret, expires_at=until.isoformat() if until else None)
         return
     say(secret)
-    how = "set it as HIVEPIPE_TEAM" if ci else f"for one machine, until {_shown(until)}"
-    say(f"a secret: {how}", err=True)
+    if ci:
+        say("this URL is a secret: set it as HIVEPIPE_TEAM", err=True)
+    else:
+        say(f"this code is a secret: one machine can join with it until {_shown(until)}", err=True)
 
 
 def _shown(until: datetime | None) -> str:
@@ -105,7 +107,6 @@ def members(admin: str | None, as_json: bool, utc: bool) -> None:
     if as_json:
         show_json(members=[{**row, **_times(row)} for row in rows])
         return
-    columns = ("machine", "member", "team", "sees", "state", "seen", "rows")
     table = [
         (
             row["machine"],
@@ -113,12 +114,13 @@ def members(admin: str | None, as_json: bool, utc: bool) -> None:
             row["team"],
             row["sees"],
             row["state"],
-            moment(_times(row)["seen_at"], utc),
+            shown_time(_times(row)["seen_at"], utc),
             row["homes"],
         )
         for row in rows
     ]
-    show_table((*columns[:-1], "homes"), table)
+    columns = ("machine", "member", "team", "sees", "state", "seen", "homes")
+    show_table(columns, table)
 
 
 def _times(row: dict[str, Any]) -> dict[str, str | None]:
@@ -158,7 +160,7 @@ def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
     if as_json and not yes:
         raise click.UsageError("--json cannot ask: add --yes")
     with administrator(admin) as connection:
-        found = deletion.named(connection, what)
+        found = deletion.find(connection, what)
         if not yes:
             confirm_or_end(f"Delete {found.described} from the team's server?")
         proof = deletion.forget(connection, found)

@@ -1,13 +1,12 @@
 """The administrator's connection for commands of `team`."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hivepipe.cli.terminal import ask
+from hivepipe.cli.terminal import ask_secret
 from hivepipe.team import administrator as administrators
 from hivepipe.team.address import Address
 
@@ -22,17 +21,17 @@ admin_option = click.option(
 @contextmanager
 def administrator(url: str | None) -> Iterator["psycopg.Connection[dict[str, Any]]"]:
     """Connect as the administrator."""
-    with administrators.administrating(administrators.named(url), asked) as connection:
+    with administrators.administrating(
+        administrators.chosen_address(url), ask_password
+    ) as connection:
         yield connection
 
 
 def server_of(url: str | None) -> Address:
     """Return the server that the administrator's address names, without a login."""
-    return administrators.named(url).with_login("", "")
+    return administrators.chosen_address(url).with_login("", "")
 
 
-def asked() -> str:
+def ask_password() -> str:
     """Ask for the password, or read it from stdin."""
-    if sys.stdin.isatty():
-        return str(ask("password of the administrator", hide_input=True))
-    return sys.stdin.readline().rstrip("\n")
+    return ask_secret("password of the administrator")

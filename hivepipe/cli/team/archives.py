@@ -1,6 +1,5 @@
 """Commands of a team's archives: `team store`, `team archive-key`."""
 
-import sys
 from typing import Any
 
 import click
@@ -8,7 +7,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator
-from hivepipe.cli.terminal import ask, confirm_or_end, say
+from hivepipe.cli.terminal import ask_secret, confirm_or_end, say
 from hivepipe.errors import TeamError
 from hivepipe.summaries.providers import credentials_path
 from hivepipe.team.archives import place, stores
@@ -98,14 +97,9 @@ def archive_key(is_new: bool, is_set: bool, show: bool, yes: bool) -> None:
         known = new_key()
         keep_key(known)
     elif is_set:
-        known = _asked()
+        known = ask_secret("key").strip()
         keep_key(known)
     _show(known, show)
-
-
-def _asked() -> str:
-    text = ask("key", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
-    return str(text).strip()
 
 
 def _show(key: str | None, is_plain: bool) -> None:

@@ -11,7 +11,7 @@ from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.cli.team.uplink_lines import show_uplink
-from hivepipe.cli.terminal import ask, confirm_or_end, say
+from hivepipe.cli.terminal import ask_secret, confirm_or_end, say
 from hivepipe.errors import TeamError
 from hivepipe.home import default_home, locate
 from hivepipe.stack.project_records import records
@@ -34,20 +34,24 @@ _SHARES = {
 
 
 @click.command()
-@click.argument("word", metavar="[WORD|URL]", required=False)
+@click.argument("code", metavar="[CODE|URL]", required=False)
 @click.option("--share", type=Choice(LEVELS), help="Share at most this much of any project.")
 @click.option("--machine", metavar="NAME", help="The machine's name; the host's by default.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def join(word: str | None, share: str | None, machine: str | None, yes: bool) -> None:
+def join(code: str | None, share: str | None, machine: str | None, yes: bool) -> None:
     """Send what this machine records to a team.
 
-    WORD is an invite, URL is the address of a machine's own login. Without an argument, it is read
-    from HIVEPIPE_TEAM or from stdin.
+    CODE is the invite that `hivepipe team invite` prints. URL is the address of a machine's own
+    login. Without an argument, the invite is read from HIVEPIPE_TEAM or from stdin.
     """
     if membership.is_joined():
         known = membership.read()
         raise TeamError(f"joined already, as {known.member}: hivepipe team leave")
-    given = word or membership.of_environment() or _asked()
+    given = code or membership.of_environment() or ask_secret("invite").strip()
+    if not given:
+        raise click.UsageError(
+            "an invite is required: as an argument, on stdin or in HIVEPIPE_TEAM"
+        )
     if invites.is_code(given):
         joined, policies = _by_invite(given, share, machine, yes)
     else:
@@ -60,19 +64,10 @@ def join(word: str | None, share: str | None, machine: str | None, yes: bool) ->
     say("the uplink of a running stack starts within seconds; see `hivepipe team status`")
 
 
-def _asked() -> str:
-    text = ask("invite", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
-    if not text.strip():
-        raise click.UsageError(
-            "an invite is required: as an argument, on stdin or in HIVEPIPE_TEAM"
-        )
-    return str(text).strip()
-
-
 def _by_invite(
-    word: str, share: str | None, machine: str | None, yes: bool
+    code: str, share: str | None, machine: str | None, yes: bool
 ) -> tuple[Joined, Policies]:
-    invited = invites.read_code(word)
+    invited = invites.read_code(code)
     with connected(invited) as connection:
         terms = invites.terms(connection)
         _show_terms(invited.shown, terms, share)

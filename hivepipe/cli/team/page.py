@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hivepipe.cli.listening import bind_option, cannot_listen, in_url, is_local
+from hivepipe.cli.listening import bind_option, in_url, is_local, listening_socket
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator, server_of
 from hivepipe.cli.terminal import say
@@ -23,13 +23,14 @@ DEFAULT_PORT = 9183
 
 
 @click.command(name="page-login")
-@click.option("--revoke", is_flag=True, help="End all logins of pages.")
+@click.option("--revoke", is_flag=True, help="Revoke the logins of all pages instead.")
 @admin_option
 @json_option
 def page_login(revoke: bool, admin: str | None, as_json: bool) -> None:
-    """Make a login for `team page` and print its secret URL.
+    """Create the login of `team page` and print its secret URL.
 
-    Anyone with this URL can read as any member.
+    Anyone who knows this URL can read what any member can read. Store it by
+    `hivepipe credentials set HIVEPIPE_TEAM_PAGE` on the machine that serves the page.
     """
     with administrator(admin) as connection:
         if revoke:
@@ -41,7 +42,7 @@ def page_login(revoke: bool, admin: str | None, as_json: bool) -> None:
         return
     show_json(secret=url) if as_json else say(url)
     if not as_json:
-        say(f"a secret: hivepipe credentials set {TEAM_PAGE}", err=True)
+        say(f"this URL is a secret: store it by `hivepipe credentials set {TEAM_PAGE}`", err=True)
 
 
 @click.command()
@@ -73,14 +74,10 @@ def page(port: int, bind: str, url: str, **who: Any) -> None:
     identity = _identity(url, **who)
     membership.page_address()  # without it no request can be answered
     # Extras, which take long to import.
-    from hivepipe.web.listening import listen  # noqa: PLC0415
     from hivepipe.web.server import serve  # noqa: PLC0415
     from hivepipe.web.team_page.app import team_page  # noqa: PLC0415
 
-    try:
-        listening = listen(bind, port)
-    except OSError as error:
-        raise cannot_listen(bind, port, error) from error
+    listening = listening_socket(bind, port)
     say(url or f"http://{in_url(bind)}:{listening.getsockname()[1]}/")
     if not is_local(bind):
         say("reachable from other machines, without TLS: put a proxy before it", err=True)

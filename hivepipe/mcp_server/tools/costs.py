@@ -5,16 +5,16 @@ from itertools import chain
 
 from hivepipe.costs.tokens import Tokens
 from hivepipe.mcp_server.answer import Answer, Row, filled, short
-from hivepipe.mcp_server.asked import Asked
+from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.reading.costs import GroupCost, costs_by, in_order
 
 _LONGEST = 200
 
 
-def answer(asked: Asked) -> Answer:
+def answer(call: ToolCall) -> Answer:
     """Return the groups, the newest day or the highest cost first, and their total."""
-    group, since = asked.text("by"), asked.day("since")
-    of_homes, problems = asked.of_each(lambda known: costs_by([known], group, since, asked.folder))
+    group, since = call.text("by"), call.day("since")
+    of_homes, problems = call.of_each(lambda known: costs_by([known], group, since, call.folder))
     found = in_order(chain.from_iterable(of_homes), group)
     dollars = [each.cost.dollars for each in found if each.cost.dollars is not None]
     tokens = [each.bill.tokens() for each in found]
@@ -27,7 +27,7 @@ def answer(asked: Asked) -> Answer:
         "models_without_price": [short(model, _LONGEST) for model in unknown[:20]],
     }
     return Answer(
-        map(_row, found), {"total": total, **filled(unreadable=problems)}, asked.number("limit")
+        map(_row, found), {"total": total, **filled(unreadable=problems)}, call.number("limit")
     )
 
 

@@ -3,23 +3,23 @@
 from itertools import chain
 
 from hivepipe.mcp_server.answer import Answer, Row, filled, short
-from hivepipe.mcp_server.asked import Asked
+from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.reading.files import Change, changed_files, last_first
 
 _LONGEST = 1000
 
 
-def answer(asked: Asked) -> Answer:
+def answer(call: ToolCall) -> Answer:
     """Return a row for each file and session, the newest change first."""
-    part, session, since = asked.text("path"), asked.text("session"), asked.day("since")
-    of_homes, problems = asked.of_each(
+    part, session, since = call.text("path"), call.text("session"), call.day("since")
+    of_homes, problems = call.of_each(
         lambda known: changed_files(
-            [known], part=part, session=session, since=since, folder=asked.folder
+            [known], part=part, session=session, since=since, folder=call.folder
         )
     )
     found = last_first(chain.from_iterable(of_homes))
     facts = filled(found=len(found), unreadable=problems)
-    return Answer(map(_row, found), facts, asked.number("limit"))
+    return Answer(map(_row, found), facts, call.number("limit"))
 
 
 def _row(change: Change) -> Row:

@@ -5,26 +5,26 @@ import time
 from itertools import chain
 
 from hivepipe.mcp_server.answer import Answer, Row, filled
-from hivepipe.mcp_server.asked import Asked
+from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.reading.homes import KnownHome
 from hivepipe.reading.search import Line, Question, find
 
 INDEXING_SECS = 5.0  # of all homes together
 
 
-def answer(asked: Asked) -> Answer:
+def answer(call: ToolCall) -> Answer:
     """Return the lines of each home, newest first."""
     question = Question(
-        asked.text("query"),
-        project=asked.folder,
-        session=asked.text("session"),
-        role=asked.text("role"),
-        since=asked.day("since"),
-        until=asked.day("until"),
+        call.text("query"),
+        project=call.folder,
+        session=call.text("session"),
+        role=call.text("role"),
+        since=call.day("since"),
+        until=call.day("until"),
     )
     question.terms()  # refuse a query without words even if nothing is recorded
-    limit = asked.number("limit")
-    wanted = asked.number("skip") + limit + 1
+    limit = call.number("limit")
+    wanted = call.number("skip") + limit + 1
     until = time.monotonic() + INDEXING_SECS
 
     def found_in(known: KnownHome) -> tuple[list[Row], int, int]:
@@ -34,7 +34,7 @@ def answer(asked: Asked) -> Answer:
         rows = [_row(known, line) for line in found.lines]
         return rows, found.total, found.not_indexed_bytes
 
-    found, problems = asked.of_each(found_in)
+    found, problems = call.of_each(found_in)
     facts = filled(
         found=sum(total for _, total, _ in found),
         not_indexed_bytes=sum(left for *_, left in found) or None,

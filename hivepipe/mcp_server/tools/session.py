@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from hivepipe.mcp_server.answer import MOST_CHARS, Answer, Row, filled, short
-from hivepipe.mcp_server.asked import Asked
+from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.reading.choosing import home_with
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.conversation_reader import Conversation
@@ -13,10 +13,10 @@ PART_CHARS = 6000  # a longer text is continued in the next row
 _SHORT = 500
 
 
-def answer(asked: Asked) -> Answer:
+def answer(call: ToolCall) -> Answer:
     """Return the pieces, or raise ArchiveError if the session is not archived."""
-    start = asked.text("session")
-    found = conversation(home_with(asked.homes, start).home, start)
+    start = call.text("session")
+    found = conversation(home_with(call.homes, start).home, start)
     return Answer(_rows(found.pieces), _facts(found), MOST_CHARS)
 
 

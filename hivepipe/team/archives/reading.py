@@ -73,21 +73,6 @@ def _placed(lines: bytes, offset: int, begin: int) -> Iterator[tuple[int, bytes]
         offset += len(line)
 
 
-def lines_of(connection: "Connection", archive: TeamArchive) -> Iterator[bytes]:
-    """Yield the lines of an archive with their newlines; errors as in `placed_lines`."""
-    for _, line in placed_lines(connection, archive):
-        yield line
-
-
-def archived_lines(
-    connection: "Connection", home: int, session: str, agent: str = ""
-) -> Iterator[bytes]:
-    """Yield the lines of a session or of one of its subagents, or nothing without an archive."""
-    for archive in archives_of_session(connection, home, session):
-        if archive.agent_id == agent:
-            yield from lines_of(connection, archive)
-
-
 def _note(connection: "Connection", home: int, session: str) -> None:
     """Record the read; a long read records itself again when its first entry expires."""
     with translated():

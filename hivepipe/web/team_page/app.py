@@ -1,7 +1,7 @@
 """The application: views of the team for signed-in members."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +20,6 @@ from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named
 from hivepipe.reading.team.audit import newest_reads
 from hivepipe.reading.team.source import opened
-from hivepipe.web.asked import Asked, Content, FilterError
 from hivepipe.web.folders import PAGES, STATIC, TEAM_PAGES
 from hivepipe.web.headers import hardened
 from hivepipe.web.readable import content_of
@@ -29,16 +28,17 @@ from hivepipe.web.team_page.oidc import LOGOUT
 from hivepipe.web.team_views import TEAM_VIEWS
 from hivepipe.web.templates import templates
 from hivepipe.web.view_json import json_of
+from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
-View = Callable[[Asked], Content]
+View = Callable[[ViewQuery], Content]
 MOST_READS = 500
 HEALTH = "/healthy"
 _OPEN = ("/static/", HEALTH)
 
 
-def audit(asked: Asked) -> Content:
+def audit(query: ViewQuery) -> Content:
     """Return the reads of the signed-in member's sessions."""
-    with opened(asked.reader) as source:
+    with opened(query.reader) as source:
         found = newest_reads(source, MOST_READS + 1)
     return {"reads": found[:MOST_READS], "has_more": len(found) > MOST_READS}
 
@@ -133,14 +133,14 @@ class _Page:
         return Response(text, status, media_type="application/json")
 
     def _content(self, name: str, request: Request) -> Content:
-        asked = Asked(homes_named(self.here, ""), dict(request.query_params))
-        asked = replace(
-            asked,
-            session=request.path_params.get("session", ""),
+        query = ViewQuery(
+            homes_named(self.here, ""),
+            dict(request.query_params),
+            request.path_params.get("session", ""),
             team_home=request.path_params.get("home", ""),
             reader=request.state.person,
         )
-        return content_of(_VIEWS[name], asked)
+        return content_of(_VIEWS[name], query)
 
     def _text(self, request: Request, name: str, file: str, content: Content) -> str:
         query = f"?{request.url.query}" if request.url.query else ""
@@ -150,7 +150,7 @@ class _Page:
             "signed_in": request.state.person,
             "can_leave": bool(self.identity.routes),
             "home": "",
-            "asked": dict(request.query_params),
+            "filters": dict(request.query_params),
             "json_url": f"{request.url.path}.json{query}",
             "of_team": True,
         }

@@ -10,7 +10,7 @@ from hivepipe.jobs.origin import Origin
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class JobContext:
     """The home, the address of its Redis, and callbacks for follow-up jobs and stops."""
 
     home: str

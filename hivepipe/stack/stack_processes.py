@@ -25,12 +25,12 @@ _SCRIPTS = {entry.script: entry.name for entry in PROCESSES}
 _SUPERVISORD = "supervisor.supervisord"
 
 
-def members(stack: Stack) -> dict[str, list[psutil.Process]]:
+def stack_processes(stack: Stack) -> dict[str, list[psutil.Process]]:
     """Return program name -> processes of a stack. The supervisor's name is SUPERVISOR."""
     locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
     locks[stack.data_lock] = "redis"
     found: dict[str, list[psutil.Process]] = {}
-    for process in others():
+    for process in users_processes():
         words = value_or(process.cmdline, [])
         if is_supervisor(words):
             name = SUPERVISOR if home_of(process) == stack.home else ""
@@ -42,7 +42,7 @@ def members(stack: Stack) -> dict[str, list[psutil.Process]]:
     return found
 
 
-def others() -> Iterator[psutil.Process]:
+def users_processes() -> Iterator[psutil.Process]:
     """Yield the other processes with the effective user id of this one."""
     for process in _visible():
         user = value_or(lambda process=process: process.uids().effective, -1)  # type: ignore[misc]
@@ -88,7 +88,7 @@ def value_or(ask: Callable[[], Any], otherwise: Any) -> Any:
         return otherwise
 
 
-def family(process: psutil.Process) -> list[psutil.Process]:
+def process_tree(process: psutil.Process) -> list[psutil.Process]:
     """Return a process and all its descendants."""
     return [process, *value_or(lambda: process.children(recursive=True), [])]
 
@@ -99,19 +99,19 @@ def signal_all(group: list[psutil.Process], send: Any) -> None:
         value_or(lambda process=process: send(process), None)  # type: ignore[misc]
 
 
-def end(group: list[psutil.Process], secs: float) -> None:
+def end_processes(group: list[psutil.Process], secs: float) -> None:
     """Terminate these processes, and kill those that still run after `secs`.
 
     Raise StackError if a process survives SIGKILL.
     """
     signal_all(group, psutil.Process.terminate)
-    left = wait(group, secs)
+    left = wait_for_end(group, secs)
     signal_all(left, psutil.Process.kill)
-    if wait(left, KILL_SECS):
+    if wait_for_end(left, KILL_SECS):
         raise StackError(f"cannot end {', '.join(str(process.pid) for process in left)}")
 
 
-def wait(group: list[psutil.Process], secs: float) -> list[psutil.Process]:
+def wait_for_end(group: list[psutil.Process], secs: float) -> list[psutil.Process]:
     """Return the processes that still run after `secs`. A zombie counts as ended."""
     deadline = time.monotonic() + secs
     while (group := [entry for entry in group if _runs(entry)]) and time.monotonic() < deadline:

@@ -20,7 +20,7 @@ class FilterError(HivepipeError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ViewQuery:
     """The chosen homes, and the filters in the URL.
 
     `team_home` is the home of a team's session, `reader` the member who asks ("" for this user).
@@ -73,8 +73,8 @@ def day_begins(text: str, days: int = 0, name: str = "since") -> str:
     raise FilterError(f"{name} is not a day such as 2026-11-21: {text[:40]}")
 
 
-def address(asked: dict[str, str], **changes: object) -> str:
+def address(filters: dict[str, str], **changes: object) -> str:
     """Return a query string with changed filters; None and "" remove a filter."""
-    wanted = {**asked, **changes}
+    wanted = {**filters, **changes}
     given = {name: value for name, value in wanted.items() if value}
     return f"?{urlencode(given, errors='surrogateescape')}"

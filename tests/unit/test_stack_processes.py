@@ -9,7 +9,7 @@ import pytest
 from hivepipe.errors import StackError
 from hivepipe.home import locate
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.members import members
+from hivepipe.stack.stack_processes import stack_processes
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reads /proc")
@@ -19,4 +19,4 @@ def test_without_proc_the_reason_is_named(
 ) -> None:
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / proc))
     with pytest.raises(StackError, match="mount /proc"):
-        members(Stack.of(locate(str(tmp_path))))
+        stack_processes(Stack.of(locate(str(tmp_path))))

@@ -20,7 +20,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ToolCall:
     """The homes, that of the working folder first; `folder` is a project of a shared home."""
 
     homes: list[KnownHome]
@@ -56,19 +56,19 @@ class Asked:
         return found, problems
 
 
-def asked_of(values: Values, here: Place) -> Asked:
+def parse_call(values: Values, here: Place) -> ToolCall:
     """Choose the homes; raise RegistrationError if no or several projects have the name."""
     homes = sorted(known_homes(here), key=lambda known: known.home != here.home)
     name = str(values["project"])
     if not name:
-        return Asked(homes, "", values)
+        return ToolCall(homes, "", values)
     if name.startswith(("/", "~")):
         name, _ = nearest_record(os.path.realpath(absolute(name)))
     projects = [*_projects(homes)]
     found = [each for each in projects if name in (each[1], each[1].rpartition("/")[2])]
     if len(found) == 1:
         ((known, project),) = found
-        return Asked([known], "" if known.project else project, values)
+        return ToolCall([known], "" if known.project else project, values)
     raise RegistrationError(_problem(name, [project for _, project in found or projects]))
 
 

@@ -16,40 +16,42 @@ from hivepipe.orchestrator.respawn_policy import Policy
 from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.status import write_status
 from hivepipe.orchestrator.worker import Worker
-from hivepipe.orchestrator.worker_state import Standing, ending
+from hivepipe.orchestrator.worker_state import CheckedWorker, ending
 
 _PAID = ("ask", "park", "respawn")
 _UNKNOWN_USD = 1  # assumed cost of a run without a cost, if no run of the worker had one
 
 
-def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
+def take_next_step(orchestrator: Orchestrator, checked: CheckedWorker, policy: Policy) -> str:
     """Take the next step for a worker and return its name, or "" if none is due.
 
     HiveError: the step failed. It is not retried automatically.
     """
-    worker, run = standing.worker, standing.run
-    name = respawn_policy.next_step(standing, respawn_policy.taken(worker), policy, time.time_ns())
+    worker, run = checked.worker, checked.run
+    name = respawn_policy.next_step(
+        checked, respawn_policy.steps_taken(worker), policy, time.time_ns()
+    )
     if name == "respawn" and orchestrator.has_successor(worker):
         return ""
-    return take(orchestrator, standing, policy, name) if name and run else ""
+    return take_step(orchestrator, checked, policy, name) if name and run else ""
 
 
-def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: str) -> str:
+def take_step(orchestrator: Orchestrator, checked: CheckedWorker, policy: Policy, name: str) -> str:
     """Record a step, take it, and return its name.
 
     If a paid step would exceed the daily limit, record `limit` instead, once per run. Return "" if
     the step was recorded before.
     """
-    worker, run = standing.worker, standing.run
+    worker, run = checked.worker, checked.run
     assert run is not None
     if name in _PAID and _spent_today(orchestrator.hive.home) >= policy.limit_usd:
         name = "limit"
     if not respawn_policy.record_step(worker, name, run.number) and name != "respawn":
         return ""
     if name == "stop":
-        _signal(standing, signal.SIGTERM)
+        _signal(checked, signal.SIGTERM)
     elif name == "kill":
-        _signal(standing, signal.SIGKILL)
+        _signal(checked, signal.SIGKILL)
     elif name == "ask":
         orchestrator.resume(worker, prompts.ASK, "ask", run.number)
     elif name == "give up":
@@ -62,9 +64,9 @@ def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: s
     return name
 
 
-def _signal(standing: Standing, number: signal.Signals) -> None:
+def _signal(checked: CheckedWorker, number: signal.Signals) -> None:
     """Signal the process group of a run if its leader is still the recorded process."""
-    run = standing.run
+    run = checked.run
     if run and run.pid > 1 and run.process_lives():
         with suppress(ProcessLookupError):
             os.killpg(run.pid, number)
@@ -100,13 +102,13 @@ def _spent_today(home: str) -> float:
         raise HiveError(f"the spending of today is unknown: {error}") from None
 
 
-def park_and_respawn(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
+def park_and_respawn(orchestrator: Orchestrator, checked: CheckedWorker, policy: Policy) -> str:
     """Park a worker whose context is full, then respawn it. Return the step taken, or ""."""
-    worker, run = standing.worker, standing.run
-    if standing.state != "context_full" or standing.lives is not False or run is None:
+    worker, run = checked.worker, checked.run
+    if checked.state != "context_full" or checked.lives is not False or run is None:
         return ""
     if not respawn_policy.is_parked(worker, run):
-        return take(orchestrator, standing, policy, "park")
+        return take_step(orchestrator, checked, policy, "park")
     if worker.card().respawns >= policy.respawns or orchestrator.has_successor(worker):
         return ""
-    return take(orchestrator, standing, policy, "respawn")
+    return take_step(orchestrator, checked, policy, "respawn")
