@@ -17,8 +17,7 @@ from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.migrations import migrate
 from hivepipe.db.transactions import transaction
 from hivepipe.errors import StoreError
-from hivepipe.files.letter_case import use_plain_letters
-from hivepipe.files.sqlite_file import make_private_file
+from hivepipe.files.sqlite_file import open_to_write
 from hivepipe.redact import redact_text
 
 Row = sqlite3.Row
@@ -36,11 +35,7 @@ class Database:
         refuse_tracked(path)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            make_private_file(path)
-            use_plain_letters()
-            self._connection = sqlite3.connect(
-                path, timeout=busy_timeout_secs, isolation_level=None
-            )
+            self._connection = open_to_write(path, busy_timeout_secs)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"cannot open {path}: {error}") from error
         self._connection.row_factory = sqlite3.Row

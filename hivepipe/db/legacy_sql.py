@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from hivepipe.db.legacy_rows import TABLES, utc_time
 from hivepipe.errors import StoreError
-from hivepipe.files.letter_case import use_plain_letters
+from hivepipe.files.sqlite_file import open_in_memory
 
 STEPS = 2_000_000  # of SQLite's virtual machine, at most; an entry takes a few hundred
 _EVERY = 10_000
@@ -36,8 +36,7 @@ class LegacySql:
 
     def __init__(self, known: Mapping[str, Iterable[Mapping[str, object]]]) -> None:
         """Copy `known`: table -> the rows of the store that statements may refer to."""
-        use_plain_letters()
-        self._db = sqlite3.connect(":memory:", isolation_level=None)
+        self._db = open_in_memory()
         self._db.row_factory = sqlite3.Row
         self._db.execute(
             f"CREATE TABLE {_CHANGED_ROWS} (name TEXT, number INTEGER, UNIQUE (name, number))"

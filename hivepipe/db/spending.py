@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from hivepipe.db.transactions import transaction
 from hivepipe.errors import StoreError
-from hivepipe.files.letter_case import use_plain_letters
-from hivepipe.files.sqlite_file import make_private_file
+from hivepipe.files.sqlite_file import open_to_write
 from hivepipe.home import make_folders, state_folder
 
 FILE_NAME = "spending.db"
@@ -157,10 +156,8 @@ def spending() -> Iterator[Spending]:
     path = spending_path()
     try:
         make_folders(str(path.parent))
-        make_private_file(path)
         # No WAL, because the user's folder may be on a network file system.
-        use_plain_letters()
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+        connection = open_to_write(path, BUSY_TIMEOUT_SECS)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot open {path}: {error}") from error
     try:

@@ -18,9 +18,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from hivepipe.errors import StoreError
-from hivepipe.files.letter_case import use_plain_letters
 from hivepipe.files.regular_file import regular
-from hivepipe.files.sqlite_file import make_private_file
+from hivepipe.files.sqlite_file import open_to_write
 from hivepipe.home import make_folders, short_hash, state_folder
 
 FILE = "manifest.db"
@@ -205,11 +204,10 @@ class Manifest:
         try:
             if "/databases/" in self.path:  # for a home with a long path, as for its database
                 make_folders(os.path.dirname(self.path))
-            make_private_file(self.path)
-            use_plain_letters()
-            with closing(sqlite3.connect(self.path, timeout=BUSY_SECS)) as db:
+            with closing(open_to_write(self.path, BUSY_SECS)) as db:
                 if not db.execute("PRAGMA user_version").fetchone()[0]:
                     db.executescript(_SCHEMA)
+                db.isolation_level = "DEFERRED"
                 with db:
                     yield db
         except sqlite3.Error as error:

@@ -1,12 +1,30 @@
-"""Create the file of a SQLite database, and close its connection after an error."""
+"""Open a SQLite database to write, and close its connection after an error."""
 
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from hivepipe.files.letter_case import use_plain_letters
 
-def make_private_file(path: str | os.PathLike[str]) -> None:
+
+def open_to_write(path: str | os.PathLike[str], timeout_secs: float) -> sqlite3.Connection:
+    """Open a database in autocommit mode; create its file if it is missing.
+
+    Raise OSError or sqlite3.Error.
+    """
+    _make_private_file(path)
+    use_plain_letters()
+    return sqlite3.connect(path, timeout=timeout_secs, isolation_level=None)
+
+
+def open_in_memory() -> sqlite3.Connection:
+    """Open an empty database in memory."""
+    use_plain_letters()
+    return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def _make_private_file(path: str | os.PathLike[str]) -> None:
     """Create the file with mode 0600, which SQLite also gives to its -wal and -shm files.
 
     An existing file is not opened. POSIX drops the locks of all connections of a process to a file

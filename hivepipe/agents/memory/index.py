@@ -13,8 +13,7 @@ from pathlib import Path
 
 from hivepipe.db.transactions import statements, transaction
 from hivepipe.errors import MemoryIndexError
-from hivepipe.files.letter_case import use_plain_letters
-from hivepipe.files.sqlite_file import closing_on_error, make_private_file
+from hivepipe.files.sqlite_file import closing_on_error, open_to_write
 
 VERSION = 1
 BUSY_TIMEOUT_SECS = 10.0
@@ -84,9 +83,7 @@ class MemoryIndex:
         """Open or create the index; raise MemoryIndexError if it cannot be used."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            make_private_file(path)
-            use_plain_letters()
-            self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+            self._db = open_to_write(path, BUSY_TIMEOUT_SECS)
             with closing_on_error(self._db):
                 self._prepare()
         except (OSError, sqlite3.Error) as error:

@@ -28,8 +28,7 @@ from hivepipe.archive.search.passages import passage_of
 from hivepipe.archive.search.query import Filters, Term, folded, quoted
 from hivepipe.errors import SearchError
 from hivepipe.events.claude_code import clean
-from hivepipe.files.letter_case import use_plain_letters
-from hivepipe.files.sqlite_file import closing_on_error, make_private_file
+from hivepipe.files.sqlite_file import closing_on_error, open_to_write
 
 VERSION = 7
 BUSY_TIMEOUT_SECS = 30.0
@@ -151,9 +150,7 @@ class SearchIndex:
 
     def _open(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        make_private_file(self._path)
-        use_plain_letters()
-        self._db = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+        self._db = open_to_write(self._path, BUSY_TIMEOUT_SECS)
 
     def close(self) -> None:
         """Close the connection."""

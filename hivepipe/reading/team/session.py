@@ -10,7 +10,7 @@ from hivepipe.costs.bill import Bill
 from hivepipe.db.listings import Entry, Listings, one_of
 from hivepipe.db.migrations import migrate
 from hivepipe.errors import StoreError
-from hivepipe.files.letter_case import use_plain_letters
+from hivepipe.files.sqlite_file import open_in_memory
 from hivepipe.reading.choosing import LAST
 from hivepipe.reading.team.costs import session_bills
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, valid_time
@@ -103,8 +103,7 @@ def session_of(source: Source, home: str, session: str) -> Found:
 def session_store(source: Source, found: Found) -> Iterator[Listings]:
     """Record the read of a session, and open a store with its rows."""
     source.note("SELECT hivepipe.note_read(%s, %s, 'session')", found.home, found.id)
-    use_plain_letters()
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+    with closing(open_in_memory()) as connection:
         connection.row_factory = sqlite3.Row
         migrate(connection, Path())
         for table in _TABLES:
