@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 from hivepipe.db.database import BUSY_TIMEOUT_SECS, Database
 from hivepipe.db.location import database_path
-from hivepipe.db.tree import refuse_replaced
+from hivepipe.db.tree import prepare
 from hivepipe.errors import StoreError, TreeError
 
 
@@ -19,8 +19,8 @@ def open_database(home: str, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> Da
     Raise StoreError or sqlite3.Error if it cannot be used.
     """
     try:
-        refuse_replaced(home)
-    except TreeError as error:
+        prepare(home)
+    except (OSError, TreeError) as error:
         raise StoreError(str(error)) from error
     return Database(database_path(home), busy_timeout_secs)
 

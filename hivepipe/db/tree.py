@@ -7,37 +7,47 @@ that is also in the manifest of the home, outside the tree.
 
 import os
 import sqlite3
-from contextlib import closing, suppress
+import stat
+from contextlib import closing
 from pathlib import Path
 from secrets import randbelow
-from tempfile import NamedTemporaryFile
 
 from hivepipe import git
-from hivepipe.db.database import Database
 from hivepipe.db.git_tracked import refusal
 from hivepipe.db.location import database_in, database_path
 from hivepipe.errors import StoreError, TreeError
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import regular
+from hivepipe.files.sqlite_file import open_to_write
 from hivepipe.home import IN_PROJECT, KEPT_IN_PROJECT, make_folders, tree_of
+from hivepipe.settings import variable
 
+MARK_SECS = 10.0
 _NUMBER = "database"  # its name in the manifest
 _FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)
 
 
 def refuse_replaced(home: str) -> None:
-    """Raise TreeError if this home's data was replaced. Create a missing database with its number.
+    """Raise TreeError if this home's data was replaced, or if git tracks it.
 
-    Raise StoreError if it cannot be created.
+    Raise StoreError if a missing database cannot be created.
     """
-    tree = tree_of(home)
-    if not tree:
+    if tree := tree_of(home):
+        refuse_shipped(tree)
+        prepare(home)
+
+
+def prepare(home: str) -> None:
+    """Create a missing database of a work tree with the number of its home.
+
+    Raise TreeError if the data was replaced, StoreError if the database cannot be created.
+    """
+    if not tree_of(home) or variable("HIVEPIPE_DB"):
         return
-    refuse_shipped(tree)
     if trouble := replaced(home):
         raise TreeError(trouble)
     path = database_path(home)
-    if not os.path.lexists(path) or not Manifest(home).fact(_NUMBER):
+    if _is_empty(path) or not Manifest(home).fact(_NUMBER):
         mark(home, path)
 
 
@@ -48,12 +58,21 @@ def replaced(home: str) -> str:
         if os.path.islink(f"{tree}{name}"):
             return f"{tree}{name} is a link, which is not followed: remove it"
     path, number = database_path(home), Manifest(home).fact(_NUMBER)
-    if not (tree and number and os.path.lexists(path)) or _number_of(path) == int(number):
+    if not (tree and number) or _is_empty(path) or _number_of(path) == int(number):
         return ""
     return (
         f"{path} is not the database that was recorded into: put yours back, or move this one away "
         "to begin with an empty one"
     )
+
+
+def _is_empty(path: Path) -> bool:
+    """Tell whether there is no database yet. A file of 0 bytes has none."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return True
+    return stat.S_ISREG(status.st_mode) and not status.st_size
 
 
 def recorded_tree(project: str, home: str) -> str:
@@ -78,39 +97,23 @@ def refuse_shipped(tree: str) -> None:
 
 
 def mark(home: str, path: Path) -> None:
-    """Write this home's number into its database. Make an empty database if there is none."""
+    """Write this home's number into its database. Make an empty database if there is none.
+
+    A new one has its number with its first page. SQLite deletes the log of an earlier database.
+    """
     manifest = Manifest(home)
-    manifest.begin()
-    manifest.remember(_NUMBER, str(1 + randbelow(2**31 - 1)))
-    number = int(manifest.fact(_NUMBER))
     try:
-        if not os.path.lexists(path):
-            _create(path, number)
-            Database(path).close()  # a file system without hard links has no database yet
-        with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as db:
+        manifest.begin()
+        manifest.remember(_NUMBER, str(1 + randbelow(2**31 - 1)))
+        number = int(manifest.fact(_NUMBER))
+        make_folders(str(path.parent))
+        with closing(open_to_write(path, MARK_SECS)) as db:
             if db.execute("PRAGMA application_id").fetchone()[0] != number:
+                db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # it only affects an empty database
                 db.execute(f"PRAGMA application_id = {number}")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # `_number_of` reads the file itself
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{path} cannot be used: {error}") from error
-
-
-def _create(path: Path, number: int) -> None:
-    """Create an empty database that has its number as soon as it has its name.
-
-    Another process may open it at any time, and would take one without its number for replaced.
-    """
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute("PRAGMA auto_vacuum=INCREMENTAL")
-        db.execute(f"PRAGMA application_id = {number}")
-        content = db.serialize()
-    make_folders(str(path.parent))
-    with NamedTemporaryFile(dir=path.parent) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-        with suppress(OSError):  # another process was first, or this file system has no hard links
-            os.link(file.name, path)
 
 
 _opened: dict[tuple[int, int], int] = {}  # device and inode -> descriptor

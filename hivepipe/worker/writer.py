@@ -27,7 +27,8 @@ from hivepipe import settings
 from hivepipe.db.clock_set_back import move_back
 from hivepipe.db.database import Database
 from hivepipe.db.home_database import open_database
-from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
+from hivepipe.db.tree import refuse_replaced
+from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, TreeError
 from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.files.file_size import with_limit
 from hivepipe.guard.shared_root import check_shared_root
@@ -334,8 +335,9 @@ class Writer(ClaimingWorker):
         """Return the open database, or None if it cannot be opened and nothing can be claimed."""
         if self._db is None:
             try:
+                refuse_replaced(self._home)
                 opened = open_database(self._home, BUSY_TIMEOUT_SECS)
-            except (StoreError, sqlite3.Error) as error:
+            except (OSError, StoreError, TreeError, sqlite3.Error) as error:
                 self._could_open = False
                 self._log_once_a_minute("store", str(error))
                 self._set_trouble(str(error))

@@ -277,6 +277,23 @@ def test_a_database_that_a_command_creates_is_the_homes_own(user: User) -> None:
     assert known(user) == {"drained", "queued"}
 
 
+def test_the_log_of_a_database_that_was_moved_away_is_not_applied(user: User) -> None:
+    """A kill leaves `hive.db-wal`, and nobody knows that it belongs to the file beside it."""
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init", "--in-tree")
+    user.hivepipe("up", "-d")
+    user.hivepipe("down")
+    path = user.project / ".hive-mind" / "hive.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE grown (n INTEGER)")
+        log = Path(f"{path}-wal").read_bytes()
+    path.unlink()
+    Path(f"{path}-wal").write_bytes(log)
+    prompt(user, "after")
+    user.hivepipe("drain")
+    assert known(user) == {"after"}
+
+
 # ---- moving
 
 
