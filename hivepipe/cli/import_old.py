@@ -13,7 +13,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
 from hivepipe.cli.terminal import say
-from hivepipe.db.home_database import open_database
+from hivepipe.db.home_database import opened
 from hivepipe.db.legacy_database import LeftOut, LegacyDatabase
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
@@ -79,7 +79,8 @@ def _import(take: Callable[[Importer], Iterable[Outcome]], is_dry: bool) -> Impo
     os.umask(0o077)
     home = locate(".").home
     if not is_dry:
-        open_database(home).close()  # creates it if it is missing
+        with opened(home):
+            pass  # it is created if it is missing
     return import_into(database_path(home), take, is_dry=is_dry)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.db.home_database import open_database
+from hivepipe.db.home_database import opened
 from hivepipe.errors import HivepipeError, MigrationError
 from hivepipe.home import KEPT_IN_PROJECT, Place, read_record
 from hivepipe.install import (
@@ -226,5 +226,6 @@ def _has_our_hooks(scope: Scope, project: str) -> bool:
 def _import(plan: Plan, record: Record) -> ImportResult:
     aside = [old_home(Path(each)) for each in record.asides if os.path.isdir(each)]
     stays = [plan.found] if plan.found and not plan.moves else []
-    open_database(plan.home).close()  # creates it if it is missing
+    with opened(plan.home):
+        pass  # it is created if it is missing
     return import_homes(plan.database, [*aside, *stays, *plan.elsewhere])

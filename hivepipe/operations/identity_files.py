@@ -14,6 +14,7 @@ time loses nothing, and the next process completes the work.
 import os
 import stat
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe import git
@@ -138,7 +139,8 @@ def _remove_left_over(path: Path) -> None:
     for temporary in path.parent.glob(f".{path.name}.*.tmp"):
         pid = temporary.name.split(".")[-2]
         if pid.isdecimal() and not process_exists(int(pid)):
-            temporary.unlink(missing_ok=True)
+            with suppress(PermissionError):  # it is another user's, in a shared folder
+                temporary.unlink(missing_ok=True)
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

@@ -13,13 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hivepipe.db import tasks
-from hivepipe.db.home_database import opened
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.events.claude_code import clean, valid_id
 from hivepipe.orchestrator import command, projects, prompts, records, retire
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.lost_end import ended_unrecorded, write_end
-from hivepipe.orchestrator.records import NO_STATES
+from hivepipe.orchestrator.records import NO_STATES, opened
 from hivepipe.orchestrator.rights import default_flags
 from hivepipe.orchestrator.start import locked, start
 from hivepipe.orchestrator.transcript import repair_transcript

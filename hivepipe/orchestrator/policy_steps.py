@@ -7,11 +7,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from hivepipe.db import hive as store
-from hivepipe.db.home_database import opened
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.orchestrator import prompts, respawn_policy
 from hivepipe.orchestrator.costs import MICRO
 from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.records import opened
 from hivepipe.orchestrator.respawn_policy import Policy
 from hivepipe.orchestrator.run import Run
 from hivepipe.orchestrator.status import write_status

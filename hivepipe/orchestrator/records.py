@@ -6,15 +6,16 @@ it.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
 from hivepipe.db import hive as store
-from hivepipe.db import tasks
+from hivepipe.db import home_database, tasks
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
-from hivepipe.db.home_database import opened
+from hivepipe.db.location import database_path
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.orchestrator import projects
 from hivepipe.orchestrator.costs import MICRO, cost_before
@@ -27,6 +28,16 @@ from hivepipe.times import stored_time
 
 NO_STATES: Mapping[str, str] = {}
 _LONGEST_TEXT = 2000
+
+
+@contextmanager
+def opened(home: str) -> Iterator[Database]:
+    """Open the database of a home. Raise StoreError, also for an OSError in the block."""
+    try:
+        with home_database.opened(home) as db:
+            yield db
+    except OSError as error:
+        raise StoreError(f"cannot write {database_path(home)}: {error}") from error
 
 
 def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:

@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 
 from hivepipe.db import hive as store
-from hivepipe.db.home_database import opened
 from hivepipe.errors import HiveError
 from hivepipe.files.regular_file import MOST_BYTES, whole
 from hivepipe.home import write_small
 from hivepipe.orchestrator import costs, records
 from hivepipe.orchestrator.folder import Hive, hives
 from hivepipe.orchestrator.plain_file import lines_in, open_regular
+from hivepipe.orchestrator.records import opened
 from hivepipe.orchestrator.start import locked, refuse_living
 from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import Worker
