@@ -57,10 +57,8 @@ def find_server(home: str = "") -> str:
 def _why_none(configured: str | None, home: str, too_old: list[str]) -> str:
     if too_old:
         text = f"Redis 7 or later, or Valkey, wrote {home}/appendonlydir, which {too_old[0]}"
-        return (
-            f"{text} cannot read: run `{install_command()}`, or delete that folder with the events "
-            "that wait there"
-        )
+        remedy = "name one in config.toml" if configured else f"run `{install_command()}`"
+        return f"{text} cannot read: {remedy}, or delete that folder with the events in it"
     if configured:
         return f"redis_server = {configured} in config.toml is not Redis or Valkey 6.2 or later"
     return (
@@ -74,7 +72,9 @@ def _needs_folder(home: str) -> bool:
 
     An older Redis would start empty beside the folder, and its jobs would wait for ever.
     """
-    return os.path.isdir(f"{home}/appendonlydir") and not os.path.lexists(f"{home}/appendonly.aof")
+    folder = f"{home}/appendonlydir"
+    has_files = os.path.isdir(folder) and bool(os.listdir(folder))
+    return has_files and not os.path.lexists(f"{home}/appendonly.aof")
 
 
 def arguments(home: str, address: str) -> list[str]:

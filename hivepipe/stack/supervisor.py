@@ -59,7 +59,7 @@ def start(stack: Stack) -> None:
     kernel.refuse_another(stack.home)
     if stack.url:
         other_redis.claim(stack.url, stack.home, owner_id(stack.home))
-    else:
+    elif not is_ready(stack):
         find_server(stack.home)  # raises before anything is started, and says what to install
     if identity_of(stack) not in ("", identity(stack.url)):
         stop(stack)

@@ -1,6 +1,5 @@
 """The report on one home for programs, as JSON and as Prometheus metrics."""
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -11,6 +10,7 @@ from hivepipe.monitor.status import status_report
 from hivepipe.reading.homes import home_named
 from hivepipe.reading.whole_status import whole_report
 from hivepipe.stack.lock import Stack
+from hivepipe.web.view_json import json_of
 
 
 def monitoring(here: Place, request: Request) -> Response:
@@ -22,4 +22,4 @@ def monitoring(here: Place, request: Request) -> Response:
         return PlainTextResponse(f"{error}\n", 404)
     if request.url.path == "/metrics":
         return PlainTextResponse(exposition(status_report(place, Stack.of(place))))
-    return Response(orjson.dumps(whole_report(place)), media_type="application/json")
+    return Response(json_of(whole_report(place)), media_type="application/json")

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
+import redis
 import rq_dashboard
 from a2wsgi import WSGIMiddleware
 from flask import Flask, Response, current_app, request
-from redis.exceptions import RedisError
 from rq.registry import FinishedJobRegistry
 from rq_dashboard.web import setup_rq_connection
 from starlette.types import ASGIApp
@@ -37,7 +37,8 @@ def rq_pages(address: str) -> ASGIApp:
     app.before_request(_refuse_changes)
     app.before_request(_forget_expired)
     app.after_request(_harden)
-    app.register_error_handler(RedisError, _no_answer)
+    app.register_error_handler(redis.ConnectionError, _no_answer)
+    app.register_error_handler(redis.TimeoutError, _no_answer)
     return cast(ASGIApp, WSGIMiddleware(cast(Any, app)))
 
 
@@ -45,7 +46,9 @@ def _refuse_changes() -> Response | None:
     return Response(_REFUSED, 405) if request.endpoint == _CHANGES_BY_GET else None
 
 
-def _no_answer(_error: Exception) -> Response:
+def _no_answer(error: Exception) -> Response:
+    if isinstance(error, redis.AuthenticationError):  # it answers
+        raise error
     return Response(_AWAY, 503, mimetype="text/plain")
 
 
