@@ -96,9 +96,12 @@ def main() -> None:
     if unknown := set(options.names) - set(SIZES):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     kept = RESULTS / ("small" if options.small else "full")
-    run(options.names or list(SIZES), kept, options.small)
+    names = options.names or list(SIZES)
+    if options.page and (missing := set(SIZES) - set(names) - set(results(kept))):
+        parser.error(f"the page also needs: {', '.join(sorted(missing))}")
+    run(names, kept, options.small)
     found = results(kept)
-    figures = figures_of(found)
+    figures = figures_of({name: found[name] for name in names})
     print(f"\n{listed(figures)}")
     if options.page:
         write_page(found)
