@@ -30,10 +30,10 @@ class Forwarder:
     def __init__(self, stack: Stack) -> None:
         """Acquire the lock. Raise LockHeldError if the home already has a forwarder."""
         acquire_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
+        self._version = installed()
         connection = connect(stack.address)
         self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
         self._wake_up = WakeUp(stack.folder)
-        self._version = installed()
         self._is_stopped = False
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:

@@ -105,8 +105,6 @@ class Product:
         self.waiting: list[Envelope] = []
         monkeypatch.setattr(reaper, "liveness_of", self._liveness)
         monkeypatch.setattr(reaper, "_enqueue", lambda _address, found: self.reaped.extend(found))
-        monkeypatch.setattr(reaper, "database_path", lambda _home: home / "hive.db")
-        monkeypatch.setattr(session_end, "database_path", lambda _home: home / "hive.db")
 
     def _liveness(self, row: Any, _machine: object) -> Liveness:
         gone = row["id"] in self.dead

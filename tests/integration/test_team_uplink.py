@@ -13,7 +13,9 @@ from tests.conftest import Home
 def test_an_uplink_that_ends_by_a_fault_is_not_called_connected(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hivepipe.team.membership.user_config_folder", lambda: private_home.root)
+    for module in ("membership", "user_file"):
+        folder = f"hivepipe.team.{module}.user_config_folder"
+        monkeypatch.setattr(folder, lambda: str(private_home.root))
     write(Membership("ann", "desk", "postgresql://h:5432/d", {"*": "everything"}))
     place = Place(str(private_home.project), str(private_home.path), {})
     stack = Stack.of(place)
