@@ -302,10 +302,11 @@ def test_no_server_names_the_commands(sandbox: Sandbox, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("version", "files", "taken"),
     [
-        ("6.2.14", ["appendonlydir"], False),
-        ("7.0.15", ["appendonlydir"], True),
+        ("6.2.14", ["appendonlydir/1.incr.aof"], False),
+        ("7.0.15", ["appendonlydir/1.incr.aof"], True),
         ("6.2.14", ["appendonly.aof"], True),
-        ("6.2.14", ["appendonlydir", "appendonly.aof"], True),  # 6.2 was the last to write
+        ("6.2.14", ["appendonlydir/1.incr.aof", "appendonly.aof"], True),  # 6.2 wrote last
+        ("6.2.14", ["appendonlydir/"], True),
     ],
 )
 def test_an_older_server_does_not_start_empty_beside_what_waits(
@@ -320,7 +321,10 @@ def test_an_older_server_does_not_start_empty_beside_what_waits(
     fake.chmod(0o755)
     home = sandbox.folder / "home"
     for name in files:
-        (home / name).mkdir(parents=True)
+        folder, _, file = name.rpartition("/")
+        (home / folder).mkdir(parents=True, exist_ok=True)
+        if file:
+            (home / folder / file).touch()
     monkeypatch.setenv("PATH", str(sandbox.folder))
     monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
     if taken:
