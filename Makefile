@@ -47,7 +47,7 @@ check: install  ## format, lint, types, layers, known vulnerabilities
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/audit.py
 
-bench: install  ## everything that is measured, a table and a picture of it; a quarter of an hour
+bench: install  ## everything that is measured, a table and a picture of it; half an hour or more
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/run_all.py --page
 
