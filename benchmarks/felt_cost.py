@@ -27,10 +27,10 @@ from figures import Figure, conclude, parser
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from tests.real.environment import CLAUDE, living  # noqa: E402
 from tests.real.fetch import kept, pinned  # noqa: E402
 from tests.real.person import Person  # noqa: E402
 from tests.real.run import namespace  # noqa: E402
-from tests.real.scene import CLAUDE, living  # noqa: E402
 from tests.real.script import CWD, Call, Say, Script  # noqa: E402
 from tests.real.test_real_plugin import PLUGIN, repository  # noqa: E402
 

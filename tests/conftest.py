@@ -30,7 +30,7 @@ from tests.forked import Forked, Forker
 from tests.rounds import ASKED_ROUNDS
 
 # Before any test file imports them.
-pytest.register_assert_rewrite("tests.faults.harness", "tests.real.recorded")
+pytest.register_assert_rewrite("tests.faults.harness", "tests.real.recorded_sessions")
 
 ROOT = Path(__file__).resolve().parent.parent
 NEUTRAL = ""  # what a hook prints that has nothing to say

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from random import Random
 
+from tests.real.hook_payloads import Told
 from tests.real.person import Person
 from tests.real.scenarios import TOOLS, agent, bash
 from tests.real.script import Say, Script, Slow
-from tests.real.told import Told
 
 LOOKER = Script("looker", [[bash("touch at-agent; sleep 0.4")], [Say("Nothing special here.")]])
 BUSY = Script(

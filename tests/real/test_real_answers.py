@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
+from tests.real.environment import living, needs_claude, settle, version
 from tests.real.messages_api import Request
 from tests.real.person import Person
 from tests.real.scenarios import bash
-from tests.real.scene import living, needs_claude, settle, version
 from tests.real.script import Say, Script
 from tests.real.terminal import HAS_TMUX, on_terminal
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.real.environment import living, needs_claude, settle, version
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
 from tests.real.scenarios import AGENT, SCENARIOS, Scenario
-from tests.real.scene import living, needs_claude, settle, version
 from tests.real.script import Call, Cut, Script
 
 pytestmark = needs_claude

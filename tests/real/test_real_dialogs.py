@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.real.environment import living, needs_claude, settle
 from tests.real.person import Person
-from tests.real.recorded import (
+from tests.real.recorded_sessions import (
     becomes,
     compare_found,
     compare_served,
@@ -18,7 +19,6 @@ from tests.real.recorded import (
     sessions,
 )
 from tests.real.scenarios import bash
-from tests.real.scene import living, needs_claude, settle
 from tests.real.script import CWD, Call, Say, Script
 from tests.real.terminal import HAS_TMUX, Terminal, on_terminal
 
@@ -113,7 +113,7 @@ def test_the_mode_decides_without_a_question(mode: str) -> None:
 
 def with_desk(person: Person) -> tuple[str, ...]:
     """Return the options that give the client a server, whose tool is allowed."""
-    program = {"command": sys.executable, "args": [str(Path(__file__).with_name("desk.py"))]}
+    program = {"command": sys.executable, "args": [str(Path(__file__).with_name("elicitation_server.py"))]}
     person.write("mcp.json", json.dumps({"mcpServers": {"desk": program}}))
     return ("--mcp-config", "mcp.json", "--allowedTools", "mcp__desk__book")
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
+from tests.real.environment import living, needs_claude, settle
 from tests.real.person import Person
-from tests.real.recorded import becomes
+from tests.real.recorded_sessions import becomes
 from tests.real.scenarios import ABSENT, EDIT, NOTE, READ, WRITE, bash
-from tests.real.scene import living, needs_claude, settle
 from tests.real.script import Call, Say, Script
 from tests.real.terminal import HAS_TMUX, on_terminal
 

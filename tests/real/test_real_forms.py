@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.real.environment import living, needs_claude, settle
 from tests.real.person import Person
 from tests.real.scenarios import AGENT, SUB, agent, bash
-from tests.real.scene import living, needs_claude, settle
 from tests.real.script import Call, Say, Script
 from tests.real.test_real_plugin import PLUGIN, address
 

@@ -12,10 +12,10 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import until
+from tests.real.environment import living, needs_claude, settle
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
 from tests.real.scenarios import WRITE, bash
-from tests.real.scene import living, needs_claude, settle
 from tests.real.script import Answer, Call, Say, Script, Slow
 
 pytestmark = needs_claude

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
+from tests.real.environment import living, settle
 from tests.real.person import SESSION_SECS, Person
 from tests.real.responses_api import PATCH, USAGE, ResponsesApi
-from tests.real.scene import living, settle
 from tests.real.script import CWD, Call, Say, Script
 
 CODEX = os.environ.get("TEST_CODEX", "")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
+from tests.real.environment import living, needs_claude, settle
+from tests.real.hook_payloads import Told, keep_what_is_told
 from tests.real.kills import BUSY, KINDS, LOOKER, strike
 from tests.real.person import Person
 from tests.real.scenarios import TOOLS
-from tests.real.scene import living, needs_claude, settle
-from tests.real.told import Told, keep_what_is_told
 
 pytestmark = needs_claude
 KILLS = int(os.environ.get("TEST_KILLS", "10"))

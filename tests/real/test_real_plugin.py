@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.real.environment import living, needs_claude, settle, version
 from tests.real.person import Person
-from tests.real.scene import living, needs_claude, settle, version
 from tests.real.script import Call, Say, Script
 
 pytestmark = needs_claude

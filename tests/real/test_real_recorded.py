@@ -8,10 +8,10 @@ import pytest
 
 from hivepipe.orchestrator.stream import read_stream
 from tests.conftest import until
+from tests.real.environment import living, needs_claude, settle, version
 from tests.real.messages_api import COMPACTION, SUMMARY, USAGE
 from tests.real.person import Person
 from tests.real.scenarios import SUB, agent, bash
-from tests.real.scene import living, needs_claude, settle, version
 from tests.real.script import Refuse, Say, Script
 
 pytestmark = needs_claude

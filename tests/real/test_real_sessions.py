@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
+from tests.real.environment import living, needs_claude, settle
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
 from tests.real.scenarios import SUB, TOOLS, agent, bash
-from tests.real.scene import living, needs_claude, settle
 from tests.real.script import AGENT_ID, Call, Say, Script, Slow
 from tests.real.test_real_kills import (
     all_have_ended,

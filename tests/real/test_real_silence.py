@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from tests.real.environment import living, needs_claude
 from tests.real.person import Person
 from tests.real.scenarios import NOTE, bash
-from tests.real.scene import living, needs_claude
 from tests.real.script import Call, Say, Script
 
 pytestmark = needs_claude

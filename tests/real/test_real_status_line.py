@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.real.scene import living, needs_claude, settle, version
+from tests.real.environment import living, needs_claude, settle, version
 from tests.real.script import Say, Script
 from tests.real.terminal import HAS_TMUX, on_terminal
 

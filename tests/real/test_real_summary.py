@@ -8,8 +8,8 @@ from hivepipe.summaries.asker import claude_arguments
 from hivepipe.summaries.providers import PROVIDERS, Offer
 from hivepipe.summaries.question import Question, question_of
 from hivepipe.summaries.terms import budget_usd
+from tests.real.environment import living, needs_claude
 from tests.real.person import Person
-from tests.real.scene import living, needs_claude
 from tests.real.script import Call, Script
 
 pytestmark = needs_claude

@@ -11,9 +11,10 @@ import pytest
 
 from hivepipe.events.job_plan import TWIN_WINDOW_NS
 from tests.conftest import until
+from tests.real.environment import living, needs_claude, settle, version
 from tests.real.messages_api import COMPACTION, SUMMARY
 from tests.real.person import Person
-from tests.real.recorded import (
+from tests.real.recorded_sessions import (
     TITLE,
     becomes,
     compare_found,
@@ -27,7 +28,6 @@ from tests.real.recorded import (
     sessions,
 )
 from tests.real.scenarios import bash
-from tests.real.scene import living, needs_claude, settle, version
 from tests.real.script import Say, Script
 from tests.real.terminal import HAS_TMUX, Terminal, on_terminal
 

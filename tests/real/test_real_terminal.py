@@ -5,9 +5,9 @@ import signal
 import pytest
 
 from tests.conftest import until
-from tests.real.recorded import compare_transcripts, events, session
+from tests.real.environment import living, needs_claude, settle, version
+from tests.real.recorded_sessions import compare_transcripts, events, session
 from tests.real.scenarios import GREET, bash
-from tests.real.scene import living, needs_claude, settle, version
 from tests.real.script import Say, Script, Slow
 from tests.real.terminal import HAS_TMUX, on_terminal
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.real.environment import living, needs_claude, settle, version
 from tests.real.person import Person
 from tests.real.scenarios import bash
-from tests.real.scene import living, needs_claude, settle, version
 from tests.real.script import Say, Script
 
 pytestmark = needs_claude

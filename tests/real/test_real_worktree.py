@@ -2,7 +2,7 @@
 
 import subprocess
 
-from tests.real.scene import living, needs_claude, settle
+from tests.real.environment import living, needs_claude, settle
 from tests.real.script import Say, Script
 
 pytestmark = needs_claude
