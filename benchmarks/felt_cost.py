@@ -27,7 +27,7 @@ from figures import Figure, conclude, parser
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.real.environment import CLAUDE, living  # noqa: E402
+from tests.real.environment import CLAUDE, client_environment  # noqa: E402
 from tests.real.fetch import kept, pinned  # noqa: E402
 from tests.real.person import Person  # noqa: E402
 from tests.real.run import namespace  # noqa: E402
@@ -144,7 +144,7 @@ def reads(calls: int) -> Script:
 @contextmanager
 def set_up(prepare: "Prepare", calls: int, *init: str) -> Iterator[Person]:
     """Yield a person with files to read, whose hooks are prepared."""
-    with living(reads(calls), init=init, is_recorded=False) as person:
+    with client_environment(reads(calls), init=init, is_recorded=False) as person:
         for at in range(calls):
             person.write(f"note-{at}.txt", "one\ntwo\n")
         prepare(person)

@@ -1,4 +1,4 @@
-"""Count what every scenario compares, whoever wrote it: see `tally`."""
+"""Count clients, payloads and assertions of each test; `tally` defines the counts."""
 
 import os
 from collections.abc import Iterator
@@ -12,19 +12,19 @@ FILE = os.environ.get("TEST_TALLY", "")
 
 @pytest.hookimpl
 def pytest_runtest_logstart() -> None:
-    """Begin to count anew."""
+    """Reset the counts before each test."""
     tally.begin()
 
 
 @pytest.hookimpl
 def pytest_assertion_pass() -> None:
-    """Count an assertion that held; `run` switches this on."""
+    """Count an assertion that held; `run` enables this hook."""
     tally.current.comparisons += 1
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Keep what became of a test, and behind its end what was counted."""
+    """Store the outcome of a test; write its line to TEST_TALLY after its teardown."""
     report = yield
     if report.failed or call.when == "call":
         is_expected = hasattr(report, "wasxfail")

@@ -1,6 +1,6 @@
-"""An MCP server on stdio, one tool of which asks the user for a day; its answer is what they said.
+"""MCP server on stdio: its tool asks the user for a day and returns the user's answer.
 
-Run by the client as a program, hence nothing but the standard library.
+The client runs this file as a program, so it imports nothing but the standard library.
 """
 
 import json
@@ -13,14 +13,14 @@ TOOL = {"name": "book", "description": "Book a day", "inputSchema": {"type": "ob
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Answer requests until stdin ends."""
     call: object = None
     for line in sys.stdin:
         message = json.loads(line)
         method, id = message.get("method"), message.get("id")
         if method == "initialize":
             version = message["params"]["protocolVersion"]
-            about = {"name": "desk", "version": "1"}
+            about = {"name": "calendar", "version": "1"}
             answer(id, protocolVersion=version, capabilities={"tools": {}}, serverInfo=about)
         elif method == "tools/list":
             answer(id, tools=[TOOL])
@@ -36,12 +36,12 @@ def main() -> None:
 
 
 def answer(id: object, **result: Any) -> None:
-    """Answer a request."""
+    """Send the result of a request."""
     send({"id": id, "result": result})
 
 
 def send(message: dict[str, Any]) -> None:
-    """Write a message."""
+    """Write a message to stdout."""
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""A person, a fake of the API that plays scripts, and the end of both."""
+"""The environment of a test with the real client: a user, a fake API, hivepipe and its stack."""
 
 import os
 import re
@@ -20,20 +20,21 @@ from tests.real.recorder import Recorder
 from tests.real.script import Script
 
 CLAUDE = os.environ.get("TEST_CLAUDE", "")
-KEPT = os.environ.get("TEST_KEEP", "")  # a folder: what failed is copied there before it is stopped
+KEPT = os.environ.get("TEST_KEEP", "")  # Environments of failed tests are copied to this folder.
 SETTLED_SECS = 60
 HOOK = re.compile(r"/hooks/(\w+/)*(\w+\.py|hook)\b")
 needs_claude = pytest.mark.skipif(not CLAUDE, reason="no Claude Code was fetched: `make real`")
 
 
 @contextmanager
-def living(
+def client_environment(
     *scripts: Script, init: tuple[str, ...] = ("--local",), is_recorded: bool = bool(CLAUDE)
 ) -> Iterator[Person]:
-    """Yield a person whose client plays the scripts; hivepipe is set up as `init` says, if at all.
+    """Yield a user whose client plays the scripts; `init` has the options of `hivepipe init`.
 
-    What was served is `person.api.requests`. Hooks of the test's own keep what the client tells
-    its hooks, if it is recorded. In the end the stack is stopped and all is removed.
+    `person.api.requests` has the requests served. With `is_recorded` additional hooks store every
+    payload. An empty `init` leaves hivepipe uninstalled. At the end the stack is stopped and all
+    files are removed.
     """
     root = Path(tempfile.mkdtemp(prefix="real-", dir="/tmp")).resolve()
     try:
@@ -45,24 +46,24 @@ def living(
             try:
                 yield person
             except BaseException:
-                keep(root)
+                copy_failed(root)
                 raise
             finally:
                 person.hivepipe("down", expect=None)
-                count(person, recorder)
+                add_to_tally(person, recorder)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def keep(root: Path) -> None:
-    """Copy all that lies below a folder, if a person asks for it by TEST_KEEP."""
+def copy_failed(root: Path) -> None:
+    """Copy the environment of a failed test to TEST_KEEP, if it is set."""
     if KEPT:
         Path(KEPT).mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-a", str(root), KEPT], check=False)
 
 
-def count(person: Person, recorder: Recorder | None) -> None:
-    """Add what the client has told, written and offered to the tally of the test."""
+def add_to_tally(person: Person, recorder: Recorder | None) -> None:
+    """Add the client's payloads, transcript names and offered tools to the tally of the test."""
     if not CLAUDE:
         return
     offered = merged(of_request(request.body) for request in person.api.requests)
@@ -77,7 +78,7 @@ def version() -> tuple[int, ...]:
 
 
 def settle(person: Person, secs: float = SETTLED_SECS) -> None:
-    """Wait until every event is stored and every transcript archived."""
+    """Wait until every event is stored and every transcript is archived."""
 
     def is_settled() -> bool:
         status = person.json("status", expect=None)
@@ -86,17 +87,17 @@ def settle(person: Person, secs: float = SETTLED_SECS) -> None:
             return False
         return not any(accounts[name] for name in ("waiting", "running", "retrying"))
 
-    # The client does not wait for every hook before it ends.
+    # The client does not wait for all hooks before it ends.
     until(lambda: not hooks_at_work(person), "a hook does not end", secs)
     until(is_settled, "the stack did not settle", secs)
 
 
 def hooks_at_work(person: Person) -> list[int]:
-    """Return the process ids of the hooks of a person that run."""
+    """Return the pids of the user's running hooks."""
     home = f"\0HOME={person.home}\0"
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             if home in f"\0{(folder / 'environ').read_text(errors='replace')}" and HOOK.search(
                 (folder / "cmdline").read_text(errors="replace")
             ):

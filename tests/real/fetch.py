@@ -1,7 +1,7 @@
 """Fetch Claude Code by name from npm: `python -m tests.real.fetch [VERSION]`.
 
-Print the path of the program, or exit with 3 and one line that says why there is none. Of the
-platform's package only the native program is used: no script of any package runs.
+It prints the path of the program. Without a program it exits with 3 and prints the reason in one
+line. Only the native program of the platform's package is used. No script of any package runs.
 """
 
 import os
@@ -18,7 +18,7 @@ HOSTS = Path(__file__).with_name("hosts.toml")
 AXE = "4.14.1"
 NOT_FETCHED = 3
 NPM_SECS = 300
-REACHED_SECS = 10  # an answer about a version is some kilobytes
+REACHED_SECS = 10  # an answer about a version has some kilobytes
 
 
 class NotFetchedError(Exception):
@@ -26,13 +26,13 @@ class NotFetchedError(Exception):
 
 
 def pinned(name: str) -> str:
-    """Return the version that a name stands for; a version stands for itself."""
+    """Return the version that a name such as `newest` stands for, else the text itself."""
     versions: dict[str, str] = tomllib.loads(VERSIONS.read_text())
     return versions.get(name, name)
 
 
 def fetched(version: str) -> Path:
-    """Return the program of a version, from the cache or from npm; NotFetchedError says why not."""
+    """Return the program of a version, from the cache or npm; raise NotFetchedError otherwise."""
     if version == "latest":
         version = _latest()
     program = kept(version)
@@ -44,23 +44,24 @@ def fetched(version: str) -> Path:
 
 
 def kept(version: str) -> Path | None:
-    """Return the program of a version that was fetched before; None if it was not."""
+    """Return the cached program of a version, or None."""
     program = _cache() / version / "claude"
     return program if program.exists() else None
 
 
 def fetched_host(name: str) -> Path:
-    """Return the program of another host (hosts.toml), as `fetched` does."""
+    """Return the program of another host in hosts.toml, from the cache or from npm."""
     host = tomllib.loads(HOSTS.read_text())[name]
     folder = _cache().with_name(name) / host["version"]
     if not folder.exists():
         _install(f"{host['package']}@{host['version']}", "node_modules", folder)
     programs = (path for path in folder.rglob(name) if path.is_file() and not path.is_symlink())
-    return max(programs, key=lambda path: path.stat().st_size)  # the native one
+    # The native program is the largest file.
+    return max(programs, key=lambda path: path.stat().st_size)
 
 
 def fetched_axe() -> Path:
-    """Return the script of axe-core, which checks pages for accessibility, as `fetched` does."""
+    """Return the script of axe-core, the accessibility checker, from the cache or from npm."""
     folder = _cache().with_name("axe-core") / AXE
     if not folder.exists():
         _install(f"axe-core@{AXE}", "node_modules/axe-core", folder)
@@ -77,16 +78,16 @@ def _latest() -> str:
 
 
 def _asked(package: str) -> str:
-    """Return a package's version; where npm cannot be reached, say so after seconds."""
-    patience = ["--fetch-retries=0", f"--fetch-timeout={REACHED_SECS * 1000}"]
-    said = _npm("view", package, "version", *patience, secs=REACHED_SECS * 2)
+    """Return npm's version of a package; fail within seconds if npm cannot be reached."""
+    limits = ["--fetch-retries=0", f"--fetch-timeout={REACHED_SECS * 1000}"]
+    said = _npm("view", package, "version", *limits, secs=REACHED_SECS * 2)
     if not said.strip():
         raise NotFetchedError(f"npm: there is no {package}")
     return said.strip()
 
 
 def _fetch(version: str, folder: Path) -> None:
-    """Unpack the platform's package and move the program into its place."""
+    """Install the platform's package and move its program to the cache."""
     _install(f"{_package()}@{version}", f"node_modules/{_package()}", folder)
 
 

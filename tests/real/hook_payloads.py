@@ -1,4 +1,4 @@
-"""What hooks were told: kept by a program that stands before the hook and becomes it."""
+"""Payloads of all started hooks, stored by a wrapper script that then executes the hook."""
 
 import json
 import re
@@ -9,29 +9,29 @@ from typing import Any
 
 from tests.real.person import Person
 
-# Settings name it in place of the hook: the payload is a file before the hook starts. A hook
-# ignores these signals once its Python has started. This program ignores them from its beginning:
-# what it kept must not be lost in the milliseconds between.
-KEEPING = """#!/bin/sh
+# The settings name this script in place of the hook, so the payload is stored before the hook
+# starts. The hook ignores these signals once its Python has started. The script ignores them from
+# its start, so that no payload is lost between.
+WRAPPER = """#!/bin/sh
 trap "" HUP INT TERM
-told=$(mktemp {folder}/XXXXXX) && cat > "$told" && exec {hook} "$@" < "$told"
+payload=$(mktemp {folder}/XXXXXX) && cat > "$payload" && exec {hook} "$@" < "$payload"
 """
 HOOK = re.compile(r'/[^" ]+/hivepipe/hooks/\w+/hook\b')
 
 
 @dataclass(frozen=True)
-class Told:
-    """Every payload for which a hook was started."""
+class HookPayloads:
+    """Payloads of all started hooks."""
 
     folder: Path
 
     @property
-    def number(self) -> int:
-        """How many there are, also torn ones."""
+    def count(self) -> int:
+        """Number of payloads, including incomplete ones."""
         return len([*self.folder.iterdir()])
 
-    def payloads(self) -> list[dict[str, Any]]:
-        """Return those that are whole, in their order; a killed client may tear its last."""
+    def complete(self) -> list[dict[str, Any]]:
+        """Return the complete payloads in order; a killed client may leave an incomplete one."""
         found = []
         for path in sorted(self.folder.iterdir(), key=lambda path: path.stat().st_mtime_ns):
             try:
@@ -41,23 +41,23 @@ class Told:
         return found
 
     def by_session(self, event: str, field: str) -> dict[str, set[str]]:
-        """Return what a field said in all events of a name, by session."""
+        """Return the values of a field in all events of one name, by session."""
         found: dict[str, set[str]] = defaultdict(set)
-        for payload in self.payloads():
+        for payload in self.complete():
             if payload["hook_event_name"] == event:
                 found[payload["session_id"]].add(payload[field])
         return dict(found)
 
 
-def keep_what_is_told(person: Person) -> Told:
-    """Let every hook keep its payload before it starts."""
-    folder = person.root / "told"
+def store_hook_payloads(person: Person) -> HookPayloads:
+    """Replace every hook by a wrapper that stores the payload first."""
+    folder = person.root / "payloads-before-hooks"
     folder.mkdir()
     settings = person.project / ".claude" / "settings.local.json"
     text = settings.read_text()
     (hook,) = {*HOOK.findall(text)}
-    keeping = person.root / "keeping"
-    keeping.write_text(KEEPING.format(hook=hook, folder=folder))
-    keeping.chmod(0o755)
-    settings.write_text(HOOK.sub(str(keeping), text))
-    return Told(folder)
+    wrapper = person.root / "wrapper"
+    wrapper.write_text(WRAPPER.format(hook=hook, folder=folder))
+    wrapper.chmod(0o755)
+    settings.write_text(HOOK.sub(str(wrapper), text))
+    return HookPayloads(folder)

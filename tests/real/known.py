@@ -1,6 +1,6 @@
-"""The names of the client that hivepipe knows, `known.toml`, and what a run has seen beside them.
+"""Known names of the client (`known.toml`), and the difference to the names that a run has seen.
 
-`python -m tests.real.known` prints what hivepipe does not use, as a table.
+`python -m tests.real.known` prints the events and fields that hivepipe does not use, as a table.
 """
 
 import tomllib
@@ -12,14 +12,15 @@ from typing import Any
 from tests.real.names import Names
 
 FILE = Path(__file__).with_name("known.toml")
-EVERY = "every"  # what all groups of a kind may have, as a group of that name
+EVERY = "every"  # the group of a kind whose keys may appear in every group of that kind
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One event, one type of lines, one tool: `ignored` is reason -> keys.
+    """Known keys of one event, one type of transcript line or one tool.
 
-    `elsewhere` is read, too: other programs or older versions say it.
+    `elsewhere` has keys that hivepipe also reads, which other programs or older versions send.
+    `ignored` is reason -> keys.
     """
 
     read: frozenset[str]
@@ -28,20 +29,20 @@ class Group:
 
     @property
     def keys(self) -> frozenset[str]:
-        """All that is known of it."""
+        """All known keys of the group."""
         return self.read.union(self.elsewhere, *self.ignored.values())
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """A group that is not known, or keys of a known one; `keys` is empty for a name alone."""
+    """A group that is unknown, or unknown keys of a known group; a name without keys has none."""
 
     group: str
     keys: tuple[str, ...]
     is_group: bool
 
     def __str__(self) -> str:
-        """Say it as a row of a table."""
+        """Return the row of the table."""
         what = "new" if self.is_group else "new in it"
         return f"| {self.group} | {what} | {', '.join(self.keys)} |"
 
@@ -50,7 +51,7 @@ Known = dict[str, Group]
 
 
 def known(text: str = "") -> Known:
-    """Return what `known.toml`, or another text, declares: group -> keys."""
+    """Return the groups of `known.toml`, or of another TOML text, by name."""
     said: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(text or FILE.read_text())
     return {
         f"{kind} {name}": _group(said, kind, name) for kind, named in said.items() for name in named
@@ -65,7 +66,7 @@ def _group(said: Mapping[str, Mapping[str, Mapping[str, Any]]], kind: str, name:
 
 
 def news(seen: Names, declared: Iterable[str], names: Known) -> list[New]:
-    """Return what a run has seen, or the client declares, that is not known."""
+    """Return groups and keys that a run has seen, or the client declares, and that are unknown."""
     found: list[New] = []
     seen = {**{f"event {name}": set() for name in declared}, **seen}
     for group, keys in sorted(seen.items()):
@@ -79,7 +80,7 @@ def news(seen: Names, declared: Iterable[str], names: Known) -> list[New]:
 
 
 def unseen(seen: Names, names: Known) -> dict[str, list[str]]:
-    """Return what hivepipe reads in groups that the run has seen, and was in none of them."""
+    """Return the keys that hivepipe reads and that no group of this run contained."""
     missing = {
         group: sorted(names[group].read - keys) for group, keys in seen.items() if group in names
     }
@@ -87,7 +88,7 @@ def unseen(seen: Names, names: Known) -> dict[str, list[str]]:
 
 
 def unused(names: Known) -> Iterator[str]:
-    """Yield the lines of a table: events and fields of events that hivepipe does not use."""
+    """Yield a table of the events and fields of events that hivepipe does not use."""
     yield "| event | what is not used | why |"
     yield "|--|--|--|"
     for group, said in names.items():

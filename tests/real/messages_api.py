@@ -1,6 +1,6 @@
 """A fake of the Messages API on loopback that plays scripts and keeps every request.
 
-Source of the protocol: the requests of the client, and the events that it accepts.
+Its protocol follows the requests that the client sends and the events that the client accepts.
 """
 
 import json
@@ -28,13 +28,13 @@ _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _FOLDER = re.compile(r"[Ww]orking directory: (/[^\\\n\"<]+)")
 _AGENT = re.compile(r"agentId: (\w+)")
 TITLE = "A title by the fake"
-COMPACTION = "compaction"  # as which the request is kept
+COMPACTION = "compaction"  # the script name under which the request for a summary is kept
 SUMMARY = "1. Primary Request: a numbat was wanted.\n2. Files: note.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request for a message, the name of the script, and whether it got no whole answer."""
+    """A request for a message with the name of its script; an error or a cut answer refuses it."""
 
     script: str
     body: dict[str, Any]
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass
 class MessagesApi:
-    """The fake: what it plays, and what it was asked."""
+    """The fake API: its scripts and the requests that it received."""
 
     scripts: Mapping[str, Script]
     requests: list[Request] = field(default_factory=list)
@@ -52,14 +52,14 @@ class MessagesApi:
     begun: set[tuple[str, int]] = field(default_factory=set)
 
     def is_first(self, name: str, turn: Turn) -> bool:
-        """Is it the first time that a turn of a script is asked for?"""
+        """Return whether a turn of a script is requested for the first time."""
         key = (name, id(turn))
         is_first = key not in self.begun
         self.begun.add(key)
         return is_first
 
     def turn(self, body: dict[str, Any]) -> tuple[str, Turn]:
-        """Return the name of the script that a request asks for, and its turn."""
+        """Return the script name and the turn that answer a request."""
         if "title" in _text(body.get("system")) and not body.get("tools"):
             return "title", [Say(json.dumps({"title": TITLE}))]
         messages = body.get("messages", [])
@@ -98,12 +98,12 @@ class _Handler(BaseHTTPRequestHandler):
     fake: MessagesApi
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Suppress the log."""
 
     def do_GET(self) -> None:
         self._answer(404, _error("not_found_error"))
 
-    do_HEAD = do_GET  # noqa: N815  the name that the base class looks for
+    do_HEAD = do_GET  # noqa: N815  The base class looks for this name.
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _stream(self, message: dict[str, Any], number: int, cut: bool, secs: float) -> None:
-        """Send the events; one that is cut, or slow, is so behind its first piece."""
+        """Send the events of an answer; cut the stream or pause after each delta."""
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("request-id", f"req_{number:06}")
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
             try:
                 self.wfile.write(line.encode())
             except ConnectionError:
-                return  # a person pressed Esc, or the client was killed
+                return  # The client was interrupted or killed.
             if kind == "content_block_delta":
                 if cut:
                     return
@@ -179,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _events(message: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a message as the events of a stream."""
+    """Yield the stream events of a message."""
     begun = {**message, "content": [], "stop_reason": None}
     yield "message_start", {"message": {**begun, "usage": {**USAGE, "output_tokens": 1}}}
     for index, block in enumerate(message["content"]):
@@ -197,7 +197,7 @@ def _events(message: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _known(body: str) -> dict[str, str]:
-    """Return what a request tells that inputs of calls may name."""
+    """Return the placeholders of call inputs with their values in this request."""
     folder, agents = _FOLDER.search(body), _AGENT.findall(body)
     return {CWD: folder[1] if folder else "/", AGENT_ID: agents[-1] if agents else "none"}
 

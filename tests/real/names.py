@@ -1,4 +1,4 @@
-"""Which names the client uses: of events, their fields, transcript lines, their keys, and tools.
+"""Names that the client uses: events and fields, transcript lines and keys, tools and arguments.
 
 A set of names is a dict: group -> keys. A group is a kind and a name: `event Stop`, `tool Bash`,
 `line system/compact_boundary`, `attachment hook_success`, `message assistant`, `message usage`,
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 Names = dict[str, set[str]]
-# How a list of names of events is written in the program: the longest is that of all events.
+# A list of event names inside the client's program. The longest such list has all events.
 _LIST = re.compile(rb'\[(?:"[A-Z]\w{2,40}",){4,}"[A-Z]\w{2,40}"\]')
-_OF_A_SCHEMA = "StructuredOutput"  # its arguments are those of `--json-schema`
+_OF_A_SCHEMA = "StructuredOutput"  # The schema of this tool comes from `--json-schema`.
 _CHUNK_BYTES, _OVERLAP_BYTES = 1 << 24, 1 << 14
 
 
 def merged(many: Iterable[Mapping[str, Iterable[str]]]) -> Names:
-    """Return the union."""
+    """Return the union of several sets of names."""
     found: Names = {}
     for names in many:
         for group, keys in names.items():
@@ -27,7 +27,7 @@ def merged(many: Iterable[Mapping[str, Iterable[str]]]) -> Names:
 
 
 def of_payload(payload: Mapping[str, Any]) -> Names:
-    """Return the names in what a hook was told."""
+    """Return the names in the payload of a hook."""
     found: Names = {f"event {payload.get('hook_event_name')}": set(payload)}
     return merged([found, _tool(payload.get("tool_name"))])
 
@@ -54,9 +54,9 @@ def of_request(body: Mapping[str, Any]) -> Names:
 
 
 def declared_events(program: Path) -> tuple[str, ...]:
-    """Return the events that a client itself declares: the longest list of them in its program.
+    """Return the events that a client declares: the longest list of event names in its program.
 
-    This reads text inside a native program, so it is a guess; empty where there is no such list.
+    The list is found by searching the native program for text. It is empty if there is none.
     """
     lists = (tuple(re.findall(r"\w+", raw.decode())) for raw in _lists(program))
     ours = [names for names in lists if {"PreToolUse", "SessionStart"} <= {*names}]
@@ -86,7 +86,7 @@ def _of_message(message: Mapping[str, Any]) -> Iterator[Names]:
 
 
 def _tool(name: object, arguments: Iterable[str] = ()) -> Names:
-    """Return a tool of the client's own; those of MCP servers are the user's."""
+    """Return the group of a tool of the client; tools of MCP servers are left out."""
     if not isinstance(name, str) or name.startswith("mcp__"):
         return {}
     return {f"tool {name}": set() if name == _OF_A_SCHEMA else set(arguments)}

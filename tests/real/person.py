@@ -1,4 +1,4 @@
-"""A person with a home of their own, a project, hivepipe and a real Claude Code."""
+"""A test user with a home folder, a project, hivepipe and a real Claude Code."""
 
 import json
 import os
@@ -18,17 +18,17 @@ KEY = "sk-ant-" + "dummy-" * 4
 
 @dataclass
 class Person:
-    """Everything below one folder; nothing of this machine's users is seen."""
+    """A user whose files are all below one folder, isolated from the users of this machine."""
 
     root: Path
     claude: Path
     api: MessagesApi
 
     def __post_init__(self) -> None:
-        """Make the home and a project under git."""
+        """Make the home folder and a Git project in it."""
         self.home, self.project = self.root / "ann", self.root / "ann" / "shop"
         self.project.mkdir(parents=True)
-        programs = self.home / "bin"  # `init` asks the client for its version
+        programs = self.home / "bin"  # `init` asks this client for its version.
         programs.mkdir()
         (programs / "claude").symlink_to(self.claude)
         folders = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
@@ -53,18 +53,18 @@ class Person:
         (self.home / ".claude.json").write_text(json.dumps(known))
 
     def hivepipe(self, *words: str, expect: int | None = 0) -> str:
-        """Run a command in the project; return what it printed."""
+        """Run a hivepipe command in the project and return its output."""
         done = self._run(*CLI, *words, expect=expect)
         return done.stdout
 
     def json(self, *words: str, expect: int | None = 0) -> Any:
-        """Run a command with --json; return what it said."""
+        """Run a command with --json and return the parsed output."""
         return json.loads(self.hivepipe(*words, "--json", expect=expect))
 
     def ask(
         self, prompt: str, *options: str, tools: str = TOOLS, expect: int | None = 0
     ) -> dict[str, Any]:
-        """Run the client without a terminal; return its own report of the session."""
+        """Run the client without a terminal and return its JSON report of the session."""
         done = self._run(
             str(self.claude), "-p", prompt, "--output-format", "json",
             "--allowedTools", tools, *options, expect=expect,
@@ -74,21 +74,24 @@ class Person:
         return report
 
     def write(self, path: str, text: str) -> None:
-        """Write a file of the project."""
+        """Write a file in the project."""
         (self.project / path).parent.mkdir(parents=True, exist_ok=True)
         (self.project / path).write_text(text)
 
     def client(self, *words: str) -> str:
-        """Run a command of the client itself; return what it printed."""
+        """Run a command of the client and return its output."""
         return self._run(str(self.claude), *words).stdout
 
     def stream(self, prompt: str, *options: str) -> str:
-        """Run the client without a terminal; return its lines, as a hive worker's file has them."""
+        """Run the client without a terminal; return its stream-json lines, as a hive worker."""
         words = ("-p", prompt, "--output-format", "stream-json", "--verbose")
         return self._run(str(self.claude), *words, "--allowedTools", TOOLS, *options).stdout
 
     def transcripts(self, session: str) -> list[Path]:
-        """Return the client's own files of a session: its own first, then those of subagents."""
+        """Return the client's transcripts of a session:
+
+        the session's first, then those of subagents.
+        """
         projects = self.home / ".claude" / "projects"
         own = [*projects.glob(f"*/{session}.jsonl")]
         return [*own, *sorted(projects.glob(f"*/{session}/subagents/**/*.jsonl"))]

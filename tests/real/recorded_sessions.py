@@ -1,4 +1,4 @@
-"""What hivepipe says of sessions on a terminal, compared with the client's files and the fake."""
+"""Sessions as hivepipe recorded them, compared with the client's files and the fake API."""
 
 import json
 import re
@@ -10,28 +10,28 @@ from tests.conftest import until
 from tests.real.messages_api import COMPACTION, USAGE
 from tests.real.person import Person
 
-TITLE = "title"  # as which the request of a title is kept; older clients ask for one
+TITLE = "title"  # The script name of a request for a title. Only older clients send one.
 
 
 def session(person: Person) -> dict[str, Any]:
-    """Return the only session, nothing when nothing is recorded yet."""
+    """Return the only session, or an empty dict before it is recorded."""
     return next(iter(sessions(person)), {})
 
 
 def sessions(person: Person) -> list[dict[str, Any]]:
-    """Return every session, the newest first; none when nothing is recorded yet."""
+    """Return all sessions, newest first; empty before any is recorded."""
     said = person.hivepipe("sessions", "--all", "--json", expect=None)
     return list(json.loads(said)["sessions"]) if said else []
 
 
 def events(person: Person, row: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what happened in a session, without the model that it started with."""
+    """Return kind and text of a session's events, without the model in the text of its start."""
     shown = person.json("session", "show", row["id"])
     return [(each["kind"], each["text"].partition(", claude-")[0]) for each in shown["events"]]
 
 
 def compare_transcripts(person: Person) -> None:
-    """Each transcript has an archive with the same bytes."""
+    """Each transcript has an archive with the same checksum."""
     archives = person.json("archive", "list", "--agents")["archives"]
     wanted = {
         str(path): zlib.crc32(path.read_bytes())
@@ -42,8 +42,8 @@ def compare_transcripts(person: Person) -> None:
     assert {each["path"]: int(each["crc32"], 16) for each in sources} == wanted
 
 
-def becomes(person: Person, condition: str) -> dict[str, Any]:
-    """Wait until an open session is so; return it."""
+def wait_for_condition(person: Person, condition: str) -> dict[str, Any]:
+    """Wait until a session has a condition, and return the session."""
 
     def found() -> dict[str, Any] | None:
         return next((row for row in sessions(person) if row["condition"] == condition), None)
@@ -52,7 +52,7 @@ def becomes(person: Person, condition: str) -> dict[str, Any]:
 
 
 def prompts(person: Person, row: dict[str, Any]) -> list[str]:
-    """Return the prompts of a session by their words."""
+    """Return the texts of a session's prompts."""
     return [text for kind, text in events(person, row) if kind == "prompt"]
 
 
@@ -62,12 +62,12 @@ def notes(person: Person, row: dict[str, Any]) -> list[str]:
 
 
 def counts(row: dict[str, Any]) -> tuple[int, int]:
-    """Return the calls of a session, and how many of them failed."""
+    """Return the number of calls of a session and of those that failed."""
     return row["calls"], row["failed"]
 
 
 def compare_served(person: Person) -> None:
-    """Each model has as many messages and tokens as were served; a title has no message."""
+    """Messages and tokens of each model equal those that the fake API served, without titles."""
     served = Counter(
         re.sub(r"\[.*\]$", "", str(request.body["model"]))
         for request in person.api.requests
@@ -81,6 +81,6 @@ def compare_served(person: Person) -> None:
 
 
 def compare_found(person: Person, word: str, wanted: dict[str, int]) -> None:
-    """A word that only Claude says is found so often in each session, and in no other."""
+    """Each session has the word in Claude's messages as often as wanted, no other has it."""
     hits = [hit for hit in person.json("search", word)["hits"] if hit["who"] == "claude"]
     assert Counter(hit["session_id"] for hit in hits) == Counter(wanted)

@@ -1,7 +1,7 @@
-"""Hooks of the test's own, beside hivepipe's: they keep every payload, and print nothing.
+"""Hooks that store every payload of the client, for comparison with hivepipe's own hooks.
 
-They stand in the settings of the user, for each event that the client declares. A hook on
-WorktreeCreate is left out: the client would let it make the worktree in git's place.
+They are in the user's settings, for each event that the client declares, and print nothing. A hook
+on WorktreeCreate is left out, because it would replace the client's own creation of worktrees.
 """
 
 import json
@@ -18,14 +18,14 @@ exec 2> /dev/null
 file=$(mktemp {folder}/XXXXXXXXXX) && cat > "$file"
 exit 0
 """
-events_of = lru_cache(declared_events)  # it reads some hundred megabytes
+events_of = lru_cache(declared_events)  # The function reads some hundred megabytes.
 
 
 class Recorder:
-    """What a client tells its hooks in one home."""
+    """Payloads and transcripts of a client in one home folder."""
 
     def __init__(self, root: Path, home: Path, client: Path) -> None:
-        """Let every hook of this home keep its payload below `root`."""
+        """Install hooks that store each payload below `root`."""
         self.home = home
         self.folder = root / "payloads"
         self.folder.mkdir()
@@ -39,7 +39,7 @@ class Recorder:
         settings.write_text(json.dumps({"hooks": dict.fromkeys(events, entry)}, indent=2))
 
     def payloads(self) -> list[dict[str, Any]]:
-        """Return what hooks were told; one that a killed client cut is left out."""
+        """Return the complete payloads; a killed client may leave an incomplete one."""
         return [*self._objects(path.read_text() for path in self.folder.iterdir())]
 
     def names(self) -> Names:

@@ -1,4 +1,4 @@
-"""What `make real` says of a version at its end: its figures, and the names that are new in it."""
+"""The report of `make real` on a version: its figures and the names unknown to hivepipe."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from tests.real.tally import Total
 
 
 def report(version: str, total: Total, declared: Iterable[str]) -> Iterator[str]:
-    """Yield the lines; `declared` are the events that the client's program lists."""
+    """Yield the lines of the report; `declared` has the events that the client's program lists."""
     yield f"Claude Code {version}: {total}"
     declared, names = tuple(declared), known()
     if not declared:

@@ -1,6 +1,6 @@
-"""A fake of OpenAI's Responses API on loopback that plays one script: what Codex CLI asks.
+"""A fake of OpenAI's Responses API on loopback that plays one script for Codex CLI.
 
-Which turn comes next is the number of results of calls in the request.
+The number of call results in a request selects the next turn.
 """
 
 import json
@@ -20,12 +20,12 @@ USAGE = {
     "output_tokens_details": {"reasoning_tokens": 10},
     "total_tokens": 1050,
 }
-PATCH = "apply_patch"  # its input is a text
+PATCH = "apply_patch"  # The input of this tool is a plain text.
 
 
 @dataclass
 class ResponsesApi:
-    """The fake: its turns, each one call or text, and how often it was asked."""
+    """The fake API: its turns, each a call or a text, and the number of requests served."""
 
     turns: Sequence[Say | Call]
     served: int = 0
@@ -54,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
     fake: ResponsesApi
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Suppress the log."""
 
     def do_GET(self) -> None:
         self.send_error(404)

@@ -1,7 +1,7 @@
 """Play the scenarios with versions of Claude Code: `make real [VERSION=latest] [SHORT=yes]`.
 
-Each runs in a network namespace that has loopback only, where this user may make one. After each
-version stands what was compared, and which of its names hivepipe does not know.
+Each version runs in a network namespace with loopback only, if the system permits one. A report
+follows each version: what was compared, and which names hivepipe does not know.
 """
 
 import os
@@ -21,7 +21,7 @@ from tests.real.report import report
 from tests.real.tally import Total
 
 OF_HOSTS = Path(__file__).with_name("test_real_hosts.py")
-# One of each kind: what a change breaks first, in a few minutes.
+# One scenario of each kind. They find the most frequent breakages in a few minutes.
 SHORT = (
     "every-file-tool", "agents-at-once", "resumed-twice", "overloaded",
     "without_hooks", "killed_client", "session_ends",
@@ -30,7 +30,7 @@ INSIDE = 'ip link set lo up && exec "$@"'
 
 
 def main(arguments: list[str]) -> int:
-    """Play with the versions that the arguments name, or with all that are pinned."""
+    """Play with the versions in the arguments, or with all pinned versions."""
     short = "--short" in arguments
     versions = [each for each in arguments if each != "--short"] or [
         *tomllib.loads(VERSIONS.read_text())
@@ -52,9 +52,9 @@ def main(arguments: list[str]) -> int:
 
 
 def play_counted(program: Path, names: Sequence[str]) -> tuple[int, Total]:
-    """Play with a client; return pytest's code, and what was counted."""
+    """Play with a client and return pytest's exit code and the counts."""
     with tempfile.TemporaryDirectory() as folder:
-        # pytest counts only in files that it compiled for it.
+        # pytest counts assertions only in modules that it compiled with this option.
         options = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o enable_assertion_pass_hook=true"
         counting = {"TEST_TALLY": f"{folder}/tally", "PYTHONPYCACHEPREFIX": f"{folder}/compiled",
                     "PYTEST_ADDOPTS": options}  # fmt: skip
@@ -63,7 +63,7 @@ def play_counted(program: Path, names: Sequence[str]) -> tuple[int, Total]:
 
 
 def play_hosts() -> int:
-    """Play with the other programs whose sessions are recorded: hosts.toml."""
+    """Play with the other hosts in hosts.toml."""
     worst = 0
     for name in tomllib.loads(HOSTS.read_text()):
         try:
@@ -83,9 +83,10 @@ def play(
     names: Sequence[str] = (),
     env: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
-    """Run tests, of these names or all, with the program that a variable names: pytest's code.
+    """Run tests with the program that a variable names, and return pytest's exit code.
 
-    What fails is tried once more, as in `make test`.
+    `names` selects tests; all are run without it. Failed tests are run once more, as in `make
+    test`.
     """
     chosen = ["-k", " or ".join(names)] if names else []
     words = [sys.executable, "-m", "pytest", "-q", str(tests), *chosen]
@@ -98,7 +99,7 @@ def play(
 
 
 def namespace() -> list[str]:
-    """Return the beginning of a command that sees no network, or nothing where that is refused."""
+    """Return a command prefix that removes the network; empty if the system refuses it."""
     of_users = [] if os.geteuid() == 0 else ["--map-root-user"]
     words = ["unshare", "--net", *of_users, "sh", "-c", INSIDE, "sh"]
     try:

@@ -1,4 +1,4 @@
-"""What is played with the real client: who says what, and which script answers."""
+"""Scenarios for the real client: prompts, the scripts that answer them, options and files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,25 +11,28 @@ BASH, WRITE, READ, EDIT, AGENT = "Bash", "Write", "Read", "Edit", "Agent"
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One session: its prompts in order, each one run of the client, and the agents' scripts."""
+    """One session:
+
+    its prompts in order, each with its own run of the client, and scripts of subagents.
+    """
 
     name: str
     prompts: tuple[Script, ...]
     agents: tuple[Script, ...] = ()
     fails: bool = False  # the client ends with an error
-    files: Mapping[str, str] = field(default_factory=dict)  # below the project, by their paths
+    files: Mapping[str, str] = field(default_factory=dict)  # path in the project -> text
     options: tuple[str, ...] = ()  # of the client
-    tools: str = TOOLS  # what needs no permission
-    since: tuple[int, ...] = ()  # the first version of the client that does it
+    tools: str = TOOLS  # tools that need no permission
+    since: tuple[int, ...] = ()  # the first version of the client that supports the scenario
 
 
 def bash(command: str, *, fails: bool = False) -> Call:
-    """Return a call of a command in a shell."""
+    """Return a call of the Bash tool."""
     return Call(BASH, {"command": command, "description": "By the fake"}, fails)
 
 
 def agent(script: Script, kind: str = "general-purpose", *, fails: bool = False) -> Call:
-    """Return a call of a subagent that works by a script."""
+    """Return a call that starts a subagent with a script."""
     prompt = script.prompt("Look around")
     arguments = {"description": "Look", "prompt": prompt, "subagent_type": kind}
     return Call(AGENT, arguments, fails)

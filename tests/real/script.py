@@ -1,20 +1,20 @@
-"""What the fake of the Messages API says: a script is a list of turns, known by its name.
+"""Scripts of the fake Messages API: a script is a named list of turns.
 
-A prompt names its script as `<<name>>`. Which turn comes next is the number of answers that stand
-behind that prompt in the request, so that resumed sessions, forks and subagents need no state.
+A prompt names its script as `<<name>>`. The number of answers after that prompt in the request
+selects the next turn, so resumed sessions, forks and subagents need no state.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-CWD = "{cwd}"  # in the input of a call: the folder in which the session works
-AGENT_ID = "{agent}"  # the id of the subagent that was started last
+CWD = "{cwd}"  # placeholder in the input of a call: the working folder of the session
+AGENT_ID = "{agent}"  # placeholder: the id of the subagent that was started last
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A piece of text of an answer."""
+    """A text block of an answer."""
 
     text: str
 
@@ -23,8 +23,9 @@ class Say:
 class Call:
     """A call of a tool.
 
-    `fails`: the client says that it went wrong. `is_invalid`: it says so before the tool runs, and
-    fires no event of the call. `is_denied`: it asks the hook, then a rule or a person says no.
+    `fails`: the client reports an error. `is_invalid`: the client reports the error before the tool
+    runs and sends no hook event of the call. `is_denied`: a rule or the user denies the call after
+    its PreToolUse hook.
     """
 
     tool: str
@@ -36,7 +37,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """An error of the API: its status and its type; `then` is answered when it is asked again."""
+    """An error of the API with its status and type; `then` answers the client's retry."""
 
     status: int
     kind: str
@@ -45,14 +46,14 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The connection ends within the answer; `then` is answered when it is asked again."""
+    """An answer whose connection is closed in the middle; `then` answers the client's retry."""
 
     then: "Answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """An answer that begins at once and goes on after some seconds."""
+    """An answer that pauses after each piece."""
 
     then: "Answer"
     secs: float
@@ -64,19 +65,19 @@ Turn = Answer | Refuse | Cut | Slow
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The turns of one prompt, whoever gave it."""
+    """The turns that answer one prompt."""
 
     name: str
     turns: Sequence[Turn]
 
     @property
     def calls(self) -> list[Call]:
-        """Every call that it orders, in order."""
+        """Every call of the script, in order."""
         return [piece for piece in self._pieces() if isinstance(piece, Call)]
 
     @property
     def said(self) -> list[Say]:
-        """Every piece of text that it says, in order."""
+        """Every text of the script, in order."""
         return [piece for piece in self._pieces() if isinstance(piece, Say)]
 
     def _pieces(self) -> Iterator[Say | Call]:
@@ -85,5 +86,5 @@ class Script:
             yield from answer or ()
 
     def prompt(self, text: str) -> str:
-        """Return the text as a prompt that this script answers."""
+        """Return a prompt with this text that selects the script."""
         return f"{text} <<{self.name}>>"

@@ -1,8 +1,8 @@
-"""What a run with the real client adds up to: scenarios, payloads, comparisons, differences.
+"""Counts of a run with the real client: scenarios, payloads, comparisons and differences.
 
-A scenario is a test in which a client lived; a comparison is an assertion of such a test that was
-evaluated and held; a difference is a test that failed. pytest counts them (`conftest`), so that a
-scenario does not have to. Each test is one line of JSON in the file that TEST_TALLY names.
+A scenario is a test that started a client. A comparison is an assertion of such a test that held. A
+difference is a test that failed. The hooks in `conftest` do the counting. Each test becomes one
+line of JSON in the file TEST_TALLY.
 """
 
 import json
@@ -16,7 +16,7 @@ from tests.real.names import Names, merged
 
 @dataclass
 class Tally:
-    """One test, while it runs."""
+    """The counts of the running test."""
 
     clients: int = 0
     payloads: int = 0
@@ -24,13 +24,13 @@ class Tally:
     names: Names = field(default_factory=dict)
 
     def add(self, payloads: int, names: Names) -> None:
-        """Count what one home has seen."""
+        """Add the counts of one home folder."""
         self.clients += 1
         self.payloads += payloads
         self.names = merged([self.names, names])
 
     def as_line(self, test: str, outcome: str) -> str:
-        """Return it for the file."""
+        """Return the counts as a line of JSON."""
         names = {group: sorted(keys) for group, keys in self.names.items()}
         kept = {"test": test, "outcome": outcome, "clients": self.clients, "names": names,
                 "payloads": self.payloads, "comparisons": self.comparisons}  # fmt: skip
@@ -41,30 +41,30 @@ current = Tally()
 
 
 def begin() -> None:
-    """Forget the test before."""
+    """Reset the counts."""
     global current
     current = Tally()
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """All tests of a version; of one that was tried again, the last time counts."""
+    """The counts of all tests of a version; a repeated test counts with its last run."""
 
     tests: dict[str, dict[str, Any]]
 
     @classmethod
     def read(cls, file: Path) -> "Total":
-        """Read the file of a run."""
+        """Read the counts from the file of a run."""
         lines = map(json.loads, file.read_text().splitlines() if file.exists() else ())
         return cls({line["test"]: line for line in lines if line["clients"]})
 
     @property
     def names(self) -> Names:
-        """All names that were seen."""
+        """All names that the tests have seen."""
         return merged(test["names"] for test in self.tests.values())
 
     def __str__(self) -> str:
-        """Say the figures."""
+        """Return the figures in one line."""
         expected = self._with("expected")
         return (
             f"{len(self.tests)} scenarios, {self._sum('payloads')} payloads, "

@@ -1,4 +1,4 @@
-"""The client on a terminal: typed to, looked at, ended by its pid; it stops by itself at last."""
+"""Run the client on a terminal in tmux: type, read the screen, and end it by its pid."""
 
 import os
 import re
@@ -18,19 +18,19 @@ from tests.real.person import Person
 
 COLUMNS, LINES = 120, 50
 SHOWN_SECS = 60
-AT_MOST_SECS = 300  # then the client is ended, whatever became of the test
+AT_MOST_SECS = 300  # The client is ended after this time, even if the test hangs.
 HAS_TMUX = shutil.which("tmux") is not None
 READY, BUSY = ("? for shortcuts", "shift+tab to cycle"), "esc to interrupt"
-MANUAL = ("--permission-mode", "default")  # newer ones ask a model what to allow
+MANUAL = ("--permission-mode", "default")  # Newer clients ask a model for permissions by default.
 
 
 @contextmanager
 def on_terminal(
     person: Person, *options: str, ready: tuple[str, ...] = READY
 ) -> Iterator["Terminal"]:
-    """Run the client on a terminal while the context lasts; it is ready for a prompt.
+    """Run the client on a terminal while the context lasts; wait until it accepts a prompt.
 
-    One of the texts `ready` is on the screen while the client waits for a prompt.
+    The screen shows one of the texts `ready` when the client waits for a prompt.
     """
     terminal = Terminal(person, options, ready)
     with terminal.opened():
@@ -40,19 +40,19 @@ def on_terminal(
 
 @dataclass
 class Terminal:
-    """A terminal of its own in which the client runs."""
+    """A tmux session in which the client runs."""
 
     person: Person
     options: tuple[str, ...] = ()
     ready: tuple[str, ...] = READY
 
     def __post_init__(self) -> None:
-        """Each terminal has a server of its own."""
+        """Choose a tmux server socket for this terminal alone."""
         self.socket = self.person.root / f"tmux-{uuid4().hex[:8]}"
 
     @contextmanager
     def opened(self) -> Iterator["Terminal"]:
-        """Run the client while the context lasts, whatever it shows first."""
+        """Run the client while the context lasts, without waiting for its first screen."""
         words = [str(self.person.claude), *MANUAL, *self.options]
         bounded = shlex.join(["timeout", "--foreground", "-k", "5", str(AT_MOST_SECS), *words])
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES),
@@ -64,12 +64,12 @@ class Terminal:
             self._close()
 
     def say(self, prompt: str) -> None:
-        """Type a prompt, or a command of the client, and send it."""
+        """Type a prompt or a slash command, and send it."""
         self.type(prompt)
         self.press("Enter")
 
     def type(self, text: str) -> None:
-        """Type, and wait until the end of it is on the screen."""
+        """Type a text and wait until its end is on the screen."""
         self._tmux("send-keys", "-l", text)
         self.shows(text[-20:])
 
@@ -78,12 +78,12 @@ class Terminal:
         self._tmux("send-keys", *keys)
 
     def choose(self, choice: str) -> None:
-        """Press the number that stands before a choice of a dialog: `2. No`, not `2. No, never`."""
+        """Press the number of a choice in a dialog: `2. No`, not `2. No, never`."""
         wanted = re.compile(rf"(\d)\. {re.escape(choice)}\b(?!,)")
         self.press(*until(lambda: wanted.findall(self.screen), f"{choice} is not to be chosen"))
 
     def press_until_gone(self, text: str, *keys: str) -> None:
-        """Press keys until a text is gone: a form that is being drawn anew misses some."""
+        """Press keys until a text is gone, because a form that is redrawn misses some."""
 
         def is_gone() -> bool:
             for key in keys:
@@ -95,11 +95,11 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        """What is seen, without the blanks at the ends of lines."""
+        """The text on the screen, without trailing blanks."""
         return self._tmux("capture-pane", "-p", "-J")
 
     def shows(self, *texts: str, secs: float = SHOWN_SECS) -> str:
-        """Wait until one of the texts is on the screen; return which."""
+        """Wait until one of the texts is on the screen, and return it."""
         seen = ""
 
         def shown() -> str:
@@ -113,8 +113,8 @@ class Terminal:
             error.add_note(seen)
             raise
 
-    def rests(self) -> None:
-        """Wait until the turn is over, hooks included."""
+    def wait_for_end_of_turn(self) -> None:
+        """Wait until the turn and its hooks are over."""
 
         def is_over() -> bool:
             seen = self.screen
@@ -124,7 +124,7 @@ class Terminal:
 
     @property
     def pid(self) -> int:
-        """The pid of the client, 0 when it has ended."""
+        """The pid of the client, or 0 after its end."""
         bound = self._tmux("display-message", "-p", "#{pane_pid}").strip()
         try:
             children = Path(f"/proc/{bound}/task/{bound}/children").read_text().split()
@@ -134,16 +134,16 @@ class Terminal:
 
     @property
     def is_over(self) -> bool:
-        """Has the client ended?"""
+        """Whether the client has ended."""
         return self._tmux("display-message", "-p", "#{pane_dead}").strip() == "1"
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """End the client with a signal."""
+        """Send the client a signal and wait for its end."""
         os.kill(self.pid, number)
         self.wait()
 
     def wait(self, secs: float = SHOWN_SECS) -> None:
-        """Wait until the client has ended by itself."""
+        """Wait until the client has ended."""
         until(lambda: self.is_over, "the client did not end", secs)
 
     def _close(self) -> None:

@@ -1,4 +1,4 @@
-"""What hivepipe says to Claude, in the next request that the API is asked: the words, and once."""
+"""Texts that hivepipe gives Claude: each is in the next request to the API, exactly once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
-from tests.real.environment import living, needs_claude, settle, version
+from tests.real.environment import client_environment, needs_claude, settle, version
 from tests.real.messages_api import Request
 from tests.real.person import Person
 from tests.real.scenarios import bash
@@ -32,13 +32,14 @@ on_a_terminal = pytest.mark.skipif(not HAS_TMUX, reason="no tmux")
 
 @pytest.fixture
 def ann() -> Iterator[Person]:
-    with living(STUCK, HELLO, WORK) as person:
-        person.hivepipe("up", "-d")  # the guard counts in Redis, and a script takes seconds
+    with client_environment(STUCK, HELLO, WORK) as person:
+        # A fast start, because the guard counts in Redis and a script takes only seconds.
+        person.hivepipe("up", "-d")
         yield person
 
 
 def strings(value: Any) -> Iterator[str]:
-    """Yield every text of a request, wherever it stands."""
+    """Yield every string in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -49,31 +50,31 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(each)
 
 
-def times(request: Request, text: str) -> int:
-    """Return how often a text stands in a request, in any of its fields."""
+def count_in(request: Request, text: str) -> int:
+    """Return how often a text occurs in a request, in any field."""
     return sum(each.count(text) for each in strings(request.body))
 
 
-def told(person: Person, text: str) -> list[int]:
-    """Return how often a text stands in each request, in their order."""
-    return [times(request, text) for request in person.api.requests]
+def occurrences(person: Person, text: str) -> list[int]:
+    """Return how often a text occurs in each request, in order."""
+    return [count_in(request, text) for request in person.api.requests]
 
 
-def twice_in_old_ones() -> int:
-    """Return how often the client says some things; 2.1.132 repeats them in its own words."""
+def repeats_of_hook_text() -> int:
+    """Return how often the client sends a hook's text: 2.1.132 repeats it in its words."""
     return 2 if version() < (2, 1, 197) else 1
 
 
 def refused(request: Request) -> list[str]:
-    """Return the results of calls that went wrong, as a request has them."""
+    """Return the error results of calls in a request."""
     contents = [each["content"] for each in request.body["messages"]]
     blocks = [block for each in contents if isinstance(each, list) for block in each]
     wrong = ["".join(strings(each["content"])) for each in blocks if each.get("is_error")]
     return [text.removeprefix("PreToolUse:Bash hook error: ") for text in wrong]
 
 
-def ran(person: Person) -> int:
-    """Return how many of the commands wrote their line."""
+def commands_run(person: Person) -> int:
+    """Return how many commands of the script ran."""
     path = person.project / "ran.txt"
     return len(path.read_text().splitlines()) if path.exists() else 0
 
@@ -90,9 +91,9 @@ def user_settings(person: Person, text: str) -> None:
 
 def test_a_loop_is_reported_once_with_the_call_that_makes_it_one(ann: Person) -> None:
     ask(ann, STUCK)
-    assert told(ann, WARNING.format(8, 15)) == [0] * 8 + [1] * 3
-    assert told(ann, "hivepipe guard") == [0] * 8 + [1] * 3
-    assert ran(ann) == 10
+    assert occurrences(ann, WARNING.format(8, 15)) == [0] * 8 + [1] * 3
+    assert occurrences(ann, "hivepipe guard") == [0] * 8 + [1] * 3
+    assert commands_run(ann) == 10
     assert refused(ann.api.requests[-1]) == []
 
 
@@ -100,14 +101,14 @@ def test_a_loop_is_denied_where_the_mode_says_so(ann: Person) -> None:
     ann.hivepipe("guard", "mode", "all")
     ann.env["HIVEPIPE_GUARD_LOOP"] = "3 5"
     ask(ann, STUCK)
-    assert told(ann, WARNING.format(3, 5)) == [0] * 3 + [1] * 8
+    assert occurrences(ann, WARNING.format(3, 5)) == [0] * 3 + [1] * 8
     denials = [DENIAL.format(count) for count in range(5, 11)]
     assert refused(ann.api.requests[-1]) == denials
     for number, text in enumerate(denials):
-        said = told(ann, text)
+        said = occurrences(ann, text)
         assert said[: 5 + number] == [0] * (5 + number)
-        assert {*said[5 + number :]} == {twice_in_old_ones()}
-    assert ran(ann) == 4
+        assert {*said[5 + number :]} == {repeats_of_hook_text()}
+    assert commands_run(ann) == 4
     settle(ann)
     (row,) = ann.json("sessions", "--all")["sessions"]
     assert row["denied"] == len(denials)
@@ -119,7 +120,7 @@ def test_a_loop_of_a_session_with_a_task_is_denied(ann: Person) -> None:
     ann.env["HIVEPIPE_TASK_ID"] = "ship"
     ask(ann, STUCK)
     assert refused(ann.api.requests[-1]) == [DENIAL.format(count) for count in range(5, 11)]
-    assert ran(ann) == 4
+    assert commands_run(ann) == 4
 
 
 def test_a_cancelled_task_is_announced_with_the_next_prompt_and_calls_are_denied(
@@ -128,39 +129,40 @@ def test_a_cancelled_task_is_announced_with_the_next_prompt_and_calls_are_denied
     ann.hivepipe("task", "add", "Ship it", "--id", "ship")
     ann.env["HIVEPIPE_TASK_ID"] = "ship"
     session = ask(ann, WORK)
-    assert (told(ann, "was cancelled"), ran(ann)) == ([0, 0], 1)
+    assert (occurrences(ann, "was cancelled"), commands_run(ann)) == ([0, 0], 1)
     ann.hivepipe("task", "cancel", "ship", "--reason", "The numbat did it")
     because = "Task ship was cancelled. The reason that was given:\n> The numbat did it\n"
     ask(ann, WORK, "--resume", session)
-    assert told(ann, f"{because}Do not go on with it.") == [0, 0, 1, 1]
+    assert occurrences(ann, f"{because}Do not go on with it.") == [0, 0, 1, 1]
     stop = "Stop here, call no more tools, and say how far you got. The user can reopen it."
     assert refused(ann.api.requests[-1]) == [f"{because}{stop}"]
     ask(ann, HELLO, "--resume", session)
-    assert times(ann.api.requests[-1], f"{because}Do not go on with it.") == 1  # no news
-    assert ran(ann) == 1
+    # A prompt without news repeats the notice.
+    assert count_in(ann.api.requests[-1], f"{because}Do not go on with it.") == 1
+    assert commands_run(ann) == 1
 
 
 def briefing(person: Person, *options: str) -> str:
-    """Return what a session that starts so is told; the store has to be at rest."""
+    """Return the briefing of a session with these options, once all events are stored."""
     settle(person)
     return str(person.json("context", *options)["text"])
 
 
 def test_a_session_is_briefed_once_and_with_nothing_the_first_time(ann: Person) -> None:
     first = ask(ann, HELLO)
-    assert told(ann, "The last session here") == [0]
+    assert occurrences(ann, "The last session here") == [0]
     until(lambda: "Its summary:" in briefing(ann), "it is not summarised")
     text = briefing(ann)
     assert text.startswith(f"The last session here, {first}, ended")
     assert text.endswith("> Outcome: success. Claude's last words: Good morning, said the quokka.")
     second = ask(ann, WORK)
-    assert told(ann, text) == [0, 1, 1]
-    assert told(ann, "The last session here") == [0, 1, 1]
+    assert occurrences(ann, text) == [0, 1, 1]
+    assert occurrences(ann, "The last session here") == [0, 1, 1]
     resumed = briefing(ann, "--source", "resume", "--session", second)
-    assert resumed == text  # of the other, not of itself
+    assert resumed == text  # the summary of the first session, not of the resumed one
     ask(ann, HELLO, "--resume", second)
-    # Of the resumption; what was said at the start is gone, but for old clients.
-    assert times(ann.api.requests[-1], text) == twice_in_old_ones()
+    # The briefing of the resumption. Only old clients keep that of the start as well.
+    assert count_in(ann.api.requests[-1], text) == repeats_of_hook_text()
     assert second not in resumed
 
 
@@ -171,26 +173,26 @@ def test_notes_of_the_project_are_quoted_as_they_were_trusted(ann: Person) -> No
     text = briefing(ann)
     ask(ann, HELLO)
     assert "> The parser is half done.\n> Ask the numbat." in text
-    assert told(ann, "The parser is half done.") == [0, 1]
-    assert told(ann, text) == [0, 1]
+    assert occurrences(ann, "The parser is half done.") == [0, 1]
+    assert occurrences(ann, text) == [0, 1]
 
 
 def test_a_task_that_a_session_left_open_is_in_the_next_briefing(ann: Person) -> None:
     ann.hivepipe("task", "add", "Ship the numbat", "--id", "ship")
     ann.env["HIVEPIPE_TASK_ID"] = "ship"
     ask(ann, HELLO)
-    assert told(ann, "The task of this session is ship:\n> Ship the numbat") == [1]
+    assert occurrences(ann, "The task of this session is ship:\n> Ship the numbat") == [1]
     del ann.env["HIVEPIPE_TASK_ID"]
     ann.hivepipe("task", "progress", "ship", "Half of it is packed")
     text = briefing(ann)
     assert "An open task that no session works on: ship:\n> Ship the numbat" in text
     ask(ann, HELLO)
-    assert told(ann, text) == [0, 1]
-    assert told(ann, "> Half of it is packed") == [0, 1]
+    assert occurrences(ann, text) == [0, 1]
+    assert occurrences(ann, "> Half of it is packed") == [0, 1]
     ann.hivepipe("task", "done", "ship")
     assert "Ship the numbat" not in briefing(ann)
     ask(ann, HELLO)
-    assert told(ann, "Ship the numbat")[2] == 0
+    assert occurrences(ann, "Ship the numbat")[2] == 0
 
 
 def test_only_the_briefing_of_a_profile_names_it(ann: Person) -> None:
@@ -204,9 +206,9 @@ def test_only_the_briefing_of_a_profile_names_it(ann: Person) -> None:
     ask(ann, HELLO)
     said = "This session is one of the profile numbat, a worker of its swarm."
     assert text.startswith(said)
-    assert told(ann, text) == [0, 1]
-    assert told(ann, said) == [0, 1]
-    assert told(ann, "You are the numbat of this house.") == [0, 1]
+    assert occurrences(ann, text) == [0, 1]
+    assert occurrences(ann, said) == [0, 1]
+    assert occurrences(ann, "You are the numbat of this house.") == [0, 1]
 
 
 def test_texts_come_with_prompts_that_say_their_words_alone(ann: Person) -> None:
@@ -222,7 +224,7 @@ text = "Staging first: `make deploy-staging`."
     said = "Staging first: `make deploy-staging`."
     ask(ann, HELLO, words="We redeployed it, did we")
     ask(ann, HELLO, words="Please deploy, and deploy again")
-    assert told(ann, said) == [0, 1]
+    assert occurrences(ann, said) == [0, 1]
 
 
 def test_memories_come_with_prompts_that_share_their_words_once(ann: Person) -> None:
@@ -242,10 +244,10 @@ def test_memories_come_with_prompts_that_share_their_words_once(ann: Person) -> 
     text = ann.json("context", "--prompt", HELLO.prompt(words))["text"]
     assert text.endswith("> The anthill behind the eucalyptus is counted on Tuesdays.")
     before = len(ann.api.requests)
-    assert told(ann, "counted on Tuesdays") == [0] * before
+    assert occurrences(ann, "counted on Tuesdays") == [0] * before
     session = ask(ann, HELLO, words=words)
-    assert told(ann, text) == [0] * before + [1]
-    assert told(ann, "Notes from earlier sessions") == [0] * before + [1]
+    assert occurrences(ann, text) == [0] * before + [1]
+    assert occurrences(ann, "Notes from earlier sessions") == [0] * before + [1]
     settle(ann)
     assert "ants.md" in ann.hivepipe("memory", "list")
 
@@ -255,10 +257,11 @@ def test_compacted_or_cleared_sessions_are_briefed_again(ann: Person) -> None:
     ann.hivepipe("task", "add", "Ship the numbat", "--id", "ship")
     ann.env["HIVEPIPE_TASK_ID"] = "ship"
     with on_terminal(ann) as terminal:
-        for number, words in enumerate(("Hello", "Please work"), 1):  # one is too short to compact
+        # A single message is too short to compact.
+        for number, words in enumerate(("Hello", "Please work"), 1):
             terminal.say(HELLO.prompt(words))
             until(lambda: len(conversation(ann)) == number, "no request")  # noqa: B023
-            terminal.rests()
+            terminal.wait_for_end_of_turn()
         settle(ann)
         terminal.say("/compact")
         terminal.shows("Compacted")
@@ -266,20 +269,25 @@ def test_compacted_or_cleared_sessions_are_briefed_again(ann: Person) -> None:
         goal = briefing(ann, "--source", "compact", "--session", session["id"])
         terminal.say(HELLO.prompt("Go on"))
         until(lambda: len(conversation(ann)) == 3, "it does not go on")
-        terminal.rests()
+        terminal.wait_for_end_of_turn()
         assert goal.startswith("Before the compaction this session worked on task ship:\n> Ship")
         assert "The last prompt of the user before the compaction was:\n> Please work" in goal
-        assert [times(each, goal) for each in conversation(ann)] == [0, 0, 1]
+        assert [count_in(each, goal) for each in conversation(ann)] == [0, 0, 1]
         cleared = briefing(ann, "--source", "clear", "--task", "ship")
         terminal.say("/clear")
         until(lambda: "Go on" not in terminal.screen, "it is not cleared")
         terminal.say(HELLO.prompt("Anew"))
         until(lambda: len(conversation(ann)) == 4, "it does not begin anew")
         assert cleared == "The task of this session is ship:\n> Ship the numbat"
-        assert [times(each, cleared) for each in conversation(ann)] == [1, 1, 0, 1]
-        assert [times(each, "Before the compaction") for each in conversation(ann)] == [0, 0, 1, 0]
+        assert [count_in(each, cleared) for each in conversation(ann)] == [1, 1, 0, 1]
+        assert [count_in(each, "Before the compaction") for each in conversation(ann)] == [
+            0,
+            0,
+            1,
+            0,
+        ]
 
 
 def conversation(person: Person) -> list[Request]:
-    """Return the requests that answer prompts: no titles, no compaction."""
+    """Return the requests that answer prompts, without titles and compactions."""
     return [each for each in person.api.requests if each.script == HELLO.name]

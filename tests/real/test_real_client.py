@@ -1,18 +1,18 @@
-"""What hivepipe says of a session of the real Claude Code equals what the script ordered."""
+"""Everything that hivepipe records of a real Claude Code session equals the script."""
 
 from collections import Counter
 from typing import Any
 
 import pytest
 
-from tests.real.environment import living, needs_claude, settle, version
+from tests.real.environment import client_environment, needs_claude, settle, version
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
 from tests.real.scenarios import AGENT, SCENARIOS, Scenario
 from tests.real.script import Call, Cut, Script
 
 pytestmark = needs_claude
-# Of tokens: hivepipe's name, the API's, the client's.
+# Kinds of tokens, as named by hivepipe, by the API and by the client.
 KINDS = (
     ("input", "input_tokens", "inputTokens"),
     ("output", "output_tokens", "outputTokens"),
@@ -25,7 +25,7 @@ KINDS = (
 def test_every_answer_equals_the_script(scenario: Scenario) -> None:
     if version() < scenario.since:
         pytest.skip(f"Claude Code does this since {scenario.since}")
-    with living(*scenario.prompts, *scenario.agents) as person:
+    with client_environment(*scenario.prompts, *scenario.agents) as person:
         for path, text in scenario.files.items():
             person.write(path, text)
         reports = play(person, scenario)
@@ -34,7 +34,7 @@ def test_every_answer_equals_the_script(scenario: Scenario) -> None:
 
 
 def play(person: Person, scenario: Scenario) -> list[dict[str, Any]]:
-    """Say every prompt, each in a run of its own; return the client's reports."""
+    """Run the client once for each prompt and return its reports."""
     reports: list[dict[str, Any]] = []
     for script in scenario.prompts:
         resumed = ["--resume", reports[-1]["session_id"]] if reports else []
@@ -52,7 +52,7 @@ def play(person: Person, scenario: Scenario) -> list[dict[str, Any]]:
 
 
 def compare(person: Person, scenario: Scenario, reports: list[dict[str, Any]]) -> None:
-    """Compare what was ordered with all that hivepipe says, both ways."""
+    """Compare the session, its agents, costs, archives and search hits with the scenario."""
     (session,) = {report["session_id"] for report in reports}
     calls = ordered(scenario)
     shown = person.json("session", "show", session)
@@ -69,7 +69,7 @@ def compare(person: Person, scenario: Scenario, reports: list[dict[str, Any]]) -
 
 
 def ordered(scenario: Scenario) -> list[Call]:
-    """Return every call of the session and its agents, each script as often as it was asked."""
+    """Return every call of the session and its agents, once for each run of its script."""
     by_prompt = {script.prompt("Look around"): script for script in scenario.agents}
     found: list[Call] = []
     waiting: list[Script] = list(scenario.prompts)
@@ -92,9 +92,10 @@ def compare_agents(person: Person, calls: list[Call]) -> None:
 
 
 def compare_costs(person: Person, scenario: Scenario, reports: list[dict[str, Any]]) -> None:
-    """Messages as served; tokens, and dollars to the hundredth of a cent, as the client says.
+    """Messages equal those served. Tokens and dollars equal the client's figures.
 
-    It counts what was served, and since some version also what came of an answer that was cut.
+    The client counts served answers. Newer versions also count the part of a cut answer that
+    arrived.
     """
     served = sum(not request.is_refused for request in person.api.requests)
     cut = sum(isinstance(turn, Cut) for script in scenario.prompts for turn in script.turns)
@@ -111,14 +112,17 @@ def compare_costs(person: Person, scenario: Scenario, reports: list[dict[str, An
 
 
 def counting(reports: list[dict[str, Any]], served: int) -> list[dict[str, Any]]:
-    """Return the reports that count all runs: newer versions add what was resumed, older do not."""
+    """Return the reports whose sum has all runs:
+
+    newer versions include resumed runs in the last one.
+    """
     last = sum(model["outputTokens"] for model in reports[-1]["modelUsage"].values())
     is_of_all = last == served * int(str(USAGE["output_tokens"]))
     return reports[-1 if is_of_all else 0 :]
 
 
 def compare_archives(person: Person, session: str, calls: list[Call]) -> None:
-    """Each transcript of the client has an archive, line by line, and no other has one."""
+    """Each transcript has an archive with the same lines; there is no other archive."""
     archives = person.json("archive", "list", "--agents")["archives"]
     transcripts = person.transcripts(session)
     assert len(archives) == len(transcripts)
@@ -143,7 +147,7 @@ def named(archive: dict[str, Any]) -> list[str]:
 
 
 def compare_search(person: Person, session: str, scenario: Scenario) -> None:
-    """A word that only the scripts say is found as often as they say it."""
+    """The word of the scripts is found as often as it occurs in them."""
     said = [piece for script in scenario.prompts for piece in script.said]
     wanted = sum("quokka" in piece.text for piece in said)
     found = person.json("search", "quokka")

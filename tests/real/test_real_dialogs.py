@@ -1,4 +1,4 @@
-"""Dialogs on a terminal: a plan, a question, a form of an MCP server; the session waits in each."""
+"""Dialogs on a terminal: a plan, a question and an MCP form; the session waits in each of them."""
 
 import json
 import sys
@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.environment import living, needs_claude, settle
+from tests.real.environment import client_environment, needs_claude, settle
 from tests.real.person import Person
 from tests.real.recorded_sessions import (
-    becomes,
     compare_found,
     compare_served,
     compare_transcripts,
@@ -17,6 +16,7 @@ from tests.real.recorded_sessions import (
     notes,
     prompts,
     sessions,
+    wait_for_condition,
 )
 from tests.real.scenarios import bash
 from tests.real.script import CWD, Call, Say, Script
@@ -34,7 +34,7 @@ ASKS = Script(
         [Say("A quokka of that colour.")],
     ],
 )
-BOOKS = Script("books", [[Call("mcp__desk__book", {})], [Say("Booked, said the quokka.")]])
+BOOKS = Script("books", [[Call("mcp__calendar__book", {})], [Say("Booked, said the quokka.")]])
 AGAIN = Script("again", [[Say("Once more, said the quokka.")]])
 NOTED = Call("Write", {"file_path": f"{CWD}/note.txt", "content": "written\n"})
 WRITES = Script("writes", [[bash("pwd"), NOTED], [Say("That was it, quokka.")]])
@@ -42,10 +42,10 @@ WRITES = Script("writes", [[bash("pwd"), NOTED], [Say("That was it, quokka.")]])
 
 @pytest.mark.parametrize("is_approved", [True, False])
 def test_a_plan_is_waited_for(is_approved: bool) -> None:
-    with living(PLANS, AGAIN) as person:
+    with client_environment(PLANS, AGAIN) as person:
         with on_terminal(person) as terminal:
             terminal.say(PLANS.prompt("Please plan"))
-            session = becomes(person, "waiting")
+            session = wait_for_condition(person, "waiting")
             assert session["waits_for"]
             if is_approved:
                 terminal.shows("1. Yes")
@@ -53,7 +53,7 @@ def test_a_plan_is_waited_for(is_approved: bool) -> None:
                 terminal.shows("quokka is fed")
             else:
                 terminal.press("Escape")
-            becomes(person, "paused")
+            wait_for_condition(person, "paused")
             leave(terminal)
         said = 3 if is_approved else 2  # the plan is found as well
         compare(person, 2, 0, said, "Permission asked: ExitPlanMode", PLANS)
@@ -61,17 +61,17 @@ def test_a_plan_is_waited_for(is_approved: bool) -> None:
 
 @pytest.mark.parametrize("is_answered", [True, False])
 def test_a_question_of_claude_is_waited_for(is_answered: bool) -> None:
-    with living(ASKS, AGAIN) as person:
+    with client_environment(ASKS, AGAIN) as person:
         with on_terminal(person) as terminal:
             terminal.say(ASKS.prompt("Please ask"))
-            session = becomes(person, "waiting")
+            session = wait_for_condition(person, "waiting")
             assert session["waits_for"]
             if is_answered:
                 terminal.choose("Red")
                 terminal.shows("of that colour")
             else:
                 terminal.press("Escape")
-            becomes(person, "paused")
+            wait_for_condition(person, "paused")
             leave(terminal)
         if is_answered:
             assert "Red" in json.dumps(person.api.requests[-2].body["messages"][-1])
@@ -81,27 +81,27 @@ def test_a_question_of_claude_is_waited_for(is_answered: bool) -> None:
 
 @pytest.mark.parametrize("is_accepted", [True, False])
 def test_a_form_of_a_server_is_waited_for(is_accepted: bool) -> None:
-    with living(BOOKS, AGAIN) as person:
-        with on_terminal(person, *with_desk(person)) as terminal:
+    with client_environment(BOOKS, AGAIN) as person:
+        with on_terminal(person, *with_calendar(person)) as terminal:
             terminal.say(BOOKS.prompt("Please book"))
             terminal.shows("Which day?")
-            session = becomes(person, "waiting")
+            session = wait_for_condition(person, "waiting")
             assert session["waits_for"]
             if is_accepted:
                 terminal.type("Monday")
             keys = ("Enter",) if is_accepted else ("Down", "Right", "Enter")
             terminal.press_until_gone("Which day?", *keys)
             terminal.shows("said the quokka")
-            becomes(person, "paused")
+            wait_for_condition(person, "paused")
             leave(terminal)
-        told = json.dumps([each.body["messages"] for each in person.api.requests])
-        assert ("Monday" in told, "decline" in told) == (is_accepted, not is_accepted)
-        compare(person, 1, 0, 2, "", BOOKS)  # no permission is asked
+        sent = json.dumps([each.body["messages"] for each in person.api.requests])
+        assert ("Monday" in sent, "decline" in sent) == (is_accepted, not is_accepted)
+        compare(person, 1, 0, 2, "", BOOKS)  # The client asks for no permission.
 
 
 @pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk"])
 def test_the_mode_decides_without_a_question(mode: str) -> None:
-    with living(WRITES, AGAIN) as person:
+    with client_environment(WRITES, AGAIN) as person:
         with on_terminal(person, "--permission-mode", mode) as terminal:
             terminal.say(WRITES.prompt("Please write"))
             terminal.shows("That was it")
@@ -111,24 +111,27 @@ def test_the_mode_decides_without_a_question(mode: str) -> None:
         compare(person, 2, is_denied, 2, "", WRITES)
 
 
-def with_desk(person: Person) -> tuple[str, ...]:
-    """Return the options that give the client a server, whose tool is allowed."""
-    program = {"command": sys.executable, "args": [str(Path(__file__).with_name("elicitation_server.py"))]}
-    person.write("mcp.json", json.dumps({"mcpServers": {"desk": program}}))
-    return ("--mcp-config", "mcp.json", "--allowedTools", "mcp__desk__book")
+def with_calendar(person: Person) -> tuple[str, ...]:
+    """Return the options that give the client the server and allow its tool."""
+    program = {
+        "command": sys.executable,
+        "args": [str(Path(__file__).with_name("elicitation_server.py"))],
+    }
+    person.write("mcp.json", json.dumps({"mcpServers": {"calendar": program}}))
+    return ("--mcp-config", "mcp.json", "--allowedTools", "mcp__calendar__book")
 
 
 def leave(terminal: Terminal) -> None:
-    """Say a last prompt, and end the session."""
+    """Send a last prompt and end the session."""
     terminal.say(AGAIN.prompt("And now"))
     terminal.shows("Once more")
-    terminal.rests()
+    terminal.wait_for_end_of_turn()
     terminal.say("/exit")
     terminal.wait()
 
 
 def compare(person: Person, calls: int, failed: int, said: int, note: str, script: Script) -> None:
-    """Compare the only session with what was ordered, both ways."""
+    """Compare the only session with the script."""
     settle(person)
     (row,) = sessions(person)
     assert row["status"] == "ended"
@@ -136,7 +139,7 @@ def compare(person: Person, calls: int, failed: int, said: int, note: str, scrip
     assert counts(row) == (calls, failed)
     assert len(prompts(person, row)) == 2
     assert script.name in prompts(person, row)[0]
-    # The client notifies only of a question that waits for some seconds.
+    # A question that waits for some seconds also causes a notification.
     found = [text for text in notes(person, row) if not text.startswith("Notification: ")]
     assert found == [note] * bool(note)
     compare_served(person)

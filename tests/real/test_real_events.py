@@ -1,4 +1,4 @@
-"""What the real client says beside its calls: refusals, questions to a person, Esc and No."""
+"""Events besides calls: refused calls, permission questions, Esc and denials by the user."""
 
 import json
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
-from tests.real.environment import living, needs_claude, settle
+from tests.real.environment import client_environment, needs_claude, settle
 from tests.real.person import Person
-from tests.real.recorded_sessions import becomes
+from tests.real.recorded_sessions import wait_for_condition
 from tests.real.scenarios import ABSENT, EDIT, NOTE, READ, WRITE, bash
 from tests.real.script import Call, Say, Script
 from tests.real.terminal import HAS_TMUX, on_terminal
@@ -28,7 +28,8 @@ STUCK = Script(
 )
 DENIED = Script("denied", [[bash("touch denied.txt")], [Say("It was not allowed, quokka.")]])
 ASKS = Script("asks", [[bash("touch asked.txt")], [Say("So it was, quokka.")]])
-WAITS = "python3 -c 'import time; time.sleep(25)'"  # newer ones run no sleep of that length
+# Newer clients refuse to run `sleep` for that long.
+WAITS = "python3 -c 'import time; time.sleep(25)'"
 SLEEPS = Script("sleeps", [[bash(f"{WAITS}; touch slept.txt")], [Say("I slept, quokka.")]])
 HELLO = Script("hello", [[Say("Good morning, said the quokka.")]])
 on_a_terminal = pytest.mark.skipif(not HAS_TMUX, reason="no tmux")
@@ -36,8 +37,9 @@ on_a_terminal = pytest.mark.skipif(not HAS_TMUX, reason="no tmux")
 
 @pytest.fixture
 def ann() -> Iterator[Person]:
-    with living(STUCK, DENIED, ASKS, SLEEPS, HELLO) as person:
-        person.hivepipe("up", "-d")  # the guard counts in Redis, and a script takes seconds
+    with client_environment(STUCK, DENIED, ASKS, SLEEPS, HELLO) as person:
+        # A fast start, because the guard counts in Redis and a script takes only seconds.
+        person.hivepipe("up", "-d")
         yield person
 
 
@@ -46,8 +48,8 @@ def shown(person: Person, session: str) -> dict[str, Any]:
     return found
 
 
-def told(person: Person, session: str, start: str) -> list[str]:
-    """Return the lines of a session that begin so."""
+def lines_starting(person: Person, session: str, start: str) -> list[str]:
+    """Return the event texts of a session that start with a text."""
     events = shown(person, session)["events"]
     return [event["text"] for event in events if event["text"].startswith(start)]
 
@@ -57,7 +59,7 @@ def test_calls_that_are_not_run_count_and_a_loop_of_them_is_reported(ann: Person
     settle(ann)
     row = shown(ann, session)["session"]
     assert (row["calls"], row["failed"]) == (TIMES + 2, TIMES)
-    refused = told(ann, session, "Call refused: Edit: ")
+    refused = lines_starting(ann, session, "Call refused: Edit: ")
     assert len(refused) == TIMES
     assert all("not found" in text for text in refused)
     (line,) = [line for line in ann.hivepipe("tail", "--once").splitlines()[-1:]]
@@ -91,15 +93,15 @@ def test_a_question_to_a_person_is_waited_for(ann: Person, answer: str) -> None:
     with on_terminal(ann) as terminal:
         terminal.say(ASKS.prompt("Please work"))
         terminal.shows("Do you want to proceed")
-        session = becomes(ann, "waiting")
+        session = wait_for_condition(ann, "waiting")
         assert session["waits_for"]
-        assert told(ann, session["id"], "Permission asked: Bash (By the fake)")
+        assert lines_starting(ann, session["id"], "Permission asked: Bash (By the fake)")
         terminal.press("Escape") if answer == "Escape" else terminal.choose(answer)
-        becomes(ann, "paused")
+        wait_for_condition(ann, "paused")
         assert (ann.project / "asked.txt").exists() == (answer == "Yes")
         terminal.say(HELLO.prompt("And now"))
         terminal.shows("said the quokka")
-        assert becomes(ann, "paused")["waits_for"] is None
+        assert wait_for_condition(ann, "paused")["waits_for"] is None
 
 
 @on_a_terminal
@@ -107,9 +109,9 @@ def test_a_call_that_a_person_interrupts_is_no_work(ann: Person) -> None:
     with on_terminal(ann, "--allowedTools", "Bash") as terminal:
         terminal.say(SLEEPS.prompt("Please work"))
         terminal.shows("time.sleep")
-        becomes(ann, "active")
+        wait_for_condition(ann, "active")
         terminal.press("Escape")
-        session = becomes(ann, "paused")
-        until(lambda: told(ann, session["id"], "Interrupted: "), "it is not noted", 150)
+        session = wait_for_condition(ann, "paused")
+        until(lambda: lines_starting(ann, session["id"], "Interrupted: "), "it is not noted", 150)
         (row,) = ann.json("sessions")["sessions"]
         assert row["status"] == "paused"

@@ -1,4 +1,4 @@
-"""Without npm nothing is tried with the real client, and that is said in one line, soon."""
+"""Without npm the suite is skipped within seconds, with one line for each version."""
 
 import os
 import socket
@@ -44,7 +44,7 @@ def test_a_silent_registry_is_given_up(
 
 
 def nowhere(folder: Path, port: int) -> dict[str, str]:
-    """Return the environment of somebody who has no client yet, and this registry."""
+    """Return an environment with an empty cache and this registry."""
     return {
         "XDG_CACHE_HOME": str(folder),
         "npm_config_cache": str(folder / "npm"),

@@ -1,11 +1,11 @@
-"""Every form of settings with the real client: all recorded exactly once, and taken out again."""
+"""Each form of installation records a real session exactly once."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.real.environment import living, needs_claude, settle
+from tests.real.environment import client_environment, needs_claude, settle
 from tests.real.person import Person
 from tests.real.scenarios import AGENT, SUB, agent, bash
 from tests.real.script import Call, Say, Script
@@ -23,7 +23,7 @@ WORK = Script(
 )
 GREETING = "---\nname: greet\ndescription: Greet\n---\nGreet well.\n"
 LOCAL = ".claude/settings.local.json"
-Form = Callable[[Person], tuple[str, ...]]  # -> options of the client
+Form = Callable[[Person], tuple[str, ...]]  # returns options of the client
 
 
 def by_init(*words: str) -> Form:
@@ -42,7 +42,7 @@ def as_plugin(person: Person) -> tuple[str, ...]:
 
 
 def plugin_beside_settings(person: Person) -> tuple[str, ...]:
-    """The settings were there first, and nobody has run `init` since."""
+    """Install the plugin after the settings, without another `init`."""
     person.hivepipe("init", "--no-probe", "--local")
     person.client("plugin", "marketplace", "add", address(person, "folder"))
     person.client("plugin", "install", PLUGIN)
@@ -62,7 +62,7 @@ def project_beside_local(person: Person) -> tuple[str, ...]:
 
 
 def given_to_the_client(person: Person) -> tuple[str, ...]:
-    """The hooks are in no settings file that the client finds by itself."""
+    """Pass the hooks with --settings; no settings file that the client reads has them."""
     person.hivepipe("init", "--no-probe", "--local")
     given = person.root / "given.json"
     (person.project / LOCAL).rename(given)
@@ -83,7 +83,7 @@ FORMS: dict[str, Form] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_records_everything_once(form: str) -> None:
-    with living(WORK, SUB, init=(), is_recorded=False) as person:
+    with client_environment(WORK, SUB, init=(), is_recorded=False) as person:
         person.write(".claude/skills/greet/SKILL.md", GREETING)
         options = FORMS[form](person)
         report = person.ask(WORK.prompt("Please work"), *options)

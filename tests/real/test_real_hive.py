@@ -1,4 +1,4 @@
-"""Workers of a hive that are the real client: states, costs and processes, as they were ordered."""
+"""Hive workers that are real clients: states, costs and processes equal the scripts."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import until
-from tests.real.environment import living, needs_claude, settle
+from tests.real.environment import client_environment, needs_claude, settle
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
 from tests.real.scenarios import WRITE, bash
@@ -23,18 +23,19 @@ NAMED = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_DISABLE_NONESSE
 
 
 TICKS_SECS = 600  # a policy takes one step a minute
-LONG = 8  # turns: what a client that is ended in a turn keeps of it varies with its version
+# The number of turns of a stopped client that remain in its session varies with its version.
+LONG = 8
 
 
-class Den:
-    """An orchestrator's project with a hive, a project to send one worker to, and its scripts."""
+class HiveProject:
+    """A project with a hive, a second project for its worker, and the scripts of the worker."""
 
     def __init__(self, person: Person, settings: str) -> None:
         self.person = person
         self.session = str(uuid4())
         self.worker = f"den-{self.session}"
-        self.hive = person.project / ".hive"
-        self.folder = self.hive / "workers" / self.worker
+        self.hive_folder = person.project / ".hive"
+        self.folder = self.hive_folder / "workers" / self.worker
         self.project = person.home / "den"
         self.project.mkdir()
         for words in (
@@ -47,21 +48,22 @@ class Den:
         config.parent.mkdir(parents=True)
         passed = "" if settings else f"hive_env = {json.dumps(NAMED)}\n"
         config.write_text(f'hive_rights = "commits"\n{passed}{settings}')
-        if settings:  # a run that the stack starts has its login from the client's own files
+        if settings:  # A run that the stack starts reads its login from the client's own settings.
             file = person.home / ".claude" / "settings.json"
             known = json.loads(file.read_text()) if file.exists() else {}
             login = {name: person.env[name] for name in NAMED}
             file.write_text(json.dumps({**known, "env": login}))
-        person.hivepipe("up", "-d", expect=None)  # on a busy machine it is ready a little later
+        # On a busy machine the stack is ready a little later.
+        person.hivepipe("up", "-d", expect=None)
         person.hivepipe("hive", "init")
         person.hivepipe("hive", "projects", "add", "den", str(self.project))
 
-    def plays(self, *scripts: Script) -> None:
-        """Let the worker's client be answered by these scripts from now on."""
+    def set_scripts(self, *scripts: Script) -> None:
+        """Set the scripts that answer the worker from now on."""
         self.person.api.scripts = {script.name: script for script in scripts}
 
-    def says(self, **fields: object) -> list[Answer]:
-        """Return the answers that write status.json as a worker is told to."""
+    def status(self, **fields: object) -> list[Answer]:
+        """Return the calls that write status.json as the worker's instructions say."""
         path = self.folder / "status.json"
         new = {"file_path": f"{path}.new", "content": json.dumps(fields)}
         return [[Call(WRITE, new)], [bash(f"mv {path}.new {path}")]]
@@ -71,7 +73,7 @@ class Den:
         assert said.strip() == self.worker
 
     def first_message_to(self, worker: str) -> str:
-        """Return what a worker was told first, "" before its first request."""
+        """Return the first message of a worker, or "" before its first request."""
         told = (json.dumps(each.body["messages"][0]) for each in self.person.api.requests)
         return next((text for text in told if worker in text), "")
 
@@ -79,7 +81,7 @@ class Den:
         return self.person.hivepipe("hive", *words, expect=expect)
 
     def steps(self) -> list[str]:
-        """Return the steps that the policy took for the worker, oldest first."""
+        """Return the policy's steps for the worker, oldest first."""
         hives = self.person.home / ".local" / "state" / "hivepipe" / "hives"
         paths = [*hives.glob("*/workers/*/steps.jsonl")]
         path = next((each for each in paths if self.worker in str(each)), None)
@@ -87,24 +89,26 @@ class Den:
             return []
         return [json.loads(line)["step"] for line in path.read_text().splitlines()]
 
-    def stand(self, worker: str = "") -> dict[str, Any]:
+    def row(self, worker: str = "") -> dict[str, Any]:
         (found,) = self.person.json("hive", "check", worker or self.worker)["workers"]
         return dict(found)
 
     def workers(self) -> list[str]:
         return [each["id"] for each in self.person.json("hive", "check")["workers"]]
 
-    def becomes(self, state: str, *, lives: bool = False, secs: float = 120) -> dict[str, Any]:
-        """Wait until the worker stands so."""
+    def wait_for_state(
+        self, state: str, *, lives: bool = False, secs: float = 120
+    ) -> dict[str, Any]:
+        """Wait until the worker has a state, and return its row."""
 
         def look() -> dict[str, Any] | None:
-            found = self.stand()
+            found = self.row()
             return found if (found["state"], found["lives"]) == (state, lives) else None
 
-        return dict(until(look, f"it is not {state}: {self.stand()}", secs) or {})
+        return dict(until(look, f"it is not {state}: {self.row()}", secs) or {})
 
     def compare_costs(self) -> None:
-        """The hive's costs, those of its session and what was served are one."""
+        """The costs of the hive and of its session equal those of the served answers."""
         settle(self.person)
         served = sum(not each.is_refused for each in self.person.api.requests)
         (row,) = self.person.json("costs", "--by", "session")["costs"]
@@ -116,130 +120,135 @@ class Den:
 
 
 @pytest.fixture
-def den(request: pytest.FixtureRequest) -> Iterator[Den]:
-    """A den; its parameter is what stands in the user's config.toml beside the rights."""
-    with living() as person:
-        made = Den(person, getattr(request, "param", ""))
+def hive(request: pytest.FixtureRequest) -> Iterator[HiveProject]:
+    """A hive project; the parameter is appended to the user's config.toml."""
+    with client_environment() as person:
+        made = HiveProject(person, getattr(request, "param", ""))
         try:
             yield made
         finally:
             end(made)
 
 
-def end(den: Den) -> None:
-    """End the worker's process, by its pid, if it lives."""
-    found = json.loads(den.hivepipe("check", "--json", expect=None) or "{}").get("workers", [])
+def end(hive: HiveProject) -> None:
+    """Kill the worker's process group if it runs."""
+    found = json.loads(hive.hivepipe("check", "--json", expect=None) or "{}").get("workers", [])
     for pid in [each["pid"] for each in found if each["lives"]]:
         os.killpg(os.getpgid(pid), signal.SIGKILL)
 
 
-def test_a_worker_asks_is_answered_parks_and_is_archived(den: Den) -> None:
-    hole = {"file_path": str(den.project / "hole.txt"), "content": "deep\n"}
-    insight = {"file_path": str(den.hive / "learnings" / "den-insights.md"), "content": "Sand.\n"}
+def test_a_worker_asks_is_answered_parks_and_is_archived(hive: HiveProject) -> None:
+    hole = {"file_path": str(hive.project / "hole.txt"), "content": "deep\n"}
+    insights = hive.hive_folder / "learnings" / "den-insights.md"
+    insight = {"file_path": str(insights), "content": "Sand.\n"}
     options = ["a metre <<deep>>", "two metres <<deeper>>"]
     done = {"result": "It is dug", "committed": True, "parked": True}
-    dig = Script("dig", [*den.says(status="working", progress="digging"),
-                         *den.says(status="need_input", question="How deep?", options=options),
+    dig = Script("dig", [*hive.status(status="working", progress="digging"),
+                         *hive.status(status="need_input", question="How deep?", options=options),
                          [Say("I wait.")]])  # fmt: skip
-    # Slow, so that the commands below meet a running worker.
+    # The answer is slow, so that the commands below meet a running worker.
     deeper = Script("deeper", [Slow([Call(WRITE, hole)], 10), [bash("git add hole.txt")],
-                               [bash("git commit -m 'Dig'")], *den.says(status="done", **done),
+                               [bash("git commit -m 'Dig'")], *hive.status(status="done", **done),
                                [Say("Dug.")], [Call(WRITE, insight)],
                                [Say("Parked.")]])  # fmt: skip
     more = Script("more", [[Say("Nothing is left.")]])
-    den.plays(dig, deeper, more)
-    den.spawn(dig)
-    den.spawn(dig)  # said twice, spawned once
-    found = den.becomes("need_input")
+    hive.set_scripts(dig, deeper, more)
+    hive.spawn(dig)
+    hive.spawn(dig)  # A repeated command spawns no second worker.
+    found = hive.wait_for_state("need_input")
     assert (found["note"], found["run"], found["exit_code"]) == ("How deep?", 1, 0)
-    assert [each.script for each in den.person.api.requests] == ["dig"] * 5
-    assert den.hivepipe("monitor", "--once").splitlines() == [
-        f"STATUS_CHANGE:{den.folder}/status.json",
-        f"PROCESS_ENDED:{den.folder}",
+    assert [each.script for each in hive.person.api.requests] == ["dig"] * 5
+    assert hive.hivepipe("monitor", "--once").splitlines() == [
+        f"STATUS_CHANGE:{hive.folder}/status.json",
+        f"PROCESS_ENDED:{hive.folder}",
     ]
-    den.hivepipe("answer", den.worker, "--option", "2")
-    for words in (("resume", den.worker, "x"), ("park", den.worker), ("archive", den.worker)):
-        den.hivepipe(*words, expect=1)  # two processes would spoil its session
-    assert den.becomes("done")["note"] == "It is dug"
-    assert den.person.api.requests[5].script == "deeper"
-    words = ["git", "-C", str(den.project), "log", "--format=%s"]
-    assert subprocess.check_output(words, env=den.person.env, text=True) == "Dig\n"
-    den.hivepipe("park", den.worker)
-    until(lambda: den.stand()["run"] == 3 and not den.stand()["lives"], "it parks for ever", 120)
-    assert den.stand()["state"] == "done"
-    assert "Sand." in den.hivepipe("learnings", "den")
-    den.hivepipe("resume", den.worker, "Anything left? <<more>>")
-    found = den.becomes("ended")
+    hive.hivepipe("answer", hive.worker, "--option", "2")
+    for words in (("resume", hive.worker, "x"), ("park", hive.worker), ("archive", hive.worker)):
+        hive.hivepipe(*words, expect=1)  # Two processes would corrupt the session.
+    assert hive.wait_for_state("done")["note"] == "It is dug"
+    assert hive.person.api.requests[5].script == "deeper"
+    words = ["git", "-C", str(hive.project), "log", "--format=%s"]
+    assert subprocess.check_output(words, env=hive.person.env, text=True) == "Dig\n"
+    hive.hivepipe("park", hive.worker)
+    until(lambda: hive.row()["run"] == 3 and not hive.row()["lives"], "it parks for ever", 120)
+    assert hive.row()["state"] == "done"
+    assert "Sand." in hive.hivepipe("learnings", "den")
+    hive.hivepipe("resume", hive.worker, "Anything left? <<more>>")
+    found = hive.wait_for_state("ended")
     assert found["note"] == "it wrote no status.json; its last words: Nothing is left."
-    assert [each.script for each in den.person.api.requests] == [
+    assert [each.script for each in hive.person.api.requests] == [
         *["dig"] * 5, *["deeper"] * 8, "more",
     ]  # fmt: skip
-    den.compare_costs()
-    calls = den.hivepipe("transcript", den.worker, "--calls").splitlines()
+    hive.compare_costs()
+    calls = hive.hivepipe("transcript", hive.worker, "--calls").splitlines()
     assert sum(line.startswith("calls") for line in calls) == len(dig.calls) + len(deeper.calls)
-    (row,) = den.person.json("sessions", "--all")["sessions"]
-    assert (row["id"], row["status"], row["failed"]) == (den.session, "ended", 0)
+    (row,) = hive.person.json("sessions", "--all")["sessions"]
+    assert (row["id"], row["status"], row["failed"]) == (hive.session, "ended", 0)
     assert row["calls"] == len(dig.calls) + len(deeper.calls)
-    cost = den.person.json("hive", "costs")["total_usd"]
-    den.hivepipe("archive", den.worker)
-    assert den.person.json("hive", "costs")["total_usd"] == cost
-    den.hivepipe("spawn", "den", dig.prompt("Dig"), "--session", den.session, expect=1)
+    cost = hive.person.json("hive", "costs")["total_usd"]
+    hive.hivepipe("archive", hive.worker)
+    assert hive.person.json("hive", "costs")["total_usd"] == cost
+    hive.hivepipe("spawn", "den", dig.prompt("Dig"), "--session", hive.session, expect=1)
 
 
-def test_a_cancelled_worker_is_stopped_and_shown_as_cancelled(den: Den) -> None:
-    wrote = den.project / "more.txt"
+def test_a_cancelled_worker_is_stopped_and_shown_as_cancelled(hive: HiveProject) -> None:
+    wrote = hive.project / "more.txt"
     dig = Script("dig", [Slow([bash(f"touch {wrote}")], 20), [Say("I was told to stop.")]])
-    den.plays(dig)
-    den.spawn(dig)
-    until(lambda: den.person.api.requests, "it never began", 60)
-    den.person.hivepipe("task", "cancel", den.worker, "--reason", "Too deep")
-    found = den.becomes("cancelled")
+    hive.set_scripts(dig)
+    hive.spawn(dig)
+    until(lambda: hive.person.api.requests, "it never began", 60)
+    hive.person.hivepipe("task", "cancel", hive.worker, "--reason", "Too deep")
+    found = hive.wait_for_state("cancelled")
     assert found["note"] == "its task was cancelled: Too deep"
     assert not wrote.exists()
-    den.hivepipe("answer", den.worker, "Go on", expect=1)
-    den.compare_costs()
+    hive.hivepipe("answer", hive.worker, "Go on", expect=1)
+    hive.compare_costs()
 
 
-def test_a_killed_worker_died_by_its_signal(den: Den) -> None:
+def test_a_killed_worker_died_by_its_signal(hive: HiveProject) -> None:
     dig = Script("dig", [Slow([Say("Never said.")], 100)])
-    den.plays(dig)
-    den.spawn(dig)
-    until(lambda: den.person.api.requests, "it never began", 60)
-    os.kill(den.stand()["pid"], signal.SIGKILL)
-    assert "was killed by signal 9" in den.becomes("died")["note"]
-    assert den.person.json("hive", "costs")["unpriced_runs"] == 1
+    hive.set_scripts(dig)
+    hive.spawn(dig)
+    until(lambda: hive.person.api.requests, "it never began", 60)
+    os.kill(hive.row()["pid"], signal.SIGKILL)
+    assert "was killed by signal 9" in hive.wait_for_state("died")["note"]
+    assert hive.person.json("hive", "costs")["unpriced_runs"] == 1
 
 
 def with_policy(policy: str) -> pytest.MarkDecorator:
     text = f'hive_policy = "{policy}"\nhive_stale_secs = 15\nhive_grace_secs = 10\n'
-    return pytest.mark.parametrize("den", [text], indirect=True, ids=[policy])
+    return pytest.mark.parametrize("hive", [text], indirect=True, ids=[policy])
 
 
 @with_policy("ask")
-def test_a_silent_worker_is_asked_and_goes_on(den: Den) -> None:
+def test_a_silent_worker_is_asked_and_goes_on(hive: HiveProject) -> None:
     silent = Slow([Say("Never said.")], TICKS_SECS)
-    den.plays(Script("dig", [*den.says(status="working", progress="digging"), silent]))
-    den.spawn(Script("dig", []))
-    until(lambda: len(den.person.api.requests) == 3, "it does not fall silent", 60)
-    (write,), (move,) = den.says(status="done", result="It is dug", committed=False, parked=True)
-    den.plays(Script("dig", [[write, move]] * LONG))
-    den.becomes("done", secs=TICKS_SECS)
-    assert den.steps() == ["stop", "ask"]
-    assert "Are you still working?" in json.dumps(den.person.api.requests[3].body["messages"][-2:])
-    assert den.workers() == [den.worker]
+    hive.set_scripts(Script("dig", [*hive.status(status="working", progress="digging"), silent]))
+    hive.spawn(Script("dig", []))
+    until(lambda: len(hive.person.api.requests) == 3, "it does not fall silent", 60)
+    (write,), (move,) = hive.status(status="done", result="It is dug", committed=False, parked=True)
+    hive.set_scripts(Script("dig", [[write, move]] * LONG))
+    hive.wait_for_state("done", secs=TICKS_SECS)
+    assert hive.steps() == ["stop", "ask"]
+    assert "Are you still working?" in json.dumps(hive.person.api.requests[3].body["messages"][-2:])
+    assert hive.workers() == [hive.worker]
 
 
 @with_policy("respawn")
-def test_the_task_of_a_worker_that_stays_silent_goes_to_another(den: Den) -> None:
+def test_the_task_of_a_worker_that_stays_silent_goes_to_another(hive: HiveProject) -> None:
     silent = Slow([Say("Never said.")], TICKS_SECS)
-    den.plays(Script("dig", [*den.says(status="working", progress="digging"), *[silent] * LONG]))
-    den.spawn(Script("dig", []))
-    until(lambda: "give up" in den.steps(), "it is not given up", TICKS_SECS)
-    den.plays(Script("dig", [[Say("I write it down.")]] * LONG))
-    (other,) = until(lambda: {*den.workers()} - {den.worker}, "nobody takes over", TICKS_SECS) or ()
-    assert den.steps() == ["stop", "ask", "stop", "give up", "park", "respawn"]
-    first = until(lambda: den.first_message_to(other), "the other one asks nothing", 120) or ""
+    hive.set_scripts(
+        Script("dig", [*hive.status(status="working", progress="digging"), *[silent] * LONG])
+    )
+    hive.spawn(Script("dig", []))
+    until(lambda: "give up" in hive.steps(), "it is not given up", TICKS_SECS)
+    hive.set_scripts(Script("dig", [[Say("I write it down.")]] * LONG))
+    (other,) = (
+        until(lambda: {*hive.workers()} - {hive.worker}, "nobody takes over", TICKS_SECS) or ()
+    )
+    assert hive.steps() == ["stop", "ask", "stop", "give up", "park", "respawn"]
+    first = until(lambda: hive.first_message_to(other), "the other one asks nothing", 120) or ""
     assert "Dig a hole" in first
-    assert "digging" in first  # the progress of the first
-    until(lambda: not den.stand(other)["lives"], "the other one never ends", 120)
-    assert den.stand()["state"] == "error"
+    assert "digging" in first  # the progress of the first worker
+    until(lambda: not hive.row(other)["lives"], "the other one never ends", 120)
+    assert hive.row()["state"] == "error"

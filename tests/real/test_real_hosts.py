@@ -1,4 +1,4 @@
-"""The real Codex CLI and Copilot CLI: their sessions are recorded as theirs, and never hindered."""
+"""The real Codex CLI and Copilot CLI: sessions carry the host's name, and no call is denied."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
-from tests.real.environment import living, settle
+from tests.real.environment import client_environment, settle
 from tests.real.person import SESSION_SECS, Person
 from tests.real.responses_api import PATCH, USAGE, ResponsesApi
 from tests.real.script import CWD, Call, Say, Script
@@ -48,7 +48,7 @@ trust_level = "trusted"
 
 
 def run(person: Person, *words: str, **env: str) -> str:
-    """Run another program in the project; return what it printed, errors too."""
+    """Run a program in the project and return its output, including errors."""
     done = subprocess.run(
         words,
         cwd=person.project,
@@ -75,8 +75,8 @@ def session_of(person: Person) -> Mapping[str, Any]:
 
 @pytest.fixture
 def person() -> Iterator[Person]:
-    """A person without Claude Code, and a fake of the Messages API."""
-    with living(BY_COPILOT, init=()) as found:
+    """A user without Claude Code, with a fake of the Messages API."""
+    with client_environment(BY_COPILOT, init=()) as found:
         (found.home / "bin" / "claude").unlink()
         yield found
 
@@ -95,7 +95,7 @@ def test_codex_is_recorded_as_codex(person: Person) -> None:
             "--sandbox", "danger-full-access", "please work", FAKE_KEY="k",
         )  # fmt: skip
     assert "Done, quokka." in said
-    assert "Failed" not in said  # no hook did
+    assert "Failed" not in said  # no hook failed
     session = session_of(person)
     assert (session["client"], session["status"]) == ("codex", "ended")
     assert (session["model"], session["calls"]) == ("gpt-5.5", 3)
@@ -109,12 +109,12 @@ def test_codex_is_recorded_as_codex(person: Person) -> None:
     assert total["tokens"]["input"] == api.served * (1000 - cached)
     assert total["tokens"]["output"] == api.served * 50
     hits = person.json("search", "quokka")["hits"]
-    assert sum(hit["who"] == "claude" for hit in hits) == 2  # the patch and the answer
+    assert sum(hit["who"] == "claude" for hit in hits) == 2  # in the patch and in the answer
     assert "Done, quokka." in person.hivepipe("transcript", session["id"])
 
 
 def compare_archive(person: Person) -> None:
-    """The archive has the transcript's lines, and its calls and failures by tool."""
+    """The archive has all lines of the transcript, and the calls and failures of each tool."""
     (transcript,) = (person.home / ".codex" / "sessions").rglob("rollout-*.jsonl")
     (archive,) = person.json("archive", "list")["archives"]
     kept = person.hivepipe("archive", "show", archive["session_id"], "--lines").splitlines()
@@ -152,7 +152,7 @@ def test_a_broken_installation_denies_copilot_nothing(person: Person) -> None:
 
 
 def by_copilot(person: Person) -> str:
-    """Have Copilot CLI play the script; return what it printed."""
+    """Run Copilot CLI with the script and return its output."""
     return run(
         person, COPILOT, "-p", BY_COPILOT.prompt("Please work"),
         COPILOT_OFFLINE="true", COPILOT_AUTO_UPDATE="false", COPILOT_ALLOW_ALL="true",

@@ -1,4 +1,4 @@
-"""Kill the real client at random instants: nothing that it told anybody is lost."""
+"""Kill the real client at random moments: no event for which a hook was started is lost."""
 
 import json
 import os
@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
-from tests.real.environment import living, needs_claude, settle
-from tests.real.hook_payloads import Told, keep_what_is_told
-from tests.real.kills import BUSY, KINDS, LOOKER, strike
+from tests.real.environment import client_environment, needs_claude, settle
+from tests.real.hook_payloads import HookPayloads, store_hook_payloads
+from tests.real.kills import BUSY, KINDS, SUBAGENT, run_and_kill
 from tests.real.person import Person
 from tests.real.scenarios import TOOLS
 
 pytestmark = needs_claude
 KILLS = int(os.environ.get("TEST_KILLS", "10"))
 SEED = int(os.environ.get("TEST_SEED", "19"))
-GONE_SECS = 300  # the stack looks every minute who has gone
-# Of tokens: hivepipe's name, the API's, the client's.
+GONE_SECS = 300  # The reaper looks for ended processes every minute.
+# Kinds of tokens, as named by hivepipe, by the API and by the client.
 TOKENS = (
     ("input", "input_tokens", "inputTokens"),
     ("output", "output_tokens", "outputTokens"),
@@ -31,30 +31,31 @@ TOKENS = (
 
 @pytest.mark.timeout(600 + 60 * KILLS)
 def test_all_events_of_a_killed_client_are_stored() -> None:
-    with living(BUSY, LOOKER) as person:
-        told = keep_what_is_told(person)
-        drawn = Random(SEED)
-        first = drawn.randrange(len(KINDS))
-        struck: Counter[str] = Counter()
+    with client_environment(BUSY, SUBAGENT) as person:
+        stored = store_hook_payloads(person)
+        random = Random(SEED)
+        first = random.randrange(len(KINDS))
+        kills: Counter[str] = Counter()
         for number in range(KILLS):
             kill = KINDS[(first + number) % len(KINDS)]
-            struck[f"{kill.at} {kill.how.name} {kill.beside}".strip()] += 1
-            struck["processes of the stack"] += strike(person, told, kill, drawn)
-        # A whole run: it starts what a kill ended last, and says what an answer costs.
+            kills[f"{kill.moment} {kill.signum.name} {kill.process}".strip()] += 1
+            kills["processes of the stack"] += run_and_kill(person, stored, kill, random)
+        # A complete run restarts the processes that were killed last, and gives the price of an
+        # answer.
         report = person.ask(BUSY.prompt("Please work"), tools=TOOLS)
-        # After a start that was killed, hooks start the stack again a minute later, not now.
+        # If the start of the stack was killed, hooks retry it only after a minute.
         person.hivepipe("up", "-d", expect=None)
         settle(person, GONE_SECS)
         until(lambda: all_have_ended(person), "a killed session never ends", GONE_SECS)
         settle(person, GONE_SECS)
-        compare_sessions(person, told)
-        compare_calls(person, told)
-        compare_agents(person, told)
+        compare_sessions(person, stored)
+        compare_calls(person, stored)
+        compare_agents(person, stored)
         lines = compare_archives(person)
         messages = compare_costs(person, report)
         calls = sum(each["calls"] for each in sessions(person))
         print(f"seed {SEED}, {KILLS} kills: {calls} calls, {lines} lines, {messages} messages")
-        print(dict(struck))
+        print(dict(kills))
 
 
 def sessions(person: Person) -> list[dict[str, Any]]:
@@ -66,46 +67,48 @@ def all_have_ended(person: Person) -> bool:
     return all(each["status"] == "ended" for each in sessions(person))
 
 
-def compare_sessions(person: Person, told: Told) -> None:
-    """Each session that a hook was told of is there, with its prompts and the reason of its end.
+def compare_sessions(person: Person, stored: HookPayloads) -> None:
+    """Each session of a started hook is recorded, with its prompts and the reason of its end.
 
-    Its end alone makes no session: a client that is killed in its first hook tells no more.
+    A SessionEnd alone makes no session. A client that is killed in its first hook sends no other
+    event.
     """
     rows = {each["id"]: each for each in sessions(person)}
-    begun = [each for each in told.payloads() if each["hook_event_name"] != "SessionEnd"]
+    begun = [each for each in stored.complete() if each["hook_event_name"] != "SessionEnd"]
     assert rows.keys() == {each["session_id"] for each in begun}
-    prompts = told.by_session("UserPromptSubmit", "prompt")
+    prompts = stored.by_session("UserPromptSubmit", "prompt")
     asked = {BUSY.prompt("Please work")}
     for session in rows:
         row = person.json("session", "show", session)
         said = [each["text"] for each in row["events"] if each["kind"] == "prompt"]
         assert said == [*(prompts.get(session, set()) & asked)], session
-        assert row["session"]["end_reason"] in reasons(told, session), session
+        assert row["session"]["end_reason"] in reasons(stored, session), session
 
 
-def reasons(told: Told, session: str) -> set[str]:
-    """Return why a session may have ended; a call that is ended with its client may open it again.
+def reasons(stored: HookPayloads, session: str) -> set[str]:
+    """Return the possible reasons of a session's end.
 
-    Then its process is found gone.
+    A call that ends after SessionEnd may reopen the session. The reaper then ends it with "process
+    gone".
     """
-    heard = [each for each in told.payloads() if each["session_id"] == session]
+    heard = [each for each in stored.complete() if each["session_id"] == session]
     names = [each["hook_event_name"] for each in heard]
     said = {each["reason"] for each in heard if each["hook_event_name"] == "SessionEnd"}
     return said if names[-2:] == ["Stop", "SessionEnd"] else said | {"process gone"}
 
 
-def compare_calls(person: Person, told: Told) -> None:
-    """Each session has as many calls, and calls that failed, as its hooks were told of."""
+def compare_calls(person: Person, stored: HookPayloads) -> None:
+    """Each session has the calls and failed calls of its hooks."""
     for column, event in (("calls", "PreToolUse"), ("failed", "PostToolUseFailure")):
-        wanted = told.by_session(event, "tool_use_id")
+        wanted = stored.by_session(event, "tool_use_id")
         found = {each["id"]: each[column] for each in sessions(person) if each[column]}
         assert found == {session: len(ids) for session, ids in wanted.items()}, column
 
 
-def compare_agents(person: Person, told: Told) -> None:
-    """Each agent that a hook was told of is there; completed, if a hook was told of its end."""
+def compare_agents(person: Person, stored: HookPayloads) -> None:
+    """Each agent with a SubagentStart is recorded; it is completed if it has a SubagentStop."""
     rows = person.json("agents")["agents"]
-    begun, over = (told.by_session(f"Subagent{what}", "agent_id") for what in ("Start", "Stop"))
+    begun, over = (stored.by_session(f"Subagent{what}", "agent_id") for what in ("Start", "Stop"))
     known = {each["id"] for each in rows}
     assert known >= {id for ids in begun.values() for id in ids}
     completed = {each["id"] for each in rows if each["status"] == "completed"}
@@ -113,7 +116,7 @@ def compare_agents(person: Person, told: Told) -> None:
 
 
 def compare_archives(person: Person) -> int:
-    """Each transcript of the client is an archive, byte for byte; no other is. Return the lines."""
+    """Each transcript is archived byte for byte, and nothing else; return the number of lines."""
     of_client = transcripts(person)
     listed = person.json("archive", "list", "--agents")["archives"]
     home = Path(person.hivepipe("home").strip())
@@ -125,15 +128,15 @@ def compare_archives(person: Person) -> int:
 
 
 def transcripts(person: Person) -> list[Path]:
-    """Return all transcripts that the client wrote, of sessions and of subagents."""
+    """Return all transcripts that the client wrote, including those of subagents."""
     projects = person.home / ".claude" / "projects"
     return [*projects.glob("*/*.jsonl"), *projects.glob("*/*/subagents/**/*.jsonl")]
 
 
 def compare_costs(person: Person, report: dict[str, Any]) -> int:
-    """Messages, tokens and dollars of each session are what the client wrote; return the messages.
+    """Messages, tokens and dollars of each session equal the client's; return the messages.
 
-    Dollars as in its report of a whole run, whose answers are like all others.
+    All answers cost the same, so a complete run's report gives the price of one.
     """
     costs = {each["session"]: each for each in person.json("costs", "--by", "session")["costs"]}
     written = {each["id"]: spent(person, each["id"]) for each in sessions(person)}
@@ -148,7 +151,7 @@ def compare_costs(person: Person, report: dict[str, Any]) -> int:
             assert found["tokens"][name] == max(wanted[name], own_tokens), (session, name)
         dollars = counted.get("totalCostUSD", wanted["messages"] * price)
         if used and any(wanted[name] > own_tokens for name, own_tokens in own.items()):
-            # It wrote the line of a cut answer, and was ended before it counted that.
+            # The client wrote the line of a cut answer and was killed before it counted the answer.
             assert found["cost_usd"] > dollars, session
         else:
             assert found["cost_usd"] == pytest.approx(dollars, abs=1e-4), session
@@ -156,25 +159,25 @@ def compare_costs(person: Person, report: dict[str, Any]) -> int:
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """Return the whole lines of a transcript."""
+    """Return the complete lines of a transcript."""
     found = []
     for line in path.read_text().splitlines():
         try:
             found.append(json.loads(line))
         except ValueError:
-            continue  # the client was killed while it wrote
+            continue  # The client was killed while it wrote the line.
     return found
 
 
 def own_count(person: Person, session: str) -> dict[str, Any]:
-    """Return what the client itself counted last, if its version does and nobody killed it."""
+    """Return the client's last cost state in the transcripts; empty if the version has none."""
     lines = [line for path in person.transcripts(session) for line in lines_of(path)]
     counts = [line for line in lines if line["type"] == "cost-state"]
     return counts[-1] if counts else {}
 
 
 def spent(person: Person, session: str) -> Counter[str]:
-    """Return what the last line of every message says of its tokens."""
+    """Return messages and tokens by the last line of each message in the transcripts."""
     usages: dict[str, dict[str, Any]] = defaultdict(dict)
     for path in person.transcripts(session):
         for line in lines_of(path):

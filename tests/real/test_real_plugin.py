@@ -1,4 +1,4 @@
-"""The plugin in the real Claude Code: found valid, installed, recording, taken out again."""
+"""The plugin in the real Claude Code: validated, installed, recording, and uninstalled."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.real.environment import living, needs_claude, settle, version
+from tests.real.environment import client_environment, needs_claude, settle, version
 from tests.real.person import Person
 from tests.real.script import Call, Say, Script
 
@@ -22,12 +22,13 @@ WORK = Script(
     [[Call("Bash", {"command": "echo numbat", "description": "Say it"})], [Say("A numbat.")]],
 )
 PLUGIN = "hivepipe@hivepipe"
-SERVER = "mcp__plugin_hivepipe_hivepipe__"  # how the client begins the names of its tools
-ADDRESS = "https://git.example.org/ann/hivepipe.git"  # git itself takes it to a folder
+SERVER = "mcp__plugin_hivepipe_hivepipe__"  # prefix of the tool names in the client
+# Git's insteadOf maps this address to a folder.
+ADDRESS = "https://git.example.org/ann/hivepipe.git"
 
 
 def repository(folder: Path) -> Path:
-    """Copy what git has of this checkout, as a clone would have it."""
+    """Copy the plugin's files of this checkout, as a clone has them."""
     for part in (".claude-plugin", "hivepipe", "hooks", "skills", "workers"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / part, folder / part, ignore=ignored)
@@ -40,7 +41,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 def address(person: Person, kind: str) -> str:
-    """Return what `claude plugin marketplace add` is given."""
+    """Return the address for `claude plugin marketplace add`."""
     clone = repository(person.root / "clone")
     if kind == "folder":
         return str(clone)
@@ -57,7 +58,7 @@ def address(person: Person, kind: str) -> str:
 
 @pytest.mark.parametrize("manifest", ["marketplace", "plugin"])
 def test_the_client_finds_nothing_to_correct(manifest: str) -> None:
-    with living(init=()) as person:
+    with client_environment(init=()) as person:
         path = repository(person.root / "clone") / ".claude-plugin" / f"{manifest}.json"
         strict = ["--strict"] if version() >= STRICT_SINCE else []
         said = person.client("plugin", "validate", *strict, str(path))
@@ -67,7 +68,7 @@ def test_the_client_finds_nothing_to_correct(manifest: str) -> None:
 
 @pytest.mark.parametrize("kind", ["folder", "git"])
 def test_it_is_installed_from_an_address_records_and_leaves(kind: str) -> None:
-    with living(WORK, init=()) as person:
+    with client_environment(WORK, init=()) as person:
         person.client("plugin", "marketplace", "add", address(person, kind))
         person.client("plugin", "install", PLUGIN)
         assert f"run by the plugin {PLUGIN}" in person.hivepipe("init", "--no-probe")
@@ -95,7 +96,7 @@ ASKING = Script(
 
 
 def test_its_tools_are_offered_and_answer() -> None:
-    with living(ASKING, init=("--user",)) as person:
+    with client_environment(ASKING, init=("--user",)) as person:
         person.client("plugin", "marketplace", "add", address(person, "git"))
         person.client("plugin", "install", PLUGIN)
         assert re.search(r"hivepipe: .*mcp\.sh.*Connected", person.client("mcp", "list"))
@@ -106,7 +107,7 @@ def test_its_tools_are_offered_and_answer() -> None:
 
 
 def test_without_the_package_its_server_has_no_tools_and_no_error() -> None:
-    with living(WORK, init=()) as person:
+    with client_environment(WORK, init=()) as person:
         person.client("plugin", "marketplace", "add", address(person, "git"))
         person.client("plugin", "install", PLUGIN)
         person.env["PATH"] = without_package(person)
@@ -116,13 +117,13 @@ def test_without_the_package_its_server_has_no_tools_and_no_error() -> None:
 
 
 def without_package(person: Person) -> str:
-    """Return PATH without the folder of the tests' own hivepipe."""
+    """Return PATH without the folder of the installed hivepipe."""
     of_package = str(Path(sys.executable).parent)
     return ":".join(it for it in person.env["PATH"].split(":") if it != of_package)
 
 
 def test_without_the_package_events_wait_for_it() -> None:
-    with living(WORK, init=()) as person:
+    with client_environment(WORK, init=()) as person:
         person.client("plugin", "marketplace", "add", address(person, "git"))
         person.client("plugin", "install", PLUGIN)
         whole = person.env["PATH"]

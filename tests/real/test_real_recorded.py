@@ -1,4 +1,4 @@
-"""What is recorded of sessions of the real Claude Code beside calls: summaries, names, costs."""
+"""Records besides calls: compaction summaries, models, titles, forks, errors and costs."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 from hivepipe.orchestrator.stream import read_stream
 from tests.conftest import until
-from tests.real.environment import living, needs_claude, settle, version
+from tests.real.environment import client_environment, needs_claude, settle, version
 from tests.real.messages_api import COMPACTION, SUMMARY, USAGE
 from tests.real.person import Person
 from tests.real.scenarios import SUB, agent, bash
@@ -25,12 +25,12 @@ FRAME = ("This session is being continued", "Continue the conversation", "full t
 
 @pytest.fixture
 def ann() -> Iterator[Person]:
-    with living(WORK, MORE, REFUSED, WHOSE, WITH_AGENT, SUB) as person:
+    with client_environment(WORK, MORE, REFUSED, WHOSE, WITH_AGENT, SUB) as person:
         yield person
 
 
 def say(person: Person, words: str, session: str = "", *options: str) -> str:
-    """Say a prompt in a new session or a resumed one; return the session."""
+    """Send a prompt in a new or resumed session and return the session."""
     resumed = ["--resume", session] if session else []
     return str(person.ask(words, *resumed, *options)["session_id"])
 
@@ -40,12 +40,12 @@ def ask(person: Person, script: Script, session: str = "", *options: str) -> str
 
 
 def last_request(person: Person) -> str:
-    """Return all that the model read last."""
+    """Return all messages of the last request."""
     return json.dumps(person.api.requests[-1].body["messages"])
 
 
 def test_a_compaction_leaves_its_summary_and_no_word_of_its_frame(ann: Person) -> None:
-    """What the next session is told is no order to go on with this one's work."""
+    """The next briefing must not tell Claude to continue the compacted session's work."""
     session = ask(ann, WORK)
     say(ann, "/compact keep names", session)
     assert ann.api.requests[-1].script == COMPACTION
@@ -67,18 +67,18 @@ def shown(person: Person, session: str) -> dict[str, Any]:
 
 
 def test_model_and_effort_of_sessions_and_agents_are_known(ann: Person) -> None:
-    """Hooks of `-p` say no model of a session; it is in what the messages used."""
+    """Hooks of `-p` carry no model, so it is taken from the transcript's messages."""
     session = ask(ann, WITH_AGENT)
     settle(ann)
     models = {each.body["model"] for each in ann.api.requests if each.script == WITH_AGENT.name}
     row = shown(ann, session)["session"]
     assert {row["model"]} == models
     levels = [each.body.get("output_config", {}).get("effort") for each in ann.api.requests]
-    if version() >= (2, 1, 197):  # before, no hook says it
+    if version() >= (2, 1, 197):  # Hooks of older versions carry no effort.
         assert row["effort"] == next(filter(None, levels), None)
     (agent_row,) = ann.json("agents")["agents"]
     assert agent_row["model"]
-    agent_row["model"] = agent_row["model"].partition("[")[0]  # [1m]: its context
+    agent_row["model"] = agent_row["model"].partition("[")[0]  # [1m] is the size of its context
     of_agent = {each.body["model"] for each in ann.api.requests if each.script == SUB.name}
     assert {agent_row["model"]} == of_agent
     assert agent_row["tokens"] > 0
@@ -90,14 +90,14 @@ def test_a_session_has_the_title_that_the_user_gave(ann: Person) -> None:
     session = ask(ann, WORK, "", "--name", "Named one")
     settle(ann)
     assert shown(ann, session)["session"]["objective"] == "Named one"
-    if version() >= (2, 1, 330):  # before, only on a terminal
+    if version() >= (2, 1, 330):  # Older versions rename only on a terminal.
         say(ann, "/rename Fine name", session)
         settle(ann)
         assert shown(ann, session)["session"]["objective"] == "Fine name"
 
 
 def test_a_fork_leaves_the_session_that_it_forks_as_it_was(ann: Person) -> None:
-    """Up to 2.1.197 the SessionStart of a fork names its parent."""
+    """Up to 2.1.197 the SessionStart of a fork carries the id of its parent."""
     parent = ask(ann, WORK)
     settle(ann)
     before = shown(ann, parent)["session"]
@@ -108,7 +108,7 @@ def test_a_fork_leaves_the_session_that_it_forks_as_it_was(ann: Person) -> None:
     names = ("status", "ended_at", "end_reason", "source", "prompts")
     assert {name: after[name] for name in names} == {name: before[name] for name in names}
     assert shown(ann, fork)["session"]["status"] == "ended"
-    if version() >= (2, 1, 197):  # before, shells are told by hooks alone
+    if version() >= (2, 1, 197):  # Older versions set the variable only by a hook.
         assert (ann.project / "whose.txt").read_text().strip() == fork
 
 
@@ -119,7 +119,7 @@ def test_an_error_has_the_text_of_the_api(ann: Person) -> None:
     def errors() -> list[str]:
         return [each["text"] for each in shown(ann, session)["events"] if each["kind"] == "error"]
 
-    until(errors, "no error is recorded")  # the client ends before the hook that tells it starts
+    until(errors, "no error is recorded")  # The client ends before the hook of the error starts.
     (error,) = errors()
     assert "by the fake" in error
     assert "unknown" not in error
@@ -127,7 +127,7 @@ def test_an_error_has_the_text_of_the_api(ann: Person) -> None:
 
 @pytest.mark.skipif(needs_claude.args[0] or version() < (2, 1, 330), reason="nothing counts them")
 def test_costs_are_the_clients_own_whatever_was_asked(ann: Person) -> None:
-    """Also of compactions, which stand in no transcript; agents, resumed runs, forks."""
+    """Costs include compactions, which are in no transcript, agents, resumed runs and forks."""
     session = ask(ann, WORK)
     say(ann, "/compact", session)
     ask(ann, WITH_AGENT, session)
@@ -147,7 +147,7 @@ def test_costs_are_the_clients_own_whatever_was_asked(ann: Person) -> None:
 
 
 def test_prompts_that_the_client_makes_itself_are_not_the_users(ann: Person) -> None:
-    """The end of an agent in the background is told as a prompt."""
+    """The client reports the end of a background agent as a prompt."""
     session = ask(ann, WITH_AGENT)
     settle(ann)
     events = shown(ann, session)["events"]
@@ -160,7 +160,7 @@ def test_prompts_that_the_client_makes_itself_are_not_the_users(ann: Person) -> 
 
 
 def test_runs_of_a_resumed_session_are_paid_once(ann: Person) -> None:
-    """As a hive worker's transcript: whether results count the run or the whole session."""
+    """A hive worker's costs are right, whether a result counts one run or the whole session."""
     transcript = ann.root / "transcript.jsonl"
     session = ""
     for script in (WORK, WITH_AGENT, MORE):

@@ -1,4 +1,4 @@
-"""Sessions that go on, fork, work in a worktree or are ended from outside: what is recorded."""
+"""Records of sessions that are resumed, forked, run in a worktree or ended by a signal."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import until
-from tests.real.environment import living, needs_claude, settle
+from tests.real.environment import client_environment, needs_claude, settle
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
 from tests.real.scenarios import SUB, TOOLS, agent, bash
@@ -22,14 +22,14 @@ from tests.real.test_real_kills import (
     compare_archives,
     compare_calls,
     compare_costs,
-    keep_what_is_told,
+    store_hook_payloads,
 )
 
 pytestmark = needs_claude
 WORK = Script("work", [[bash("echo one")], [Say("One is done, quokka.")]])
 FAILS = Script("fails", [[bash("exit 3", fails=True), bash("pwd")], [Say("It failed, quokka.")]])
 MORE = Script("more", [[Say("Nothing is left, quokka.")]])
-WAIT = "python3 -c 'import time; time.sleep(4)'"  # an agent in the background is done by then
+WAIT = "python3 -c 'import time; time.sleep(4)'"  # A background agent has ended by then.
 MESSAGE = {"to": AGENT_ID, "summary": "go on", "message": MORE.prompt("Go on")}
 WRITES = Script(
     "writes",
@@ -50,12 +50,12 @@ FORKED = "---\nname: forked\ndescription: Look\ncontext: fork\n---\nLook around.
 
 
 @dataclass
-class Played:
-    """What a session was asked, in order, and which session it forked when it had said how much."""
+class PlayedSession:
+    """Scripts that a session has played, and how many words its fork copied from the parent."""
 
     session: str
     scripts: list[Script] = field(default_factory=list)
-    copied: int = 0  # answers with the word that it took from its parent
+    copied: int = 0  # occurrences of the word that the fork copied from its parent
 
     @property
     def calls(self) -> list[Call]:
@@ -63,7 +63,7 @@ class Played:
 
     @property
     def answers(self) -> int:
-        """How many requests it made that were answered."""
+        """Number of requests of the session that were answered."""
         return sum(len(script.turns) for script in self.scripts)
 
     @property
@@ -73,27 +73,29 @@ class Played:
 
 
 @dataclass
-class Day:
-    """The runs of a person, each compared with the script in the end."""
+class Runs:
+    """All runs of a user, compared with the scripts at the end."""
 
     person: Person
-    played: dict[str, Played] = field(default_factory=dict)
-    dollars: float = 0.0  # of one request, as the client says
+    played: dict[str, PlayedSession] = field(default_factory=dict)
+    dollars: float = 0.0  # price of one request, as the client reports it
 
     def ask(self, script: Script, *options: str, forks: str = "") -> str:
-        """Run the client; `forks`: the session that it forks. Return its session."""
+        """Run the client and return its session; `forks` is the session that it forks."""
         report = self.person.ask(script.prompt("Please work"), *options)
         session = str(report["session_id"])
-        parent = self.played.get(forks, Played(""))
+        parent = self.played.get(forks, PlayedSession(""))
         is_known = session in self.played
         assert not (forks and is_known)
         self.dollars = self.dollars or report["total_cost_usd"] / len(script.turns)
-        played = self.played.setdefault(session, Played(session, [], parent.words + parent.copied))
+        played = self.played.setdefault(
+            session, PlayedSession(session, [], parent.words + parent.copied)
+        )
         played.scripts.append(script)
         return session
 
     def compare(self) -> None:
-        """Compare every session, archive, cost and hit with what was ordered, both ways."""
+        """Compare every session, archive, cost and search hit with the scripts."""
         settle(self.person)
         listed = self.person.json("sessions", "--all")["sessions"]
         assert {each["id"] for each in listed} == {*self.played}
@@ -106,7 +108,7 @@ class Day:
         self.compare_costs()
         self.compare_search()
 
-    def compare_session(self, played: Played) -> None:
+    def compare_session(self, played: PlayedSession) -> None:
         shown = self.person.json("session", "show", played.session)
         row = shown["session"]
         assert row["status"] == "ended"
@@ -115,8 +117,8 @@ class Day:
         said = [event["text"] for event in shown["events"] if event["kind"] == "prompt"]
         assert said == [script.prompt("Please work") for script in played.scripts]
 
-    def compare_archive(self, played: Played, archive: dict[str, Any]) -> None:
-        """Its lines are the transcript's; its metadata have nothing that a fork copied."""
+    def compare_archive(self, played: PlayedSession, archive: dict[str, Any]) -> None:
+        """The archive has the transcript's lines; its metadata leave out what a fork copied."""
         (transcript,) = self.person.transcripts(played.session)
         lines = self.person.hivepipe("archive", "show", played.session, "--lines").splitlines()
         assert len(lines) == len(transcript.read_bytes().splitlines())
@@ -139,7 +141,7 @@ class Day:
         assert costs["total"]["cost_usd"] == pytest.approx(served * self.dollars, abs=1e-4)
 
     def compare_search(self) -> None:
-        """A word of the scripts is found in each transcript that has it, copies among them."""
+        """The word is found in each transcript that contains it, including copies in forks."""
         hits = self.person.json("search", "quokka", "--limit", "100")["hits"]
         for played in self.played.values():
             own = [hit for hit in hits if hit["session_id"] == played.session]
@@ -147,28 +149,28 @@ class Day:
 
 
 @pytest.fixture
-def day() -> Iterator[Day]:
-    with living(WORK, FAILS, MORE, WRITES, FORKS, SUB, is_recorded=False) as person:
-        yield Day(person)
+def runs() -> Iterator[Runs]:
+    with client_environment(WORK, FAILS, MORE, WRITES, FORKS, SUB, is_recorded=False) as person:
+        yield Runs(person)
 
 
-def test_sessions_that_go_on_and_fork_are_each_their_own(day: Day) -> None:
-    first = day.ask(WORK)
-    assert day.ask(MORE, "--continue") == first
-    assert day.ask(FAILS, "--resume", first) == first
-    fork = day.ask(WORK, "--resume", first, "--fork-session", forks=first)
-    assert day.ask(MORE, "--continue") == fork
-    other = day.ask(FAILS, "--continue", "--fork-session", forks=fork)
-    again = day.ask(MORE, "--resume", first, "--fork-session", forks=first)
-    assert day.ask(MORE, "--resume", first) == first
-    assert day.ask(WORK, "--resume", other) == other
+def test_sessions_that_go_on_and_fork_are_each_their_own(runs: Runs) -> None:
+    first = runs.ask(WORK)
+    assert runs.ask(MORE, "--continue") == first
+    assert runs.ask(FAILS, "--resume", first) == first
+    fork = runs.ask(WORK, "--resume", first, "--fork-session", forks=first)
+    assert runs.ask(MORE, "--continue") == fork
+    other = runs.ask(FAILS, "--continue", "--fork-session", forks=fork)
+    again = runs.ask(MORE, "--resume", first, "--fork-session", forks=first)
+    assert runs.ask(MORE, "--resume", first) == first
+    assert runs.ask(WORK, "--resume", other) == other
     assert len({first, fork, other, again}) == 4
-    day.compare()
+    runs.compare()
 
 
 @contextmanager
 def inside(person: Person, folder: Path) -> Iterator[None]:
-    """Let the person work in another folder while the context lasts."""
+    """Change the user's working folder while the context lasts."""
     before, person.project = person.project, folder
     try:
         yield
@@ -176,20 +178,20 @@ def inside(person: Person, folder: Path) -> Iterator[None]:
         person.project = before
 
 
-def test_a_worktree_and_its_checkout_tell_the_same(day: Day) -> None:
-    person = day.person
+def test_a_worktree_and_its_checkout_tell_the_same(runs: Runs) -> None:
+    person = runs.person
     author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
     commit = ("commit", "-q", "--allow-empty", "-m", "First")
     subprocess.run(["git", *author, *commit], cwd=person.project, check=True)
-    session = day.ask(WORK, "-w", "side")
-    day.ask(FAILS)
+    session = runs.ask(WORK, "-w", "side")
+    runs.ask(FAILS)
     tree = person.project / ".claude" / "worktrees" / "side"
     with inside(person, tree):
-        assert day.ask(MORE, "--continue") == session
-        day.ask(FAILS, "--resume", session, "--fork-session", forks=session)
-        day.compare()
-    day.compare()
-    shown = {person.json("session", "show", id)["session"]["project"] for id in day.played}
+        assert runs.ask(MORE, "--continue") == session
+        runs.ask(FAILS, "--resume", session, "--fork-session", forks=session)
+        runs.compare()
+    runs.compare()
+    shown = {person.json("session", "show", id)["session"]["project"] for id in runs.played}
     assert shown == {str(person.project)}
 
 
@@ -199,8 +201,8 @@ def offered(person: Person) -> set[str]:
     return {tool["name"] for body in bodies for tool in body.get("tools", [])}
 
 
-def test_an_agent_continues_after_a_message(day: Day) -> None:
-    person = day.person
+def test_an_agent_continues_after_a_message(runs: Runs) -> None:
+    person = runs.person
     report = person.ask(WRITES.prompt("Please work"), tools=f"{TOOLS},SendMessage")
     if not {"SendMessage", "ToolSearch"} & offered(person):
         pytest.skip("this Claude Code has no SendMessage")
@@ -222,13 +224,13 @@ def test_an_agent_continues_after_a_message(day: Day) -> None:
 
 
 def used(person: Person, *options: str) -> dict[str, int]:
-    """Return how often skills were used, or typed commands that are no skills."""
+    """Return how often each skill, or each typed command, was used."""
     (found,) = (value for key, value in person.json("skills", *options).items() if key != "schema")
     return {each["name"]: each["count"] for each in found}
 
 
-def test_skills_and_commands_are_recorded_however_they_are_called(day: Day) -> None:
-    person = day.person
+def test_skills_and_commands_are_recorded_however_they_are_called(runs: Runs) -> None:
+    person = runs.person
     person.write(".claude/skills/greet/SKILL.md", GREET)
     person.write(".claude/skills/forked/SKILL.md", FORKED)
     person.write(".claude/commands/look.md", "Look at $ARGUMENTS.\n")
@@ -238,7 +240,8 @@ def test_skills_and_commands_are_recorded_however_they_are_called(day: Day) -> N
     local = str(person.ask("/context")["session_id"])
     settle(person)
     assert used(person) == {"forked": 1}
-    assert used(person, "--commands") == {"greet": 1, "look": 1}  # no tool call told a skill
+    # A typed command is a skill only with a tool call.
+    assert used(person, "--commands") == {"greet": 1, "look": 1}
     rows = {each["id"]: each for each in person.json("sessions", "--all")["sessions"]}
     assert {typed, called, looked} <= {*rows} <= {typed, called, looked, local}
     assert {each["status"] for each in rows.values()} == {"ended"}
@@ -253,12 +256,12 @@ WHOLE = Script("whole", [[Say("This is all.")]])
 HANGS = "python3 -c 'import time; time.sleep(30)'"
 CALLS = Script("calls", [[bash(f"touch begun; {HANGS}")], [Say("Never said.")]])
 STREAMS = Script("streams", [[bash("pwd")], Slow([Say("Half of this, quokka.")], 30)])
-GONE_SECS = 150  # the stack looks every minute who has gone
+GONE_SECS = 150  # The reaper looks for ended processes every minute.
 
 
 @contextmanager
 def running(person: Person, script: Script) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run the client without waiting for it; it is killed at last."""
+    """Start the client; kill it at the end of the context."""
     words = [str(person.claude), "-p", script.prompt("Please work"), "--allowedTools", TOOLS]
     quiet = {
         "stdin": subprocess.DEVNULL,
@@ -274,7 +277,7 @@ def running(person: Person, script: Script) -> Iterator["subprocess.Popen[bytes]
 
 
 def end_in_the_middle(person: Person, script: Script, number: signal.Signals) -> None:
-    """Send the client a signal while its last call runs, or while its last answer comes in."""
+    """Send the client a signal during its last call or its last answer."""
     (person.project / "begun").unlink(missing_ok=True)
     wanted = len(person.api.requests) + len(script.turns)
 
@@ -290,17 +293,17 @@ def end_in_the_middle(person: Person, script: Script, number: signal.Signals) ->
 
 
 def test_a_signal_in_a_call_or_a_stream_ends_the_session_with_all_it_told() -> None:
-    with living(CALLS, STREAMS, WHOLE, is_recorded=False) as person:
-        told = keep_what_is_told(person)
+    with client_environment(CALLS, STREAMS, WHOLE, is_recorded=False) as person:
+        stored = store_hook_payloads(person)
         for number in (signal.SIGINT, signal.SIGTERM):
             for script in (CALLS, STREAMS):
                 end_in_the_middle(person, script, number)
-        report = person.ask(WHOLE.prompt("Please answer"))  # says what an answer costs
+        report = person.ask(WHOLE.prompt("Please answer"))  # gives the price of an answer
         settle(person)
         until(lambda: all_have_ended(person), "a session never ends", GONE_SECS)
         settle(person)
         rows = person.json("sessions", "--all")["sessions"]
         assert sorted(each["calls"] for each in rows) == [0, 1, 1, 1, 1]
-        compare_calls(person, told)
+        compare_calls(person, stored)
         compare_archives(person)
         compare_costs(person, report)

@@ -1,4 +1,4 @@
-"""Where hivepipe has nothing to say, the client does as if no hook were there."""
+"""Without a message from hivepipe the client's requests equal those without hooks."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tests.real.environment import living, needs_claude
+from tests.real.environment import client_environment, needs_claude
 from tests.real.person import Person
 from tests.real.scenarios import NOTE, bash
 from tests.real.script import Call, Say, Script
@@ -27,17 +27,19 @@ OF_A_RUN = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
     (r"\b[0-9a-f]{64}\b", "HASH"),
     (r"\bcch=[0-9a-f]+", "HASH"),
-    (r"\\nPreCompact \[[^]]+/hook(?: pre_compact)?\] completed successfully", ""),  # of any hook
+    # A line that any hook causes.
+    (r"\\nPreCompact \[[^]]+/hook(?: pre_compact)?\] completed successfully", ""),
 )
-SAID = ("user", "assistant", "system", "attachment")  # the client's notes to itself vary
-OF_ANY_HOOK = "system/stop_hook_summary"  # the client's own line, whatever the hook does
+SAID = ("user", "assistant", "system", "attachment")  # The client's notes to itself vary.
+OF_ANY_HOOK = "system/stop_hook_summary"  # The client writes this line for any Stop hook.
 
 
 def test_every_request_and_line_is_as_without_hooks() -> None:
-    with living(WORK, AGAIN, is_recorded=False) as person:
-        person.hivepipe("down")  # else it may say, by the compaction, what the session was at
+    with client_environment(WORK, AGAIN, is_recorded=False) as person:
+        # A running stack may add the state of the session at the compaction.
+        person.hivepipe("down")
         hooked, kinds = session_of(person)
-    with living(WORK, AGAIN, init=(), is_recorded=False) as person:
+    with client_environment(WORK, AGAIN, init=(), is_recorded=False) as person:
         bare, bare_kinds = session_of(person)
     assert [request["script"] for request in hooked] == ["work"] * 3 + ["compaction", "again"]
     assert [*differences(bare, hooked)] == []
@@ -46,7 +48,7 @@ def test_every_request_and_line_is_as_without_hooks() -> None:
 
 
 def session_of(person: Person) -> tuple[list[dict[str, str]], Counter[str]]:
-    """Work and compact; return the requests, and the kinds of the transcript's lines."""
+    """Work, compact and go on; return the requests and the kinds of transcript lines."""
     session = person.ask(WORK.prompt("Please work"))["session_id"]
     person.ask("/compact keep names", "--resume", session)
     person.ask(AGAIN.prompt("Go on"), "--resume", session)
@@ -59,7 +61,7 @@ def session_of(person: Person) -> tuple[list[dict[str, str]], Counter[str]]:
 
 
 def comparable(body: dict[str, Any]) -> dict[str, str]:
-    """Return the fields of a request as text, without what differs from run to run."""
+    """Return the fields of a request as text, without the values that vary between runs."""
     fields = {name: json.dumps(value, sort_keys=True) for name, value in body.items()}
     for pattern, name in OF_A_RUN:
         fields = {field: re.sub(pattern, name, text) for field, text in fields.items()}
@@ -69,7 +71,7 @@ def comparable(body: dict[str, Any]) -> dict[str, str]:
 def differences(
     ours: list[dict[str, str]], theirs: list[dict[str, str]]
 ) -> Iterator[tuple[int, str, str, str]]:
-    """Yield each field that differs, from a little before the place where it does."""
+    """Yield each field that differs, with the text around the first difference."""
     for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         for field in sorted(one.keys() | other.keys()):
             first, second = one.get(field, ""), other.get(field, "")
@@ -80,6 +82,6 @@ def differences(
 
 
 def kind(line: dict[str, Any]) -> str:
-    """Return what a line of a transcript is: type and subtype, or type of what is attached."""
+    """Return type, subtype and attachment type of a transcript line."""
     attached = line.get("attachment", {}).get("type")
     return "/".join(filter(None, (line["type"], line.get("subtype"), attached)))

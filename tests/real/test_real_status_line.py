@@ -1,25 +1,25 @@
-"""The status line below the real client's prompt: hivepipe's own, and beside one of the user's."""
+"""The status line of the real client: hivepipe's alone, and together with the user's own."""
 
 import json
 import re
 
 import pytest
 
-from tests.real.environment import living, needs_claude, settle, version
+from tests.real.environment import client_environment, needs_claude, settle, version
 from tests.real.script import Say, Script
 from tests.real.terminal import HAS_TMUX, on_terminal
 
 pytestmark = [needs_claude, pytest.mark.skipif(not HAS_TMUX, reason="no tmux")]
 HELLO = Script("hello", [[Say("Good morning, said the quokka.")]])
 AGAIN = Script("again", [[Say("Welcome back, said the quokka.")]])
-READY = "$0.00 session"  # the line stands in the place of "? for shortcuts"
+READY = "$0.00 session"  # the status line replaces "? for shortcuts"
 USERS_OWN = "numbat's own line"
 LINE = re.compile(r"\$(\d+\.\d\d) session · \$(\d+\.\d\d) today · (\d+) % context · cache \d:\d\d")
 
 
 @pytest.mark.parametrize("has_own", [False, True])
 def test_costs_and_context_stand_below_the_prompt(has_own: bool) -> None:
-    with living(HELLO, AGAIN, init=()) as person:
+    with client_environment(HELLO, AGAIN, init=()) as person:
         settings = person.project / ".claude" / "settings.local.json"
         own = {"type": "command", "command": f'echo "{USERS_OWN}"'}
         if has_own:
@@ -30,7 +30,8 @@ def test_costs_and_context_stand_below_the_prompt(has_own: bool) -> None:
             terminal.say(HELLO.prompt("Please work"))
             terminal.shows("said the quokka")
             settle(person)
-            terminal.say(AGAIN.prompt("Please go on"))  # the client renews the line with messages
+            # The client renews the line with each message.
+            terminal.say(AGAIN.prompt("Please go on"))
             terminal.shows("Welcome back")
             terminal.shows("% context · cache")
             shown = terminal.screen
@@ -41,7 +42,7 @@ def test_costs_and_context_stand_below_the_prompt(has_own: bool) -> None:
         assert found, shown
         assert (USERS_OWN in shown) == has_own
         total = person.json("costs")["total"]["cost_usd"]
-        # The client's own figure. Older ones write requests for titles into no transcript.
+        # The client's own figure. Older clients write requests for titles to no transcript.
         assert 0 < float(found[1]) <= total + (0.005 if version() >= (2, 1, 330) else 0.02), shown
         assert 0 < float(found[2]) <= total + 0.005, shown
         assert int(found[3]) in range(1, 100)

@@ -1,4 +1,4 @@
-"""`claude -p` as it is asked for a summary: it answers within its budget, of nothing else."""
+"""`claude -p` with the options of a summary: the answer is in budget and leaves out user notes."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from hivepipe.summaries.asker import claude_arguments
 from hivepipe.summaries.providers import PROVIDERS, Offer
 from hivepipe.summaries.question import Question, question_of
 from hivepipe.summaries.terms import budget_usd
-from tests.real.environment import living, needs_claude
+from tests.real.environment import client_environment, needs_claude
 from tests.real.person import Person
 from tests.real.script import Call, Script
 
@@ -44,7 +44,7 @@ def asked(person: Person, words: list[str], question: Question) -> dict[str, obj
 
 def test_an_answer_is_within_the_budget_and_the_users_notes_stay_out() -> None:
     question = question_of(SUMMARY.prompt("Look at the parser"))
-    with living(SUMMARY, init=()) as person:
+    with client_environment(SUMMARY, init=()) as person:
         folder = person.home / ".claude"
         folder.mkdir(exist_ok=True)
         (folder / "CLAUDE.md").write_text("Always mention the wombat.\n")
@@ -55,7 +55,7 @@ def test_an_answer_is_within_the_budget_and_the_users_notes_stay_out() -> None:
         words = arguments(question)
         at = words.index("--setting-sources")
         asked(person, words[:at] + words[at + 2 :], question)
-        assert "wombat" in sent(person)  # that option keeps them out
+        assert "wombat" in sent(person)  # without that option the notes are sent
 
 
 def sent(person: Person) -> str:

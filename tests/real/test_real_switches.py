@@ -1,4 +1,4 @@
-"""What changes in the middle of a session on a terminal: prompts, model, context, session, end."""
+"""Changes within a session: queued prompts, model, compaction, /resume and interrupts."""
 
 import json
 import os
@@ -11,12 +11,11 @@ import pytest
 
 from hivepipe.events.job_plan import TWIN_WINDOW_NS
 from tests.conftest import until
-from tests.real.environment import living, needs_claude, settle, version
+from tests.real.environment import client_environment, needs_claude, settle, version
 from tests.real.messages_api import COMPACTION, SUMMARY
 from tests.real.person import Person
 from tests.real.recorded_sessions import (
     TITLE,
-    becomes,
     compare_found,
     compare_served,
     compare_transcripts,
@@ -26,6 +25,7 @@ from tests.real.recorded_sessions import (
     prompts,
     session,
     sessions,
+    wait_for_condition,
 )
 from tests.real.scenarios import bash
 from tests.real.script import Say, Script
@@ -36,10 +36,11 @@ BASH = ("--allowedTools", "Bash")
 HELLO = Script("hello", [[Say("Good morning, said the quokka.")]])
 SECOND = Script("second", [[Say("A second time, said the quokka.")]])
 THIRD = Script("third", [[Say("A third time, said the quokka.")]])
-WAITS = "python3 -c 'import time; time.sleep({})'"  # newer ones run no sleep of that length
+# Newer clients refuse to run `sleep` for that long.
+WAITS = "python3 -c 'import time; time.sleep({})'"
 BUSY = Script("busy", [[bash(WAITS.format(20))], [Say("Not so busy.")]])
-GONE_SECS = 300  # the stack looks every minute who has gone
-# Equal events of a client within that time are one: a model takes longer for a compaction.
+GONE_SECS = 300  # The reaper looks for ended processes every minute.
+# Equal events within this time count as one. A real model takes longer for a compaction.
 TWINS_SECS = 2 * TWIN_WINDOW_NS / 1e9
 LONG = Script("long", [[bash(WAITS.format(60))], [Say("It was long, said the quokka.")]])
 
@@ -49,7 +50,7 @@ LONG = Script("long", [[bash(WAITS.format(60))], [Say("It was long, said the quo
     reason="told in a reminder, in which the fake looks for no script",
 )
 def test_prompts_that_wait_are_each_said_once() -> None:
-    with living(BUSY, SECOND, THIRD) as person:
+    with client_environment(BUSY, SECOND, THIRD) as person:
         with on_terminal(person, *BASH) as terminal:
             terminal.say(BUSY.prompt("Please work"))
             terminal.shows("time.sleep")
@@ -66,12 +67,13 @@ def test_prompts_that_wait_are_each_said_once() -> None:
 
 
 def test_a_prompt_typed_while_claude_works_is_part_of_the_conversation() -> None:
-    with living(BUSY, SECOND) as person:
+    with client_environment(BUSY, SECOND) as person:
         with on_terminal(person, *BASH) as terminal:
             terminal.say(BUSY.prompt("Please work"))
             terminal.shows("time.sleep")
             terminal.say(SECOND.prompt("Mind the numbat"))
-            terminal.shows("Not so busy", "A second time")  # older clients tell it in a reminder
+            # Older clients put the prompt into a reminder.
+            terminal.shows("Not so busy", "A second time")
             leave(terminal)
         settle(person)
         (row,) = sessions(person)
@@ -81,7 +83,7 @@ def test_a_prompt_typed_while_claude_works_is_part_of_the_conversation() -> None
 
 
 def test_a_session_has_the_model_that_it_continues_with() -> None:
-    with living(HELLO, SECOND) as person:
+    with client_environment(HELLO, SECOND) as person:
         with on_terminal(person) as terminal:
             say(terminal, HELLO)
             terminal.say("/model haiku")
@@ -103,11 +105,11 @@ def test_a_session_has_the_model_that_it_continues_with() -> None:
 
 
 def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
-    """The client announces a compaction also when it then finds too little to compact.
+    """The client also announces a compaction that it then finds unnecessary.
 
-    2.1.132 compacts the prompt as well, so that no script is named any more.
+    2.1.132 compacts the prompt as well, so the request names no script any more.
     """
-    with living(HELLO, SECOND, THIRD) as person:
+    with client_environment(HELLO, SECOND, THIRD) as person:
         person.env |= {
             "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000",
             "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "1",
@@ -117,7 +119,7 @@ def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
                 before = answers(person)
                 terminal.say(script.prompt("Please work"))
                 until(lambda n=before: answers(person) > n, "no answer")  # type: ignore[misc]
-                terminal.rests()
+                terminal.wait_for_end_of_turn()
                 time.sleep(TWINS_SECS)
             leave(terminal)
         settle(person)
@@ -135,7 +137,7 @@ def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
 
 
 def test_a_cleared_session_is_gone_back_to() -> None:
-    with living(HELLO, SECOND, THIRD) as person:
+    with client_environment(HELLO, SECOND, THIRD) as person:
         with on_terminal(person) as terminal:
             say(terminal, HELLO)
             terminal.say("/clear")
@@ -163,7 +165,7 @@ def test_a_cleared_session_is_gone_back_to() -> None:
 
 
 def test_a_session_is_continued_on_another_day() -> None:
-    with living(HELLO, SECOND) as person:
+    with client_environment(HELLO, SECOND) as person:
         with on_terminal(person) as terminal:
             say(terminal, HELLO)
             leave(terminal)
@@ -178,7 +180,7 @@ def test_a_session_is_continued_on_another_day() -> None:
 
 
 def test_two_clients_are_in_one_session_and_it_ends_with_the_last() -> None:
-    with living(HELLO, SECOND, THIRD) as person:
+    with client_environment(HELLO, SECOND, THIRD) as person:
         with on_terminal(person) as first:
             say(first, HELLO)
             until(lambda: len(sessions(person)) == 1, "no session")
@@ -203,12 +205,12 @@ def test_two_clients_are_in_one_session_and_it_ends_with_the_last() -> None:
 def press_once(terminal: Terminal) -> None:
     terminal.press("C-c")
     terminal.shows("What should Claude do instead?")
-    becomes(terminal.person, "paused")
+    wait_for_condition(terminal.person, "paused")
     leave(terminal)
 
 
 def press_until_it_exits(terminal: Terminal) -> None:
-    """The first Ctrl-C stops the call; two in less than a second exit."""
+    """Press Ctrl-C repeatedly: the first stops the call, two within a second end the client."""
 
     def is_over() -> bool:
         terminal.press("C-c")
@@ -225,13 +227,14 @@ def send_sigint(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("stop", [press_once, press_until_it_exits, send_sigint])
 def test_a_call_that_is_stopped_is_over(stop: Callable[[Terminal], None]) -> None:
-    with living(LONG) as person:
+    with client_environment(LONG) as person:
         with on_terminal(person, *BASH) as terminal:
             terminal.say(LONG.prompt("Please work"))
-            becomes(person, "active")
+            wait_for_condition(person, "active")
             until(lambda: session(person)["calls"] == 1, "no call")
             stop(terminal)
-        # On a busy machine the client ends its last hook first: then the reaper ends the session.
+        # On a busy machine the client exits before its SessionEnd hook, and the reaper ends the
+        # session.
         until(lambda: session(person)["status"] == "ended", "the session never ends", GONE_SECS)
         settle(person)
         (row,) = sessions(person)
@@ -246,7 +249,7 @@ def test_a_call_that_is_stopped_is_over(stop: Callable[[Terminal], None]) -> Non
 
 
 def compare_written(person: Person, row: dict[str, Any]) -> None:
-    """Compare with the transcript: 2.1.197 asks once more, and ends before it writes the answer."""
+    """Compare with the transcript: 2.1.197 sends another request and exits before its answer."""
     text = "".join(path.read_text() for path in person.transcripts(row["id"]))
     answers = [json.loads(line) for line in text.splitlines() if '"type":"assistant"' in line]
     written = {
@@ -262,14 +265,14 @@ def compare_written(person: Person, row: dict[str, Any]) -> None:
 
 
 def say(terminal: Terminal, script: Script) -> None:
-    """Say a prompt, and wait for the end of the turn."""
+    """Send a prompt and wait until the turn is over."""
     terminal.say(script.prompt("Please work"))
     terminal.shows(script.said[-1].text)
-    terminal.rests()
+    terminal.wait_for_end_of_turn()
 
 
 def answers(person: Person) -> int:
-    """Return how many requests of the conversation itself were answered."""
+    """Return how many requests of the conversation were answered."""
     return sum(request.script not in (TITLE, COMPACTION) for request in person.api.requests)
 
 
@@ -279,13 +282,13 @@ def leave(terminal: Terminal) -> None:
 
 
 def ended(person: Person, row: dict[str, object]) -> str:
-    """Return why a session ended."""
+    """Return the reason of a session's end."""
     kind, reason = events(person, row)[-1]
     return reason if kind == "ended" else ""
 
 
 def compare_all(person: Person) -> None:
-    """Compare the only session with what was served and what the client wrote."""
+    """Compare the only session with the served answers and the client's transcripts."""
     (row,) = sessions(person)
     assert (row["status"], row["failed"]) == ("ended", 0)
     answered = {request.script for request in person.api.requests}

@@ -1,11 +1,11 @@
-"""What a person does on a terminal, with the real client."""
+"""Sessions on a terminal: prompts, interrupts, refusals, compaction, /clear and signals."""
 
 import signal
 
 import pytest
 
 from tests.conftest import until
-from tests.real.environment import living, needs_claude, settle, version
+from tests.real.environment import client_environment, needs_claude, settle, version
 from tests.real.recorded_sessions import compare_transcripts, events, session
 from tests.real.scenarios import GREET, bash
 from tests.real.script import Say, Script, Slow
@@ -17,14 +17,14 @@ AGAIN = Script("again", [[Say("Welcome back, said the quokka.")]])
 GREETED = Script("greeted", [[Say("Be greeted.")]])
 TOUCHING = Script("touching", [[bash("touch it")], [Say("It is touched.")]])
 THINKING = Script("thinking", [Slow([Say("Let me think.")], 30)])
-GONE_SECS = 150  # the stack looks every minute who has gone
+GONE_SECS = 150  # The reaper looks for ended processes every minute.
 SLEEPING = Script(
     "sleeping", [[bash('python3 -c "import time; time.sleep(60)"')], [Say("It slept.")]]
 )
 
 
 def test_a_prompt_is_answered_and_the_session_ends() -> None:
-    with living(HELLO) as person:
+    with client_environment(HELLO) as person:
         with on_terminal(person) as terminal:
             terminal.say(HELLO.prompt("Please work"))
             terminal.shows("said the quokka")
@@ -42,7 +42,7 @@ def test_a_prompt_is_answered_and_the_session_ends() -> None:
 
 
 def test_a_person_interrupts_refuses_compacts_and_clears() -> None:
-    with living(HELLO, TOUCHING, THINKING, GREETED, AGAIN) as person:
+    with client_environment(HELLO, TOUCHING, THINKING, GREETED, AGAIN) as person:
         for path, text in GREET.items():
             person.write(path, text)
         with on_terminal(person) as terminal:
@@ -52,12 +52,12 @@ def test_a_person_interrupts_refuses_compacts_and_clears() -> None:
             terminal.shows("Do you want to proceed?")
             terminal.press("Escape")
             terminal.shows("What should Claude do instead?")
-            terminal.press("C-u")  # an older client offers the prompt again
+            terminal.press("C-u")  # Older clients offer the interrupted prompt again.
             terminal.say("/rename numbat")
             terminal.shows("renamed to: numbat")
             terminal.say(f"/greet the sun <<{GREETED.name}>>")
             terminal.shows("Be greeted.")
-            terminal.rests()
+            terminal.wait_for_end_of_turn()
             terminal.say(THINKING.prompt("Please think"))
             terminal.shows("esc to interrupt")
             until(lambda: person.api.requests[-1].script == "thinking", "it does not think")
@@ -69,14 +69,14 @@ def test_a_person_interrupts_refuses_compacts_and_clears() -> None:
             until(lambda: "Compacted" not in terminal.screen, "it is not cleared")
             terminal.say(AGAIN.prompt("Please go on"))
             terminal.shows("Welcome back")
-            terminal.rests()
+            terminal.wait_for_end_of_turn()
             terminal.press("C-c")
             terminal.shows("again to exit")
             terminal.press("C-c")
             terminal.wait()
         settle(person)
         second, first = person.json("sessions", "--all")["sessions"]
-        # Older clients say the command first, newer ones the prompt.
+        # Older clients send the command first, newer ones the prompt.
         assert sorted(events(person, first)) == sorted(
             [
                 ("started", "startup"),
@@ -101,14 +101,14 @@ def test_a_person_interrupts_refuses_compacts_and_clears() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_terminal_that_is_ended_in_a_call_ends_its_session(number: int) -> None:
-    with living(SLEEPING) as person:
+    with client_environment(SLEEPING) as person:
         with on_terminal(person, "--allowedTools", "Bash") as terminal:
             terminal.say(SLEEPING.prompt("Please sleep"))
             until(lambda: session(person).get("calls") == 1, "no call")
             terminal.end(number)
         until(lambda: session(person)["status"] == "ended", "it never ends", GONE_SECS)
         settle(person)
-        # Told to end, 2.1.197 may see its own command die, and says that the call failed.
+        # With SIGTERM 2.1.197 may see its command die and report the call as failed.
         may_fail = number == signal.SIGTERM and version() < (2, 1, 330)
         assert session(person)["calls"] == 1
         assert session(person)["failed"] <= may_fail
