@@ -1,4 +1,4 @@
-"""What the tests of the archive share: a user with Claude's folder, transcripts, an archive."""
+"""Helpers for tests of the archive: a user's Claude folder, transcripts and an archive."""
 
 import json
 import os
@@ -23,7 +23,7 @@ REDACTOR = Redactor().of_home(lambda: b"k" * 32)
 
 
 def line(number: int, said: str = "", **more: Any) -> bytes:
-    """One message of Claude's in today's format, a minute after the one before."""
+    """Return a message of Claude in today's format; number n is n minutes after the first."""
     hours, minutes = divmod(number, 60)
     fields = {
         "type": "assistant",
@@ -49,7 +49,7 @@ def lines(count: int, start: int = 0) -> bytes:
 
 
 class Scene:
-    """Folders below one root; `archives` is what a fresh process would have."""
+    """A home folder with transcripts and an archive; `fresh` forgets the archive's state."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -74,12 +74,12 @@ class Scene:
         )
 
     def _on_chunk(self, _source: Source, _path: str, chunk: Chunk) -> None:
-        """Write down, beyond a kill, which messages' usage was handed on."""
+        """Append the ids of messages whose usage was reported to a file that survives a kill."""
         with (self.root / "told").open("a") as told:
             told.writelines(f"{usage.message_id}\n" for usage in chunk.usages)
 
     def told(self) -> list[str]:
-        """Name the messages whose usage was handed on, as often as it was."""
+        """Return the ids of messages whose usage was reported, once for each report."""
         path = self.root / "told"
         return path.read_text().split() if path.exists() else []
 
@@ -108,7 +108,7 @@ class Scene:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What the session's metadata say once its transcript has settled."""
+        """The session's metadata after its transcript has settled."""
         self.extend(settled=True)
         found: dict[str, Any] = json.loads(self.only(f"*_{SESSION}.meta.json").read_bytes())
         return found
@@ -120,7 +120,7 @@ class Scene:
         return found
 
     def files(self) -> dict[str, bytes]:
-        """Every file that is not this process's own business, with its bytes."""
+        """Return all files of the archive with their bytes, without hidden files and folders."""
         found = {}
         for folder, _, names in os.walk(self.kept):
             for name in names:

@@ -1,4 +1,7 @@
-"""A private home for every test: real hooks, real Redis, real writers, all ended by pid."""
+"""Fixtures of all tests: a private home, real hooks, a real Redis and real writers.
+
+Every process is ended by its pid.
+"""
 
 import json
 import os
@@ -29,11 +32,11 @@ from tests import native_fire
 from tests.forked import Forked, Forker
 from tests.rounds import ASKED_ROUNDS
 
-# Before any test file imports them.
+# This has to come before any test module imports them.
 pytest.register_assert_rewrite("tests.faults.harness", "tests.real.recorded_sessions")
 
 ROOT = Path(__file__).resolve().parent.parent
-NEUTRAL = ""  # what a hook prints that has nothing to say
+NEUTRAL = ""  # the output of a hook without a message
 QUEUES = ("high", "medium", "low")
 JOBS = """
 local found = {}
@@ -45,16 +48,19 @@ return found
 ALL_QUEUES = (*QUEUES, "slow", "llm")
 PATIENCE_SECS = 60.0
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
-COMMANDS = Forker(CLI[:1], CLI)  # runs CLI without a start of Python
-FORKED = (ROOT / "workers", ROOT / "tests/faults")  # whose scripts WORKERS starts
-WORKERS = Forker(CLI[:1], (), "workers")  # starts a script of hivepipe, in the same way
+COMMANDS = Forker(CLI[:1], CLI)  # runs CLI in a fork instead of a new Python process
+FORKED = (ROOT / "workers", ROOT / "tests/faults")  # WORKERS starts scripts of these folders.
+WORKERS = Forker(CLI[:1], (), "workers")  # starts a script of hivepipe in a fork
 
 _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
 _FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")
 
 
 def _forget_the_developers_shell() -> None:
-    """The product reads `posix.environ`, its libraries `os.environ`; both copy the shell's."""
+    """Remove variables that would configure hivepipe from `posix.environ` and `os.environ`.
+
+    The product reads the first, its libraries the second.
+    """
     environment = os.environ
     for name in list(environment):
         if name.startswith(_FOREIGN_PREFIXES) or name in _FOREIGN_NAMES:
@@ -65,40 +71,40 @@ def _forget_the_developers_shell() -> None:
 
 
 def _obey_an_interrupt() -> None:
-    """A shell's background job ignores SIGINT, and so would every process that a test starts."""
+    """Restore the handler of SIGINT, because background jobs of a shell ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 _forget_the_developers_shell()
 _obey_an_interrupt()
-# Machines are shared: an example that takes longer than others says nothing about the code.
+# On a shared machine a slow example is no failure.
 hypothesis.settings.register_profile("shared", deadline=None)
 hypothesis.settings.load_profile("shared")
 
 
 @pytest.fixture(autouse=True)
 def _own_umask() -> Iterator[None]:
-    """Restore the umask, because commands that a test calls in its own process change it."""
+    """Restore the umask, because commands that run in the test's process change it."""
     before = os.umask(0o022)
     yield
     os.umask(before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Set no time limit for tests whose number of repetitions is set by the caller."""
+    """Remove the time limit if the number of repetitions was chosen by the caller."""
     for item in items if ASKED_ROUNDS else ():
         item.add_marker(pytest.mark.timeout(0))
 
 
 IN_CI = b"CI" in posix.environ
-# Database, archives and exports in the project's work tree, as `init --in-tree` has it.
+# Database, archives and exports are in the project's work tree, as with `init --in-tree`.
 IN_TREE = posix.environ.get(b"TEST_LAYOUT") == b"in-tree"
 
 
 @pytest.fixture(autouse=True)
 def _no_home_of_another_test() -> Iterator[None]:
-    """What a command put into force in this process ends with its test."""
+    """Reset the state that commands leave in this process, and end all intakes."""
     yield
     if "hivepipe.redact" in sys.modules:
         sys.modules["hivepipe.redact"]._in_force.clear()
@@ -107,9 +113,10 @@ def _no_home_of_another_test() -> Iterator[None]:
 
 
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
-    """Poll until the check is truthy and return what it said; a guard, not a measurement.
+    """Poll until the check returns a true value and return it; fail after a time limit.
 
-    A check that starts a process runs half of the time at most: what it waits for needs the rest.
+    The pause between two checks is as long as a check, because what it waits for needs processor
+    time.
     """
     end = time.monotonic() + secs
     while True:
@@ -127,7 +134,7 @@ def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> A
 
 
 def hook_path(event_name: str, hooks: Path = ROOT / "hooks") -> Path:
-    """Return the executable that Claude Code runs on this event."""
+    """Return the executable that Claude Code runs on an event."""
     name = "".join("_" + c.lower() if c.isupper() else c for c in event_name).lstrip("_")
     return hooks / f"{name}.py"
 
@@ -138,12 +145,12 @@ def answered(
     env: Mapping[str, str],
     hooks: Path = ROOT / "hooks",
 ) -> str:
-    """Run the real hook on one event and return its answer; whatever happens, it exits with 0."""
+    """Run the real hook on one event and return its answer; it must exit with 0 without errors."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     python = [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))]
     wants_native = native_fire.IS_NATIVE and hooks == ROOT / "hooks"
     native = native_fire.command(event_name, env) if wants_native else None
-    # From a file: with fifty threads, the one that fills a pipe may run too late.
+    # The event is in a file, because with fifty threads a pipe may be filled too late.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(data)
         stdin.seek(0)
@@ -167,7 +174,7 @@ def fire(
     env: Mapping[str, str],
     hooks: Path = ROOT / "hooks",
 ) -> None:
-    """Run the real hook on one event, on which it has nothing to say; a start may be briefed."""
+    """Run the real hook on one event; its answer must be empty, except for a briefing."""
     said = answered(event_name, payload, env, hooks)
     if event_name == "SessionStart" and said != NEUTRAL:
         (told,) = json.loads(said).values()
@@ -177,7 +184,7 @@ def fire(
 
 
 def fire_all(events: Iterable[Mapping[str, Any]], env: Mapping[str, str], at_once: int = 1) -> None:
-    """Fire events by their own names, so many at a time."""
+    """Fire events by their own names, `at_once` in parallel."""
     with ThreadPoolExecutor(at_once) as pool:
         for _ in pool.map(lambda event: fire(event["hook_event_name"], event, env), events):
             pass
@@ -187,13 +194,13 @@ def fire_all(events: Iterable[Mapping[str, Any]], env: Mapping[str, str], at_onc
 
 
 def home_name(project: Path) -> str:
-    """Return how the folder of a project's home is called."""
+    """Return the name of the folder of a project's home."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in project.name)
     return f"{name[:40]}-{hashed(project)}"
 
 
 def untagged(text: str) -> str:
-    """Return a text with the placeholders that a redactor without a key writes."""
+    """Return a text with the placeholders of a redactor that has no key."""
     plain = {"email": "***EMAIL***", "aws-key": "***AWS_KEY***", "private-key": "***SSH_KEY***"}
     return re.sub(
         r"\*\*\*REDACTED:([a-z-]+):[a-z2-7]{6}\*\*\*",
@@ -203,14 +210,15 @@ def untagged(text: str) -> str:
 
 
 def hashed(path: Path) -> str:
-    """Return the name of this path's record."""
+    """Return the name of the record of this path."""
     return blake2b(os.fsencode(path), digest_size=8).hexdigest()
 
 
 def undisturbed(home: "Home", wave: Callable[[str], None], attempts: int = 10) -> str:
-    """Run a wave of hooks in new sessions until all of them got their answer from Redis in time.
+    """Run a wave of hooks in new sessions until Redis has answered all hooks of a session in time.
 
-    Return that session. A hook gives Redis 50 ms; fifty at once on a busy machine may need more.
+    Return that session. A hook waits 50 ms for Redis, and fifty at once on a busy machine may need
+    more.
     """
     log = home.logs / "hook-errors.log"
     for attempt in range(attempts):
@@ -226,7 +234,7 @@ class Home:
     """The folders and the environment of one user with one project."""
 
     def __init__(self, root: Path, name: str = "") -> None:
-        """`name` tells apart several homes of one project."""
+        """Define the folders; `name` distinguishes several homes of one project."""
         self.root = root
         self.project = root / "shop"
         self.path = root / f"home{name}"
@@ -244,7 +252,7 @@ class Home:
         }
 
     def make(self) -> None:
-        """Make the folders, and the record of the home."""
+        """Create the folders and the record of the home."""
         for folder in (self.project, self.root / "state", self.root / "run"):
             folder.mkdir(mode=0o700, exist_ok=True)
         text = f"home={self.path}\nproject={self.project}\n"
@@ -263,11 +271,11 @@ class Home:
         return Home(self.root, name)
 
     def with_env(self, **variables: str) -> dict[str, str]:
-        """Return the environment with more in it; names without their HIVEPIPE_."""
+        """Return the environment with more HIVEPIPE_ variables, named without this prefix."""
         return {**self.env, **{f"HIVEPIPE_{name}": value for name, value in variables.items()}}
 
     def set(self, **values: str | bool) -> None:
-        """Set this in the home's `config.toml`, and compiled for its hooks; nothing else."""
+        """Write these settings to the home's `config.toml` and compile them for its hooks."""
         self.path.mkdir(mode=0o700, exist_ok=True)
         lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
         (self.path / "config.toml").write_text("".join(lines))
@@ -279,7 +287,7 @@ class Home:
         (self.path / "hook-settings.json").write_text(json.dumps(said))
 
     def installed_long_ago(self) -> None:
-        """Have the first day, in which nothing is deleted by its age, behind."""
+        """Move the installation to 1970, because nothing is deleted by age on the first day."""
         from hivepipe.files.manifest import Manifest  # noqa: PLC0415
 
         self.path.mkdir(mode=0o700, exist_ok=True)
@@ -289,19 +297,19 @@ class Home:
             db.execute("UPDATE facts SET value = '0' WHERE name = 'installed_at'")
 
     def inside(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let the product's code see this environment within the test's own process too."""
+        """Use this environment for product code in the test's own process."""
         seen = {key.encode(): value.encode() for key, value in self.env.items()}
         monkeypatch.setattr(posix, "environ", seen)
 
     def command(self, *words: str, data: str = "", expect: int | None = 0, **env: str) -> str:
-        """Run the command line in the project; return what it said. `expect`: None for any."""
+        """Run a command in the project; return its output. `expect` None accepts any code."""
         done = COMMANDS.run(words, data, self.env | env, self.project, PATIENCE_SECS)
         assert expect in (None, done.returncode), done.stdout + done.stderr
         return done.stdout + done.stderr
 
     @property
     def address(self) -> str:
-        """The socket as the product computes it in this environment."""
+        """The socket that the product computes in this environment."""
         from hivepipe.home import locate  # noqa: PLC0415
 
         with pytest.MonkeyPatch.context() as monkeypatch:
@@ -310,19 +318,19 @@ class Home:
 
     @property
     def spool(self) -> list[Path]:
-        """The complete events that wait on disk, or in the runtime folder."""
+        """The complete events in the spool folders of the home and of the runtime folder."""
         name = blake2b(str(self.path).encode(), digest_size=8).hexdigest()
         runtime = Path(self.env["XDG_RUNTIME_DIR"], "hivepipe", name)
         return sorted(p for at in (self.path, runtime) for p in at.glob("spool/*.json"))
 
     @property
     def database(self) -> Path:
-        """Where the rows are."""
+        """The path of the database."""
         inside = self.project / ".hive-mind" / "hive.db"
         return inside if self.is_in_tree else self.path / "hive.db"
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Ask the database over a connection of its own; empty while it is not made."""
+        """Query the database on a new connection; empty before it exists."""
         if not self.database.exists():
             return []
         connection = sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=10)
@@ -337,14 +345,14 @@ class Home:
             connection.close()
 
     def count(self, table: str) -> int:
-        """Return how many rows a table has; 0 while it is not made."""
+        """Return the number of rows of a table; 0 before it exists."""
         found = self.rows(f"SELECT count(*) AS n FROM {table}")
         return int(found[0]["n"]) if found else 0
 
 
 @contextmanager
 def made_home() -> Iterator[Home]:
-    """Return a home of its own; its path is short, because a socket path has at most 103 bytes."""
+    """Yield a new home with a short path, because a socket path has at most 103 bytes."""
     root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
     home = Home(root)
     home.make()
@@ -356,7 +364,7 @@ def made_home() -> Iterator[Home]:
 
 @pytest.fixture
 def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """A home of this test, in whose environment the product's code runs in its process, too."""
+    """A new home, whose environment the product's code in the test's process uses too."""
     with made_home() as home:
         home.inside(monkeypatch)
         yield home
@@ -366,10 +374,10 @@ def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 class Process:
-    """A process of the test's, ended by its pid and by nothing else."""
+    """A process that a test starts and ends by its pid."""
 
     def __init__(self, command: list[str], log: Path, env: Mapping[str, str], cwd: Path) -> None:
-        """Nothing runs before `start`."""
+        """Define the process without starting it."""
         self.command = command
         self.log = log
         self._env = dict(env)
@@ -378,17 +386,17 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The pid of the process that was started last."""
+        """The pid of the process."""
         assert self._running is not None
         return self._running.pid
 
     @property
     def is_running(self) -> bool:
-        """Is it alive?"""
+        """Whether the process runs."""
         return self._running is not None and self._running.poll() is None
 
     def start(self) -> None:
-        """Start it, its output going to its log; a worker, or what launches one, is forked."""
+        """Start the process with its output in the log; workers and launchers are forked."""
         self._running = self._forked()
         if self._running:
             return
@@ -409,7 +417,7 @@ class Process:
         return None
 
     def end(self, with_signal: int = signal.SIGTERM) -> int:
-        """Send the signal (and let a stopped process see it) and return the exit code."""
+        """Send the signal, continue the process if it is stopped, and return its exit code."""
         assert self._running is not None
         if self._running.poll() is None:
             self._running.send_signal(with_signal)
@@ -422,35 +430,35 @@ class Process:
             pytest.fail(f"pid {self._running.pid} outlived signal {with_signal}: {self.text}")
 
     def signal(self, number: int) -> None:
-        """Send a signal and leave it at that."""
+        """Send a signal without waiting."""
         assert self._running is not None
         self._running.send_signal(number)
 
     @property
     def text(self) -> str:
-        """What it said so far."""
+        """The output of the process so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
 
 class Server(Process):
-    """A real Redis server with the options that the product gives it."""
+    """A real Redis server with the product's options."""
 
     def __init__(self, home: Home, address: str, options: list[str]) -> None:
-        """`address` is a socket path or a URL."""
+        """Define the server; `address` is a socket path or a URL."""
         super().__init__([*options], home.root / "redis.log", home.env, home.root)
         self.address = address
 
     @property
     def url(self) -> str:
-        """The address as RQ's tools take it."""
+        """The address in the form that RQ's tools use."""
         return f"unix://{self.address}" if self.address[0] == "/" else self.address
 
     def client(self) -> redis.Redis:
-        """Return a new client that gives bytes."""
+        """Return a new client that returns bytes."""
         return redis.Redis.from_url(self.url)
 
     def start(self) -> None:
-        """Start it and wait until it answers and has read its file."""
+        """Start the server and wait until it answers and has loaded its file."""
         super().start()
         until(self._answers, "no Redis")
 
@@ -465,28 +473,28 @@ class Server(Process):
 
 
 class Writer(Process):
-    """The writer of a home, as the supervisor runs it."""
+    """The writer of a home, or another process of the stack, as the supervisor runs it."""
 
     def __init__(self, home: Home, process: str = "writer") -> None:
-        """Nothing runs before `start`; `process`: another one that the supervisor runs."""
+        """Define the process without starting it."""
         script = str(ROOT / "workers" / f"{process}.py")
         log = home.root / f"{process}{home.path.name}.log"
         super().__init__([sys.executable, "-I", script], log, home.env, home.root)
         self.starts = 0
 
     def start(self) -> None:
-        """Start it."""
+        """Start the process."""
         self.starts += 1
         super().start()
 
     def keep(self) -> None:
-        """Start it again if it has ended: what a supervisor does."""
+        """Start the process again if it has ended, as a supervisor does."""
         if not self.is_running:
             self.start()
 
 
 def find_server() -> str:
-    """Return a server's path; a laptop without one skips, CI fails."""
+    """Return the path of a Redis server; without one the test is skipped, or fails in CI."""
     from hivepipe.errors import NoRedisServerError  # noqa: PLC0415  after the environment is clean
     from hivepipe.stack import redis_server as product  # noqa: PLC0415
 
@@ -503,7 +511,7 @@ def find_server() -> str:
 
 @pytest.fixture
 def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
-    """Make servers of homes, on the socket the product computes; all are ended."""
+    """Start servers of homes on the socket that the product computes; end them afterwards."""
     from hivepipe.stack.redis_server import RESTRICTIONS, arguments  # noqa: PLC0415
 
     made: list[Server] = []
@@ -515,7 +523,7 @@ def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
         for path in (folder.parent, folder):
             path.mkdir(mode=0o700, exist_ok=True)
         home.path.mkdir(mode=0o700, exist_ok=True)
-        # Faults are made with some of the commands that the product takes away.
+        # Faults need some commands that the product's restrictions remove.
         options = arguments(str(home.path), address)[: -len(RESTRICTIONS)]
         server = Server(home, address, [binary, *options])
         made.append(server)
@@ -535,7 +543,7 @@ def redis_server(private_home: Home, new_server: Callable[[Home], Server]) -> Se
 
 @pytest.fixture
 def new_writer() -> Iterator[Callable[[Home], Writer]]:
-    """Make writers of homes, not yet started; all are ended."""
+    """Make writers of homes, not yet started; end them afterwards."""
     made: list[Writer] = []
 
     def make(home: Home) -> Writer:
@@ -550,7 +558,7 @@ def new_writer() -> Iterator[Callable[[Home], Writer]]:
 
 @pytest.fixture
 def slow_worker(private_home: Home) -> Iterator[Process]:
-    """The worker of slow work, not yet started."""
+    """The slow worker, not yet started."""
     script = str(ROOT / "workers" / "slow.py")
     log = private_home.root / "slow.log"
     made = Process([sys.executable, "-I", script], log, private_home.env, private_home.root)
@@ -561,7 +569,7 @@ def slow_worker(private_home: Home) -> Iterator[Process]:
 
 @pytest.fixture
 def new_worker(private_home: Home) -> Iterator[Callable[[str], Writer]]:
-    """Make other processes of the private home by their names, not yet started; all are ended."""
+    """Make other processes of the private home, not yet started; end them afterwards."""
     made: list[Writer] = []
 
     def make(process: str) -> Writer:
@@ -581,7 +589,7 @@ def writer(private_home: Home, new_writer: Callable[[Home], Writer]) -> Writer:
 
 
 def is_drained(home: Home, server: Server, writer: Writer | None = None) -> bool:
-    """Does nothing wait any more, neither on disk nor in Redis? A writer that ended never will."""
+    """Return whether no event or job waits on disk or in Redis; fail if the writer has ended."""
     if writer is not None and not writer.is_running:
         pytest.fail(f"the writer ended: {writer.text}")
     if home.spool:
@@ -590,9 +598,9 @@ def is_drained(home: Home, server: Server, writer: Writer | None = None) -> bool
 
 
 def unfinished(server: Server) -> list[str]:
-    """Name every job that has not succeeded, wherever it is: a popped one is in no list at all.
+    """Return every job that has not succeeded, except jobs of the slow workers.
 
-    But for slow work that was handed on: it has workers of its own.
+    It looks at all job keys, because a job that a worker has taken is in no list.
     """
     with server.client() as client:
         return [
@@ -603,16 +611,16 @@ def unfinished(server: Server) -> list[str]:
 
 
 def jobs(client: redis.Redis) -> list[Any]:
-    """Return key, status, description and queue of every job at one moment.
+    """Return key, status, description and queue of all jobs, read at one moment.
 
-    Read one after the other, a job may end, and enqueue another, which was not listed.
+    Otherwise a job could end and enqueue another one that is missing in the result.
     """
     found: list[Any] = client.eval(JOBS, 0)
     return found
 
 
 def accepted(server: Server) -> int:
-    """Return how many jobs Redis has taken in, ever."""
+    """Return how many jobs Redis has ever accepted."""
     with server.client() as client:
         return int(client.get("hivepipe:accepted") or 0)
 
@@ -653,12 +661,12 @@ def dashboard(private_home: Home, redis_server: Server) -> Iterator[Callable[[],
 
 
 def page(address: str) -> str:
-    """Return what stands at an address."""
+    """Return the content of an address."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(address, timeout=PATIENCE_SECS) as answer:
         return answer.read().decode()  # type: ignore[no-any-return]
 
 
 def page_data(address: str) -> Any:
-    """Return the JSON that stands at an address."""
+    """Return the JSON of an address."""
     return json.loads(page(address))

@@ -1,11 +1,11 @@
-"""`hivepipe` and its workers in forks of a process that has imported all commands, or them, once.
+"""Run `hivepipe` and its workers in forks of a process that has imported them once.
 
-A start of Python with what a command imports takes 0.1 to 0.4 s of processor time, and the tests
-start thousands. A fork begins with the words, environment, folder, umask and descriptors that an
-executed process would have, as the same user, and ends as the interpreter ends.
+A start of Python with a command's imports takes 0.1 to 0.4 s of processor time, and the tests start
+thousands. A fork begins with the arguments, environment, folder, umask, descriptors and user of an
+executed process. It ends like an interpreter.
 
-What is about the start itself is executed: a locale or a Python variable in the environment, a
-large input, a program found by another PATH. Code that changed on disk is imported again, too.
+Some commands are executed instead: with a locale or a Python variable in the environment, with a
+large input, or with another PATH. After a change of the code on disk it is imported again.
 TEST_EXECUTE=1 executes everything.
 """
 
@@ -27,18 +27,18 @@ from pathlib import Path
 from typing import Any
 
 EXECUTES = b"TEST_EXECUTE" in posix.environ
-PIPE_BYTES = 1 << 16  # what a pipe holds without a reader
-OF_THE_START = ("LC_", "LANG", "PYTHON")  # what Python reads before it runs anything
-IGNORED = "PYTHONWARNINGS"  # by Python because of -I; for programs that a command starts
-Limits = Sequence[tuple[int, tuple[int, int]]]  # what `resource.setrlimit` takes
+PIPE_BYTES = 1 << 16  # capacity of a pipe
+OF_THE_START = ("LC_", "LANG", "PYTHON")  # variables that Python reads at its start
+IGNORED = "PYTHONWARNINGS"  # Python ignores it with -I. It is for programs that a command starts.
+Limits = Sequence[tuple[int, tuple[int, int]]]  # arguments of `resource.setrlimit`
 PROGRAM = Path(__file__).with_name("forked_server.py")
 
 
 class Forked:
-    """A process that was forked, with what `Process` of the tests uses of `subprocess.Popen`."""
+    """A forked process with the methods of `subprocess.Popen` that `Process` of the tests uses."""
 
     def __init__(self, pid: int, reply: socket.socket) -> None:
-        """The exit status comes on `reply`."""
+        """Take the pid and the socket on which the exit status arrives."""
         self.pid, self._reply = pid, reply
         self.returncode: int | None = None
         try:
@@ -47,7 +47,7 @@ class Forked:
             self._take_status()
 
     def poll(self) -> int | None:
-        """Return the exit code, or None while it runs."""
+        """Return the exit code, or None while the process runs."""
         return self._code_within(0)
 
     def wait(self, timeout: float) -> int:
@@ -58,13 +58,13 @@ class Forked:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._ended, number)
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the process."""
         self.send_signal(signal.SIGKILL)
 
     def _code_within(self, secs: float) -> int | None:
@@ -82,14 +82,14 @@ class Forked:
 
 
 class Forker:
-    """Runs `hivepipe` as a command would that executes it; starts with the first one."""
+    """Runs `hivepipe` in forks of a server process, which starts with the first command."""
 
     def __init__(
         self, python: Sequence[str], command: Sequence[str], kind: str = "commands"
     ) -> None:
-        """`python` starts Python as the user whose commands are to run, `command` executes.
+        """`python` starts Python as the user of the commands; `command` executes a command.
 
-        `kind`: or it starts `workers`.
+        `kind` is "commands" or "workers": the modules that the server imports.
         """
         self._python, self._command, self._kind = python, command, kind
         self._lock = threading.Lock()
@@ -126,7 +126,7 @@ class Forker:
     def start(
         self, words: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path
     ) -> Forked | None:
-        """Start a script with its arguments; None: this one is to be executed."""
+        """Start a script with its arguments; return None if it has to be executed."""
         if _is_of_the_start("", env):
             return None
         ours, reply = socket.socketpair()
@@ -140,7 +140,7 @@ class Forker:
         return None
 
     def end(self) -> None:
-        """End the process; the next command starts another one."""
+        """End the server process; the next command starts another one."""
         if self._control and self._process:
             self._control.close()
             self._process.communicate(timeout=60)
@@ -149,7 +149,7 @@ class Forker:
     def _forked(
         self, asked: dict[str, Any], data: str, secs: float
     ) -> subprocess.CompletedProcess[str] | None:
-        """Return what a fork did; None: the code has changed, or cannot be imported."""
+        """Run a command in a fork; return None if the code has changed or cannot be imported."""
         with ExitStack() as stack:
             stdin, *theirs = _pipe(stack)[::-1]
             (stdout, out), (stderr, error) = _pipe(stack), _pipe(stack)
@@ -159,14 +159,14 @@ class Forker:
             if not pid:
                 self.end()
                 return None
-            with suppress(BrokenPipeError), stdin:  # it may have ended
+            with suppress(BrokenPipeError), stdin:  # the process may have ended
                 stdin.write(data.encode())
             said = _read((stdout, stderr), pid, secs, asked["words"])
             status = int(ours.makefile("rb").readline())
         return subprocess.CompletedProcess(asked["words"], os.waitstatus_to_exitcode(status), *said)
 
     def _pid_of(self, asked: object, ours: socket.socket, theirs: list[Any]) -> int:
-        """Hand a request over with the descriptors; return the pid of the fork, or 0."""
+        """Send a request with its descriptors and return the pid of the fork, or 0."""
         try:
             self._send([each.fileno() for each in theirs])
             for each in theirs:
@@ -199,7 +199,7 @@ class Forker:
 
 
 def _line(connection: socket.socket) -> bytes:
-    """Read a line, and nothing of the next one, which may be there already."""
+    """Read one line without reading the next one."""
     found = b""
     while not found.endswith(b"\n") and (byte := connection.recv(1)):
         found += byte
@@ -209,7 +209,7 @@ def _line(connection: socket.socket) -> bytes:
 def _request(
     words: Sequence[str], env: Mapping[str, str], cwd: Path, limits: Limits = ()
 ) -> dict[str, Any]:
-    """Return what a fork is to do."""
+    """Return the request for a fork."""
     mask = os.umask(0)
     os.umask(mask)
     asked = {"words": [*words], "env": dict(env), "cwd": str(cwd), "umask": mask}
@@ -222,14 +222,14 @@ def _limit(limits: Limits) -> None:
 
 
 def _is_of_the_start(data: str, env: Mapping[str, str]) -> bool:
-    """Tell whether a fork would differ from what is executed."""
-    is_large = len(data) > PIPE_BYTES // 4  # a character takes four bytes at most
+    """Return whether a fork would differ from an executed process."""
+    is_large = len(data) > PIPE_BYTES // 4  # a character has at most four bytes
     names = [name for name in env if name.startswith(OF_THE_START) and name != IGNORED]
     return EXECUTES or is_large or bool(names)
 
 
 def _pipe(stack: ExitStack) -> list[Any]:
-    """Return both ends of a pipe, the one to read first, which are closed with the stack."""
+    """Return both ends of a pipe, the reading end first; the stack closes them."""
     reading, writing = os.pipe()
     return [
         stack.enter_context(open(reading, "rb", 0)),

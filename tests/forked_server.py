@@ -1,11 +1,12 @@
-"""What tests/forked.py starts: imports all commands or the workers, and forks for each request.
+"""The server process of tests/forked.py: it imports the commands or workers and forks on request.
 
-The supervisor that a command starts is one more fork, made before the command does anything.
+For a command that starts a supervisor it makes a second fork, before the command does anything.
 
-Run as `python -I -c <this text> <number of the control socket> <commands or workers>`, with pipes
-as its stdin, stdout and stderr, so that their objects serve a fork, whose descriptors are pipes or
-files. A request is four descriptors, and a line of JSON on the fourth, on which pid and wait status
-are answered. ROOM in its environment is where the environment of a fork is shown.
+It is run as `python -I -c <this text> <number of the control socket> <commands or workers>`. Its
+stdin, stdout and stderr are pipes, so that their file objects fit the forks, whose descriptors are
+pipes or files. A request consists of four descriptors and a line of JSON on the fourth, which also
+carries pid and wait status back. The memory of the variable ROOM later shows the environment of a
+fork.
 """
 
 import atexit
@@ -31,13 +32,13 @@ import types
 
 
 def preload(kind):
-    """Import what forks need: of the same modules, an executed one imports those it uses."""
+    """Import what the forks need."""
     {"commands": preload_commands, "workers": preload_workers}[kind]()
     assert len(os.listdir("/proc/self/task")) == 1
 
 
 def preload_commands():
-    """Import every command; `hivepipe.cli.main` itself is run, not imported."""
+    """Import every command except `hivepipe.cli.main`, which is run as the main module."""
     table = importlib.import_module("hivepipe.cli.command_table")
     for name in sorted({entry.module for entry in table.COMMANDS.values()}):
         importlib.import_module(f"hivepipe.cli.{name}")
@@ -45,12 +46,12 @@ def preload_commands():
 
 
 def preload_workers():
-    """Import what a stack's own supervisor has imported when it forks its workers."""
+    """Import the modules that a supervisor has imported when it forks its workers."""
     assert importlib.import_module("hivepipe.worker.preload")._imported()
 
 
 def preload_supervisor():
-    """Import what a supervisor has imported when it forks its workers, but itself."""
+    """Import the modules of a supervisor except its main module."""
     importlib.import_module(SUPERVISOR)
     preload_workers()
     del sys.modules[SUPERVISOR]
@@ -60,7 +61,7 @@ def preload_supervisor():
 
 
 def loaded():
-    """Return what tells the code on disk from another one."""
+    """Return the state of the files of imported modules, to detect changed code."""
     names = [module.__file__ for name, module in sys.modules.items() if is_ours(name, module)]
     return {name: print_of(name) for name in (*names, sysconfig.get_path("purelib"))}
 
@@ -88,9 +89,9 @@ def read_line(descriptor):
 
 
 def serve(control):
-    """Fork for each request; return in the fork, with what it is to do.
+    """Fork for each request; return the request in the fork.
 
-    Ends after the last fork when the control is closed.
+    The server ends after its last fork, when the control socket is closed.
     """
     poll, running = select.poll(), {control.fileno(): None}
     poll.register(control, select.POLLIN)
@@ -130,12 +131,12 @@ def starts_supervisor(asked):
 
 
 def is_same():
-    """Is the code on disk what was imported?"""
+    """Return whether the code on disk is unchanged since its import."""
     return all(print_of(name) == found for name, found in LOADED.items())
 
 
 def report(watched, pid, reply):
-    """Say how a fork has ended."""
+    """Send the wait status of a fork."""
     answer(reply, os.waitpid(pid, 0)[1])
     os.close(watched)
     os.close(reply)
@@ -144,12 +145,12 @@ def report(watched, pid, reply):
 def answer(reply, number):
     try:
         os.write(reply, b"%d\n" % number)
-    except OSError:  # the client has gone
+    except OSError:  # the client has ended
         pass
 
 
 def become(control, theirs):
-    """Have the descriptors of an executed process."""
+    """Install the descriptors of the request as those of the process."""
     for number, each in enumerate(theirs):
         os.dup2(each, number)
     control.detach()
@@ -157,7 +158,7 @@ def become(control, theirs):
 
 
 def becomes_supervisor():
-    """Fork; tell the command False, and the fork True when the command has started it."""
+    """Fork; return False in the command, and True in the fork once it is started."""
     ours, theirs = socket.socketpair()
     if os.fork():
         theirs.close()
@@ -176,7 +177,7 @@ def becomes_supervisor():
 
 
 def launch(waiting, words, **how):
-    """Start the fork that waits as `subprocess.Popen` does; execute a second supervisor."""
+    """Start the waiting fork in place of `subprocess.Popen`; execute any further supervisor."""
     if not waiting:
         return subprocess.Popen(words, **how)
     asked = {
@@ -189,7 +190,7 @@ def launch(waiting, words, **how):
     with waiting.pop() as supervisor:
         socket.send_fds(supervisor, [b"x"], how["pass_fds"])
         supervisor.sendall(json.dumps(asked).encode() + b"\n")
-        supervisor.recv(1)  # it closes this when it is what was asked for
+        supervisor.recv(1)  # The supervisor closes this when it is ready.
     return None
 
 
@@ -203,7 +204,7 @@ def await_start(command):
 
 
 def prepare(asked, module):
-    """Have the folder, umask, limits, environment and words of an executed process."""
+    """Set folder, umask, limits, environment and arguments of the request."""
     os.chdir(asked["cwd"])
     os.umask(asked["umask"])
     for each, limits in asked["limits"]:
@@ -212,18 +213,18 @@ def prepare(asked, module):
     words = asked["words"]
     os.environ.clear()
     os.environ.update(wanted)
-    posix.environ.clear()  # it may be what os.environ holds, or a copy
+    posix.environ.clear()  # It may be the object in os.environ, or a copy.
     posix.environ.update({os.fsencode(name): os.fsencode(text) for name, text in wanted.items()})
     time.tzset()
     sys.orig_argv = [sys.executable, "-I", *(["-m", module] if module else []), *words]
     sys.argv = ["-m", *words] if module else words
-    if module != COMMAND:  # the command line that the search for processes of a home finds
+    if module != COMMAND:  # The search for processes of a home reads this command line.
         show(45, sys.orig_argv)
         show(47, [f"{name}={text}" for name, text in asked["env"].items()])
 
 
 def show(field, texts):
-    """Overwrite the command line, or the environment, whose place is in /proc/self/stat."""
+    """Overwrite the memory of the command line or the environment, found in /proc/self/stat."""
     with open("/proc/self/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     begin, end = map(int, fields[field : field + 2])
@@ -233,21 +234,21 @@ def show(field, texts):
 
 
 def end(code):
-    """End as the interpreter does, but leave what was imported to the kernel.
+    """End like the interpreter, but leave the freeing of modules to the kernel.
 
-    The interpreter takes it down in two thirds of a fork's time. Return if it is to do so:
-    something is open still, or there is something to say.
+    That takes the interpreter two thirds of a fork's time. Return, so that the interpreter does it,
+    if a file is open or the output cannot be flushed.
     """
     if isinstance(code, int | None):
         threading._shutdown()
         atexit._run_exitfuncs()
-        if is_flushed() and not any(map(is_open, gc.get_objects())):  # without what was frozen
+        if is_flushed() and not any(map(is_open, gc.get_objects())):  # without frozen objects
             os._exit((code or 0) & 0xFF)
-    gc.unfreeze()  # else what globals hold would not be closed
+    gc.unfreeze()  # Otherwise objects of global names would not be closed.
 
 
 def is_flushed():
-    """Write what is printed; tell whether that was possible."""
+    """Flush the output; return whether that succeeded."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -257,7 +258,7 @@ def is_flushed():
 
 
 def is_open(made):
-    """Would the interpreter close this, and perhaps write before?"""
+    """Return whether the interpreter would close this object, and perhaps write before."""
     if isinstance(made, io.IOBase):
         return not made.closed
     return isinstance(made, (sqlite3.Connection, socket.socket, subprocess.Popen))
@@ -267,7 +268,7 @@ COMMAND, SUPERVISOR = "hivepipe.cli.main", "supervisor.supervisord"
 LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 KIND = sys.argv[2]
 del os.environ["ROOM"]
-COERCED = dict(os.environ)  # it was alone: what Python itself sets
+COERCED = dict(os.environ)  # The environment had only ROOM, so the rest is set by Python.
 preload(KIND)
 LOADED = loaded()
 gc.collect()

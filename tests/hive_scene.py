@@ -1,4 +1,7 @@
-"""A hive of workers for tests: a project, its `.hive`, and a `claude` that plays scripts."""
+"""Helpers for tests of hives:
+
+a project with `.hive`, two projects for workers and a fake `claude`.
+"""
 
 import io
 import json
@@ -32,12 +35,12 @@ DONE = 'status {"status": "done", "result": "did it", "committed": true, "parked
 
 
 def script(*runs: list[str], words: str = "Do this.") -> str:
-    """Return a task that lets the stand-in play these runs."""
+    """Return a task that makes the fake claude play these runs."""
     return f"{words}\nSCRIPT {json.dumps({'runs': runs})}"
 
 
 class Scene:
-    """A user with an orchestrator's project, two projects to send workers to, and a claude."""
+    """A user with an orchestrator's project, two projects for workers, and the fake claude."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -77,7 +80,7 @@ class Scene:
         cwd: Path | None = None,
         input: str = "",
     ) -> Result:
-        """Run any command so."""
+        """Run any command within this process and check its exit code."""
         done = self.tried(*arguments, env=env, cwd=cwd, input=input)
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
@@ -91,13 +94,13 @@ class Scene:
         cwd: Path | None = None,
         input: str = "",
     ) -> Result:
-        """Run any command so, whatever becomes of it."""
+        """Run any command within this process and return its result."""
         with self.inside(env or {}), chdir(cwd or self.home.project):
             return CliRunner().invoke(main, [*arguments], input=input)
 
     @contextmanager
     def inside(self, more: dict[str, str]) -> Iterator[None]:
-        """Let the product's code in this process see the scene's environment."""
+        """Use the scene's environment for product code in this process."""
         before, seen = posix.environ, self.env | more
         posix.environ = {name.encode(): value.encode() for name, value in seen.items()}
         try:
@@ -107,11 +110,11 @@ class Scene:
             settings.use({})
 
     def run(self, *arguments: str, expect: int = 0, **more: Any) -> str:
-        """Run it and return what it printed."""
+        """Run `hivepipe hive ...` and return its output."""
         return self.said(*arguments, expect=expect, **more).stdout
 
     def begin(self) -> None:
-        """Make the hive and list both projects."""
+        """Initialise the hive and add both projects."""
         self.run("init")
         for name, folder in self.projects.items():
             self.run("projects", "add", name, str(folder))
@@ -121,18 +124,18 @@ class Scene:
         return self.run("spawn", project, task, *options).strip()
 
     def check(self, worker: str = "") -> list[dict[str, Any]]:
-        """Return how workers stand."""
+        """Return the rows of `hive check`."""
         arguments = [worker] if worker else []
         found: list[dict[str, Any]] = json.loads(self.run("check", *arguments, "--json"))["workers"]
         return found
 
     def stand(self, worker: str) -> dict[str, Any]:
-        """Return how one worker stands."""
+        """Return the row of one worker."""
         (found,) = self.check(worker)
         return found
 
     def becomes(self, worker: str, state: str) -> dict[str, Any]:
-        """Wait until a worker stands so, and, if its process is gone, its runner too."""
+        """Wait until a worker has a state and, if its process has ended, its run is recorded."""
 
         def look() -> dict[str, Any] | None:
             found = self.stand(worker)
@@ -143,52 +146,52 @@ class Scene:
         return found
 
     def is_booked(self, worker: str, number: int) -> bool:
-        """Has the runner of a run left?"""
+        """Return whether the runner of a run has recorded its end."""
         path = self.state(worker) / f"runs/{number}.json"
         return not path.exists() or json.loads(path.read_text())["cost_usd"] is not None
 
     def folder(self, worker: str) -> Path:
-        """Return a worker's folder."""
+        """Return a worker's folder in the hive."""
         return self.hive / "workers" / worker
 
     def state(self, worker: str) -> Path:
-        """Return what hivepipe keeps of a worker."""
+        """Return the folder of hivepipe's own records of a worker."""
         return self.belief / "workers" / worker
 
     @property
     def belief(self) -> Path:
-        """Return what hivepipe keeps of the hive, out of every worker's reach."""
+        """The folder of hivepipe's own records of the hive, which no worker can write."""
         folder = blake2b(str(self.hive).encode(), digest_size=8).hexdigest()
         return self.home.root / "state" / "hivepipe" / "hives" / folder
 
     def played(self) -> list[dict[str, Any]]:
-        """Return every run that the stand-in began."""
+        """Return all runs that the fake claude has started."""
         log = self.home.root / "runs.log"
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     @property
     def violations(self) -> str:
-        """Return what must not be."""
+        """Forbidden events that the fake claude has noticed; empty if there are none."""
         log = self.home.root / "violations.log"
         return log.read_text() if log.exists() else ""
 
     def lines(self, worker: str) -> list[dict[str, Any]]:
-        """Return the lines of a transcript, each of which has to be a JSON object."""
+        """Return the lines of a worker's transcript; each has to be a JSON object."""
         text = (self.folder(worker) / "transcript.jsonl").read_text()
         found = [json.loads(line) for line in text.splitlines()]
         assert all(isinstance(line, dict) for line in found)
         return found
 
     def end(self) -> None:
-        """End every process of this scene, and take its workers away."""
+        """End every process of this scene and remove its workers."""
         self.end_processes()
         shutil.rmtree(self.hive, ignore_errors=True)
 
     def end_processes(self) -> None:
-        """End every process that this scene's workers are, by the pids that they wrote down."""
+        """Kill every process of this scene's workers, by the pids in their run files."""
         for path in [*self.belief.glob("*/*/runs/*.json")]:
             run = json.loads(path.read_text())
-            # The runner first: it would write down the end of what it runs.
+            # The runner first, otherwise it would record the end of the run.
             for pid in (run.get("runner_pid"), run["pid"]):
                 if pid and belongs_here(pid, str(self.home.root)):
                     try:
@@ -198,13 +201,13 @@ class Scene:
         until(lambda: not self.processes(), "workers live on")
 
     def processes(self) -> list[int]:
-        """Return the living processes that this scene's home is told to."""
+        """Return the running processes whose HOME is this scene's."""
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
         return [pid for pid in pids if belongs_here(pid, str(self.home.root))]
 
 
 def belongs_here(pid: int, root: str) -> bool:
-    """Is this a living process whose HOME is the scene's?"""
+    """Return whether a process runs and has the scene's HOME."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -214,7 +217,7 @@ def belongs_here(pid: int, root: str) -> bool:
 
 
 def on_terminal(scene: Scene, *arguments: str, columns: int, lines: int) -> list[str]:
-    """Return what a command leaves on the screen of a terminal of that size, by tmux."""
+    """Run a command in tmux and return the lines on the screen of a terminal of that size."""
     tmux = ["tmux", "-L", f"hive-{os.getpid()}", "-f", "/dev/null"]
     command = [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments]
     size = ["-x", str(columns), "-y", str(lines)]
@@ -236,7 +239,7 @@ def on_terminal(scene: Scene, *arguments: str, columns: int, lines: int) -> list
 
 
 def tick(scene: Scene, **asked: str) -> str:
-    """Let the clock look at the hives once, with these settings; return what it logged."""
+    """Run the periodic check of the hives once with these settings; return its log."""
     env = {f"HIVEPIPE_HIVE_{name}": value for name, value in asked.items()}
     said = io.StringIO()
     handler = logging.StreamHandler(said)
@@ -253,7 +256,7 @@ def tick(scene: Scene, **asked: str) -> str:
 
 
 def played(home: Home) -> Iterator[Scene]:
-    """Yield a scene that has begun, and end it."""
+    """Yield an initialised scene and end it afterwards."""
     made = Scene(home)
     made.begin()
     try:

@@ -1,6 +1,6 @@
-"""Sessions of an agent that works honestly, call by call, for the guard to say nothing to.
+"""Sessions of an agent without loops, in which the guard must not intervene.
 
-Seeded, so that a failing one can be looked at. What comes out are events as hooks get them.
+They are seeded, so that a failure can be repeated. The results are events as hooks receive them.
 """
 
 import random
@@ -11,13 +11,14 @@ from typing import Any
 from tests.payloads import CWD, SESSION
 
 Payload = dict[str, Any]
-Call = tuple[str, Payload, object]  # tool, input, response; a text is the error of a failure
+# Tool, input and response; a text as response is the error of a failed call.
+Call = tuple[str, Payload, object]
 
 FILES = [f"{CWD}/src/{name}.py" for name in ("checkout", "cart", "totals", "tax", "api", "models")]
 
 
 def events(calls: Iterator[Call], session: str = SESSION) -> Iterator[Payload]:
-    """Yield the events of these calls; a None among the calls is a prompt of the user."""
+    """Yield the events of these calls; None among the calls is a prompt of the user."""
     for number, call in enumerate(calls):
         common = {"session_id": session, "cwd": CWD, "permission_mode": "acceptEdits"}
         if call is None:
@@ -33,24 +34,24 @@ def events(calls: Iterator[Call], session: str = SESSION) -> Iterator[Payload]:
 
 
 def bash(command: str, stdout: str) -> Call:
-    """Return a shell command that succeeded."""
+    """Return a successful shell command."""
     response = {"stdout": stdout, "stderr": "", "interrupted": False, "isImage": False}
     return "Bash", {"command": command, "description": "Run it"}, response
 
 
 def read(path: str) -> Call:
-    """Return the reading of a file, the same each time."""
+    """Return a call that reads a file; its result never changes."""
     return "Read", {"file_path": path}, {"type": "text", "file": {"filePath": path, "content": "x"}}
 
 
 def edit(path: str, number: int) -> Call:
-    """Return an edit that was never made before."""
+    """Return an edit that is unlike every other one."""
     tool_input = {"file_path": path, "old_string": f"v{number}", "new_string": f"v{number + 1}"}
     return "Edit", tool_input, {"filePath": path, "structuredPatch": [number]}
 
 
 def pytest_run(seed: random.Random, failing: bool) -> Call:
-    """Return a test run; its time differs from run to run."""
+    """Return a test run; its duration differs each time."""
     if failing:
         command = {"command": "pytest -q", "description": "Run the tests"}
         return "Bash", command, f"Exit code 1\n1 failed, 41 passed in {seed.random():.2f}s"
@@ -58,7 +59,7 @@ def pytest_run(seed: random.Random, failing: bool) -> Call:
 
 
 def clean(calls: int, seed: int = 1) -> Iterator[Payload]:
-    """Yield a session of so many calls: look, change, test, commit."""
+    """Yield a session with a number of calls that read, edit, test and commit."""
     return events(islice(_rounds(random.Random(seed)), calls))
 
 
@@ -79,7 +80,7 @@ def _rounds(seed: random.Random) -> Iterator[Call]:
 
 
 def two_hours(seed: int = 1) -> Iterator[Payload]:
-    """Yield a session of editing, testing, and much waiting for a CI that reports slowly."""
+    """Yield a session of editing, testing and long waiting for a slow CI."""
     return events(_hours(random.Random(seed)))
 
 
@@ -89,7 +90,7 @@ def _hours(seed: random.Random) -> Iterator[Any]:
             yield None
         yield from islice(_rounds(random.Random(push)), 40)
         yield bash("git push", f"main -> main {push}")
-        for look in range(10):  # ten minutes, each look the same as the one before
+        for look in range(10):  # ten minutes with the same result
             yield bash("sleep 60", "")
             yield bash(f"gh run view {push}", "in progress" if look < 9 else "completed")
         for age in range(6):

@@ -1,7 +1,8 @@
-"""What a hook may answer, as a table: Claude Code's contract of late 2026, event by event.
+"""The answers that Claude Code accepts from hooks, by event, as of late 2026.
 
-Source: https://code.claude.com/docs/en/hooks, "JSON output". What is discarded or would make Claude
-go on is not in it: on those events the neutral answer is the only one.
+Source: https://code.claude.com/docs/en/hooks, "JSON output". The table omits fields that are
+discarded, and fields that make Claude continue. For events that are not in it only the empty answer
+is allowed.
 """
 
 import json
@@ -11,7 +12,7 @@ NEUTRAL = ""
 MOST_CHARS = 10_000
 
 CONTEXT = {"additionalContext": str}
-# Event -> the fields of hookSpecificOutput that hivepipe's hooks may use.
+# event -> the fields of hookSpecificOutput that hivepipe's hooks may use
 ALLOWED: dict[str, dict[str, type]] = {
     "SessionStart": CONTEXT,
     "UserPromptSubmit": CONTEXT,
@@ -25,7 +26,7 @@ ALLOWED: dict[str, dict[str, type]] = {
 
 
 def checked(event: str, text: str) -> dict[str, Any]:
-    """Return hookSpecificOutput of an answer that fits the contract, empty if it is neutral."""
+    """Check an answer against the contract and return its hookSpecificOutput; {} if it is empty."""
     if text == NEUTRAL:
         return {}
     assert event in ALLOWED, f"{event} may only be answered neutrally: {text}"
@@ -33,13 +34,13 @@ def checked(event: str, text: str) -> dict[str, Any]:
     assert text.count("\n") == 1
     answer = json.loads(text)
     for_the_user = answer.pop("systemMessage", "")
-    if for_the_user:  # a line a day, when a session starts
+    if for_the_user:  # at most once a day, at the start of a session
         assert event == "SessionStart"
         assert answer.pop("continue") is True
         assert len(for_the_user) <= MOST_CHARS
         if not answer:
             return {}
-    if answer.get("decision") == "block":  # ends the turn
+    if answer.get("decision") == "block":  # this ends the turn
         assert event == "PostToolBatch"
         assert set(answer) == {"decision", "reason"}
         return {}

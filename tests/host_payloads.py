@@ -1,4 +1,4 @@
-"""Events of other programs than Claude Code, as the real ones sent them; paths are made up."""
+"""Recorded events of other hosts than Claude Code, with invented paths."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A small OpenID Connect provider on loopback: code flow with PKCE, and ways to misbehave."""
+"""An OpenID Connect provider on loopback: code flow with PKCE, and optional misbehaviour."""
 
 import hashlib
 import secrets
@@ -31,7 +31,10 @@ def s256(verifier: str) -> str:
 
 @dataclass
 class Provider:
-    """`person` signs in; `claims` replace those of the ID token, `signs` says with what."""
+    """The provider's state:
+
+    who signs in, which claims replace others, and the signing algorithm.
+    """
 
     issuer: str
     person: str = "ann@acme.example"
@@ -64,7 +67,7 @@ class Provider:
         return JSONResponse({"keys": [self.key.as_dict(private=False)]})
 
     def authorize(self, request: Request) -> Response:
-        """Sign the person in without a question, and go back."""
+        """Sign the person in without a question and redirect back."""
         asked = dict(request.query_params)
         assert asked["response_type"] == "code"
         assert asked["code_challenge_method"] == "S256"
@@ -75,7 +78,7 @@ class Provider:
         return RedirectResponse(f"{asked['redirect_uri']}?{back}", 302)
 
     async def token(self, request: Request) -> Response:
-        """Give a token for a code, once, to who has the verifier and the client's secret."""
+        """Exchange a code once for a token, given the verifier and the client's secret."""
         form = {name: str(value) for name, value in (await request.form()).items()}
         asked = self.codes.pop(form.get("code", ""), None)
         basic = request.headers.get("Authorization", "")
@@ -102,7 +105,7 @@ class Provider:
             head = urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').decode().rstrip("=")
             body = jwt.encode({"alg": "RS256"}, claims, self.key).split(".")[1]
             return f"{head}.{body}."
-        if self.signs == "HS256":  # with what everybody knows: the public key
+        if self.signs == "HS256":  # signed with the public key, which everybody knows
             public = OctKey.import_key(self.key.as_pem(private=False))
             return jwt.encode({"alg": "HS256", "kid": "one"}, claims, public, algorithms=["HS256"])
         if self.signs == "ES256":
@@ -124,7 +127,7 @@ class Provider:
 
 @contextmanager
 def served(app_at: Callable[[str], Any]) -> Iterator[str]:
-    """Serve what a function makes for its own address, on a free port of loopback."""
+    """Serve the application for its own address on a free port of loopback."""
     listening = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     config = uvicorn.Config(

@@ -1,8 +1,8 @@
-"""hivepipe as a user without root has it: an own installation and an account.
+"""hivepipe as a user without root has it: its own installation and account.
 
-Root may do anything: what is shown of permissions, of owners or of traces is shown for a user whom
-the kernel stops. Where the tests run as root this user is `nobody`, and gets a copy of whatever
-of the interpreter and the code nobody else can reach.
+Root ignores permissions, so tests of permissions, owners and traces need a restricted user. As root
+the tests use `nobody`, with a copy of those parts of the interpreter and the code that nobody else
+can read.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ LAUNCHER = (ROOT / "hivepipe/cli/launch.sh").read_bytes()
 class Installation:
     """A clone with its `.venv`, readable by everybody.
 
-    `python` is the interpreter behind it, `packages` the folder of what hivepipe needs.
+    `python` is the interpreter, `packages` the folder of the dependencies.
     """
 
     def __init__(self, folder: Path, code: Path = ROOT) -> None:
@@ -65,14 +65,14 @@ class Installation:
         return self._commands.run(words, data, env, cwd, SECS)
 
     def end(self) -> None:
-        """End the process that commands are forked of."""
+        """End the process that forks the commands."""
         self._commands.end()
 
     def install(self, code: Path) -> None:
-        """Put the code of a release in the place of what is there, as `git pull` does."""
+        """Replace the code by that of another release, as `git pull` does."""
         for name in ("hivepipe", "hooks", "workers"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
-            plain = shutil.ignore_patterns("hook_path.*")  # what `up` makes
+            plain = shutil.ignore_patterns("hook_path.*")  # `up` makes these files
             shutil.copytree(code / name, self.folder / name, ignore=plain)
         for name, source in (("hivepipe", "launch.sh"), ("hivepipe-hook", "hook.sh")):
             shutil.copy(code / "hivepipe/cli" / source, self.bin / name)
@@ -82,7 +82,7 @@ class Installation:
 
 
 def give(folder: Path) -> None:
-    """Give a folder and all in it to the user; what a running stack deletes meanwhile is gone."""
+    """Change the owner of a folder and its content to the user; ignore files deleted meanwhile."""
     if not AS_USER:
         return
     inside = (
@@ -96,7 +96,7 @@ def give(folder: Path) -> None:
 
 
 def can_read(folder: Path) -> bool:
-    """Can the user read a folder?"""
+    """Return whether the user can read a folder."""
     return (
         subprocess.run([*AS_USER, "sh", "-c", f"ls '{folder}'"], capture_output=True).returncode
         == 0
@@ -104,8 +104,8 @@ def can_read(folder: Path) -> bool:
 
 
 def copied(folder: Path, target: Path) -> Path:
-    """Copy a folder by hard links where the file system can."""
-    # With __pycache__: the user could not write it, and every start would compile again.
+    """Copy a folder, by hard links if the file system supports them."""
+    # Include __pycache__: the user could not write it, and each start would compile again.
     plain = shutil.ignore_patterns("test", "site-packages", "idlelib", "share")
 
     def link(source: str, to: str) -> None:
@@ -119,10 +119,10 @@ def copied(folder: Path, target: Path) -> Path:
 
 
 def moved(base: Path, copy: Path, program: Path) -> Path:
-    """Let a copied interpreter look for its shared library beside itself."""
+    """Make a copied interpreter find its shared library in its own folder."""
     program = copy / program
     text = program.read_bytes()
-    program.unlink()  # it may be a hard link
+    program.unlink()  # the file may be a hard link
     rpath = f"{base}/lib".encode() + b"\0"
     program.write_bytes(text.replace(rpath, b"$ORIGIN/../lib".ljust(len(rpath), b"\0")))
     program.chmod(0o755)
@@ -130,13 +130,13 @@ def moved(base: Path, copy: Path, program: Path) -> Path:
 
 
 class User:
-    """An account with a home folder and one project, and nothing of hivepipe in it."""
+    """An account with a home folder and one project, without hivepipe."""
 
     account = "user"
 
     def __init__(self, folder: Path, installation: Installation, project: str = "shop") -> None:
-        """`project` is a path below the home folder."""
-        find_server()  # skips where there is none
+        """Make the folders; `project` is a path below the home folder."""
+        find_server()  # skips without a Redis server
         self.installation = installation
         self.home = folder / self.account
         self.project = self.home / project
@@ -154,11 +154,11 @@ class User:
 
     @property
     def recorded(self) -> Path:
-        """Where the project's home is made."""
+        """The folder of the project's home."""
         return self.home / f".local/share/hivepipe/projects/{home_name(self.project)}"
 
     def has_a_home_of_1_0(self) -> Path:
-        """Have the home where 1.0.0 made it, inside the project; return it."""
+        """Move the home to where 1.0.0 made it, inside the project; return its path."""
         self.hivepipe("init")
         home = self.project / ".hive-mind"
         self.recorded.rename(home)
@@ -172,7 +172,7 @@ class User:
         return home
 
     def own(self, path: Path) -> None:
-        """Give a tree to the user."""
+        """Change the owner of a tree to the user."""
         give(path)
 
     def do(
@@ -195,12 +195,12 @@ class User:
 
     @property
     def is_installed(self) -> bool:
-        """Is `hivepipe` that of the installation, as it was installed?"""
+        """Return whether `hivepipe` is the unchanged launcher of the installation."""
         path, launcher = self.env["PATH"], self.installation.bin / "hivepipe"
         return path == self.installation.path and launcher.read_bytes() == LAUNCHER
 
     def hivepipe(self, *words: str, expect: int = 0, cwd: Path | None = None, **env: str) -> str:
-        """Run `hivepipe` as this user and return what it says; probes are to be asked for."""
+        """Run `hivepipe` as this user and return its output; probe only with `--probe`."""
         if words[0] in ("init", "migrate") and self.installation.probes:
             asked = {"--probe", "--help"}.intersection(words)
             words = tuple(word for word in words if word != "--probe")
@@ -212,7 +212,7 @@ class User:
         return done.stdout + done.stderr
 
     def await_start(self) -> None:
-        """Wait until no hook is starting the stack: it would create folders again after a purge."""
+        """Wait for hooks that start the stack, because they would create folders after a purge."""
         start = ("hivepipe.stack.starter", str(self.run_folder))
 
         def is_over() -> bool:
@@ -229,7 +229,7 @@ class User:
 
     @property
     def settings(self) -> Path:
-        """The file that `init` changes unless told otherwise."""
+        """The settings file that `init` changes by default."""
         return self.project / ".claude" / "settings.local.json"
 
     def hooks(self, path: Path | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -243,7 +243,7 @@ class User:
     def fire(
         self, event: str, cwd: Path | None = None, path: Path | None = None, **fields: object
     ) -> list[str]:
-        """Do what Claude Code does on an event: run each handler that the settings name."""
+        """Run each handler of an event in the settings, as Claude Code does."""
         payload = {
             "session_id": "s1",
             "cwd": str(cwd or self.project),
@@ -269,7 +269,7 @@ class User:
         return said
 
     def sessions(self, cwd: Path | None = None) -> list[dict[str, Any]]:
-        """Return the sessions that were recorded, as `hivepipe sessions` says them."""
+        """Return the recorded sessions."""
         done = self.do("hivepipe", "sessions", "--all", "--json", cwd=cwd)
         return list(json.loads(done.stdout)["sessions"]) if done.returncode == 0 else []
 
@@ -283,11 +283,11 @@ class User:
         self.fire("SessionEnd", reason="other")
 
     def files(self, *below: Path) -> dict[str, str]:
-        """Return every file and folder with mode and contents."""
+        """Return every file and folder with mode and content hash."""
         found: dict[str, str] = {}
         for root in below or (self.home, self.run_folder):
             for path in sorted(root.rglob("*")):
-                with suppress(FileNotFoundError):  # a process that ends takes its files with it
+                with suppress(FileNotFoundError):  # a process removes its files when it ends
                     found[str(path)] = _print_of(path)
         return found
 
@@ -296,7 +296,7 @@ class User:
         return [command for command in map(_command_of, self._running()) if command]
 
     def pid(self, kind: str) -> int:
-        """Return the pid of the one process of this user's whose command line says so."""
+        """Return the pid of this user's only process with a text in its command line."""
         (found,) = [p.pid for p in self._running() if kind in _command_of(p)]
         return int(found)
 
@@ -304,19 +304,19 @@ class User:
         return [p for p in psutil.process_iter() if _folder_of(p).startswith(str(self.home))]
 
     def sockets(self) -> list[str]:
-        """Return the sockets that are bound below the user's folders."""
+        """Return the sockets below the user's folders."""
         lines = Path("/proc/net/unix").read_text().splitlines()
         return [line for line in lines if str(self.run_folder.parent) in line]
 
     def end_all(self) -> None:
-        """End what a failed test left, by pid."""
+        """Kill the processes that a failed test left behind, by pid."""
         for _ in range(3):
             for process in self._running():
                 process.kill()
 
 
 def _command_of(process: psutil.Process) -> str:
-    """Return its command line; empty: it has ended."""
+    """Return the command line of a process, or "" if it has ended."""
     try:
         return " ".join(process.cmdline())
     except psutil.Error:
@@ -324,7 +324,7 @@ def _command_of(process: psutil.Process) -> str:
 
 
 def _folder_of(process: psutil.Process) -> str:
-    """Return where a process works; not its HOME, for Redis writes its title over that."""
+    """Return the working folder of a process; HOME is unreliable, because Redis overwrites it."""
     try:
         return "" if process.status() == psutil.STATUS_ZOMBIE else str(process.cwd())
     except psutil.Error:
@@ -342,13 +342,13 @@ def _print_of(path: Path) -> str:
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return what differs between two `files`."""
+    """Return the differences between two results of `files`."""
     names = before.keys() | after.keys()
     pairs = {name: (before.get(name, "-"), after.get(name, "-")) for name in names}
     return {name: pair for name, pair in sorted(pairs.items()) if pair[0] != pair[1]}
 
 
 def require_user() -> None:
-    """Skip where no unprivileged user can be had."""
+    """Skip if there is no way to become an unprivileged user."""
     if AS_USER and not shutil.which("setpriv"):
         pytest.skip("setpriv is not there")

@@ -1,4 +1,4 @@
-"""A session whose secrets stand with their names once, and elsewhere without them."""
+"""A session with secrets that appear once with their names and elsewhere without them."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from tests.redaction_corpus import expand
 
 
 class Secrets(NamedTuple):
-    """Values of an .env: no form of their own gives them away."""
+    """Values of an .env file that no pattern recognises."""
 
     shop: str
     mail: str
@@ -18,7 +18,7 @@ class Secrets(NamedTuple):
     signing: str
     database: str
     admin: str
-    agents: str  # stands in a subagent's transcript with its name
+    agents: str  # appears with its name in a subagent's transcript
 
 
 def secrets(seed: object) -> Secrets:
@@ -40,7 +40,7 @@ def environment(of: Secrets) -> str:
 
 
 def main_lines(of: Secrets) -> list[bytes]:
-    """The session: what is said before the file is read, the file, and what is said after."""
+    """Return the session's lines: before the .env file is read, the file, and afterwards."""
     numbered = "\n".join(f"{n:>6}\t{each}" for n, each in enumerate(environment(of).split("\n"), 1))
     before = [
         "I'll look at the configuration first.",
@@ -62,7 +62,7 @@ def main_lines(of: Secrets) -> list[bytes]:
 
 
 def agent_lines(of: Secrets) -> list[bytes]:
-    """A subagent's: what it found itself, and what its session found."""
+    """Return a subagent's lines, with secrets of its own and of its session."""
     said = [
         f"use {of.agents} and {of.admin} there",
         f"AGENT_TOKEN={of.agents}",
@@ -75,6 +75,6 @@ def agent_lines(of: Secrets) -> list[bytes]:
 
 
 def spellings(secret: str) -> list[bytes]:
-    """What no file may hold of a secret."""
+    """Return the spellings of a secret that no file may contain."""
     encoded = base64.b64encode(secret.encode()).rstrip(b"=")
     return [secret.encode(), json.dumps(secret)[1:-1].encode(), secret[7:].encode(), encoded]

@@ -1,4 +1,4 @@
-"""Providers on the loopback interface: the real protocols, and what a test scripts."""
+"""Fake LLM providers on loopback that speak the real protocols and play a script."""
 
 import json
 import threading
@@ -20,13 +20,13 @@ Answer = Callable[["Handler"], None]
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request; what becomes of it is the script's to say."""
+    """One request, answered by the script."""
 
     protocol_version = "HTTP/1.1"
     body: dict[str, Any]
 
     def do_POST(self) -> None:
-        """Note the request, and answer by the script."""
+        """Store the request and answer it by the script."""
         server = self.server
         assert isinstance(server, Provider)
         self.body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
         answer(self)
 
     def send(self, status: int, body: bytes, **headers: str) -> None:
-        """Send a whole answer."""
+        """Send a complete answer."""
         self.send_response(status)
         headers = {"content_type": "application/json", **headers}
         self.send_header("content-length", str(len(body)))
@@ -46,11 +46,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Suppress the log."""
 
 
 class Provider(ThreadingHTTPServer):
-    """The server; `script` is used up answer by answer, then `otherwise` holds."""
+    """The server: it plays `script` answer by answer, then repeats `otherwise`."""
 
     daemon_threads = True
 
@@ -65,7 +65,7 @@ class Provider(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where Anthropic's protocol is spoken; OpenAI's is below `/v1`."""
+        """The base URL of Anthropic's protocol; OpenAI's is below `/v1`."""
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_: object) -> None:
@@ -90,7 +90,7 @@ def is_anthropic(handler: Handler) -> bool:
 
 
 def reply(handler: Handler, answer: Any) -> dict[str, Any]:
-    """Put an answer into the protocol's own form."""
+    """Return an answer in the form of the request's protocol."""
     if is_anthropic(handler):
         return {
             "id": "msg_1",
@@ -128,7 +128,7 @@ def reply(handler: Handler, answer: Any) -> dict[str, Any]:
 
 
 def stream(handler: Handler, answer: Any) -> bytes:
-    """Put an answer into the events by which Codex' service says it."""
+    """Return an answer as the event stream of the Codex service."""
     call = {
         "type": "function_call",
         "id": "fc_1",
@@ -183,7 +183,7 @@ def stream(handler: Handler, answer: Any) -> bytes:
 
 
 def success(answer: Any = None) -> Answer:
-    """Answer as asked."""
+    """Return an answer that succeeds."""
     said = SUMMARY if answer is None else answer
 
     def send(handler: Handler) -> None:
@@ -196,14 +196,14 @@ def success(answer: Any = None) -> Answer:
 
 
 def error(status: int, kind: str, message: str, **headers: str) -> Answer:
-    """Fail as both protocols say it."""
+    """Return an answer that fails, in the form of both protocols."""
     said = {"type": kind, "code": kind, "message": message}
     body = json.dumps({"type": "error", "error": said}).encode()
     return lambda handler: handler.send(status, body, **headers)
 
 
 def raw(body: bytes) -> Answer:
-    """Answer with these bytes."""
+    """Return an answer with these bytes."""
     return lambda handler: handler.send(200, body)
 
 
@@ -215,7 +215,7 @@ def hang(handler: Handler) -> None:
 
 
 def flood(handler: Handler) -> None:
-    """Answer 30 MB of a summary that never ends."""
+    """Send a summary of 30 MB."""
     handler.send_response(200)
     handler.send_header("content-type", "application/json")
     handler.send_header("content-length", str(30 << 20))
@@ -225,7 +225,7 @@ def flood(handler: Handler) -> None:
 
 
 def cut_off(handler: Handler) -> None:
-    """Begin an answer, and hang up."""
+    """Begin an answer and close the connection."""
     handler.send_response(200)
     handler.send_header("content-length", "1000")
     handler.end_headers()
@@ -234,7 +234,7 @@ def cut_off(handler: Handler) -> None:
 
 
 def slow(secs: float) -> Answer:
-    """Answer as asked, later."""
+    """Return an answer that succeeds after a delay."""
 
     def answer(handler: Handler) -> None:
         time.sleep(secs)

@@ -1,4 +1,4 @@
-"""A registered project with both hooks, its Redis and its intake, for tests of the native hook."""
+"""A project with both hooks, Redis and an intake, for tests of the native hook."""
 
 import os
 import re
@@ -22,11 +22,11 @@ NOT_COMPARED = (
     "starting",
 )
 PIPE_BYTES = 1 << 16
-IDLE_STARTER = "/bin/true"  # what the record names as Python: a start of the stack ends at once
+IDLE_STARTER = "/bin/true"  # The record names this program as Python, so hooks start no stack.
 
 
 class Setting:
-    """A home in which hooks find everything; `native` and `python` are the two programs."""
+    """A home in which hooks find everything; `native` and `python` are the two hook programs."""
 
     def __init__(self, home: Home, new_server: Callable[[Home], Server]) -> None:
         home.make()
@@ -40,7 +40,7 @@ class Setting:
         self._new_server = new_server
         self.native = self._copy()
         self.python = Path(f"{self.native}.py")
-        self.emulator: list[str] = []  # in front of the native hook
+        self.emulator: list[str] = []  # command prefix of the native hook
         self.intakes: list[Process] = []
 
     def register(self, **fields: str) -> None:
@@ -107,7 +107,7 @@ class Setting:
         )
 
     def fire(self, program: Path, event: str, data: bytes, *words: str, **env: str) -> bytes:
-        """Run a hook to its end and return its answer; it exits with 0 and says no more."""
+        """Run a hook to its end and return its answer; it must exit with 0 without errors."""
         with filled(data) as (stdin, rest):
             process = self.start(program, event, *words, stdin=stdin, **env)
         try:
@@ -119,18 +119,19 @@ class Setting:
         return out
 
     def _wait_for_intake(self) -> None:
-        """Wait until it has taken in what it has acknowledged; what it cannot take in stays."""
+        """Wait until the intake has handled all acknowledged events; it leaves unusable ones."""
         if not self.intakes:
             return
         with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
             connection.settimeout(1)
             connection.connect(str(self.runtime / "intake.sock"))
             connection.sendall(b"no frame at all")
-            while connection.recv(1):  # it closes this one when it has ended the one before
+            # The intake closes this connection after it has handled the earlier ones.
+            while connection.recv(1):
                 pass
 
     def forget(self, server: Server | None) -> None:
-        """Start again with an empty home and an empty Redis."""
+        """Empty the home and Redis."""
         for path in [*self.home.path.iterdir(), self.home.root / "env-file"]:
             if path.name != "appendonly.aof":
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -139,7 +140,7 @@ class Setting:
             server.client().flushall()
 
     def traces(self, server: Server | None) -> dict[str, bytes]:
-        """Return what events left behind, in files and in Redis, without times and pids."""
+        """Return the files and Redis keys that events left behind, without times and pids."""
         root = self.home.root
         files = {
             str(path.relative_to(root)): path.read_bytes()
@@ -156,7 +157,7 @@ class Setting:
         return sorted((self.home.path / "spool").glob("*.raw"))
 
     def convert(self) -> None:
-        """Turn raw events into spool files, as a drain does."""
+        """Convert raw events to spool files, as a drain does."""
         code = (
             f"import sys; sys.path.insert(0, {str(ROOT)!r});"
             "from hivepipe.queue.raw_spool import convert_raw_events;"
@@ -168,9 +169,9 @@ class Setting:
 
 @contextmanager
 def filled(data: bytes) -> Iterator[tuple[int, bytes | None]]:
-    """Yield a pipe that holds the event: of 32 threads, one may fill it too late for its hook.
+    """Yield a pipe that contains the event, because one of 32 threads may fill it too late.
 
-    What does not fit is written while the hook reads.
+    Data beyond the capacity of the pipe is written while the hook reads.
     """
     if len(data) > PIPE_BYTES:
         yield subprocess.PIPE, data
@@ -185,7 +186,7 @@ def filled(data: bytes) -> Iterator[tuple[int, bytes | None]]:
 
 
 def dump(server: Server | None) -> dict[str, bytes]:
-    """Return every key of a Redis but the times of hooks, which are not the same twice."""
+    """Return every key of a Redis except the times of hooks, which always differ."""
     if server is None:
         return {}
     client = server.client()
@@ -217,7 +218,7 @@ TIMES = (
 
 
 def masked(data: Any) -> Any:
-    """Replace times, the pids of hooks and what is made of times."""
+    """Replace times, pids of hooks and values made of times."""
     if isinstance(data, str):
         return masked(data.encode()).decode()
     for pattern, text in TIMES:
@@ -240,6 +241,6 @@ def jobs_of(server: Server) -> list[bytes]:
 
 
 def may_trace() -> bool:
-    """Tell whether strace is there and may be used."""
+    """Return whether strace exists and may be used."""
     done = subprocess.run(["sh", "-c", "strace -o /dev/null true"], capture_output=True)
     return done.returncode == 0

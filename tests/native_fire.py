@@ -1,6 +1,7 @@
-"""`HIVEPIPE_TEST_HOOK=native`: `tests.conftest.fire` runs the native hook, with an intake per home.
+"""With `HIVEPIPE_TEST_HOOK=native`, run the native hook in `tests.conftest.fire`.
 
-What a hook left for the intake to finish is finished when `fire` returns, as with the Python hook.
+Each home has an intake. When `fire` returns, the intake has finished the event, as with the Python
+hook.
 """
 
 import socket
@@ -20,7 +21,7 @@ BUILT = ROOT / "hivepipe" / "_native" / "hook"
 IS_NATIVE = text_of("HIVEPIPE_TEST_HOOK") == "native"
 SECS = 60
 MAKE_COPY = "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
-# The Python of a registered home, which starts no stack.
+# the Python in the record of a home, which starts no stack
 NO_STARTER = '#!/bin/sh\ncase "$*" in *hivepipe.stack.starter*) exit 0;; esac\nexec "{}" "$@"\n'
 
 _lock = threading.Lock()
@@ -28,7 +29,7 @@ _intakes: dict[str, "subprocess.Popen[bytes]"] = {}
 
 
 def command(event_name: str, env: Mapping[str, str]) -> list[str] | None:
-    """Return the command of the native hook; None: this environment is for the Python hook."""
+    """Return the command of the native hook, or None if the environment needs the Python hook."""
     if not {"HIVEPIPE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"} <= env.keys():
         return None
     home, state = env["HIVEPIPE_HOME"], env["XDG_STATE_HOME"]
@@ -47,7 +48,7 @@ def command(event_name: str, env: Mapping[str, str]) -> list[str] | None:
 
 
 def finish(env: Mapping[str, str]) -> None:
-    """Wait for what the intake has acknowledged, and convert what it has left in the spool."""
+    """Wait until the intake has handled the events, and convert those it left in the spool."""
     spool = Path(env["HIVEPIPE_HOME"], "spool")
     end = time.monotonic() + 1
     while list(spool.glob("*.raw")) and time.monotonic() < end:
@@ -70,7 +71,7 @@ def end_all() -> None:
 
 
 def _register(record: Path, state: str, runtime: Path) -> None:
-    """Add to a home's record what the native hook needs."""
+    """Add the fields that the native hook needs to a home's record."""
     text = record.read_text()
     if "runtime=" not in text:
         python = Path(state, "python-without-starter")
@@ -110,6 +111,6 @@ def _start_intake(home: str, runtime: Path, env: Mapping[str, str]) -> None:
 
 
 def _listens(path: Path) -> bool:
-    """Tell whether an intake is there, such as that of a whole stack."""
+    """Return whether an intake listens, for example that of a whole stack."""
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0

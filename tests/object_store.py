@@ -1,4 +1,4 @@
-"""S3 for tests: moto's server on loopback, with a bucket."""
+"""S3 for tests: moto's server on loopback with one bucket."""
 
 import hashlib
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ BUCKET = "team-archives"
 
 
 class ObjectStore:
-    """A bucket, looked into by another client than ours."""
+    """A bucket, read by another client than hivepipe's."""
 
     def __init__(self, port: int) -> None:
         self.endpoint = f"http://127.0.0.1:{port}"
@@ -30,7 +30,7 @@ class ObjectStore:
         return f"s3://{BUCKET}/hivepipe?endpoint={self.endpoint}"
 
     def empty(self) -> None:
-        """Make the bucket, without objects."""
+        """Create the bucket if necessary and delete its objects."""
         names = {each["Name"] for each in self.client.list_buckets()["Buckets"]}
         if BUCKET not in names:
             self.client.create_bucket(Bucket=BUCKET)
@@ -55,7 +55,7 @@ class ObjectStore:
 
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
-    """Run a server for a block."""
+    """Run a server while the context lasts."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

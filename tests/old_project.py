@@ -1,4 +1,4 @@
-"""A project as the predecessor left it, built from its own documents: hooks, database, queue."""
+"""A project as the predecessor leaves it, made after its documents: hooks, database and queue."""
 
 import json
 import os
@@ -90,10 +90,10 @@ LOCAL_SETTINGS = """{
 
 
 class OldProject:
-    """A project of the predecessor; what is not called is not there."""
+    """A project of the predecessor, with only those parts whose methods were called."""
 
     def __init__(self, folder: Path) -> None:
-        """Take a folder that exists."""
+        """Take an existing folder."""
         self.folder = folder
         self.home = folder / ".hive-mind"
         self.queue = self.home / "queue"
@@ -120,7 +120,7 @@ class OldProject:
         return self.home / "hive.db"
 
     def entries(self) -> None:
-        """Fill the queue with what it holds after a bad day."""
+        """Fill the queue with entries of every state, some of them damaged."""
         for name in ("pending", "processing", "failed", "completed", ".tmp"):
             (self.queue / name).mkdir(parents=True, exist_ok=True)
         self.entry(agent("queued-1"))
@@ -151,7 +151,7 @@ class OldProject:
             (self.queue / name).write_text(text)
 
     def entry(self, sql: str, *, priority: int = 5, part: str = "pending", **more: Any) -> Path:
-        """Put one entry into the queue."""
+        """Add an entry to the queue."""
         self.number += 1
         (self.queue / part).mkdir(parents=True, exist_ok=True)
         sequence = f"17365001{self.number:02}N_{self.number}"
@@ -266,7 +266,7 @@ class OldProject:
         return path
 
     def age(self) -> None:
-        """Let everything be of long ago."""
+        """Set the times of all files to January 2025."""
         for path in sorted(self.folder.rglob("*"), reverse=True):
             os.utime(path, (LONG_AGO, LONG_AGO), follow_symlinks=False)
 
@@ -287,14 +287,14 @@ def checkpoint(instance: str) -> str:
 
 
 def log(message: str) -> str:
-    """Return the statement that auto-checkpoint.sh logs with."""
+    """Return the log statement of auto-checkpoint.sh."""
     return f"""INSERT INTO session_logs (session_id, log_level, message, data)
       SELECT '{SESSION}', 'INFO', '{message}', json_object('tool', 'Edit')
       WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'session_logs')"""
 
 
 def states(folder: Path) -> dict[str, tuple[str, int, int, bytes]]:
-    """Return every file and folder below: kind, mode, time, contents."""
+    """Return kind, mode, time and content of everything below a folder."""
     return {str(path.relative_to(folder)): _state(path) for path in _below(folder)}
 
 

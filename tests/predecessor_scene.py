@@ -1,4 +1,4 @@
-"""A predecessor's `.claude-state/logs`, as its documents describe it."""
+"""The folder `.claude-state/logs` of the predecessor, as its documents describe it."""
 
 import gzip
 import json
@@ -50,13 +50,13 @@ State = dict[str, tuple[bytes, int, int]]
 
 
 def said(text: str, **more: str) -> bytes:
-    """One line of a transcript."""
+    """Return a line of a transcript."""
     line = {"type": "user", "message": {"role": "user", "content": text}, **more}
     return json.dumps(line).encode() + b"\n"
 
 
 def make(logs: Path) -> State:
-    """Make every kind of file, of every age; return their state."""
+    """Make every kind of file with different ages and return their state."""
     write(logs / f"{MAIN}.jsonl", said(f"oldword {TOKEN}") + said("second"), 400)
     write(logs / f"{MAIN}.meta.json", as_json({"session_id": "abc123", "message_count": 2}), 400)
     write(logs / f"{SUBAGENT}.jsonl", said("middleword"), 100)
@@ -92,7 +92,7 @@ def as_json(value: object) -> bytes:
 
 
 def state(logs: Path, only: State | None = None) -> State:
-    """Bytes, mode and mtime of every file, or of those in another state."""
+    """Return bytes, mode and mtime of every file, or only of those in another state."""
     found = {}
     for path in logs.rglob("*"):
         name = str(path.relative_to(logs))

@@ -1,4 +1,4 @@
-"""Contexts in which keys without a form and passwords stand, written apart from the rules."""
+"""Contexts of passwords and of keys without a fixed form, written independently of the rules."""
 
 KEY_FORMS = (
     "<A32>",

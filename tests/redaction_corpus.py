@@ -1,7 +1,7 @@
-"""Labelled lines for the redaction: what must go, in every wrapping, and what must stay.
+"""Labelled lines for the redaction: secrets in every wrapping, and lines that must not change.
 
-The forms of tokens are those of the rule lists of gitleaks and Betterleaks (the names are their
-ids), written independently of hivepipe's rules. `<A36>` stands for 36 characters of an alphabet.
+The token forms follow the rule lists of gitleaks and Betterleaks, whose ids they carry. They were
+written independently of hivepipe's rules. `<A36>` stands for 36 characters of an alphabet.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ ALPHABETS = {
     "b": string.ascii_letters + string.digits + "+/",
 }
 
-# id in the published list -> its form
+# id in the published list -> form
 FORMS = {
     "1password-secret-key": "A3-<u6>-<u11>-<u5>-<u5>-<u5>",
     "age-secret-key": "AGE-SECRET-KEY-1<u58>",
@@ -83,7 +83,7 @@ FORMS = {
     "vault-service-token": "hvs.<w95>",
 }
 
-# What only its name gives away: the name beside the form.
+# secrets that only a name reveals: (name, form)
 NAMED_FORMS = {
     "aws-secret-access-key": ("aws_secret_access_key", "<b40>"),
     "cloudflare-api-key": ("cloudflare_api_key", "<l40>"),
@@ -99,7 +99,7 @@ EMAILS = ("ana.lopez@shop.io", "j.doe+news@mail.corp.co.uk", "m_ueller@firma.de"
 
 
 def expand(form: str, chance: random.Random) -> str:
-    """Replace each `<A36>` by that many characters of its alphabet."""
+    """Replace each `<A36>` by that number of characters of its alphabet."""
 
     def characters(found: re.Match[str]) -> str:
         return "".join(chance.choice(ALPHABETS[found[1]]) for _ in range(int(found[2])))
@@ -162,7 +162,7 @@ WRAPPINGS: dict[str, Wrapping] = {
 
 
 class Labelled(NamedTuple):
-    """A line of a transcript and the secret in it, as the list's id and the wrapping name it."""
+    """A line of a transcript with its secret, the id of the secret's kind and the wrapping."""
 
     kind: str
     wrapping: str
@@ -171,7 +171,7 @@ class Labelled(NamedTuple):
 
 
 def transcript_line(text: str, chance: random.Random) -> bytes:
-    """Put a text where Claude Code keeps texts: a result, a command, an answer, a tool's input."""
+    """Return a transcript line with the text as result, command, answer or tool input."""
     contents: tuple[Any, ...] = (
         [
             {
@@ -195,7 +195,7 @@ def transcript_line(text: str, chance: random.Random) -> bytes:
 
 
 def positives(seed: int, of_each_kind: int) -> Iterator[Labelled]:
-    """Yield secrets of every kind in every wrapping, `of_each_kind` for each of both."""
+    """Yield secrets of every kind in every wrapping, `of_each_kind` of each combination."""
     chance = random.Random(seed)
     kinds = {kind: ("service_setting", form) for kind, form in FORMS.items()} | NAMED_FORMS
     for kind, (name, form) in kinds.items():
@@ -211,7 +211,7 @@ def positives(seed: int, of_each_kind: int) -> Iterator[Labelled]:
 
 
 def survives(labelled: Labelled, redacted: bytes) -> bool:
-    """Is a part of the secret, ten characters of it, still in the line?"""
+    """Return whether ten consecutive characters of the secret are still in the line."""
     texts = "\n".join(strings(json.loads(redacted)))
     secret = labelled.secret
     spellings = {secret, quote(secret, safe="")}
@@ -223,7 +223,7 @@ def survives(labelled: Labelled, redacted: bytes) -> bool:
 
 
 def strings(value: Any) -> Iterator[str]:
-    """Yield every string of a decoded line, keys too."""
+    """Yield every string of a decoded line, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -235,11 +235,11 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(inner)
 
 
-# ---- what must stay
+# ---- lines that must not change
 
 
 def hashes_and_ids(seed: int) -> Iterator[str]:
-    """Yield hashes, UUIDs, git ids, ids of Claude Code, each as it appears in real output."""
+    """Yield hashes, UUIDs, Git ids and Claude Code ids as they appear in real output."""
     chance = random.Random(seed)
     for _ in range(20):
         data = chance.randbytes(16)
@@ -326,7 +326,7 @@ eyJ is base64 for {"
 
 
 def negatives(seed: int) -> Iterator[bytes]:
-    """Yield lines that must come out as they went in."""
+    """Yield lines that the redaction must not change."""
     chance = random.Random(seed)
     for text in (*hashes_and_ids(seed), *CODE_AND_PROSE):
         yield transcript_line(text, chance)

@@ -1,19 +1,19 @@
-"""How many rounds were asked for, of the tests that repeat themselves, and their seed."""
+"""Number of rounds and seed of the tests that repeat themselves."""
 
 import os
 from pathlib import Path
 
 
 def asked(name: str) -> int | None:
-    """Return the number that a variable holds, or None."""
+    """Return the number in a variable, or None."""
     text = text_of(name)
     return int(text) if text else None
 
 
 def text_of(name: str) -> str:
-    """tests/conftest.py has forgotten every HIVEPIPE_ variable; the kernel has not.
+    """Return a variable from /proc, because tests/conftest.py removes HIVEPIPE_ variables.
 
-    Of a process that xdist has started, it knows those of the one that started it.
+    In a process that xdist started, the variable is in the environment of its parent.
     """
     for pid in ("self", os.getppid()):
         try:
@@ -32,5 +32,5 @@ ASKED_ROUNDS = asked("HIVEPIPE_TEST_ROUNDS") or 0
 
 
 def rounds(default: int) -> int:
-    """HIVEPIPE_TEST_ROUNDS, else the small number."""
+    """Return HIVEPIPE_TEST_ROUNDS, or the default without it."""
     return ASKED_ROUNDS or default

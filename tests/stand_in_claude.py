@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
-"""`claude -p` for tests: speaks stream-json, keeps sessions, runs hooks, refuses what it refuses.
+"""A fake `claude -p`: it speaks stream-json, keeps sessions, runs hooks and rejects bad options.
 
-What it does is scripted by the task, in a line `SCRIPT {"runs": [[action, ...], ...]}`: one list
-for each run of the session. Further runs do nothing but say so. Actions:
+The task scripts it in a line `SCRIPT {"runs": [[action, ...], ...]}`, with one list for each run of
+the session. Further runs only say that there is nothing to do. Actions:
 
-    say TEXT             tell FILE                call TOOL [ARGUMENT]    fail TOOL
-    status JSON          write status.json in one step      raw TEXT    write it as it comes
-    cost DOLLARS         a result line with this running total
-    total BEFORE OWN     a result line of a session of so many requests, before this run and in it
-    models DOLLARS ...   ... and what each model cost, which is more than the main loop's
-    hang                 until a signal           wait FILE             until the file is there
-    ignore               SIGTERM from now on
-    crash                kill -9 of itself        exit CODE
-    noise TEXT           a line that is no JSON   torn                  half a line, no newline
-    orphan               leave a process behind   report TEXT           run-report.md
-    run COMMAND          by Bash, if the flags let it
-    silence              no word more on stdout
+    say TEXT            write a text                tell FILE        write the text of a file
+    call TOOL [ARG]     call a tool                 fail TOOL        make a call that fails
+    status JSON         write status.json atomically
+    raw TEXT            write status.json in place
+    cost DOLLARS        write a result line with this running total
+    total BEFORE OWN    write the result line of a session with so many requests before this run
+                        and so many in it
+    models DOLLARS ...  write a result line with the costs of each model
+    hang                sleep until a signal        wait FILE        wait until a file exists
+    ignore              ignore SIGTERM from now on  exit CODE        exit
+    crash               kill itself with SIGKILL    report TEXT      write run-report.md
+    noise TEXT          write a line that is no JSON
+    torn                write half a line without a newline
+    orphan              leave a process behind
+    run COMMAND         run a command by Bash, if the options allow it
 
-Every run leaves one line in $HOME/runs.log: what it was started with. What must never happen
-(two processes on one session) leaves one in $HOME/violations.log.
+Every run adds a line with its arguments to $HOME/runs.log. Two processes in one session, which must
+never happen, add a line to $HOME/violations.log.
 """
 
 import fcntl
@@ -71,7 +74,7 @@ def read_options(words):
                 refuse(f"error: option '{word} <value>' argument missing")
             options[word] = words[at]
             at += 1
-        elif word in WITH_VALUES:  # as the real one: all that follows up to the next flag
+        elif word in WITH_VALUES:  # as the real one: all words up to the next flag
             values = []
             while at < len(words) and not words[at].startswith("-"):
                 values.append(words[at])
@@ -85,7 +88,7 @@ def read_options(words):
 
 
 def fits(rule, command):
-    """`git commit:*` and `git commit *` allow what begins so, anything else itself alone."""
+    """Match `git commit:*` and `git commit *` by their beginning, and any other rule exactly."""
     stem = rule.removesuffix(":*").removesuffix(" *")
     return command == stem or (stem != rule and command.startswith(f"{stem} "))
 
@@ -122,7 +125,7 @@ def check_session(options):
 
 
 def settings_of(options):
-    """Return the hooks of all settings that a session reads, each handler once, as the real one."""
+    """Return the hooks of all settings of a session; equal handlers count once."""
     files = [HOME / ".claude/settings.json", Path(".claude/settings.json")]
     files += [Path(".claude/settings.local.json")]
     texts = [path.read_text() for path in files if path.exists()]
@@ -251,7 +254,7 @@ class Session:
         self.fire(event, tool_name=tool, tool_input=arguments, tool_use_id=call, tool_response={})
 
     def do_run(self, command):
-        """Refuse what no rule allows, as the real one does in `-p`, where it cannot ask."""
+        """Run a command that a rule allows; refuse others, as the real one does in `-p`."""
         allowed = "--dangerously-skip-permissions" in self.options or any(
             rule == "Bash" or (rule.startswith("Bash(") and fits(rule[5:-1], command))
             for rule in self.options.get("--allowedTools", [])

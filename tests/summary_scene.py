@@ -1,4 +1,4 @@
-"""A user who has agreed to summaries: settings, a key, transcripts, and the three workers."""
+"""Helpers for tests of summaries: a user who has agreed to them, a key, transcripts and workers."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SECRET_IN_WORDS = "ghp_" + "a1B2" * 9
 
 
 def processes_with(secret: str) -> set[int]:
-    """Return the processes that show a secret in their arguments or environment."""
+    """Return the processes with a secret in their arguments or environment."""
     found = set()
     for name in filter(str.isdigit, os.listdir("/proc")):
         for file in ("cmdline", "environ"):
@@ -33,7 +33,7 @@ def processes_with(secret: str) -> set[int]:
 
 
 def said(number: int, who: str, words: str, session: str = SESSION, **more: Any) -> bytes:
-    """One line of a transcript."""
+    """Return a line of a transcript."""
     message: dict[str, Any] = {"role": who, "content": [{"type": "text", "text": words}]}
     if who == "assistant":
         usage = {"input_tokens": 3, "output_tokens": 5}
@@ -53,7 +53,7 @@ def said(number: int, who: str, words: str, session: str = SESSION, **more: Any)
 
 
 def conversation(session: str = SESSION, turns: int = 3) -> bytes:
-    """A transcript that is long enough for a summary and contains a secret."""
+    """Return a transcript that is long enough for a summary and contains a secret."""
     lines = [
         said(2 * n + who, name, f"{words} {n}: {'the parser drops its last line ' * 5}", session)
         for n in range(turns)
@@ -63,10 +63,10 @@ def conversation(session: str = SESSION, turns: int = 3) -> bytes:
 
 
 class Scene:
-    """The user's folders, and what runs in them."""
+    """The user's folders and running processes."""
 
     def __init__(self, home: Home, server: Server, **of_llm: str) -> None:
-        """`of_llm`: what the worker that asks finds in its environment besides."""
+        """Define the workers; `of_llm` has additional variables of the LLM worker."""
         self.home = home
         self.server = server
         self.redis = server.client()
@@ -100,7 +100,7 @@ class Scene:
     # ---- settings
 
     def use(self, provider: Provider, **settings: str | float | bool) -> None:
-        """Let OpenAI be the provider, its key kept, and agree to it."""
+        """Configure OpenAI as the provider, store its key and agree to summaries."""
         self.configure(openai_url=f"{provider.url}/v1", anthropic_url=provider.url, **settings)
         self.keep("OPENAI_API_KEY")
         self.command("summaries", "enable", "--yes")
@@ -124,21 +124,22 @@ class Scene:
         return path
 
     def end(self, session: str = SESSION, **more: Any) -> None:
-        """Live through a session whose transcript is there: it begins and ends."""
+        """Start and end a session whose transcript exists."""
         where = self.begin(session)
         env = self.home.with_env(INSTANCE_ID=f"inst-{session[:8]}")
         fire("SessionEnd", changed(SESSION_END, **where, **more), env)
 
     def begin(self, session: str = SESSION, **more: Any) -> dict[str, Any]:
-        """Begin a session, or go on with it; return what its events say of it."""
-        self._ends += 1  # the same event within 2 s would be one that was fired twice
+        """Start or resume a session and return the common fields of its events."""
+        self._ends += 1  # Otherwise two equal events within 2 s would count as one.
         where = {
             "number": self._ends,
             "session_id": session,
             "transcript_path": str(self.write_if_missing(session)),
         }
         env = self.home.with_env(INSTANCE_ID=f"inst-{session[:8]}")
-        answered("SessionStart", changed(SESSION_START, **where, **more), env)  # it may have news
+        # The answer may be a briefing.
+        answered("SessionStart", changed(SESSION_START, **where, **more), env)
         return where
 
     def write_if_missing(self, session: str) -> Path:
@@ -146,7 +147,7 @@ class Scene:
         return path if path.exists() else self.write(session)
 
     def tick(self, row: Periodic, slot: int) -> None:
-        """Enqueue what the clock enqueues when a slot has come, and wait until it is done."""
+        """Enqueue the job of a periodic slot and wait until it is done."""
         tick = read_envelope(tick_of(row, slot, time.time_ns()).envelope)
         client.push(self.server.address, [job_of(tick)], 5.0)
         sql = f"SELECT 1 FROM slots WHERE name = '{row.name}' AND slot = {slot}"
@@ -157,13 +158,13 @@ class Scene:
         return len(list(self.home.kept.rglob("main-session/*/*.meta.json")))
 
     def hurry(self, *queues: str) -> None:
-        """What waits for a time has waited long enough: for it to settle, or to try again."""
+        """Make all scheduled jobs of the queues due now."""
         for queue in queues or ("slow", "llm"):
             for job, _ in self.redis.zscan_iter(f"rq:scheduled:{queue}"):
                 self.redis.zadd(f"rq:scheduled:{queue}", {job: int(time.time()) - 1}, xx=True)
 
     def executed(self) -> int:
-        """Hurry; return how many jobs have been executed in the queue llm, seen in passing."""
+        """Make jobs due; return how many jobs of the queue llm were seen as executed so far."""
         self.hurry()
         self._executed |= set(self.redis.zrange("rq:finished:llm", 0, -1))
         return len(self._executed)
@@ -187,12 +188,12 @@ class Scene:
         return last
 
     def spent(self) -> dict[str, Any]:
-        """What `hivepipe costs` says of hivepipe's own calls."""
+        """Return the costs of hivepipe's own calls."""
         own: dict[str, Any] = json.loads(self.command("costs", "--json"))["own"]
         return own
 
     def everything(self) -> dict[str, bytes]:
-        """Every file of the user's but the two that hold the key, and every value in Redis."""
+        """Return all files of the user and all values in Redis, except key and transcripts."""
         found = {}
         for folder, _, names in os.walk(self.home.root):
             for name in names:

@@ -1,4 +1,4 @@
-"""A team on a real PostgreSQL: an administrator, members, and homes with rows of their own."""
+"""A team on a real PostgreSQL: an administrator, members, and homes with rows."""
 
 import itertools
 import sqlite3
@@ -35,7 +35,7 @@ class Team:
 
     @classmethod
     def on(cls, server: Server) -> "Team":
-        """Make a database whose owner is an administrator who is no superuser."""
+        """Make a database whose owner is an administrator without superuser rights."""
         team = cls(server, f"team{next(_numbers)}")
         known = "SELECT 1 FROM pg_roles WHERE rolname = '" + ADMIN + "'"
         if not server.psql(known):
@@ -50,16 +50,16 @@ class Team:
         return address.parse(self.server.url(self.database, f"{ADMIN}:{SECRET}"))
 
     def asks(self, sql: str, *values: Any) -> Any:
-        """Return what a function of the administrator's returns."""
+        """Return the result of a query of the administrator."""
         with connected(self.admin) as connection:
             return one(connection, sql, *values)
 
     def invited(self, member: str, **how: Any) -> Address:
-        """Return a new invite's login."""
+        """Return the login of a new invite."""
         return invites.read_code(self.joining_code(member, **how))
 
     def joining_code(self, member: str, **how: Any) -> str:
-        """Return a new invite."""
+        """Return the code of a new invite."""
         lives = how.pop("lives", timedelta(hours=1))
         with connected(self.admin) as connection:
             place = self.admin.with_login("", "")
@@ -72,7 +72,7 @@ class Team:
             return invites.join(connection, invited, machine)
 
     def rows(self, sql: str) -> list[list[str]]:
-        """Return what the superuser reads."""
+        """Return the result of a query of the superuser."""
         text = self.server.psql(sql, self.database)
         return [line.split("|") for line in text.splitlines()]
 
@@ -118,13 +118,13 @@ class HomeOfTeam:
         )
 
     def sql(self, sql: str) -> None:
-        """Write with the sqlite3 shell."""
+        """Run SQL as the sqlite3 shell does."""
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
             db.execute("PRAGMA foreign_keys=ON")
             db.execute(sql)
 
     def ship(self, batches: int = 1000) -> int:
-        """Ship all; return how many rows went."""
+        """Ship all rows, or a number of batches; return how many rows were sent."""
         with Shipment(self.path, self.login, self.share) as shipment:
             while batches and shipment.ship_next():
                 batches -= 1
@@ -140,7 +140,7 @@ class HomeOfTeam:
 
 
 def same_rows(team: Team, *homes: HomeOfTeam) -> bool:
-    """Tell whether the team has exactly the rows of the homes."""
+    """Return whether the team has as many rows as its homes in every table."""
     return all(
         team.count(table) == sum(home.count(table) for home in homes) for table in TABLES
     ) and {each.table for each in CAPTURED} >= {*TABLES}

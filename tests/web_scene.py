@@ -1,4 +1,4 @@
-"""What the tests of `hivepipe web` share: hostile texts, in a store and in a transcript."""
+"""Helpers for tests of `hivepipe web`: hostile texts in a database and in a transcript."""
 
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +22,7 @@ def insert(db: Database, table: str, **row: Any) -> None:
 
 
 def record_hostile(home: Path) -> None:
-    """Make a home with one session, every text of it hostile."""
+    """Make a home with one session whose texts are all hostile."""
     of = {"session_id": SESSION}
     with closing(Database(home / "hive.db")) as db:
         insert(db, "swarms", id="swarm", name="shop")
@@ -40,7 +40,7 @@ def record_hostile(home: Path) -> None:
 
 
 def call(number: int, name: str, id_: str, **arguments: object) -> bytes:
-    """One tool call of Claude's."""
+    """Return a tool call of Claude."""
     use = {"type": "tool_use", "id": id_, "name": name, "input": arguments}
     message = {
         "id": f"msg-{number}",
@@ -53,19 +53,19 @@ def call(number: int, name: str, id_: str, **arguments: object) -> bytes:
 
 
 def result(number: int, id_: str, said: str, *, failed: bool = False, agent: str = "") -> bytes:
-    """The result of a call."""
+    """Return the result of a call."""
     block = {"type": "tool_result", "tool_use_id": id_, "content": said, "is_error": failed}
     more = {"toolUseResult": {"agentId": agent}} if agent else {}
     return line(number, type="user", message={"role": "user", "content": [block]}, **more)
 
 
 def prompt(number: int, said: str) -> bytes:
-    """What a person typed."""
+    """Return a prompt of the user."""
     return line(number, type="user", message={"role": "user", "content": said})
 
 
 def archive_told(root: Path) -> None:
-    """Archive a session below a user's folder, in the home of the environment."""
+    """Archive a session with hostile texts below a user's folder."""
     folder = root / ".claude" / "projects" / "-home-ana-shop"
     agents = folder / SESSION / "subagents"
     agents.mkdir(parents=True)
