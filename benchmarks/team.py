@@ -307,7 +307,7 @@ def main() -> None:
     with serving() as server, tempfile.TemporaryDirectory(prefix="hp-", dir="/tmp") as temporary:
         folder = Path(temporary)
         team = Team.on(server)
-        team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+        team.query("SELECT hivepipe.set_policy('*', 'everything')")
         login = team.joined("ann").writes
         shipped, copied, texts = [], [], []
         for number in range(options.shipments):

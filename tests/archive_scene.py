@@ -75,12 +75,12 @@ class Scene:
 
     def _on_chunk(self, _source: Source, _path: str, chunk: Chunk) -> None:
         """Append the ids of messages whose usage was reported to a file that survives a kill."""
-        with (self.root / "told").open("a") as told:
-            told.writelines(f"{usage.message_id}\n" for usage in chunk.usages)
+        with (self.root / "reported").open("a") as reported:
+            reported.writelines(f"{usage.message_id}\n" for usage in chunk.usages)
 
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """Return the ids of messages whose usage was reported, once for each report."""
-        path = self.root / "told"
+        path = self.root / "reported"
         return path.read_text().split() if path.exists() else []
 
     @contextmanager

@@ -56,7 +56,7 @@ _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
 _FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")
 
 
-def _forget_the_developers_shell() -> None:
+def _remove_product_variables() -> None:
     """Remove variables that would configure hivepipe from `posix.environ` and `os.environ`.
 
     The product reads the first, its libraries the second.
@@ -70,14 +70,14 @@ def _forget_the_developers_shell() -> None:
             del posix.environ[raw]
 
 
-def _obey_an_interrupt() -> None:
+def _restore_sigint() -> None:
     """Restore the handler of SIGINT, because background jobs of a shell ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-_forget_the_developers_shell()
-_obey_an_interrupt()
+_remove_product_variables()
+_restore_sigint()
 # On a shared machine a slow example is no failure.
 hypothesis.settings.register_profile("shared", deadline=None)
 hypothesis.settings.load_profile("shared")
@@ -103,7 +103,7 @@ IN_TREE = posix.environ.get(b"TEST_LAYOUT") == b"in-tree"
 
 
 @pytest.fixture(autouse=True)
-def _no_home_of_another_test() -> Iterator[None]:
+def _reset_process_state() -> Iterator[None]:
     """Reset the state that commands leave in this process, and end all intakes."""
     yield
     if "hivepipe.redact" in sys.modules:
@@ -139,7 +139,7 @@ def hook_path(event_name: str, hooks: Path = ROOT / "hooks") -> Path:
     return hooks / f"{name}.py"
 
 
-def answered(
+def hook_answer(
     event_name: str,
     payload: Mapping[str, Any] | bytes,
     env: Mapping[str, str],
@@ -175,7 +175,7 @@ def fire(
     hooks: Path = ROOT / "hooks",
 ) -> None:
     """Run the real hook on one event; its answer must be empty, except for a briefing."""
-    said = answered(event_name, payload, env, hooks)
+    said = hook_answer(event_name, payload, env, hooks)
     if event_name == "SessionStart" and said != NEUTRAL:
         (told,) = json.loads(said).values()
         assert told.keys() == {"hookEventName", "additionalContext"}
@@ -214,7 +214,7 @@ def hashed(path: Path) -> str:
     return blake2b(os.fsencode(path), digest_size=8).hexdigest()
 
 
-def undisturbed(home: "Home", wave: Callable[[str], None], attempts: int = 10) -> str:
+def repeat_until_in_time(home: "Home", wave: Callable[[str], None], attempts: int = 10) -> str:
     """Run a wave of hooks in new sessions until Redis has answered all hooks of a session in time.
 
     Return that session. A hook waits 50 ms for Redis, and fifty at once on a busy machine may need
@@ -296,7 +296,7 @@ class Home:
         with closing(sqlite3.connect(manifest.path)) as db, db:
             db.execute("UPDATE facts SET value = '0' WHERE name = 'installed_at'")
 
-    def inside(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def use_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Use this environment for product code in the test's own process."""
         seen = {key.encode(): value.encode() for key, value in self.env.items()}
         monkeypatch.setattr(posix, "environ", seen)
@@ -313,7 +313,7 @@ class Home:
         from hivepipe.home import locate  # noqa: PLC0415
 
         with pytest.MonkeyPatch.context() as monkeypatch:
-            self.inside(monkeypatch)
+            self.use_environment(monkeypatch)
             return locate(str(self.project)).socket
 
     @property
@@ -366,7 +366,7 @@ def made_home() -> Iterator[Home]:
 def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """A new home, whose environment the product's code in the test's process uses too."""
     with made_home() as home:
-        home.inside(monkeypatch)
+        home.use_environment(monkeypatch)
         yield home
 
 
@@ -487,7 +487,7 @@ class Writer(Process):
         self.starts += 1
         super().start()
 
-    def keep(self) -> None:
+    def restart_if_ended(self) -> None:
         """Start the process again if it has ended, as a supervisor does."""
         if not self.is_running:
             self.start()

@@ -63,14 +63,14 @@ def preload_supervisor():
 def loaded():
     """Return the state of the files of imported modules, to detect changed code."""
     names = [module.__file__ for name, module in sys.modules.items() if is_ours(name, module)]
-    return {name: print_of(name) for name in (*names, sysconfig.get_path("purelib"))}
+    return {name: state_of_file(name) for name in (*names, sysconfig.get_path("purelib"))}
 
 
 def is_ours(name, module):
     return name.partition(".")[0] == "hivepipe" and getattr(module, "__file__", None)
 
 
-def print_of(name):
+def state_of_file(name):
     try:
         status = os.stat(name)
     except OSError:
@@ -112,7 +112,7 @@ def serve(control):
                 preload_supervisor()
             pid = os.fork() if is_same() else None
             if pid == 0:
-                become(control, theirs)
+                install_descriptors(control, theirs)
                 return asked
             answer(reply, pid or 0)
             for each in theirs:
@@ -132,7 +132,7 @@ def starts_supervisor(asked):
 
 def is_same():
     """Return whether the code on disk is unchanged since its import."""
-    return all(print_of(name) == found for name, found in LOADED.items())
+    return all(state_of_file(name) == found for name, found in LOADED.items())
 
 
 def report(watched, pid, reply):
@@ -149,7 +149,7 @@ def answer(reply, number):
         pass
 
 
-def become(control, theirs):
+def install_descriptors(control, theirs):
     """Install the descriptors of the request as those of the process."""
     for number, each in enumerate(theirs):
         os.dup2(each, number)
@@ -157,7 +157,7 @@ def become(control, theirs):
     os.closerange(3, 1 << 12)
 
 
-def becomes_supervisor():
+def fork_supervisor():
     """Fork; return False in the command, and True in the fork once it is started."""
     ours, theirs = socket.socketpair()
     if os.fork():
@@ -275,7 +275,7 @@ gc.collect()
 gc.freeze()
 MODULE = {"commands": COMMAND, "workers": None}[KIND]
 ASKED = serve(socket.socket(fileno=int(sys.argv[1])))
-if starts_supervisor(ASKED) and becomes_supervisor():
+if starts_supervisor(ASKED) and fork_supervisor():
     MODULE = SUPERVISOR
 else:
     prepare(ASKED, MODULE)

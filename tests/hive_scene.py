@@ -61,7 +61,7 @@ class Scene:
             folder.mkdir()
             self.projects[name] = folder
 
-    def said(
+    def result(
         self,
         *arguments: str,
         expect: int = 0,
@@ -81,13 +81,13 @@ class Scene:
         input: str = "",
     ) -> Result:
         """Run any command within this process and check its exit code."""
-        done = self.tried(*arguments, env=env, cwd=cwd, input=input)
+        done = self.invoke(*arguments, env=env, cwd=cwd, input=input)
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         assert done.exit_code == expect, done.stdout + done.stderr
         return done
 
-    def tried(
+    def invoke(
         self,
         *arguments: str,
         env: dict[str, str] | None = None,
@@ -95,11 +95,11 @@ class Scene:
         input: str = "",
     ) -> Result:
         """Run any command within this process and return its result."""
-        with self.inside(env or {}), chdir(cwd or self.home.project):
+        with self.use_environment(env or {}), chdir(cwd or self.home.project):
             return CliRunner().invoke(main, [*arguments], input=input)
 
     @contextmanager
-    def inside(self, more: dict[str, str]) -> Iterator[None]:
+    def use_environment(self, more: dict[str, str]) -> Iterator[None]:
         """Use the scene's environment for product code in this process."""
         before, seen = posix.environ, self.env | more
         posix.environ = {name.encode(): value.encode() for name, value in seen.items()}
@@ -111,7 +111,7 @@ class Scene:
 
     def run(self, *arguments: str, expect: int = 0, **more: Any) -> str:
         """Run `hivepipe hive ...` and return its output."""
-        return self.said(*arguments, expect=expect, **more).stdout
+        return self.result(*arguments, expect=expect, **more).stdout
 
     def begin(self) -> None:
         """Initialise the hive and add both projects."""
@@ -129,23 +129,23 @@ class Scene:
         found: list[dict[str, Any]] = json.loads(self.run("check", *arguments, "--json"))["workers"]
         return found
 
-    def stand(self, worker: str) -> dict[str, Any]:
+    def row(self, worker: str) -> dict[str, Any]:
         """Return the row of one worker."""
         (found,) = self.check(worker)
         return found
 
-    def becomes(self, worker: str, state: str) -> dict[str, Any]:
+    def wait_for_state(self, worker: str, state: str) -> dict[str, Any]:
         """Wait until a worker has a state and, if its process has ended, its run is recorded."""
 
         def look() -> dict[str, Any] | None:
-            found = self.stand(worker)
-            is_over = found["lives"] or self.is_booked(worker, found["run"])
+            found = self.row(worker)
+            is_over = found["lives"] or self.is_recorded(worker, found["run"])
             return found if found["state"] == state and is_over else None
 
-        found: dict[str, Any] = until(look, f"{worker} is not {state}: {self.stand(worker)}")
+        found: dict[str, Any] = until(look, f"{worker} is not {state}: {self.row(worker)}")
         return found
 
-    def is_booked(self, worker: str, number: int) -> bool:
+    def is_recorded(self, worker: str, number: int) -> bool:
         """Return whether the runner of a run has recorded its end."""
         path = self.state(worker) / f"runs/{number}.json"
         return not path.exists() or json.loads(path.read_text())["cost_usd"] is not None
@@ -156,10 +156,10 @@ class Scene:
 
     def state(self, worker: str) -> Path:
         """Return the folder of hivepipe's own records of a worker."""
-        return self.belief / "workers" / worker
+        return self.records / "workers" / worker
 
     @property
-    def belief(self) -> Path:
+    def records(self) -> Path:
         """The folder of hivepipe's own records of the hive, which no worker can write."""
         folder = blake2b(str(self.hive).encode(), digest_size=8).hexdigest()
         return self.home.root / "state" / "hivepipe" / "hives" / folder
@@ -189,7 +189,7 @@ class Scene:
 
     def end_processes(self) -> None:
         """Kill every process of this scene's workers, by the pids in their run files."""
-        for path in [*self.belief.glob("*/*/runs/*.json")]:
+        for path in [*self.records.glob("*/*/runs/*.json")]:
             run = json.loads(path.read_text())
             # The runner first, otherwise it would record the end of the run.
             for pid in (run.get("runner_pid"), run["pid"]):
@@ -244,7 +244,7 @@ def tick(scene: Scene, **asked: str) -> str:
     said = io.StringIO()
     handler = logging.StreamHandler(said)
     job = Origin(id="hives-1", operation="check_hives", event_time_ns=1)
-    with scene.inside(env), chdir(scene.home.project):
+    with scene.use_environment(env), chdir(scene.home.project):
         place, _ = load_and_use()
         product.logger.addHandler(handler)
         try:

@@ -273,7 +273,7 @@ class User:
         done = self.do("hivepipe", "sessions", "--all", "--json", cwd=cwd)
         return list(json.loads(done.stdout)["sessions"]) if done.returncode == 0 else []
 
-    def live_through_a_session(self) -> None:
+    def play_session(self) -> None:
         """Fire the events of a small session."""
         assert self.fire("SessionStart", source="startup") == [NEUTRAL]
         self.fire("UserPromptSubmit", prompt="hello", prompt_id="p1")

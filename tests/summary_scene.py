@@ -10,7 +10,7 @@ from typing import Any
 from hivepipe.jobs.envelope import read_envelope
 from hivepipe.jobs.schedule_table import Periodic, job_of, tick_of
 from hivepipe.queue import client
-from tests.conftest import ROOT, Home, Process, Server, Writer, answered, fire, until
+from tests.conftest import ROOT, Home, Process, Server, Writer, fire, hook_answer, until
 from tests.llm_server import Provider
 from tests.payloads import SESSION_END, SESSION_START, changed
 
@@ -139,7 +139,7 @@ class Scene:
         }
         env = self.home.with_env(INSTANCE_ID=f"inst-{session[:8]}")
         # The answer may be a briefing.
-        answered("SessionStart", changed(SESSION_START, **where, **more), env)
+        hook_answer("SessionStart", changed(SESSION_START, **where, **more), env)
         return where
 
     def write_if_missing(self, session: str) -> Path:
@@ -157,7 +157,7 @@ class Scene:
         """Return how many transcripts are archived."""
         return len(list(self.home.kept.rglob("main-session/*/*.meta.json")))
 
-    def hurry(self, *queues: str) -> None:
+    def make_due(self, *queues: str) -> None:
         """Make all scheduled jobs of the queues due now."""
         for queue in queues or ("slow", "llm"):
             for job, _ in self.redis.zscan_iter(f"rq:scheduled:{queue}"):
@@ -165,7 +165,7 @@ class Scene:
 
     def executed(self) -> int:
         """Make jobs due; return how many jobs of the queue llm were seen as executed so far."""
-        self.hurry()
+        self.make_due()
         self._executed |= set(self.redis.zrange("rq:finished:llm", 0, -1))
         return len(self._executed)
 
@@ -173,9 +173,9 @@ class Scene:
         rows = self.home.rows("SELECT * FROM summaries ORDER BY session_id, made_at")
         return [row for row in rows if session in ("", row["session_id"])]
 
-    def until_summary(self, session: str = SESSION, number: int = 1) -> dict[str, Any]:
+    def wait_for_summary(self, session: str = SESSION, number: int = 1) -> dict[str, Any]:
         def found() -> list[dict[str, Any]]:
-            self.hurry()
+            self.make_due()
             rows = self.summaries(session)
             return rows if len(rows) >= number else []
 

@@ -49,7 +49,7 @@ class Team:
     def admin(self) -> Address:
         return address.parse(self.server.url(self.database, f"{ADMIN}:{SECRET}"))
 
-    def asks(self, sql: str, *values: Any) -> Any:
+    def query(self, sql: str, *values: Any) -> Any:
         """Return the result of a query of the administrator."""
         with connected(self.admin) as connection:
             return one(connection, sql, *values)

@@ -64,7 +64,7 @@ def prompt(number: int, said: str) -> bytes:
     return line(number, type="user", message={"role": "user", "content": said})
 
 
-def archive_told(root: Path) -> None:
+def archive_hostile_session(root: Path) -> None:
     """Archive a session with hostile texts below a user's folder."""
     folder = root / ".claude" / "projects" / "-home-ana-shop"
     agents = folder / SESSION / "subagents"

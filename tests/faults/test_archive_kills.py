@@ -91,7 +91,7 @@ def test_killed_at_every_call(
         return both_looks(scene)
 
     again()()
-    wanted, told = Scene(live).files(), set(Scene(live).told())
+    wanted, told = Scene(live).files(), set(Scene(live).reported())
     assert told
     kills = 0
     call = 1 + random_of(prepare.__name__).randrange(STEP)
@@ -99,7 +99,7 @@ def test_killed_at_every_call(
         kills += 1
         fresh_work()()
         assert Scene(live).files() == wanted, f"killed at call {call}"
-        assert set(Scene(live).told()) == told, f"killed at call {call}"
+        assert set(Scene(live).reported()) == told, f"killed at call {call}"
         call += STEP
     assert call > 100
     print(f"{prepare.__name__}: {kills} kills, {call} calls")

@@ -158,7 +158,7 @@ def test_a_monitor_that_was_killed_says_the_rest_when_it_is_back(scene: Scene) -
         until(lambda: monitor.text.count(line) == 1, "it said nothing")
         monitor.end(signal.SIGKILL)
         gate.touch()
-        scene.becomes(worker, "done")
+        scene.wait_for_state(worker, "done")
         monitor.start()
         until(lambda: f"PROCESS_ENDED:{scene.folder(worker)}\n" in monitor.text, monitor.text)
         assert monitor.text.count(line) == 2
@@ -175,7 +175,7 @@ def test_a_monitor_that_was_killed_says_the_rest_when_it_is_back(scene: Scene) -
 def test_a_full_context_is_parked_and_a_new_worker_continues(scene: Scene) -> None:
     runs = [["cost 0.30", FULL], ["cost 0.03", "report What I learned."]]
     worker = scene.spawn(script(*runs, words="Build it."))
-    scene.becomes(worker, "context_full")
+    scene.wait_for_state(worker, "context_full")
 
     def monitored() -> bool:
         scene.run("monitor", "--once", "--respawn")
@@ -194,7 +194,7 @@ def test_a_full_context_is_parked_and_a_new_worker_continues(scene: Scene) -> No
     # The fresh one plays the same script, and fills its context too: one respawn is the limit.
     def parked() -> bool:
         scene.run("monitor", "--once", "--respawn")
-        return (scene.state(fresh) / "runs/2.json").exists() and scene.is_booked(fresh, 2)
+        return (scene.state(fresh) / "runs/2.json").exists() and scene.is_recorded(fresh, 2)
 
     until(parked, "not parked")
     for _ in range(3):

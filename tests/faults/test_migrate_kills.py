@@ -90,7 +90,7 @@ class Scene:
 @pytest.fixture
 def scene(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Scene:
     del private_home.env["HIVEPIPE_HOME"]
-    private_home.inside(monkeypatch)
+    private_home.use_environment(monkeypatch)
     monkeypatch.chdir(private_home.project)
     OldProject(private_home.project).whole("claude-flow")
     return Scene(private_home)

@@ -103,7 +103,7 @@ def test_through_the_direct_path(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     bench.server.end(signal.SIGKILL)
     bench.fire(events.opening, 1, USE_QUEUE="false")
     bench.fire(events.bulk, AT_ONCE, USE_QUEUE="false")
-    bench.home.inside(monkeypatch)
+    bench.home.use_environment(monkeypatch)
     report = direct.drain(str(bench.home.path))
     assert (report.failed, report.set_aside) == ({}, {})
     bench.fire(events.closing, 1, USE_QUEUE="false")
@@ -135,7 +135,7 @@ def test_the_direct_path_continues_after_a_job_that_breaks_its_handler(
     broken = [Message(m.id[::-1], "", m.queue, "", m.created_at, _broken(m)) for m in second]
     for number, messages in enumerate((first, broken, second)):
         write_spool(f"{bench.home.path}/spool", number, messages)
-    bench.home.inside(monkeypatch)
+    bench.home.use_environment(monkeypatch)
     report = direct.drain(str(bench.home.path))
     assert report.applied == 2
     ((path, reason),) = report.failed.items()

@@ -55,7 +55,7 @@ class Stack(Scene):
 
     def until_summaries(self, names: list[str]) -> None:
         def done() -> bool:
-            self.hurry()
+            self.make_due()
             return {row["session_id"] for row in self.summaries()} >= set(names)
 
         until(done, "sessions without a summary", 60 + len(names))
@@ -119,7 +119,7 @@ def test_the_caps_hold_and_no_checkpoint_waits(
     halves = [sessions(2, SESSIONS // 2), sessions(3, SESSIONS - SESSIONS // 2)]
     for stack, names in zip(stacks, halves, strict=True):
         stack.end_many(names)
-    until(lambda: [stack.hurry("slow") for stack in stacks] and began, "nobody was asked")
+    until(lambda: [stack.make_due("slow") for stack in stacks] and began, "nobody was asked")
     with_summaries = first.latencies(busy, CHECKPOINTS)
     assert not go_on
     in_flight = len(began)

@@ -43,7 +43,7 @@ def test_an_hour_away_and_then_a_slow_wire(
     env = {**private_home.env, "XDG_CONFIG_HOME": str(tmp_path / "config")}
     with serving() as server:
         team = Team.on(server)
-        team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+        team.query("SELECT hivepipe.set_policy('*', 'everything')")
         wire = Wire(server.port)
         login = team.joined("ann").writes._replace(host="127.0.0.1", port=wire.port)
         keep(Membership("ann", "desk", login.shown, {"*": "everything"}), login, None)

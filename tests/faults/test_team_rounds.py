@@ -174,7 +174,7 @@ class Scene:
         with self.shipping(home):
             time.sleep(self.dice.random() * 0.1)
             name = self.machines[number]
-            assert self.team.asks("SELECT hivepipe.revoke(%s)", name) == f"machine {name}"
+            assert self.team.query("SELECT hivepipe.revoke(%s)", name) == f"machine {name}"
         error = self.ship(home)
         assert error == "TeamRefusedError"
         self.note(error)
@@ -182,7 +182,7 @@ class Scene:
 
     def change_the_policy(self, _home: HomeOfTeam) -> None:
         self.green = self.dice.choice(["nothing", "metadata", "everything"])
-        self.team.asks("SELECT hivepipe.set_policy('green', %s)", self.green)
+        self.team.query("SELECT hivepipe.set_policy('green', %s)", self.green)
 
     def cut_the_wire(self, home: HomeOfTeam) -> None:
         self.work(home)
@@ -307,7 +307,7 @@ def disk() -> Iterator[Path | None]:
 def scene(tmp_path: Path, seed: int, disk: Path | None) -> Iterator[Scene]:
     with serving(None, *SMALL_LOG, within=disk or Path("/tmp")) as server:
         team = Team.on(server)
-        team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+        team.query("SELECT hivepipe.set_policy('*', 'everything')")
         made = Scene(team, tmp_path, random.Random(seed), disk)
         yield made
         made.wire.close()

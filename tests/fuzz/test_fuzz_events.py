@@ -12,7 +12,7 @@ from hivepipe.jobs.envelope import read_envelope
 from hivepipe.queue.client import eval_command, job_data
 from hivepipe.queue.job_data import LIMIT_BYTES, envelope_text
 from tests import payloads
-from tests.conftest import NEUTRAL, Home, answered
+from tests.conftest import NEUTRAL, Home, hook_answer
 from tests.faults.oracle import FIRST_NS
 from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed
 
@@ -64,7 +64,7 @@ def test_any_event(name: str, data: bytes) -> None:
 def test_an_event_that_failed_once(data: bytes, private_home: Home) -> None:
     for name in sorted(KINDS):
         check_event(name, data)
-    assert answered("PostToolUse", data, private_home.env) == NEUTRAL
+    assert hook_answer("PostToolUse", data, private_home.env) == NEUTRAL
 
 
 def test_no_example_is_refused() -> None:

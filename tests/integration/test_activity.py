@@ -36,16 +36,16 @@ from tests.conftest import (
     Server,
     Writer,
     accepted,
-    answered,
+    hook_answer,
     is_drained,
-    undisturbed,
+    repeat_until_in_time,
     until,
 )
 from tests.payloads import SESSION, changed
 
 
 def say(payload: dict[str, Any], env: dict[str, str]) -> None:
-    answered(payload["hook_event_name"], payload, env)
+    hook_answer(payload["hook_event_name"], payload, env)
 
 
 def say_all(events: list[dict[str, Any]], env: dict[str, str], at_once: int) -> None:
@@ -78,7 +78,7 @@ def test_fifty_parallel_calls_are_stored_as_fifty(
             named = [changed(event, session_id=session) for event in events]
             say_all(named, private_home.env, at_once)
 
-    session = undisturbed(private_home, wave)
+    session = repeat_until_in_time(private_home, wave)
     writer.start()
     until(lambda: stored(private_home, session), "not flushed")
     found = stored(private_home, session)
@@ -220,7 +220,7 @@ def test_totals_survive_a_kill(
         changed(call, tool_use_id=f"more{n}") for n, call in enumerate(calls(payloads.PRE_BASH, 10))
     ]
     say_all(more, private_home.env, at_once=5)
-    writer.keep()
+    writer.restart_if_ended()
     until(lambda: stored(private_home)["calls"] == 20, "not flushed")
 
 

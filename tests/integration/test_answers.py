@@ -12,7 +12,7 @@ import pytest
 
 from hivepipe.home import short_hash
 from tests import payloads
-from tests.conftest import NEUTRAL, Home, answered
+from tests.conftest import NEUTRAL, Home, hook_answer
 from tests.hook_contract import ALLOWED, MOST_CHARS, checked
 from tests.payloads import SESSION, changed
 
@@ -60,7 +60,7 @@ def test_every_answer_fits_the_contract(talkative: Home, label: str, cancelled: 
     event = events()[label]
     name = event["hook_event_name"]
     env = talkative.with_env(TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere")
-    text = answered(name, event, env)
+    text = hook_answer(name, event, env)
     output = checked(name, text)
     assert name in ALLOWED or text == NEUTRAL
     if name == "SessionStart":
@@ -90,6 +90,6 @@ def test_a_profile_sees_all_its_parts(talkative: Home) -> None:
     for path in Path(talkative.path, "context").iterdir():
         path.write_text(f"{path.stem}.\n")
     env = talkative.with_env(TASK_ID="t-1", AGENT_ID="ana")
-    text = checked("SessionStart", answered("SessionStart", payloads.SESSION_START, env))
+    text = checked("SessionStart", hook_answer("SessionStart", payloads.SESSION_START, env))
     said = text["additionalContext"].split("\n\n")
     assert [part.split("-")[0] for part in said] == ["task", "profile", "lead", "project"]

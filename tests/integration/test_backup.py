@@ -232,7 +232,7 @@ def test_the_database_may_lie_on_a_file_system_of_its_own(
         assert os.stat(elsewhere).st_dev != home.root.stat().st_dev
         database = Path(elsewhere, "new", "hive.db")
         other.env["HIVEPIPE_DB"] = str(database)
-        other.inside(monkeypatch)
+        other.use_environment(monkeypatch)
         found = restore(str(other.path), target, replace=False, with_settings=True)
         assert found["before"] is None
         found = restore(str(other.path), target, replace=True, with_settings=True)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from hivepipe.cli.main import main
 from tests import payloads
-from tests.conftest import NEUTRAL, Home, Server, Writer, answered, fire, until
+from tests.conftest import NEUTRAL, Home, Server, Writer, fire, hook_answer, until
 from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
@@ -23,11 +23,11 @@ COMPACTED = changed(payloads.SESSION_START, source="compact")
 
 def told(event: dict[str, Any], env: dict[str, str]) -> str:
     name = event["hook_event_name"]
-    return str(checked(name, answered(name, event, env)).get("additionalContext", ""))
+    return str(checked(name, hook_answer(name, event, env)).get("additionalContext", ""))
 
 
 def run(home: Home, monkeypatch: pytest.MonkeyPatch, *arguments: str, expect: int = 0) -> str:
-    home.inside(monkeypatch)
+    home.use_environment(monkeypatch)
     monkeypatch.chdir(home.project)
     result = CliRunner().invoke(main, list(arguments))
     assert result.exit_code == expect, result.output
@@ -64,7 +64,7 @@ def test_a_goal_survives_a_compaction(
     assert writer.end() == 0
     redis_server.end()
     assert "two of three modules" in told(COMPACTED, env)
-    assert answered("PreCompact", payloads.PRE_COMPACT, env) == NEUTRAL
+    assert hook_answer("PreCompact", payloads.PRE_COMPACT, env) == NEUTRAL
 
 
 def test_a_task_is_in_the_briefing_right_after_it_was_assigned_without_a_stack(
@@ -105,7 +105,7 @@ def test_the_next_briefing_has_notes_and_the_open_work_of_the_last_session(
     run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-9")
     run(private_home, monkeypatch, "task", "assign", "t-9", SESSION, "--unknown")
     for event in (payloads.SESSION_START, payloads.USER_PROMPT_SUBMIT, payloads.SESSION_END):
-        answered(event["hook_event_name"], event, private_home.env)
+        hook_answer(event["hook_event_name"], event, private_home.env)
     writer.start()
     begins = changed(payloads.SESSION_START, session_id="next")
     until(lambda: "The last session here" in told(begins, private_home.env), "nothing is told")
@@ -138,7 +138,7 @@ def test_the_briefing_of_a_continued_session_omits_that_session(
     for session, prompt in (("other", "Mend the parser"), (SESSION, "Split it")):
         for event in (payloads.SESSION_START, payloads.USER_PROMPT_SUBMIT, payloads.SESSION_END):
             said = {"prompt": prompt} if "prompt" in event else {}
-            answered(event["hook_event_name"], changed(event, session_id=session, **said),
+            hook_answer(event["hook_event_name"], changed(event, session_id=session, **said),
                      private_home.env)  # fmt: skip
     writer.start()
     new = changed(payloads.SESSION_START, session_id="new")

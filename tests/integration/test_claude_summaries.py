@@ -108,7 +108,7 @@ def test_what_claude_is_told_and_what_it_finds(scene: Scene, claude: Claude) -> 
     scene.write()
     scene.start()
     scene.end()
-    row = scene.until_summary()
+    row = scene.wait_for_summary()
     assert (row["kind"], row["provider"], row["model"]) == ("llm", "claude", "claude-haiku-5-5")
     assert json.loads(row["open_ends"]) == SUMMARY["open_ends"]
     assert (row["input_tokens"], row["output_tokens"]) == (900, 80)
@@ -145,7 +145,7 @@ def test_a_bad_token_is_not_tried_again(scene: Scene, claude: Claude) -> None:
     agree(scene)
     scene.start()
     scene.end()
-    row = scene.until_summary()
+    row = scene.wait_for_summary()
     assert (row["kind"], row["reason"]) == ("plain", "claude: auth: claude: Invalid bearer token")
 
 
@@ -154,7 +154,7 @@ def test_a_key_of_the_shell_does_not_change_who_is_asked(scene: Scene, claude: C
     scene.write()
     scene.start()
     scene.end()
-    scene.until_summary()
+    scene.wait_for_summary()
     (claude.folder / "seen.json").unlink()
     scene.command("summaries", "run", SESSION, ANTHROPIC_API_KEY="sk-ant-" + "x" * 40)
     assert claude.seen["env"]["CLAUDE_CODE_OAUTH_TOKEN"] == CANARY
@@ -167,12 +167,12 @@ def test_its_children_are_gone_after_the_time_is_up(scene: Scene, claude: Claude
     agree(scene, llm_timeout=4)
     scene.start()
     scene.end()
-    until(lambda: scene.hurry("slow") or claude.pids, "never asked")
+    until(lambda: scene.make_due("slow") or claude.pids, "never asked")
     assert processes_with(CANARY) == set(claude.pids)
     until(lambda: not any(map(psutil.pid_exists, claude.pids)), "its children live")
     assert scene.llm.is_running
     claude.mode("ok")
-    assert scene.until_summary()["kind"] == "llm"
+    assert scene.wait_for_summary()["kind"] == "llm"
 
 
 def test_without_claude_there_is_a_reason(scene: Scene, claude: Claude) -> None:
@@ -181,7 +181,7 @@ def test_without_claude_there_is_a_reason(scene: Scene, claude: Claude) -> None:
     scene.write()
     scene.start()
     scene.end()
-    row = scene.until_summary(SESSION)
+    row = scene.wait_for_summary(SESSION)
     assert (row["kind"], row["reason"]) == (
         "plain",
         "claude: refused: `claude` is not on PATH",

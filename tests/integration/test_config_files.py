@@ -57,7 +57,7 @@ def test_the_stack_takes_the_users_file(user: User) -> None:
     user.own(user.home)
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    user.live_through_a_session()
+    user.play_session()
     until(user.sessions, "no session was recorded")
     assert database.exists()
     assert not (user.recorded / "hive.db").exists()

@@ -83,7 +83,7 @@ def users_settings(user: User, **settings: object) -> None:
 def test_a_healthy_installation_has_nothing_wrong_with_or_without_a_stack(healthy: User) -> None:
     assert set(examined(healthy)) == always()
     healthy.hivepipe("up", "-d")
-    healthy.live_through_a_session()
+    healthy.play_session()
     until(healthy.sessions, "no session was recorded")
     assert set(examined(healthy)) == always()
     said = healthy.hivepipe("doctor")

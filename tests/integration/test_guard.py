@@ -17,7 +17,7 @@ from hivepipe.cli.main import main
 from hivepipe.operations.late_notes import replay_notes
 from hivepipe.queue.activity import take_activity
 from tests import honest_sessions, native_fire, payloads
-from tests.conftest import NEUTRAL, ROOT, Home, Server, answered, undisturbed
+from tests.conftest import NEUTRAL, ROOT, Home, Server, hook_answer, repeat_until_in_time
 from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
@@ -25,7 +25,7 @@ from tests.payloads import SESSION, changed
 def ask(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
     """Return what the hook said beyond the neutral answer, checked against the contract."""
     event = payload["hook_event_name"]
-    return checked(event, answered(event, payload, env))
+    return checked(event, hook_answer(event, payload, env))
 
 
 def ask_all(
@@ -60,7 +60,7 @@ def test_parallel_calls_are_counted_exactly(
             same(times, session_id=session), private_home.with_env(GUARD="all"), at_once=times
         )
 
-    session = undisturbed(private_home, wave)
+    session = repeat_until_in_time(private_home, wave)
     assert denials(answers) == expected
     assert sum("additionalContext" in answer for answer in answers) == 1
     with redis_server.client() as client:
@@ -198,7 +198,7 @@ def test_a_loop_of_calls_that_are_not_run_is_reported_or_ended(
     private_home: Home, redis_server: Server, mode: str, denials: int
 ) -> None:
     env = private_home.with_env(GUARD=mode)
-    said = [answered("PostToolBatch", refused(number), env) for number in range(16)]
+    said = [hook_answer("PostToolBatch", refused(number), env) for number in range(16)]
     assert not any(said[:7])
     told = [text for text in said if "rule loop: Edit was called" in text]
     ended = [json.loads(text) for text in said if '"block"' in text]
@@ -214,13 +214,13 @@ def test_a_loop_of_calls_that_are_not_run_is_reported_or_ended(
 def test_a_call_that_was_refused_after_its_own_event_is_open_no_more(
     private_home: Home, redis_server: Server
 ) -> None:
-    answered("PreToolUse", payloads.PRE_BASH, private_home.env)
+    hook_answer("PreToolUse", payloads.PRE_BASH, private_home.env)
     call = payloads.PRE_BASH
     answer = "Permission to use Bash has been denied."
     batch = {name: call[name] for name in ("tool_name", "tool_input", "tool_use_id")}
     batched = changed(payloads.POST_BATCH, tool_calls=[batch | {"tool_response": answer}])
     for _ in range(2):
-        assert answered("PostToolBatch", batched, private_home.env) == NEUTRAL
+        assert hook_answer("PostToolBatch", batched, private_home.env) == NEUTRAL
     with redis_server.client() as client:
         (activity,) = take_activity(client)
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
@@ -238,15 +238,15 @@ def test_a_batch_is_noted_behind_calls_that_wait_on_disk(
     fields = ("tool_name", "tool_input", "tool_use_id")
     ran = [{name: call[name] for name in fields} | {"tool_response": "It said this."}]
     if last is not call:
-        answered("PreToolUse", call, private_home.env)
+        hook_answer("PreToolUse", call, private_home.env)
     redis_server.end(signal.SIGKILL)
-    answered(
+    hook_answer(
         last["hook_event_name"], changed(last, tool_use_id=call["tool_use_id"]), private_home.env
     )
     redis_server.start()
     batched = changed(payloads.POST_BATCH, tool_calls=ran)
     if is_named:
-        assert answered("PostToolBatch", batched, private_home.env) == NEUTRAL
+        assert hook_answer("PostToolBatch", batched, private_home.env) == NEUTRAL
     else:
         code = "from hivepipe.hook.run import run; run('')"
         subprocess.run(
@@ -269,7 +269,7 @@ def test_a_call_that_is_denied_by_claude_code_is_open_no_more(
     denied = payloads.PERMISSION_DENIED
     called = changed(denied, hook_event_name="PreToolUse", reason=...)
     for payload in (called, denied):
-        assert answered(payload["hook_event_name"], payload, private_home.env) == NEUTRAL
+        assert hook_answer(payload["hook_event_name"], payload, private_home.env) == NEUTRAL
     with redis_server.client() as client:
         (activity,) = take_activity(client)
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
@@ -285,7 +285,7 @@ def test_a_question_is_waited_for_until_the_next_event(
         (payloads.STOP, ""),
         (changed(payloads.NOTIFICATION, notification_type="idle_prompt"), ""),
     ):
-        answered(payload["hook_event_name"], payload, private_home.env)
+        hook_answer(payload["hook_event_name"], payload, private_home.env)
         with redis_server.client() as client:
             (activity,) = take_activity(client)
         assert activity.waits_for == waits_for
@@ -305,7 +305,7 @@ def test_the_description_of_a_call_is_no_part_of_what_it_does(
     for number in range(16):
         arguments = {**payload["tool_input"], "description": f"Try {number}"}
         call = changed(payload, tool_input=arguments, tool_use_id=f"t{number}")
-        said.append(answered("PreToolUse", call, private_home.env))
+        said.append(hook_answer("PreToolUse", call, private_home.env))
     assert bool(any("rule loop" in text for text in said)) == is_told
 
 
@@ -317,7 +317,7 @@ def test_a_clean_session_gets_neutral_answers_alone(
 ) -> None:
     env = private_home.with_env(GUARD="all")
     for event in honest_sessions.clean(60):
-        assert answered(event["hook_event_name"], event, env) == NEUTRAL
+        assert hook_answer(event["hook_event_name"], event, env) == NEUTRAL
 
 
 @pytest.mark.parametrize("payload", payloads.ALL.values(), ids=payloads.ALL)

@@ -20,7 +20,7 @@ def scene(private_home: Home) -> Iterator[Scene]:
 def test_a_worker_is_spawned_works_and_is_done(scene: Scene) -> None:
     task = script(["say on it", "call Edit a.py", "cost 0.05", "cost 0.07", DONE])
     worker = scene.spawn(task)
-    found = scene.becomes(worker, "done")
+    found = scene.wait_for_state(worker, "done")
     assert found["cost_usd"] == "0.07"
     folder = scene.folder(worker)
     session = (folder / "session-id").read_text().strip()
@@ -42,14 +42,14 @@ def test_a_worker_is_spawned_works_and_is_done(scene: Scene) -> None:
 def test_what_a_nested_orchestrator_has_set_does_not_reach_its_workers(scene: Scene) -> None:
     env = {"CLAUDECODE": "1", "HIVEPIPE_NESTED": "1", "ANTHROPIC_API_KEY": "k", "AWS_SECRET": "s"}
     worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     (played,) = scene.played()
     assert not set(env) & set(played["variables"])
 
 
 def test_the_store_knows_workers_runs_words_and_costs(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.25", DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     (row,) = scene.home.rows("SELECT * FROM hive_workers")
     assert (row["id"], row["project"], row["status"]) == (worker, "project-a", "done")
     (run,) = scene.home.rows("SELECT * FROM hive_runs")
@@ -62,7 +62,7 @@ def test_the_store_knows_workers_runs_words_and_costs(scene: Scene) -> None:
 def test_a_project_with_dashes_is_distinguished_from_its_neighbour(scene: Scene) -> None:
     workers = [scene.spawn(script([DONE]), name) for name in ("project-a", "project-a-b")]
     for worker in workers:
-        scene.becomes(worker, "done")
+        scene.wait_for_state(worker, "done")
     rows = scene.home.rows("SELECT id, project FROM hive_workers ORDER BY project")
     assert [row["project"] for row in rows] == ["project-a", "project-a-b"]
     assert {each["cwd"] for each in scene.played()} == set(map(str, scene.projects.values()))
@@ -74,15 +74,15 @@ def test_a_task_comes_from_a_file_or_from_stdin(scene: Scene) -> None:
     by_file = scene.run("spawn", "project-a", "--file", str(path)).strip()
     by_stdin = scene.run("spawn", "project-a", input=script([DONE], words="Of stdin.")).strip()
     for worker, words in ((by_file, "Of a file."), (by_stdin, "Of stdin.")):
-        scene.becomes(worker, "done")
+        scene.wait_for_state(worker, "done")
         assert (scene.folder(worker) / "task.md").read_text().startswith(words)
-    scene.said("spawn", "project-a", "both", "--file", str(path), expect=64)
+    scene.result("spawn", "project-a", "both", "--file", str(path), expect=64)
 
 
 def test_a_task_of_a_megabyte_comes_through_whole(scene: Scene) -> None:
     text = script([DONE]) + "\n" + "y" * 1_000_000 + " the end"
     worker = scene.run("spawn", "project-a", "--file", "-", input=text).strip()
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     (played,) = scene.played()
     assert text in played["prompt"]
 
@@ -102,7 +102,7 @@ def test_the_commands_of_the_documentation_do_what_it_says(scene: Scene) -> None
         words = [folder if word == "~/src/shop" else word for word in words]
         if words[0] == "spawn":
             worker = scene.run(*words[:-1], task).strip()
-            scene.becomes(worker, "need_input")
+            scene.wait_for_state(worker, "need_input")
         else:
             scene.run(*words)
         until(lambda: not scene.processes(), f"line {number} goes on")
@@ -114,15 +114,15 @@ def test_the_commands_of_the_documentation_do_what_it_says(scene: Scene) -> None
 
 
 def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
-    said = scene.said("spawn", "project-x", "Do it.", expect=1)
+    said = scene.result("spawn", "project-x", "Do it.", expect=1)
     assert "project-a, project-a-b" in said.stderr
-    assert "empty" in scene.said("spawn", "project-a", "--file", os.devnull, expect=1).stderr
+    assert "empty" in scene.result("spawn", "project-a", "--file", os.devnull, expect=1).stderr
     assert scene.check() == []
 
 
 def test_a_hive_that_came_with_a_repository_is_not_trusted(scene: Scene) -> None:
     foreign = scene.projects["project-a"] / ".hive"
     (foreign / "workers").mkdir(parents=True)
-    said = scene.said("check", cwd=foreign.parent, expect=1)
+    said = scene.result("check", cwd=foreign.parent, expect=1)
     assert "--adopt" in said.stderr
-    assert "--adopt" in scene.said("init", cwd=foreign.parent, expect=1).stderr
+    assert "--adopt" in scene.result("init", cwd=foreign.parent, expect=1).stderr

@@ -30,7 +30,7 @@ def scene(private_home: Home) -> Iterator[Scene]:
 def over(scene: Scene, *actions: str) -> str:
     """Return a worker that is done, and its processes gone."""
     worker = scene.spawn(script([*actions, DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "it goes on")
     return worker
 
@@ -42,12 +42,12 @@ def test_pipes_in_place_of_files_delay_nothing(scene: Scene) -> None:
         (folder / name).unlink(missing_ok=True)
         os.mkfifo(folder / name)
     os.mkfifo(scene.hive / "learnings" / "project-a-insights.md")
-    assert scene.stand(worker)["status"] == ""
+    assert scene.row(worker)["status"] == ""
     assert "no plain file" in scene.run("check", worker)
     assert scene.run("log", worker) == ""
     scene.run("learnings")
     scene.run("monitor", "--once")
-    assert "no plain file" in scene.said("resume", worker, "go on", expect=1).stderr
+    assert "no plain file" in scene.result("resume", worker, "go on", expect=1).stderr
     assert len(scene.played()) == 1
 
 
@@ -60,7 +60,7 @@ def test_links_lead_to_no_files_of_others(scene: Scene) -> None:
     for name in ("transcript.jsonl", "stderr.log", "notes.md"):
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(own)
-    assert "symbolic links" in scene.said("resume", worker, "go on", expect=1).stderr
+    assert "symbolic links" in scene.result("resume", worker, "go on", expect=1).stderr
     (scene.hive / "workers" / "project-a-1").symlink_to(scene.projects["project-a"])
     assert [found["id"] for found in scene.check()] == [worker]
     scene.run("archive", worker)
@@ -83,7 +83,7 @@ def test_every_text_of_an_archived_worker_is_redacted(scene: Scene) -> None:
 def test_what_is_no_folder_is_no_worker(scene: Scene) -> None:
     (scene.hive / "workers" / "project-a-1").write_text("not a folder")
     assert scene.check() == []
-    assert "no worker has the id" in scene.said("check", "project-a-1", expect=1).stderr
+    assert "no worker has the id" in scene.result("check", "project-a-1", expect=1).stderr
 
 
 def test_a_full_disk_starts_nothing_and_leaves_nothing(scene: Scene) -> None:
@@ -94,11 +94,11 @@ def test_a_full_disk_starts_nothing_and_leaves_nothing(scene: Scene) -> None:
         filler = scene.hive / "filler"
         for left in (0, 100_000):
             fill(filler, left)
-            refused = scene.said("spawn", "project-a", script([DONE]) + "x" * 200_000, expect=1)
+            refused = scene.result("spawn", "project-a", script([DONE]) + "x" * 200_000, expect=1)
             assert "No space left on device: nothing was started" in refused.stderr
             assert scene.check() == []
         filler.unlink()
-        scene.becomes(scene.spawn(script([DONE])), "done")
+        scene.wait_for_state(scene.spawn(script([DONE])), "done")
         until(lambda: not scene.processes(), "it goes on")
     assert len(scene.played()) == 1
 
@@ -117,7 +117,7 @@ def test_a_time_outside_the_calendar_stops_nothing(scene: Scene) -> None:
     for far_ns, state in ((1 << 70, "done"), (-(1 << 70), "died")):  # said before its run: nothing
         for name in ("status.json", "transcript.jsonl"):
             os.utime(scene.folder(worker) / name, ns=(far_ns, far_ns))
-        assert scene.stand(worker)["state"] == state
+        assert scene.row(worker)["state"] == state
         scene.run("check")
 
 
@@ -158,7 +158,7 @@ def test_a_session_that_is_none_has_no_successor(scene: Scene) -> None:
     folder.mkdir()
     (folder / "session-id").write_text("the one of yesterday\n")
     worker = Worker(folder, scene.state(folder.name))
-    with scene.inside({}):
+    with scene.use_environment({}):
         orchestrator = Orchestrator(Hive(scene.hive, str(scene.home.path)))
         with pytest.raises(HiveError, match="not a UUID"):
             orchestrator.has_successor(worker)
@@ -167,19 +167,19 @@ def test_a_session_that_is_none_has_no_successor(scene: Scene) -> None:
 def test_a_folder_whose_name_breaks_the_line_is_no_hive(scene: Scene) -> None:
     folder = scene.home.root / "a\n"
     folder.mkdir()
-    assert "has a line break" in scene.said("init", cwd=folder, expect=1).stderr
+    assert "has a line break" in scene.result("init", cwd=folder, expect=1).stderr
 
 
 def test_one_folder_in_trouble_hides_no_other(scene: Scene) -> None:
     quiet = over(scene)
     worker = scene.spawn(script(['status {"status": "working"}', "hang"]))
-    until(lambda: scene.stand(worker)["status"], "it never began")
+    until(lambda: scene.row(worker)["status"], "it never began")
     scene.end_processes()
     blocked = scene.state(worker) / "runs" / f"1.json.{os.getpid()}.tmp"
     blocked.mkdir()  # its end cannot be written down
-    found = scene.said("check", "--all")
+    found = scene.result("check", "--all")
     assert worker in found.stderr
-    assert blocked.name in scene.said("monitor", "--once").stderr
+    assert blocked.name in scene.result("monitor", "--once").stderr
     assert {each["id"] for each in scene.check()} == {quiet, worker}
     blocked.rmdir()
-    scene.becomes(worker, "died")
+    scene.wait_for_state(worker, "died")

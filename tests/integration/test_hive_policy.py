@@ -59,7 +59,7 @@ def test_by_default_silence_is_reported_once_and_nothing_is_done(scene: Scene) -
     assert f"{worker}: report" in said
     assert tick(scene, **SOON) == ""
     assert steps(scene, worker) == [("report", 1)]
-    assert scene.stand(worker)["lives"]
+    assert scene.row(worker)["lives"]
     assert runs(scene) == 1
 
 
@@ -79,7 +79,7 @@ def test_half_a_step_spoils_no_other_and_a_failing_one_delays_no_other(
 def test_who_was_heard_of_within_the_hour_is_left_alone(scene: Scene) -> None:
     worker = begun(scene, script(["hang"]))
     assert tick(scene, POLICY="respawn") == ""
-    assert scene.stand(worker)["state"] == "working"
+    assert scene.row(worker)["state"] == "working"
 
 
 def test_a_tool_call_is_a_sign_of_life(scene: Scene) -> None:
@@ -97,10 +97,10 @@ def test_a_tool_call_is_a_sign_of_life(scene: Scene) -> None:
     run_file.write_text(json.dumps(run | {"started_ns": hour_ago_ns}))
     os.utime(folder / "transcript.jsonl", ns=(hour_ago_ns, hour_ago_ns))
     assert tick(scene) == ""
-    assert scene.stand(worker)["state"] == "working"
+    assert scene.row(worker)["state"] == "working"
     with closing(Database(scene.home.database)) as db, db.transaction():
         db.execute("UPDATE activity SET last_active_at = '2026-01-01T00:00:00.000Z'", {})
-    assert scene.stand(worker)["state"] == "stale"
+    assert scene.row(worker)["state"] == "stale"
 
 
 def note_call(db: Database, session: str, at: datetime) -> None:
@@ -127,16 +127,16 @@ def note_call(db: Database, session: str, at: datetime) -> None:
 )
 def test_who_asks_or_is_done_is_never_stale(scene: Scene, status: str) -> None:
     worker = begun(scene, script([f"status {status}", "hang"]))
-    until(lambda: scene.stand(worker)["status"], "no status")
+    until(lambda: scene.row(worker)["status"], "no status")
     for _ in range(3):
         assert tick(scene, POLICY="respawn", **SOON) == ""
     assert steps(scene, worker) == []
-    assert scene.stand(worker)["lives"]
+    assert scene.row(worker)["lives"]
 
 
 def test_a_worker_that_died_by_itself_is_not_resumed(scene: Scene) -> None:
     worker = scene.spawn(script(["crash"], [DONE]))
-    scene.becomes(worker, "died")
+    scene.wait_for_state(worker, "died")
     for _ in range(3):
         assert tick(scene, POLICY="respawn", **SOON) == ""
     assert steps(scene, worker) == []
@@ -146,7 +146,7 @@ def test_a_worker_that_died_by_itself_is_not_resumed(scene: Scene) -> None:
 def test_a_silent_worker_is_asked_and_continues(scene: Scene) -> None:
     worker = begun(scene, script(["hang"], [DONE]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     for _ in range(2):
         assert tick(scene, POLICY="ask", **SOON) == ""
     assert steps(scene, worker) == [("stop", 1), ("ask", 1)]
@@ -162,7 +162,7 @@ def test_who_could_not_be_resumed_is_not_stopped(scene: Scene) -> None:
     assert f"{worker}: report" in said
     assert "SHOP_KEY" in said
     assert tick(scene, POLICY="ask", **SOON) == ""
-    assert scene.stand(worker)["lives"]
+    assert scene.row(worker)["lives"]
     scene.env["SHOP_KEY"] = "abc"
     ticks_until(scene, worker, ("stop", 1), POLICY="ask")
 
@@ -170,9 +170,9 @@ def test_who_could_not_be_resumed_is_not_stopped(scene: Scene) -> None:
 def test_what_was_answered_without_a_status_is_quoted(scene: Scene) -> None:
     worker = begun(scene, script(["hang"], ["say I am here.", "cost 0.01"]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
-    until(lambda: scene.is_booked(worker, 2), "it never answers")  # nobody stops it before
+    until(lambda: scene.is_recorded(worker, 2), "it never answers")  # nobody stops it before
     ticks_until(scene, worker, ("give up", 2), POLICY="ask")
-    found = scene.stand(worker)
+    found = scene.row(worker)
     assert found["state"] == "error"
     run = json.loads((scene.state(worker) / "runs" / "2.json").read_text())
     assert run["words"]
@@ -184,7 +184,7 @@ def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scen
     worker = begun(scene, task)
     until(lambda: (scene.folder(worker) / "transcript.jsonl").read_text(), "no word")
     ticks_until(scene, worker, ("park", 2), POLICY="respawn")
-    until(lambda: scene.is_booked(worker, 3), "not parked")
+    until(lambda: scene.is_recorded(worker, 3), "not parked")
     ticks_until(scene, worker, ("respawn", 3), POLICY="respawn")
     assert steps(scene, worker) == [
         ("stop", 1),
@@ -195,11 +195,11 @@ def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scen
         ("park", 2),
         ("respawn", 3),
     ]
-    found = scene.stand(worker)
+    found = scene.row(worker)
     assert (found["state"], found["fields"]["by"]) == ("error", "hivepipe")
     (fresh,) = [each["id"] for each in scene.check() if each["id"] != worker]
     ticks_until(scene, fresh, ("park", 2), POLICY="respawn")
-    until(lambda: scene.is_booked(fresh, 3), "not parked")
+    until(lambda: scene.is_recorded(fresh, 3), "not parked")
     for _ in range(2):
         tick(scene, POLICY="respawn", **SOON)
     assert len(scene.check()) == 2  # one respawn is the limit
@@ -230,13 +230,13 @@ def test_an_episode_takes_each_step_once_whatever_hangs(
     assert len(taken) == len(set(taken)), taken
     names = [name for name, _ in taken]
     assert [names.count(name) for name in ("ask", "give up", "park")] == [1, 1, 1], taken
-    assert scene.stand(worker)["run"] == 3
+    assert scene.row(worker)["run"] == 3
     assert scene.violations == ""
 
 
 def test_who_was_parked_by_hand_is_not_asked_when_that_hangs(scene: Scene) -> None:
     worker = scene.spawn(script([WORKING], ["hang"], ["hang"]))
-    scene.becomes(worker, "died")
+    scene.wait_for_state(worker, "died")
     scene.run("park", worker)
     until(lambda: runs(scene) == 2, "it is not parked")
     ticks_until_quiet(scene, worker)
@@ -248,7 +248,7 @@ def test_a_monitor_parks_once_also_if_parking_fills_the_context(scene: Scene) ->
     worker = scene.spawn(script([full], [full], [full]))
     for run in (1, 2):
         until(lambda run=run: runs(scene) == run, "no run began")
-        until(lambda run=run: scene.is_booked(worker, run), "it goes on")
+        until(lambda run=run: scene.is_recorded(worker, run), "it goes on")
         scene.run("monitor", "--once", "--respawn")
     assert steps(scene, worker) == [("park", 1), ("respawn", 2)]
     assert len(scene.check()) == 2
@@ -257,18 +257,18 @@ def test_a_monitor_parks_once_also_if_parking_fills_the_context(scene: Scene) ->
 def test_a_worker_that_is_resumed_begins_another_episode(scene: Scene) -> None:
     worker = begun(scene, script(["hang"], [DONE], ["hang"], [DONE]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     scene.run("resume", worker, "And one more thing.")
     until(lambda: runs(scene) == 3, "it is not resumed")
     ticks_until(scene, worker, ("ask", 3), POLICY="ask")
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     assert steps(scene, worker) == [("stop", 1), ("ask", 1), ("stop", 3), ("ask", 3)]
 
 
 def test_a_step_that_was_noted_is_not_taken_again_by_another(scene: Scene) -> None:
     """The clock and a monitor may look at the same worker at the same moment."""
     worker = scene.spawn(script([DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     found = Worker(scene.folder(worker), scene.state(worker))
     with ThreadPoolExecutor(8) as pool:
         noted = list(pool.map(lambda _: record_step(found, "ask", 1), range(32)))
@@ -283,8 +283,8 @@ def ticks_until_quiet(scene: Scene, worker: str) -> None:
     def is_quiet() -> bool:
         nonlocal quiet
         said = tick(scene, POLICY="ask", LIMIT_USD="1000", **SOON)
-        found = scene.stand(worker)
-        lives = found["lives"] or not scene.is_booked(worker, found["run"])
+        found = scene.row(worker)
+        lives = found["lives"] or not scene.is_recorded(worker, found["run"])
         quiet = 0 if said or lives else quiet + 1
         return quiet == 5
 
@@ -298,13 +298,13 @@ def test_without_money_nobody_is_asked(scene: Scene) -> None:
     assert steps(scene, worker) == [("stop", 1), ("limit", 1)]
     assert runs(scene) == 1
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
 
 
 def test_a_worker_that_claims_to_be_given_up_is_not_trusted(scene: Scene) -> None:
     said = 'status {"status": "error", "error": "so", "by": "hivepipe"}'
     worker = scene.spawn(script([said]))
-    scene.becomes(worker, "error")
+    scene.wait_for_state(worker, "error")
     until(lambda: not scene.processes(), "it goes on")
     for _ in range(3):
         assert tick(scene, POLICY="respawn", **SOON) == ""

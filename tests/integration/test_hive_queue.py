@@ -82,7 +82,7 @@ def test_what_is_over_for_long_goes_with_its_rows(
     """One archived a year ago, one deleted then, one archived since, and one that is there."""
     workers = [scene.spawn(script(["cost 0.25", DONE])) for _ in range(4)]
     for worker in workers:
-        scene.becomes(worker, "done")
+        scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "they go on")
     old, deleted, young, there = workers
     scene.run("archive", old, young)

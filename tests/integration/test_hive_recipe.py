@@ -92,19 +92,19 @@ ASKING = 'status {"status": "need_input", "question": "Which?", "options": ["a",
 def test_a_process_that_was_started_by_hand_is_seen_and_left_alone(scene: Scene) -> None:
     wait, go = waiting(scene)
     spawn_by_hand(scene, [WORKING, wait, "cost 0.07", ASKING], ["cost 0.05", DONE])
-    found = scene.stand(WORKER)
+    found = scene.row(WORKER)
     assert (found["state"], found["lives"]) == ("working", True)
     assert "not started by hivepipe" in found["note"]
     for command in (("resume", WORKER, "x"), ("park", WORKER), ("archive", WORKER)):
-        assert "not started by hivepipe" in scene.said(*command, expect=1).stderr
-    scene.said("delete", WORKER, "--yes", expect=1)
+        assert "not started by hivepipe" in scene.result(*command, expect=1).stderr
+    scene.result("delete", WORKER, "--yes", expect=1)
     assert scene.violations == ""
     go()
     until(lambda: not scene.processes(), "it goes on")
-    assert scene.stand(WORKER)["state"] == "need_input"
+    assert scene.row(WORKER)["state"] == "need_input"
     scene.run("answer", WORKER, "--option", "2")
-    scene.becomes(WORKER, "done")
-    until(lambda: scene.stand(WORKER)["cost_usd"] == "0.12", "costs differ")
+    scene.wait_for_state(WORKER, "done")
+    until(lambda: scene.row(WORKER)["cost_usd"] == "0.12", "costs differ")
     assert len(scene.played()) == 2
     assert scene.violations == ""
     until(lambda: not scene.processes(), "it goes on")
@@ -116,7 +116,7 @@ def test_who_looks_into_a_session_keeps_it_to_himself(scene: Scene) -> None:
     """A person resumes a worker's session in a terminal: nobody else does meanwhile."""
     wait, go = waiting(scene)
     worker = scene.spawn(script([ASKING], [wait, DONE]))
-    scene.becomes(worker, "need_input")
+    scene.wait_for_state(worker, "need_input")
     until(lambda: not scene.processes(), "it goes on")
     session = scene.played()[0]["session"]
     command = ["claude", "--resume", session, "-p", "let me see", "--add-dir", scene.folder(worker)]
@@ -124,7 +124,7 @@ def test_who_looks_into_a_session_keeps_it_to_himself(scene: Scene) -> None:
         command, env=scene.env, cwd=scene.projects["project-a"], stdout=subprocess.DEVNULL
     )
     until(lambda: len(scene.played()) == 2, "it never began")
-    assert "not started by hivepipe" in scene.said("answer", worker, "a", expect=1).stderr
+    assert "not started by hivepipe" in scene.result("answer", worker, "a", expect=1).stderr
     go()
     assert person.wait(30) == 0
     assert scene.violations == ""
@@ -133,14 +133,14 @@ def test_who_looks_into_a_session_keeps_it_to_himself(scene: Scene) -> None:
 def test_what_is_moved_or_removed_by_hand_is_followed(scene: Scene) -> None:
     workers = [scene.spawn(script(["cost 0.07", DONE])) for _ in range(2)]
     for worker in workers:
-        scene.becomes(worker, "done")
+        scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "they go on")
-    with scene.inside({}):
+    with scene.use_environment({}):
         assert hive_states(str(scene.home.path)) == {"done": 2}
     typed(scene, 'mv ".hive/workers/$ID" ".hive/archive/"', ID=workers[0])
     typed(scene, 'rm -rf ".hive/workers/$ID"', ID=workers[1])
     assert scene.check() == []
-    with scene.inside({}):
+    with scene.use_environment({}):
         assert hive_states(str(scene.home.path)) == {}
     assert not any(scene.state(worker).exists() for worker in workers)
     assert "success" in scene.run("transcript", workers[0])
@@ -156,7 +156,7 @@ def test_a_process_whose_folder_was_removed_is_named_to_its_end(scene: Scene) ->
     (found,) = scene.check()
     assert (found["id"], found["lives"], found["state"]) == (worker, True, "error")
     assert f"its process {found['pid']} still runs" in found["note"]
-    with scene.inside({}):
+    with scene.use_environment({}):
         assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
     go()
     until(lambda: scene.check() == [] and not scene.state(worker).exists(), "it is not followed")
@@ -166,13 +166,13 @@ def test_a_process_whose_folder_was_removed_is_named_to_its_end(scene: Scene) ->
 
 def test_a_disk_that_is_not_there_removes_nobody(scene: Scene) -> None:
     worker = scene.spawn(script([DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "it goes on")
     workers = scene.hive / "workers"
     workers.rename(scene.home.root / "elsewhere")
     assert scene.check() == []
     (scene.home.root / "elsewhere").rename(workers)
-    assert scene.stand(worker)["state"] == "done"
+    assert scene.row(worker)["state"] == "done"
     assert scene.home.rows("SELECT id, deleted_at FROM hive_workers") == [
         {"id": worker, "deleted_at": None}
     ]
@@ -180,7 +180,7 @@ def test_a_disk_that_is_not_there_removes_nobody(scene: Scene) -> None:
 
 def test_the_recipes_read_what_we_write(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.07", DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "it goes on")
     folder = f".hive/workers/{worker}"
     assert f"=== {worker} ===" in typed(scene, CHECK)

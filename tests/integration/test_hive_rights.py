@@ -48,7 +48,7 @@ def test_a_worker_can_do_what_its_prompt_says(scene: Scene, rights: str, committ
     folder = repository(scene)
     scene.config.write_text(f'hive_rights = "{rights}"\n')
     worker = scene.spawn(script(["run git add a.txt", "run git commit -m Why", DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     assert subjects(folder) == committed
     (run,) = scene.played()
     prompt = run["prompt"]
@@ -76,7 +76,7 @@ def test_flags_of_the_users_own_decide_too(scene: Scene) -> None:
     flags = "--permission-mode acceptEdits --allowedTools 'Bash(git *)'"
     scene.config.write_text(f'hive_flags = "{flags}"\n')
     worker = scene.spawn(script([DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     (run,) = scene.played()
     assert run["arguments"][-4:] == [*flags.split()[:3], "Bash(git *)"]
     assert "Commit your changes" in run["prompt"]
@@ -87,17 +87,17 @@ def test_rights_are_only_chosen_by_the_user(scene: Scene, flags: str) -> None:
     """Neither the project's own file, nor the environment, nor a command without a terminal."""
     scene.config.write_text(flags)
     (scene.home.path / "config.toml").write_text('hive_rights = "all"\n')
-    said = scene.said("spawn", "project-a", "Do it.", expect=1).stderr
+    said = scene.result("spawn", "project-a", "Do it.", expect=1).stderr
     for words in ("hivepipe hive rights", str(scene.config), '"edits"', '"commits"', '"all"'):
         assert words in said
     for name, value in (("HIVE_RIGHTS", "all"), ("HIVE_FLAGS", "--permission-mode acceptEdits")):
         env = {f"HIVEPIPE_{name}": value}
-        said = scene.said("spawn", "project-a", "Do it.", expect=1, env=env).stderr
+        said = scene.result("spawn", "project-a", "Do it.", expect=1, env=env).stderr
         assert f"{name} is set in the environment" in said
         shown = json.loads(scene.hivepipe("config", "--json", expect=1, env=env).stdout)["values"]
         (setting,) = [each for each in shown if each["name"] == name.lower()]
         assert setting["source"] != "environment"
-    said = scene.said("rights", "all", expect=1).stderr
+    said = scene.result("rights", "all", expect=1).stderr
     assert "in a terminal" in said
     assert scene.config.read_text() == flags
     assert scene.check() == []
@@ -167,7 +167,7 @@ def test_who_may_not_commit_is_not_blamed_for_it(scene: Scene) -> None:
     for rights, problems in (("edits", []), ("commits", ["done without a commit"])):
         scene.config.write_text(f'hive_rights = "{rights}"\n')
         worker = scene.spawn(script([UNCOMMITTED]))
-        found = scene.becomes(worker, "done")
+        found = scene.wait_for_state(worker, "done")
         assert found["fields"]["problems"] == problems
 
 
@@ -175,9 +175,9 @@ def test_a_prompt_of_an_earlier_version_is_not_followed_but_the_users_own_is(sce
     template = scene.hive / "prompts" / "worker.md"
     assert template.read_text() == DEFAULTS["worker"]
     template.write_text(FORMER.read_text())
-    scene.becomes(scene.spawn(script([DONE])), "done")
+    scene.wait_for_state(scene.spawn(script([DONE])), "done")
     template.write_text(FORMER.read_text() + "Mind the cat.\n")
-    scene.becomes(scene.spawn(script([DONE])), "done")
+    scene.wait_for_state(scene.spawn(script([DONE])), "done")
     first, second = (run["prompt"] for run in scene.played())
     assert "You may not run git" in first
     assert "You may not run git" not in second

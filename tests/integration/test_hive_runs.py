@@ -39,13 +39,13 @@ def run_of(scene: Scene, worker: str, number: int = 1) -> dict[str, Any]:
 def test_a_question_is_shown_answered_and_both_runs_are_paid(scene: Scene) -> None:
     asking = ["say hm", "noise Warning: something", "cost 0.10", "cost 0.30", QUESTION, "torn"]
     worker = scene.spawn(script(asking, ["cost 0.05", DONE]))
-    found = scene.becomes(worker, "need_input")
+    found = scene.wait_for_state(worker, "need_input")
     assert found["note"] == "Which timeout?"
     assert found["fields"]["priority"] == "high"  # a field that nobody knows
     screen = scene.run("check", worker)
     assert "option 2       configurable" in screen
     scene.run("answer", worker, "--option", "2", "please")
-    assert scene.becomes(worker, "done")["cost_usd"] == "0.35"
+    assert scene.wait_for_state(worker, "done")["cost_usd"] == "0.35"
     first, second = scene.played()
     assert second["prompt"] == "Orchestrator response: configurable\nplease"
     assert "--resume" in second["arguments"]
@@ -71,9 +71,9 @@ def test_a_question_is_shown_answered_and_both_runs_are_paid(scene: Scene) -> No
 def test_a_resumed_session_is_paid_once(scene: Scene) -> None:
     """Claude Code counts a resumed session from its first run on, since some later version."""
     worker = scene.spawn(script(["total 0 9", QUESTION], ["total 9 8", DONE]))
-    scene.becomes(worker, "need_input")
+    scene.wait_for_state(worker, "need_input")
     scene.run("answer", worker, "--option", "2", "please")
-    assert scene.becomes(worker, "done")["cost_usd"] == "0.17"
+    assert scene.wait_for_state(worker, "done")["cost_usd"] == "0.17"
     until(lambda: run_of(scene, worker, 2)["cost_usd"] is not None, "the run is not booked")
     costs = [float(run_of(scene, worker, number)["cost_usd"]) for number in (1, 2)]
     assert costs == [0.09, 0.08]
@@ -82,24 +82,24 @@ def test_a_resumed_session_is_paid_once(scene: Scene) -> None:
 
 def test_models_cost_what_they_say_and_not_the_main_loop_alone(scene: Scene) -> None:
     worker = scene.spawn(script(["models 0.5 0.25", DONE]))
-    assert scene.becomes(worker, "done")["cost_usd"] == "0.75"
+    assert scene.wait_for_state(worker, "done")["cost_usd"] == "0.75"
 
 
 def test_who_asks_nothing_is_not_answered_and_who_lives_is_not_resumed(scene: Scene) -> None:
     worker = scene.spawn(script(["say busy", "hang"]))
     until(lambda: scene.played(), "it never began")
-    assert "has no open question" in scene.said("answer", worker, "yes", expect=1).stderr
+    assert "has no open question" in scene.result("answer", worker, "yes", expect=1).stderr
     for command in (("resume", worker, "go"), ("park", worker), ("archive", worker)):
-        assert "has a process" in scene.said(*command, expect=1).stderr
-    assert "has a process" in scene.said("delete", worker, "--yes", expect=1).stderr
-    assert scene.stand(worker)["state"] == "working"
+        assert "has a process" in scene.result(*command, expect=1).stderr
+    assert "has a process" in scene.result("delete", worker, "--yes", expect=1).stderr
+    assert scene.row(worker)["state"] == "working"
     assert len(scene.played()) == 1
     assert scene.violations == ""
 
 
 def test_a_crash_is_a_death_with_its_signal(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.02", "torn", "crash"]))
-    found = scene.becomes(worker, "died")
+    found = scene.wait_for_state(worker, "died")
     assert found["exit_code"] == -signal.SIGKILL
     assert "signal 9" in found["note"]
     assert found["cost_usd"] == "0.02"
@@ -109,7 +109,7 @@ def test_a_crash_is_a_death_with_its_signal(scene: Scene) -> None:
 
 def test_a_run_that_never_said_its_cost_is_not_called_free(scene: Scene) -> None:
     worker = scene.spawn(script(["crash"]))
-    scene.becomes(worker, "died")
+    scene.wait_for_state(worker, "died")
     assert "1 run that ended without a result: cost unknown" in scene.run("check", worker)
     until(lambda: "not included: 1 run" in scene.run("cost"), "it is called free")
     scene.run("delete", worker, "--yes")
@@ -120,18 +120,18 @@ def test_calls_that_claude_refuses_are_reported(scene: Scene) -> None:
     task = script([DONE])
     if os.geteuid() == 0:
         worker = scene.spawn(task, "project-a", "--dangerously-skip-permissions")
-        found = scene.becomes(worker, "died")
+        found = scene.wait_for_state(worker, "died")
         assert found["exit_code"] == 1
         assert "root/sudo" in scene.run("check", worker)
     scene.config.write_text('hive_rights = "edits"\nhive_flags = "--no-such-flag"\n')
     worker = scene.spawn(task)
-    scene.becomes(worker, "died")
+    scene.wait_for_state(worker, "died")
     assert "unknown option '--no-such-flag'" in scene.run("check", worker)
 
 
 def test_without_claude_nothing_is_made(scene: Scene) -> None:
     (scene.home.root / "bin" / "claude").unlink()
-    said = scene.said("spawn", "project-a", "Do it.", expect=1)
+    said = scene.result("spawn", "project-a", "Do it.", expect=1)
     assert "install Claude Code" in said.stderr
     assert scene.check() == []
 
@@ -141,11 +141,11 @@ def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
     until(lambda: "result" in (scene.folder(worker) / "transcript.jsonl").read_text(), "no cost")
     run = run_of(scene, worker)
     os.kill(run["runner_pid"], signal.SIGKILL)
-    found = scene.stand(worker)
+    found = scene.row(worker)
     assert (found["state"], found["lives"]) == ("working", True)  # it lives without its runner
-    assert "has a process" in scene.said("resume", worker, "go", expect=1).stderr
+    assert "has a process" in scene.result("resume", worker, "go", expect=1).stderr
     os.kill(run["pid"], signal.SIGKILL)
-    found = scene.becomes(worker, "died")
+    found = scene.wait_for_state(worker, "died")
     assert found["cost_usd"] == "0.04"
     assert "ended unobserved" in found["note"]
     (row,) = scene.home.rows("SELECT is_lost, ended_at, exit_code FROM hive_runs")
@@ -157,7 +157,7 @@ def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
 
 def test_a_resume_records_the_unseen_end(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.04", QUESTION, "hang"], [DONE]))
-    until(lambda: scene.stand(worker)["status"] == "need_input", "it does not ask")
+    until(lambda: scene.row(worker)["status"] == "need_input", "it does not ask")
     run = run_of(scene, worker)
     for pid in (run["runner_pid"], run["pid"]):
         os.kill(pid, signal.SIGKILL)
@@ -170,14 +170,14 @@ def test_a_resume_records_the_unseen_end(scene: Scene) -> None:
 
 def test_a_pid_that_another_process_has_is_not_the_worker(scene: Scene) -> None:
     worker = scene.spawn(script([DONE.replace("done", "working"), "hang"]))
-    until(lambda: scene.stand(worker)["status"] == "working", "it said nothing")
+    until(lambda: scene.row(worker)["status"] == "working", "it said nothing")
     run = run_of(scene, worker)
     for pid in (run["runner_pid"], run["pid"]):
         os.kill(pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
     # The number went to somebody else: to this very test.
     (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, "pid": os.getpid()}))
-    found = scene.stand(worker)
+    found = scene.row(worker)
     assert (found["state"], found["lives"]) == ("died", False)
     scene.run("resume", worker, "go on")
     until(lambda: len(scene.played()) == 2, "not resumed")
@@ -192,7 +192,7 @@ def test_before_a_boot_whatever_ran_is_gone(scene: Scene) -> None:
     until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
     again = {**run, "machine": f"{host} another-boot {space}", "pid": os.getpid()}
     (scene.state(worker) / "runs/1.json").write_text(json.dumps(again))
-    assert scene.stand(worker)["state"] == "died"
+    assert scene.row(worker)["state"] == "died"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_readable_part_of_a_broken_status_is_used(
     scene: Scene, written: str, state: str
 ) -> None:
     worker = scene.spawn(script([f"raw {written}"]))
-    found = scene.becomes(worker, state)
+    found = scene.wait_for_state(worker, state)
     if "Why" not in written:
         assert found["fields"]["problems"]
 
@@ -220,7 +220,7 @@ def test_a_worker_of_the_old_recipe_is_seen_and_resumed(scene: Scene) -> None:
     folder.mkdir()
     (folder / "session-id").write_text(f"{session}\n")
     (folder / "task.md").write_text("Old task\n")
-    assert scene.stand(folder.name)["note"] == "No status yet"
+    assert scene.row(folder.name)["note"] == "No status yet"
     lines = [
         {"type": "system", "subtype": "init", "session_id": session},
         {"type": "result", "total_cost_usd": 0.01},
@@ -231,19 +231,21 @@ def test_a_worker_of_the_old_recipe_is_seen_and_resumed(scene: Scene) -> None:
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     (folder / "transcript.jsonl").write_text(text)
     (folder / "status.json").write_text('{"status": "need_input", "question": "And now?"}')
-    assert scene.stand(folder.name)["cost_usd"] == "0.12"
-    scene.said("answer", folder.name, "go")
-    found = scene.becomes(folder.name, "died")  # the stand-in knows no such session, as claude
+    assert scene.row(folder.name)["cost_usd"] == "0.12"
+    scene.result("answer", folder.name, "go")
+    found = scene.wait_for_state(
+        folder.name, "died"
+    )  # the stand-in knows no such session, as claude
     assert "No conversation found" in scene.run("check", folder.name)
     assert found["cost_usd"] == "0.12"
 
 
 def test_parking_keeps_the_last_word(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.01", DONE], ["report All is written down.", "cost 0.02"]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     scene.run("park", worker)
-    until(lambda: scene.stand(worker)["cost_usd"] == "0.03", "not parked")
-    found = scene.becomes(worker, "done")
+    until(lambda: scene.row(worker)["cost_usd"] == "0.03", "not parked")
+    found = scene.wait_for_state(worker, "done")
     assert found["note"] == "did it"
     assert "/session:park" in scene.played()[1]["prompt"]
     assert "All is written down." in scene.run("check", worker)
@@ -266,7 +268,7 @@ def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scen
         for _ in range(2)
     ]
     for worker in workers:
-        scene.becomes(worker, "done")
+        scene.wait_for_state(worker, "done")
     assert token in (scene.folder(workers[0]) / "transcript.jsonl").read_text()
     scene.run("archive", workers[0])
     kept = scene.hive / "archive" / workers[0]
@@ -282,7 +284,7 @@ def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scen
     text = f'[[redaction.rules]]\n{text}examples = ["seen"]\n'
     (scene.home.path / "config.toml").write_text(text)
     assert "***LATER***" in scene.run("log", workers[0])  # a rule of a later day
-    scene.said("delete", workers[1], expect=1, input="n\n")
+    scene.result("delete", workers[1], expect=1, input="n\n")
     scene.run("delete", workers[1], "--yes")
     assert not scene.folder(workers[1]).exists()
     assert scene.check() == []
@@ -296,7 +298,7 @@ def test_an_archiving_that_was_killed_is_finished_by_whoever_looks(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = scene.spawn(script(["cost 0.50", DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "its runner goes on")
     rename, left = Path.rename, [2]  # of three
 
@@ -310,14 +312,14 @@ def test_an_archiving_that_was_killed_is_finished_by_whoever_looks(
         patched.setattr(Path, "rename", killed)
         scene.run("archive", worker, expect=9)
     assert scene.check() == []
-    assert (scene.belief / "archive" / worker / "runs" / "1.json").exists()
+    assert (scene.records / "archive" / worker / "runs" / "1.json").exists()
     assert not scene.state(worker).exists()
     assert "result" in scene.run("log", worker)
 
 
 def test_a_missing_cost_is_stored_before_a_state_is_removed(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.50", DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "its runner goes on")
     run = run_of(scene, worker)  # as if the store had been locked when it ended
     (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, "cost_usd": "0.75"}))
@@ -328,7 +330,7 @@ def test_a_missing_cost_is_stored_before_a_state_is_removed(scene: Scene) -> Non
 
 def test_processes_that_outlive_their_worker_are_named(scene: Scene) -> None:
     worker = scene.spawn(script(["orphan", DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     until(lambda: "left behind" in scene.run("check", worker), "nobody was left behind")
     os.killpg(run_of(scene, worker)["pid"], signal.SIGKILL)
 
@@ -336,7 +338,7 @@ def test_processes_that_outlive_their_worker_are_named(scene: Scene) -> None:
 def test_hooks_are_installed_once_and_report_to_the_orchestrator(scene: Scene) -> None:
     env = {"HIVEPIPE_AUTOSTART": "0"}
     worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     session = scene.played()[0]["session"]
     spooled = until(lambda: scene.home.spool, "no hook reported")
     assert any(session in path.read_text() for path in spooled)
@@ -344,7 +346,7 @@ def test_hooks_are_installed_once_and_report_to_the_orchestrator(scene: Scene) -
     settings.parent.mkdir()
     settings.write_text((scene.state(worker) / "settings.json").read_text())
     worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     assert not (scene.state(worker) / "settings.json").exists()
     assert "--settings" not in scene.played()[1]["arguments"]
 
@@ -353,27 +355,29 @@ def test_the_same_session_is_spawned_once(scene: Scene) -> None:
     session = "5f0c9d0e-0000-4000-8000-000000000001"
     for _ in range(2):
         worker = scene.spawn(script([DONE]), "project-a", "--session", session)
-        scene.becomes(worker, "done")
+        scene.wait_for_state(worker, "done")
         until(lambda: not scene.processes(), "its runner goes on")
     assert len(scene.played()) == 1
     assert len(list(scene.state(worker).glob("runs/*.json"))) == 1
-    assert "not a UUID" in scene.said("spawn", "project-a", "x", "--session", "1", expect=1).stderr
+    assert (
+        "not a UUID" in scene.result("spawn", "project-a", "x", "--session", "1", expect=1).stderr
+    )
 
 
 def test_a_session_is_of_one_worker_and_one_task_for_good(scene: Scene) -> None:
     session = "5f0c9d0e-0000-4000-8000-000000000001"
     again = ("--session", session)
     worker = scene.spawn(script([DONE]), "project-a", *again)
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "its runner goes on")
     scene.run("projects", "add", "other-name", str(scene.projects["project-a"]))
-    refused = scene.said("spawn", "other-name", script([DONE]), *again, expect=1)
+    refused = scene.result("spawn", "other-name", script([DONE]), *again, expect=1)
     assert f"is {worker}'s" in refused.stderr
-    refused = scene.said("spawn", "project-a", "Something else.", *again, expect=1)
+    refused = scene.result("spawn", "project-a", "Something else.", *again, expect=1)
     assert "with another task" in refused.stderr
     scene.run("archive", worker)
     for over in ("is archived", "is deleted"):  # whoever says everything again does nothing again
-        refused = scene.said("spawn", "project-a", script([DONE]), *again, expect=1)
+        refused = scene.result("spawn", "project-a", script([DONE]), *again, expect=1)
         assert over in refused.stderr
         shutil.rmtree(scene.hive / "archive" / worker, ignore_errors=True)
         with sqlite3.connect(scene.home.database) as db:
@@ -383,23 +387,23 @@ def test_a_session_is_of_one_worker_and_one_task_for_good(scene: Scene) -> None:
 
 
 def test_a_task_that_cannot_be_given_is_refused_whole(scene: Scene) -> None:
-    refused = scene.said("spawn", "project-a", input="x" * (1 << 20) + "x", expect=1)
+    refused = scene.result("spawn", "project-a", input="x" * (1 << 20) + "x", expect=1)
     assert "larger than a megabyte" in refused.stderr
     for option in ("--task-id", "--profile"):
-        refused = scene.said("spawn", "project-a", "x", option, "my task", expect=1)
+        refused = scene.result("spawn", "project-a", "x", option, "my task", expect=1)
         assert "cannot be a" in refused.stderr
     assert scene.check() == []
 
 
 def test_a_task_is_read_whatever_its_bytes_are(scene: Scene) -> None:
     task = f"{script([DONE])}\ncaf".encode() + b"\xe9"
-    with scene.inside({}), chdir(scene.home.project):
+    with scene.use_environment({}), chdir(scene.home.project):
         said = CliRunner().invoke(main, ["hive", "spawn", "project-a"], input=task)
     assert said.exit_code == 0, said.output
     worker = said.stdout.strip()
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     assert scene.played()[0]["prompt"].count("caf\ufffd") == 1
-    scene.becomes(scene.spawn(os.fsdecode(task)), "done")  # as an argument of a shell
+    scene.wait_for_state(scene.spawn(os.fsdecode(task)), "done")  # as an argument of a shell
 
 
 def test_learnings_are_shown(scene: Scene) -> None:
@@ -407,7 +411,8 @@ def test_learnings_are_shown(scene: Scene) -> None:
     assert "Tests need Redis." in scene.run("learnings", "project-a")
     assert "patterns.md" in scene.run("learnings")
     assert (
-        "projects with insights: project-a" in scene.said("learnings", "project-x", expect=1).stderr
+        "projects with insights: project-a"
+        in scene.result("learnings", "project-x", expect=1).stderr
     )
 
 
@@ -416,7 +421,7 @@ def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
     told = scene.home.root / "told"
     told.write_text(secret)
     worker = scene.spawn(script([f"tell {told}", DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     session = scene.played()[0]["session"]
     found = scene.hivepipe("forget", "--matching", secret, "--dry-run").stdout
     assert f"session {session}" in found
@@ -431,9 +436,9 @@ def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
 def test_the_prompt_of_a_worker_is_forgotten_even_without_its_folder(scene: Scene) -> None:
     secret = "the blue heron nests at noon"
     worker = scene.spawn(script([QUESTION], [DONE]))
-    scene.becomes(worker, "need_input")
+    scene.wait_for_state(worker, "need_input")
     scene.run("answer", worker, secret)
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     until(lambda: not scene.processes(), "its runner goes on")
     shutil.rmtree(scene.folder(worker))
     session = scene.played()[0]["session"]
@@ -449,20 +454,20 @@ def test_the_prompt_of_a_worker_is_forgotten_even_without_its_folder(scene: Scen
 def test_a_stack_that_goes_down_names_the_workers_that_go_on(scene: Scene) -> None:
     worker = scene.spawn(script(["hang"]))
     until(lambda: scene.played(), "it never began")
-    with scene.inside({}):
+    with scene.use_environment({}):
         assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
 
 
 def test_a_worker_cannot_give_itself_more_than_it_was_given(scene: Scene) -> None:
     worker = scene.spawn(script([QUESTION], [DONE]))
-    scene.becomes(worker, "need_input")
+    scene.wait_for_state(worker, "need_input")
     folder = scene.folder(worker)
     (folder / "worker.json").write_text('{"flags": ["--dangerously-skip-permissions"]}')
     (folder / "session-id").write_text("5f0c9d0e-0000-4000-8000-000000000001")
     (folder / "process.json").write_text('{"number": 9, "pid": 1}')
     (folder / "settings.json").write_text('{"hooks": {}}')
     scene.run("answer", worker, "yes")
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     first, second = scene.played()
     assert "--dangerously-skip-permissions" not in second["arguments"]
     assert (second["session"], second["hooks"]) == (first["session"], first["hooks"])
@@ -472,8 +477,8 @@ def test_a_worker_cannot_give_itself_more_than_it_was_given(scene: Scene) -> Non
 
 def test_what_names_the_folders_that_hold_what_workers_said(scene: Scene) -> None:
     worker = scene.spawn(script([DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     found = json.loads(scene.hivepipe("what", "--json").stdout)
     paths = {entry["path"] for entry in found["data"]}
-    assert {str(scene.hive / "workers"), str(scene.hive / "archive"), str(scene.belief)} <= paths
+    assert {str(scene.hive / "workers"), str(scene.hive / "archive"), str(scene.records)} <= paths
     assert found["kept"]["hive_statuses"] == 1

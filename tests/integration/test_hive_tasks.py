@@ -27,7 +27,7 @@ def tasks(scene: Scene) -> dict[str, tuple[str, str | None]]:
 def failed(scene: Scene, *options: str) -> str:
     """Spawn a worker that reports an error, and wait for its end."""
     worker = scene.spawn(script([ERROR]), "project-a", *options)
-    scene.becomes(worker, "error")
+    scene.wait_for_state(worker, "error")
     until(lambda: not scene.processes(), "its runner goes on")
     return worker
 
@@ -86,23 +86,23 @@ def test_a_worker_that_goes_takes_its_task_along(
 
 def test_the_command_says_what_became_of_the_task(scene: Scene) -> None:
     worker = failed(scene)
-    said = scene.said("delete", worker, "--yes").stderr
+    said = scene.result("delete", worker, "--yes").stderr
     assert said == f"task {worker} is cancelled: its worker was deleted before it said done\n"
 
 
 def test_a_task_that_is_done_stays_done(scene: Scene) -> None:
     worker = scene.spawn(script([DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     delete(scene, worker)
     assert tasks(scene) == {worker: ("done", None)}
 
 
 def test_a_task_that_a_successor_has_stays_open_until_that_one_goes(scene: Scene) -> None:
     worker = failed(scene)
-    with scene.inside({}):
+    with scene.use_environment({}):
         hive = find_hive(str(scene.home.project), str(scene.home.path))
         fresh = Orchestrator(hive).respawn(hive.worker(worker))
-    scene.becomes(fresh.id, "error")
+    scene.wait_for_state(fresh.id, "error")
     until(lambda: not scene.processes(), "its runner goes on")
     delete(scene, worker)
     assert tasks(scene)[worker][0] == "open"
@@ -113,7 +113,7 @@ def test_a_task_that_a_successor_has_stays_open_until_that_one_goes(scene: Scene
 def test_a_task_of_the_users_own_stays_open_and_is_named(scene: Scene) -> None:
     scene.hivepipe("task", "add", "Mend it.", "--id", "T-88")
     worker = failed(scene, "--task-id", "T-88")
-    said = scene.said("archive", worker).stderr
+    said = scene.result("archive", worker).stderr
     assert said == "task T-88 stays open: hivepipe task done T-88 closes it\n"
     assert tasks(scene)["T-88"] == ("open", None)
 
@@ -122,16 +122,16 @@ def test_a_worker_whose_task_was_cancelled_is_no_dead_one_and_is_left_alone(scen
     worker = scene.spawn(script(["ignore", "hang"]))
     until(lambda: scene.played(), "it never began")
     scene.hivepipe("task", "cancel", worker, "--reason", "too late")
-    assert scene.stand(worker)["state"] == "working"
+    assert scene.row(worker)["state"] == "working"
     scene.end_processes()
-    found = scene.becomes(worker, "cancelled")
+    found = scene.wait_for_state(worker, "cancelled")
     assert found["note"] == "its task was cancelled: too late"
     scene.hivepipe("task", "reopen", worker)
-    assert scene.stand(worker)["state"] == "died"
+    assert scene.row(worker)["state"] == "died"
 
 
 def test_a_worker_that_answered_without_a_status_ended_with_its_words(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.01"]))
-    found = scene.becomes(worker, "ended")
+    found = scene.wait_for_state(worker, "ended")
     assert found["note"] == "it wrote no status.json; its last words: said"
     assert "ended without a status.json" in scene.run("check")

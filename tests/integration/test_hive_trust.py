@@ -59,13 +59,13 @@ def test_a_worker_that_rewrites_its_project_gains_nothing(scene: Scene) -> None:
     elsewhere = scene.home.root / "elsewhere"
     elsewhere.mkdir()
     worker = scene.spawn(script([ASKING], ["crash"], [DONE]), "self")
-    scene.becomes(worker, "need_input")
+    scene.wait_for_state(worker, "need_input")
     grab(scene, worker, elsewhere)
     scene.run("answer", worker, "--option", "1")
-    scene.becomes(worker, "died")
+    scene.wait_for_state(worker, "died")
     grab(scene, worker, elsewhere)
     scene.run("resume", worker, "Go on.")
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     played = scene.played()
     assert len(played) == 3
     for run in played:
@@ -97,7 +97,7 @@ def test_nor_does_one_that_is_respawned(scene: Scene) -> None:
 @pytest.mark.parametrize("above", [".", "state", ".config/hivepipe"])
 def test_a_project_that_contains_the_trusted_files_is_refused(scene: Scene, above: str) -> None:
     folder = scene.home.root / above
-    said = scene.said("projects", "add", "all", str(folder), expect=1).stderr
+    said = scene.result("projects", "add", "all", str(folder), expect=1).stderr
     assert "sets what workers may do" in said
 
 
@@ -114,30 +114,30 @@ def as_it_was(scene: Scene, workers: list[str], at_work: bool = False, **card: A
         scene.state(worker).rename(old)
         found = json.loads((old / "worker.json").read_text())
         (old / "worker.json").write_text(json.dumps(found | card))
-    shutil.rmtree(scene.belief)
+    shutil.rmtree(scene.records)
 
 
 def test_what_lay_in_the_hive_is_taken_over_once(scene: Scene) -> None:
     workers = [scene.spawn(script([ASKING], [DONE])) for _ in range(2)]
     for worker in workers:
-        scene.becomes(worker, "need_input")
+        scene.wait_for_state(worker, "need_input")
     as_it_was(scene, workers)
     assert len(scene.check()) == 2
     assert not (scene.hive / "state").exists()
-    assert json.loads((scene.belief / "projects.json").read_text())["self"]
+    assert json.loads((scene.records / "projects.json").read_text())["self"]
     card = json.loads((scene.state(workers[0]) / "worker.json").read_text())
     planted = scene.hive / "state" / workers[0]
     planted.mkdir(parents=True)
     (planted / "worker.json").write_text(json.dumps(card | {"flags": [SKIP]}))
     scene.run("answer", workers[0], "--option", "1")
-    scene.becomes(workers[0], "done")
+    scene.wait_for_state(workers[0], "done")
     assert SKIP not in scene.played()[-1]["arguments"]
     assert scene.played()[-1]["session"] == card["session"]
 
 
 def test_rights_that_nobody_chose_are_not_taken_over(scene: Scene) -> None:
     worker = scene.spawn(script([ASKING], [DONE]))
-    scene.becomes(worker, "need_input")
+    scene.wait_for_state(worker, "need_input")
     as_it_was(scene, [worker], flags=[SKIP])
     outside = scene.home.root / "outside"
     outside.write_text("mine")
@@ -150,11 +150,11 @@ def test_rights_that_nobody_chose_are_not_taken_over(scene: Scene) -> None:
     victim = {"number": 2, "pid": os.getpid(), "ended_at": "", "exit_code": None}
     started = stat.rpartition(")")[2].split()[19]
     (old / "runs" / "2.json").write_text(json.dumps(run | victim | {"pid_started": started}))
-    assert "other rights than you chose" in scene.said("check", worker).stderr
+    assert "other rights than you chose" in scene.result("check", worker).stderr
     assert not (scene.state(worker) / "steps.jsonl").exists()
     assert json.loads((scene.state(worker) / "runs" / "2.json").read_text())["is_lost"]
     scene.run("resume", worker, "Go on.")
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     assert SKIP not in scene.played()[-1]["arguments"]
     assert outside.read_text() == "mine"
 
@@ -164,7 +164,7 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
 ) -> None:
     workers = [scene.spawn(script([DONE])) for _ in range(2)]
     for worker in workers:
-        scene.becomes(worker, "done")
+        scene.wait_for_state(worker, "done")
     before = {worker: (scene.state(worker) / "worker.json").read_bytes() for worker in workers}
     as_it_was(scene, workers, flags=[SKIP])
     kept = scene.home.root / "kept"
@@ -173,7 +173,7 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
     for name in steps:
         for number in (1, 2):
             shutil.rmtree(scene.hive)
-            shutil.rmtree(scene.belief, ignore_errors=True)
+            shutil.rmtree(scene.records, ignore_errors=True)
             shutil.copytree(kept, scene.hive)
             left = [number]
             real = getattr(trusted_state, name)
@@ -184,7 +184,7 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
                     raise OSError("killed")
                 return real(*arguments)
 
-            with scene.inside({}):
+            with scene.use_environment({}):
                 with monkeypatch.context() as patch:
                     patch.setattr(trusted_state, name, dying)
                     try:
@@ -207,23 +207,23 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
 
 def test_a_working_worker_of_1_0_0_continues(scene: Scene) -> None:
     worker = scene.spawn(script(["hang"]))
-    scene.becomes(worker, "working")
+    scene.wait_for_state(worker, "working")
     old = scene.hive / "state" / worker
     as_it_was(scene, [worker], at_work=True)
-    found = scene.stand(worker)
+    found = scene.row(worker)
     assert found["lives"]
     assert old.resolve() == scene.state(worker)  # its runner writes its end there
-    assert "has a process" in scene.said("resume", worker, "x", expect=1).stderr
+    assert "has a process" in scene.result("resume", worker, "x", expect=1).stderr
 
 
 def test_a_hive_that_was_moved_finds_its_state(scene: Scene) -> None:
     worker = scene.spawn(script([ASKING], [DONE]))
-    scene.becomes(worker, "need_input")
+    scene.wait_for_state(worker, "need_input")
     flags = json.loads((scene.state(worker) / "worker.json").read_text())["flags"]
     moved = scene.home.root / "moved"
     moved.mkdir()
     scene.hive.rename(moved / ".hive")
     scene.hive = moved / ".hive"
-    scene.said("init", "--adopt", cwd=moved)
+    scene.result("init", "--adopt", cwd=moved)
     assert json.loads((scene.state(worker) / "worker.json").read_text())["flags"] == flags
-    scene.said("answer", worker, "--option", "1", cwd=moved)
+    scene.result("answer", worker, "--option", "1", cwd=moved)

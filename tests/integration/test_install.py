@@ -45,7 +45,7 @@ def test_what_was_recorded_stays_unless_it_is_purged(user: User) -> None:
     before = user.files()
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    user.live_through_a_session()
+    user.play_session()
     until(lambda: user.sessions(), "no session was recorded")
     said = user.hivepipe("uninstall")
     left = changed(before, user.files())
@@ -70,7 +70,7 @@ def test_settings_edited_by_hand_in_between_keep_the_edit(user: User) -> None:
     user.hivepipe("up", "-d")
     edited = user.settings.read_text().replace('"model": "opus"', '"model": "haiku", "x": [1]')
     user.settings.write_text(edited)
-    user.live_through_a_session()
+    user.play_session()
     said = user.hivepipe("uninstall", "--purge", "--yes")
     assert "edited" in said
     assert user.settings.read_text() == THEIRS.replace(
@@ -342,7 +342,7 @@ def test_git_add_adds_nothing_of_ours(user: User, form: tuple[str, ...]) -> None
     user.git("init", "-q")
     user.hivepipe("init", *form)
     user.hivepipe("up", "-d")
-    user.live_through_a_session()
+    user.play_session()
     until(lambda: user.sessions(), "no session was recorded")
     user.git("add", "-A")
     assert user.git("status", "--short") == ""
@@ -409,12 +409,12 @@ def test_off_ends_the_recording_at_once_and_on_takes_it_up_again(user: User) -> 
     user.hivepipe("init")
     user.hivepipe("off")
     before = user.files()
-    user.live_through_a_session()
+    user.play_session()
     assert changed(before, user.files()) == {}
     assert "switched off" in user.hivepipe("up", "-d", expect=1)
     user.hivepipe("down")
     assert "switched off" in user.hivepipe("init"), "init is no way around it"
-    user.live_through_a_session()
+    user.play_session()
     assert not list((user.recorded).glob("spool/*"))
     user.hivepipe("on")
     user.fire("SessionStart", source="startup")
@@ -509,7 +509,7 @@ def test_a_project_path_of_200_characters_works(installation: Installation, fold
     try:
         user.hivepipe("init")
         user.hivepipe("up", "-d")
-        user.live_through_a_session()
+        user.play_session()
         until(lambda: user.sessions(), "no session was recorded")
         user.hivepipe("down")
         user.hivepipe("uninstall", "--purge", "--yes")

@@ -70,7 +70,7 @@ def test_nothing_of_ours_lies_in_the_project(user: User) -> None:
     before = user.files(user.project)
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    user.live_through_a_session()
+    user.play_session()
     until(lambda: "s1" in known(user), "no session was recorded")
     now = changed(before, user.files(user.project))
     assert set(now) == {str(user.settings.parent), str(user.settings)}

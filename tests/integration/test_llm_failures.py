@@ -131,7 +131,7 @@ def test_a_table_of_what_happens_to_each_job(scenes: dict[str, Scene], llm: Prov
 
     def all_waited() -> bool:
         for scene in scenes.values():
-            scene.hurry("slow")
+            scene.make_due("slow")
             waited.update({job: secs for job, secs in waits(scene).items() if job not in waited})
         return len(waited) == sum(CASES[name][4] is not None for _, name in SESSIONS)
 
@@ -169,13 +169,13 @@ def test_a_provider_that_is_absent_then_hangs_then_answers(scene: Scene, llm: Pr
     scene.command("summaries", "enable", "--yes")
     scene.start()
     scene.end()
-    until(lambda: scene.hurry("slow") or len(waits(scene)) == 1, "it does not wait")
+    until(lambda: scene.make_due("slow") or len(waits(scene)) == 1, "it does not wait")
     assert "unreachable" in scene.llm.text
     assert scene.spent()["today"]["calls"] <= 1
 
     llm.otherwise = llm_server.hang
     scene.use(llm, llm_timeout=3)
-    scene.hurry()
+    scene.make_due()
     until(lambda: asks(scene), "nobody asks")
     assert processes_with(CANARY) == set()
     until(lambda: len(waits(scene)) == 1, "not given up")
@@ -186,7 +186,7 @@ def test_a_provider_that_is_absent_then_hangs_then_answers(scene: Scene, llm: Pr
 
     llm.otherwise = success()
     scene.use(llm)
-    assert scene.until_summary()["kind"] == "llm"
+    assert scene.wait_for_summary()["kind"] == "llm"
 
 
 def test_killed_between_call_and_record_is_not_asked_again(scene: Scene, llm: Provider) -> None:
@@ -201,10 +201,10 @@ def test_killed_between_call_and_record_is_not_asked_again(scene: Scene, llm: Pr
     scene.use(llm)
     scene.start()
     scene.end()
-    until(lambda: scene.hurry("slow") or called, "never asked")
+    until(lambda: scene.make_due("slow") or called, "never asked")
     until(lambda: not scene.llm.is_running, "it lives")
     scene.llm.start()
-    row = scene.until_summary()
+    row = scene.wait_for_summary()
     assert (row["kind"], row["reason"]) == (
         "plain",
         "it was asked before, and the process was killed",
@@ -254,12 +254,12 @@ def test_a_job_that_is_stopped_in_the_middle_is_queued_again(scene: Scene, llm: 
     scene.use(llm)
     scene.start()
     scene.end()
-    until(lambda: scene.hurry("slow") or llm.requests, "never asked")
+    until(lambda: scene.make_due("slow") or llm.requests, "never asked")
     (child,) = asks(scene)
     assert scene.llm.end() == 0
     assert not child.is_running()
     scene.llm.start()
-    row = scene.until_summary()
+    row = scene.wait_for_summary()
     assert (row["kind"], len(llm.requests)) == ("llm", 2)
 
 

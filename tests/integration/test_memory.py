@@ -16,7 +16,7 @@ from hivepipe.agents.memory.index import AGENT, SWARM, Folder, MemoryIndex
 from hivepipe.cli.main import main
 from hivepipe.home import short_hash
 from tests import payloads
-from tests.conftest import Home, Process, Server, Writer, answered, until
+from tests.conftest import Home, Process, Server, Writer, hook_answer, until
 from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
@@ -37,7 +37,7 @@ class Scene:
 
     def fire(self, event: dict[str, Any]) -> None:
         said = changed(event, transcript_path=str(self.claude / f"{SESSION}.jsonl"))
-        answered(event["hook_event_name"], said, self.home.env)
+        hook_answer(event["hook_event_name"], said, self.home.env)
 
     def write(self, name: str, text: str) -> Path:
         """Let Claude write a memory."""
@@ -48,7 +48,7 @@ class Scene:
         return path
 
     def run(self, *arguments: str, code: int = 0, **variables: str) -> str:
-        self.home.inside(self.monkeypatch)
+        self.home.use_environment(self.monkeypatch)
         for name, value in variables.items():
             self.monkeypatch.setitem(__import__("posix").environ, name.encode(), value.encode())
         self.monkeypatch.chdir(self.home.project)
@@ -223,7 +223,7 @@ def test_a_prompt_brings_memories_with_it_where_that_is_wanted(
         scene.home.set(**({"memory_recall": True} if wanted else {}))
         said = changed(event, transcript_path=str(scene.claude / f"{SESSION}.jsonl"))
         name = event["hook_event_name"]
-        found = checked(name, answered(name, said, scene.home.env))
+        found = checked(name, hook_answer(name, said, scene.home.env))
         return str(found.get("additionalContext", ""))
 
     told(payloads.SESSION_START)

@@ -407,7 +407,7 @@ def test_old_hooks_that_write_into_our_database_are_named(
     old.whole()
     user.own(user.project)
     user.hivepipe("migrate", "--yes")
-    user.live_through_a_session()
+    user.play_session()
     user.hivepipe("drain")
     assert "no problem found" in user.hivepipe("doctor")
     with closing(sqlite3.connect(database(user))) as db, db:
@@ -438,7 +438,7 @@ def test_init_and_up_lead_to_migrate_and_change_nothing(user: User, old: OldProj
 def test_a_home_that_was_adopted_by_an_earlier_release(user: User, old: OldProject) -> None:
     """1.0.0 took the old folder as its own with --adopt, and could store nothing there."""
     user.has_a_home_of_1_0()
-    user.live_through_a_session()
+    user.play_session()
     assert list((user.recorded / "spool").iterdir())
     old.database()
     old.entries()
@@ -457,7 +457,7 @@ def test_a_home_that_was_adopted_by_an_earlier_release(user: User, old: OldProje
 
 def test_a_home_of_hivepipes_own_stays_where_it_is(user: User, old: OldProject) -> None:
     user.hivepipe("init")
-    user.live_through_a_session()
+    user.play_session()
     user.hivepipe("drain")
     old.entry(agent("queued-1"))
     old.hooks()

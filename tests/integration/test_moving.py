@@ -20,7 +20,7 @@ def test_upgrade_backup_and_both_moves_keep_what_was_recorded(
     user.own(user.home)
     try:
         user.hivepipe("init")
-        user.live_through_a_session()
+        user.play_session()
         until(lambda: ids(user, OLD_PLACE) == {"s1"}, "nothing was recorded")
         place = OLD_PLACE
         for step in steps(ROOT / "docs" / "moving.md"):

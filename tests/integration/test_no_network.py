@@ -9,7 +9,7 @@ from tests.installed import User
 def test_no_process_of_a_stack_has_a_connection_or_a_port(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    user.live_through_a_session()
+    user.play_session()
     until(lambda: user.sessions(), "nothing was recorded")
     found = [process for process in psutil.process_iter() if is_of(process, user)]
     assert len(found) >= 4

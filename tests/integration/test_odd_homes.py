@@ -115,7 +115,7 @@ def test_a_soft_limit_is_raised(user: User) -> None:
     done = user.do("bash", "-c", "ulimit -S -f 40; exec hivepipe up -d")
     assert done.returncode == 0, done.stderr
     assert "file-size" not in examined(user)
-    user.live_through_a_session()
+    user.play_session()
     until(lambda: user.sessions()[0]["status"] == "ended", "the writer could not write")
     user.hivepipe("down")
 
@@ -194,7 +194,7 @@ def test_processes_of_a_procfile_need_no_supervisor_of_ours(user: User, folder: 
     user.hivepipe("init")
     start(user, folder, "redis", "writer", "slow", "llm", "scheduler")
     until(lambda: "redis" in " ".join(user.processes()), "Redis did not start")
-    user.live_through_a_session()
+    user.play_session()
     until(lambda: [each["id"] for each in user.sessions()] == ["s1"], "no session was recorded")
     found = examined(user)
     assert [entry for entry in found.values() if not entry["is_note"]] == []

@@ -93,7 +93,7 @@ def failed(user: User) -> dict[str, str]:
 
 def test_the_example_runs_and_faults_are_failed_jobs_only(user: User) -> None:
     user.hivepipe("up", "-d")
-    user.live_through_a_session()
+    user.play_session()
     notes = user.project.parent / "session-notes.txt"
     until(notes.exists, "the operation of the page did not run", 60)
     assert notes.read_text().split()[1:] == ["s1", "other"]
@@ -120,7 +120,7 @@ def test_doctor_names_each_operation(user: User) -> None:
 
 def test_drain_runs_them_without_a_stack(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
-    user.live_through_a_session()
+    user.play_session()
     done = user.do("hivepipe", "drain")
     assert done.returncode == 0
     assert done.stderr.count("an installed operation failed: run_custom: ") == 6 + 2 * len(EVENTS)

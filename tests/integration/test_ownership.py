@@ -264,7 +264,7 @@ def test_folders_that_have_the_names_of_exports_and_logs_come_back(user: User) -
     before = states(user.project)
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init", "--in-tree")
-    user.live_through_a_session()
+    user.play_session()
     used = {"tool_input": {"skill": old.SKILL}, "tool_response": {}, "tool_use_id": "t2"}
     user.fire("PostToolUse", tool_name="Skill", **used)
     user.hivepipe("drain")

@@ -511,7 +511,7 @@ def test_a_stopped_redis_costs_no_event_and_doubles_none(
     assert len(private_home.spool) == len(events)
     redis_server.signal(signal.SIGCONT)
     until(
-        lambda: (writer.keep(), is_drained(private_home, redis_server))[1],
+        lambda: (writer.restart_if_ended(), is_drained(private_home, redis_server))[1],
         "not drained",
         secs=150,
     )

@@ -73,7 +73,7 @@ def test_doctor_starts_the_stack_as_a_hook_would(user: User) -> None:
 def test_a_probe_leaves_no_row_no_marker_and_no_file(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    user.live_through_a_session()
+    user.play_session()
     user.hivepipe("down")
     user.hivepipe("drain")
     (user.recorded / "spool").mkdir(mode=0o700, exist_ok=True)

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from hivepipe.cli.main import main
 from tests import payloads
-from tests.conftest import Home, Process, Server, Writer, answered, jobs, until
+from tests.conftest import Home, Process, Server, Writer, hook_answer, jobs, until
 from tests.hook_contract import checked
 from tests.payloads import changed
 
@@ -39,7 +39,7 @@ class Scene:
         self.home.set(profile_dir=str(folder))
         env = self.home.with_env(**variables)
         name = event["hook_event_name"]
-        return answered(name, changed(event, session_id=session), env)
+        return hook_answer(name, changed(event, session_id=session), env)
 
     def start(self, session: str, folder: Path, **more: str) -> None:
         self.fire(payloads.SESSION_START, session, folder, **more)
@@ -73,7 +73,7 @@ class Scene:
         return [(row["change_source"], row["text"]) for row in self.home.rows(sql)]
 
     def run(self, *arguments: str) -> Result:
-        self.home.inside(self.monkeypatch)
+        self.home.use_environment(self.monkeypatch)
         self.monkeypatch.chdir(self.home.project)
         return CliRunner().invoke(main, list(arguments))
 

@@ -14,7 +14,7 @@ from hivepipe.guard import shared_root
 from hivepipe.guard.check import silence_path
 from hivepipe.guard.shared_disk import READ_ONLY
 from tests import payloads
-from tests.conftest import Home, Server, Writer, answered, until
+from tests.conftest import Home, Server, Writer, hook_answer, until
 from tests.hook_contract import checked
 from tests.payloads import changed
 
@@ -42,7 +42,7 @@ def ask(private_home: Home, root: Path) -> Ask:
         profile = {"SHARED_ROOT": str(root), "AGENT_ID": "ana", **env}
         event = payload["hook_event_name"]
         given = {name: value for name, value in profile.items() if value}
-        return checked(event, answered(event, payload, private_home.with_env(**given)))
+        return checked(event, hook_answer(event, payload, private_home.with_env(**given)))
 
     return run
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hivepipe.operations.declared import PERIODIC
-from tests.conftest import ROOT, Home, Server, answered, until
+from tests.conftest import ROOT, Home, Server, hook_answer, until
 from tests.llm_server import SUMMARY, Provider, provider, success
 from tests.payloads import SESSION_END, SESSION_START, STOP, changed
 from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, conversation, said
@@ -38,7 +38,7 @@ def test_a_session_that_ends_is_summarised_once(scene: Scene, llm: Provider) -> 
     scene.use(llm)
     scene.start()
     scene.end()
-    row = scene.until_summary()
+    row = scene.wait_for_summary()
     until(lambda: scene.executed() == 1, "the job was not acknowledged")
     assert (row["kind"], row["model"], row["reason"]) == ("llm", "gpt-5.4-mini", "")
     assert json.loads(row["files"]) == ["src/parser.py"]
@@ -72,7 +72,7 @@ def test_a_session_that_ends_is_summarised_once(scene: Scene, llm: Provider) -> 
     with (scene.transcripts / f"{SESSION}.jsonl").open("ab") as file:
         file.write(more)
     scene.end(reason="resume")
-    assert scene.until_summary(number=2)["kind"] == "llm"
+    assert scene.wait_for_summary(number=2)["kind"] == "llm"
     assert len(llm.requests) == 2
 
 
@@ -82,7 +82,7 @@ def test_without_agreement_nobody_is_asked(scene: Scene, llm: Provider) -> None:
     scene.keep("OPENAI_API_KEY")
     scene.start()
     scene.end()
-    row = scene.until_summary()
+    row = scene.wait_for_summary()
     assert (row["kind"], row["model"], row["cost_usd"]) == ("plain", "", None)
     assert row["reason"].endswith("`hivepipe summaries enable`")
     assert "7 messages" in row["summary"]
@@ -97,7 +97,7 @@ def test_short_sessions_and_those_of_a_project_that_is_off(scene: Scene, llm: Pr
     scene.write(lines=said(1, "user", "hi") + said(2, "assistant", "hello"))
     scene.start()
     scene.end()
-    assert scene.until_summary()["reason"] == "too short for a language model"
+    assert scene.wait_for_summary()["reason"] == "too short for a language model"
     empty = "5e551011-0000-4000-8000-00000000000e"
     scene.write(empty, said(1, "system", "nobody said anything", empty))
     scene.end(empty)
@@ -204,13 +204,13 @@ def test_what_claude_code_summarised_itself_is_kept_until_there_is_better(
     scene.write(lines=(TRANSCRIPTS / "compaction" / "main.jsonl").read_bytes())
     scene.start()
     scene.begin(source="compact")
-    own = scene.until_summary()
+    own = scene.wait_for_summary()
     assert (own["kind"], own["provider"], own["cost_usd"]) == ("plain", "compaction", None)
     assert own["summary"] == "Redis 8 was read about."
     assert "Claude Code" in scene.command("summaries", "list")
     assert llm.requests == []
     scene.end()
-    assert scene.until_summary(number=2)["kind"] == "llm"
+    assert scene.wait_for_summary(number=2)["kind"] == "llm"
     scene.redis.delete("rq:finished:llm")
     done = scene.executed()
     compacted = conversation() + said(70, "user", "another", isCompactSummary=True)
@@ -240,7 +240,7 @@ def test_ratings_rank_later_searches(scene: Scene, llm: Provider) -> None:
         return [Path(entry["path"]).name for entry in said["memories"]]
 
     assert found(HIVEPIPE_SESSION_ID=SESSION) == ["a.md", "b.md"]
-    assert scene.until_summary()["kind"] == "llm"
+    assert scene.wait_for_summary()["kind"] == "llm"
     ((_, _, body),) = llm.requests
     assert "a.md: The checkout rounds" in json.dumps(body["messages"])
     rated = scene.home.rows("SELECT memory, source, useful FROM memory_ratings ORDER BY memory")
@@ -255,18 +255,18 @@ def test_a_session_that_was_left_open_is_summarised(scene: Scene, llm: Provider)
     silent, busy = SESSION, "5e551011-0000-4000-8000-00000000000b"
     for session in (silent, busy):
         where = {"session_id": session, "transcript_path": str(scene.write(session))}
-        answered("SessionStart", changed(SESSION_START, **where), env)
-        answered("Stop", changed(STOP, **where), env)
+        hook_answer("SessionStart", changed(SESSION_START, **where), env)
+        hook_answer("Stop", changed(STOP, **where), env)
     scene.start()
     until(lambda: scene.home.count("sessions") == 2, "not started")
-    until(lambda: scene.hurry("slow") or scene.archived() == 2, "not archived")
+    until(lambda: scene.make_due("slow") or scene.archived() == 2, "not archived")
     with closing(sqlite3.connect(scene.home.database, timeout=30)) as db:
         earlier = f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:%M:%S}.000Z"
         db.execute("UPDATE sessions SET updated_at = ? WHERE id = ?", (earlier, silent))
         db.execute("UPDATE activity SET last_active_at = ? WHERE session_id = ?", (earlier, silent))
         db.commit()
     scene.tick(CLOCK, 1)
-    assert scene.until_summary()["session_id"] == silent
+    assert scene.wait_for_summary()["session_id"] == silent
     scene.tick(CLOCK, 2)
     scene.tick(CLOCK, 3)
     until(lambda: not scene.redis.llen("rq:queue:llm"), "not executed")
@@ -279,8 +279,8 @@ def test_on_the_direct_path_nobody_is_asked(scene: Scene, llm: Provider) -> None
     scene.use(llm)
     where = {"session_id": SESSION, "transcript_path": str(scene.write())}
     env = scene.home.with_env(INSTANCE_ID="inst-a", USE_QUEUE="false")
-    answered("SessionStart", changed(SESSION_START, **where), env)
-    answered("SessionEnd", changed(SESSION_END, **where), env)
+    hook_answer("SessionStart", changed(SESSION_START, **where), env)
+    hook_answer("SessionEnd", changed(SESSION_END, **where), env)
     row = until(scene.summaries, "no summary")[0]
     assert (row["kind"], "no queue: hivepipe" in row["reason"]) == ("plain", True)
     assert llm.requests == []

@@ -17,7 +17,7 @@ from hivepipe.cli.main import main
 from hivepipe.db import tasks
 from hivepipe.db.database import Database
 from tests import payloads
-from tests.conftest import Home, Server, Writer, answered, fire, is_drained, until
+from tests.conftest import Home, Server, Writer, fire, hook_answer, is_drained, until
 from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
@@ -27,7 +27,7 @@ Command = Callable[..., str]
 @pytest.fixture
 def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run `hivepipe task ...` and return what it printed."""
-    private_home.inside(monkeypatch)
+    private_home.use_environment(monkeypatch)
     monkeypatch.chdir(private_home.project)
 
     def run(*arguments: str, code: int = 0) -> str:
@@ -40,7 +40,7 @@ def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 def ask(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
     event = payload["hook_event_name"]
-    return checked(event, answered(event, payload, env))
+    return checked(event, hook_answer(event, payload, env))
 
 
 def is_denied(home: Home, id: str = "t1", session: str = SESSION, **env: str) -> bool:

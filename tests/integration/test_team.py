@@ -26,7 +26,7 @@ def home(tmp_path: Path, team: Team, member: str, **share: str) -> HomeOfTeam:
 @pytest.fixture
 def open_team(team: Team) -> Team:
     """A team that shares everything."""
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     return team
 
 

@@ -55,17 +55,17 @@ def bucket(server: ObjectStore) -> ObjectStore:
 @pytest.fixture(params=["s3", "database"])
 def shared(request: Any, team: Team, bucket: ObjectStore) -> Team:
     """A team that shares everything, with each kind of store."""
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     where = bucket.place if request.param == "s3" else place.DATABASE
-    team.asks("SELECT hivepipe.set_archive_store(%s)", where)
+    team.query("SELECT hivepipe.set_archive_store(%s)", where)
     write_credential(TEAM_STORE, KEY)
     return team
 
 
 @pytest.fixture
 def in_s3(team: Team, bucket: ObjectStore) -> Team:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
-    team.asks("SELECT hivepipe.set_archive_store(%s)", bucket.place)
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_archive_store(%s)", bucket.place)
     write_credential(TEAM_STORE, KEY)
     return team
 
@@ -286,12 +286,12 @@ def test_a_store_that_is_away_or_refuses_is_named(
     with pytest.raises(TeamRefusedError, match="hivepipe credentials set HIVEPIPE_TEAM_STORE"):
         ann.send()
     write_credential(TEAM_STORE, KEY)
-    in_s3.asks(
+    in_s3.query(
         "SELECT hivepipe.set_archive_store(%s)", bucket.place.replace("team-archives", "nix")
     )
     with pytest.raises(TeamError):
         ann.send()
-    in_s3.asks("SELECT hivepipe.set_archive_store(%s)", "s3://none?endpoint=http://127.0.0.1:9")
+    in_s3.query("SELECT hivepipe.set_archive_store(%s)", "s3://none?endpoint=http://127.0.0.1:9")
     with pytest.raises(TeamAwayError):
         ann.send()
 
@@ -302,13 +302,13 @@ def test_a_stricter_policy_removes_archives(
     ann = Member(tmp_path, shared)
     ann.grow(30)
     ann.send()
-    places = shared.asks("SELECT hivepipe.set_policy('shop', 'prompts')")
+    places = shared.query("SELECT hivepipe.set_policy('shop', 'prompts')")
     assert [name for name in places if "archive segments" in name]
     assert shared.count("archive_segments") == shared.count("archive_contents") == 0
     ann.send()
     assert not bucket.objects()
     assert ann.read() == b""
-    shared.asks("SELECT hivepipe.set_policy('shop', 'everything')")
+    shared.query("SELECT hivepipe.set_policy('shop', 'everything')")
     ann.send()
     assert ann.read() == ann.archived
 
@@ -329,7 +329,7 @@ def test_the_server_refuses_what_the_policy_does_not_share(shared: Team, tmp_pat
     ann.grow(30)
     with connected(ann.joined.writes) as connection:
         late = Pass(connection, str(ann.scene.home), {"*": "everything"})
-        shared.asks("SELECT hivepipe.set_policy('*', 'metadata')")
+        shared.query("SELECT hivepipe.set_policy('*', 'metadata')")
         with pytest.raises(TeamAwayError, match="policies"):
             late.run()
     assert shared.count("archive_segments") == 0
@@ -343,7 +343,7 @@ def test_a_forgotten_session_is_gone_from_list_and_store(
     ann.grow(30)
     ann.send()
     if by == "administrator":
-        proof = shared.asks("SELECT hivepipe.forget_session(%s)", SESSION)
+        proof = shared.query("SELECT hivepipe.forget_session(%s)", SESSION)
         assert [name for name in proof["places"] if "archive segments" in name]
     else:
         ann.home.sql(
@@ -354,7 +354,7 @@ def test_a_forgotten_session_is_gone_from_list_and_store(
     ann.send()  # the archive is still on the machine
     assert not bucket.objects()
     assert shared.count("archives") == shared.count("archive_leftovers") == 0
-    if shared.asks("SELECT hivepipe.archive_store()") != place.DATABASE:
+    if shared.query("SELECT hivepipe.archive_store()") != place.DATABASE:
         causes = [row[0] for row in shared.rows("SELECT cause FROM hivepipe.deletions")]
         assert "objects of a forgotten session" in causes
 
@@ -365,7 +365,7 @@ def test_an_administrator_deletes_the_objects_of_a_forgotten_member(
     ann = Member(tmp_path, in_s3)
     ann.grow(30)
     ann.send()
-    in_s3.asks("SELECT hivepipe.forget_member('ann')")
+    in_s3.query("SELECT hivepipe.forget_member('ann')")
     with connected(in_s3.admin) as connection:
         assert leftovers.delete_due(connection, Bucket(place.parse(bucket.place))) == 1
     assert not bucket.objects()

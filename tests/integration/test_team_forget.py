@@ -66,9 +66,9 @@ def test_what_is_forgotten_on_a_machine_is_in_no_later_backup(
     bucket: ObjectStore,  # noqa: F811
     where: str,
 ) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     store = bucket.place if where == "s3" else place.DATABASE
-    team.asks("SELECT hivepipe.set_archive_store(%s)", store)
+    team.query("SELECT hivepipe.set_archive_store(%s)", store)
     ann = Person(tmp_path, "ann")
     ann.says("hivepipe credentials set HIVEPIPE_TEAM_STORE", KEY)
     ann.says("hivepipe team join --yes --share everything", team.joining_code("ann"))

@@ -58,7 +58,7 @@ def behind(login: Address, port: int) -> Address:
 
 
 def test_machines_take_turns_on_one_connection(team: Team, port: int, tmp_path: Path) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     joined = team.joined("ann")
     homes = [
         HomeOfTeam(tmp_path / str(number) / "hive.db", behind(joined.writes, port))
@@ -78,12 +78,12 @@ def test_machines_take_turns_on_one_connection(team: Team, port: int, tmp_path: 
 
 
 def test_a_revoked_machine_is_refused(team: Team, port: int, tmp_path: Path) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     joined = team.joined("ann")
     home = HomeOfTeam(tmp_path / "hive.db", behind(joined.writes, port))
     home.work("one")
     home.ship()
-    team.asks("SELECT hivepipe.revoke(%s)", f"ann/{joined.machine}")
+    team.query("SELECT hivepipe.revoke(%s)", f"ann/{joined.machine}")
     home.work("two")
     with pytest.raises(TeamRefusedError):
         home.ship()

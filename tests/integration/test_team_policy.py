@@ -82,7 +82,7 @@ WORDS = {"nothing": 0, "metadata": 0, "prompts": 11, "everything": 13}
 @pytest.mark.parametrize("users", LEVELS)
 @pytest.mark.parametrize("teams", LEVELS)
 def test_the_stricter_level_counts(team: Team, tmp_path: Path, users: str, teams: str) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', %s)", teams)
+    team.query("SELECT hivepipe.set_policy('*', %s)", teams)
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, {"*": users})
     talk(ann, "one", "/p/blue")
     ann.ship()
@@ -100,12 +100,12 @@ def test_the_stricter_level_counts(team: Team, tmp_path: Path, users: str, teams
 def test_a_stricter_policy_of_the_team_removes_at_once_what_it_does_not_share(
     team: Team, tmp_path: Path, level: str
 ) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     talk(ann, "one", "/p/blue")
     talk(ann, "two", "/p/green")
     ann.ship()
-    team.asks("SELECT hivepipe.set_policy('blue', %s)", level)
+    team.query("SELECT hivepipe.set_policy('blue', %s)", level)
     assert words_of(team) == WORDS[level] + WORDS["everything"]  # the machine is not asked
     ann.ship()
     assert words_of(team) == WORDS[level] + WORDS["everything"]
@@ -113,11 +113,11 @@ def test_a_stricter_policy_of_the_team_removes_at_once_what_it_does_not_share(
 
 
 def test_no_batch_is_taken_under_an_outdated_policy(team: Team, tmp_path: Path) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     with Shipment(ann.path, ann.login, ann.share) as shipment:
         talk(ann, "one", "/p/blue")
-        team.asks("SELECT hivepipe.set_policy('*', 'metadata')")
+        team.query("SELECT hivepipe.set_policy('*', 'metadata')")
         shipment.ship_next()
         assert words_of(team) == 0
         while shipment.ship_next():
@@ -130,7 +130,7 @@ def test_no_batch_is_taken_under_an_outdated_policy(team: Team, tmp_path: Path) 
 def test_a_stricter_choice_of_the_user_takes_back_what_was_sent(
     team: Team, tmp_path: Path, level: str
 ) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     talk(ann, "one", "/p/blue")
     ann.ship()
@@ -144,7 +144,7 @@ def test_a_stricter_choice_of_the_user_takes_back_what_was_sent(
 
 
 def test_rows_whose_session_is_not_known_yet_wait_for_it(team: Team, tmp_path: Path) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     share = {"*": "everything", "secret": "nothing"}
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
     ann.sql(
@@ -162,7 +162,7 @@ def test_rows_whose_session_is_not_known_yet_wait_for_it(team: Team, tmp_path: P
 def test_a_session_that_moves_to_a_secret_project_takes_its_rows_along(
     team: Team, tmp_path: Path
 ) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     share = {"*": "everything", "secret": "metadata"}
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
     talk(ann, "one", "")

@@ -140,7 +140,7 @@ class Seat:
 @pytest.fixture
 def seat(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seat:
     """Ann has two machines, Bob is in her team, Eve in another; all share everything."""
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     made = Seat(team, tmp_path, monkeypatch)
     made.join("ann/desk", "ann-1", "ann-2", team="blue", sees="self")
     made.join("ann/laptop", "ann-3", team="blue")
@@ -364,7 +364,7 @@ def test_why_a_team_cannot_be_read_is_said(seat: Seat, monkeypatch: pytest.Monke
 
 
 def test_a_revoked_machine_can_no_longer_read(seat: Seat) -> None:
-    seat.team.asks("SELECT hivepipe.revoke('ann/laptop')")
+    seat.team.query("SELECT hivepipe.revoke('ann/laptop')")
     assert "the login is not valid" in seat.fails("ann/laptop", "sessions", "--team")
     assert (
         len(seat.says("ann/desk", "sessions", "--all", "--team")["sessions"]) == 3

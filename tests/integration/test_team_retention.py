@@ -52,7 +52,7 @@ def work(home: HomeOfTeam, session: str, back: int) -> None:
 
 
 def shared_home(team: Team, tmp_path: Path) -> HomeOfTeam:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     home = HomeOfTeam(tmp_path / "ann" / "hive.db", team.joined("ann").writes)
     for back in (0, 1, 2, 3, 4):
         work(home, f"s{back}", back)
@@ -89,7 +89,7 @@ def test_older_months_go_with_their_partitions_and_stay_away(team: Team, tmp_pat
     for table in TABLES:
         assert kept(team, table) == {"s0", "s1", "s2"}, table
     # What makes a machine send everything: other policies, a restored home, a new home
-    team.asks("SELECT hivepipe.set_policy('other', 'metadata')")
+    team.query("SELECT hivepipe.set_policy('other', 'metadata')")
     home.sql("UPDATE sessions SET model = 'x'")
     home.ship()
     again = HomeOfTeam(tmp_path / "bob" / "hive.db", team.joined("bob").writes)
@@ -114,7 +114,7 @@ def test_a_machine_that_connects_has_the_server_drop_what_is_due(
     team: Team, tmp_path: Path
 ) -> None:
     home = shared_home(team, tmp_path)
-    team.asks("SELECT hivepipe.set_retention(2)")
+    team.query("SELECT hivepipe.set_retention(2)")
     for _ in range(4):  # a month each, and the tables without months
         home.ship()
     for table in TABLES:
@@ -126,7 +126,7 @@ def test_a_machine_that_connects_has_the_server_drop_what_is_due(
 
 def test_shipping_does_not_wait_for_readers_of_an_old_month(team: Team, tmp_path: Path) -> None:
     home = shared_home(team, tmp_path)
-    team.asks("SELECT hivepipe.set_retention(2)")
+    team.query("SELECT hivepipe.set_retention(2)")
     with connected(team.admin) as reader, reader.transaction():
         reader.execute("SET ROLE hivepipe_owner")
         one(reader, "SELECT count(*) FROM hivepipe.usage")
@@ -160,8 +160,8 @@ def test_archives_go_with_their_sessions(
     bucket: ObjectStore,  # noqa: F811
     where: str,
 ) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
-    team.asks("SELECT hivepipe.set_archive_store(%s)", bucket.place if where == "s3" else where)
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_archive_store(%s)", bucket.place if where == "s3" else where)
     write_credential(TEAM_STORE, KEY)
     ann = Member(tmp_path, team)
     ann.grow(20)

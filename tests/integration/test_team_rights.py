@@ -24,7 +24,7 @@ TEXTS = ("prompts", "summaries", "session_logs")
 @pytest.fixture
 def shared(team: Team, tmp_path: Path) -> tuple[Team, dict[str, Joined]]:
     """Return four members, each with a session: two share a team, one sees all."""
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     people = {
         "ann": team.joined("ann", team="blue"),
         "bob": team.joined("bob", team="blue", sees="team"),
@@ -166,7 +166,7 @@ def test_a_machine_writes_rows_of_its_own_member_alone(
     ship = "SELECT hivepipe.ship(%s, %s, %s, %s::jsonb, %s::jsonb, false, %s)"
     row = '{"sessions": {"key": ["of-bob"], "version": [9e18], "id": ["of-bob"], "home": [2]}}'
     gone = '{"sessions": [{"key": "of-bob", "version": 9e18}]}'
-    policy = team.asks("SELECT hivepipe.policy_version()")
+    policy = team.query("SELECT hivepipe.policy_version()")
     with connected(people["eve"].writes) as connection:
         said = one(connection, ship, bobs, int(before), 1 << 62, row, gone, policy)
         assert said == {"mark": None, "policy_version": policy, "stored": False}
@@ -189,7 +189,7 @@ def test_a_key_that_is_sql_is_a_key(shared: tuple[Team, dict[str, Joined]], tmp_
 
 
 def test_locks_that_any_login_may_take_delay_nobody(team: Team, tmp_path: Path) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     ann.work("one", 1)
     ann.sql("UPDATE usage SET created_at = '2026-03-31T10:00:00.000Z'")
@@ -198,8 +198,8 @@ def test_locks_that_any_login_may_take_delay_nobody(team: Team, tmp_path: Path) 
             hostile.execute(f"SELECT pg_advisory_lock(hashtext('hivepipe.{name}'))")
         ann.ship()
         assert team.count("usage_2026_03") == 1
-        team.asks("SELECT hivepipe.set_retention(1)")
-        assert team.asks("SELECT hivepipe.drop_old()")["places"]["partition usage_2026_03"] == 1
+        team.query("SELECT hivepipe.set_retention(1)")
+        assert team.query("SELECT hivepipe.drop_old()")["places"]["partition usage_2026_03"] == 1
         with connected(team.admin) as connection:
             assert schema_steps.apply(connection) == []
 
@@ -210,7 +210,7 @@ def test_a_revoked_machine_is_refused_at_once_and_its_rows_stay(
     team, people = shared
     home = HomeOfTeam(tmp_path / "eve" / "hive.db", people["eve"].writes)
     with Shipment(home.path, home.login, home.share) as connected_before:
-        assert team.asks("SELECT hivepipe.revoke('eve/laptop')") == "machine eve/laptop"
+        assert team.query("SELECT hivepipe.revoke('eve/laptop')") == "machine eve/laptop"
         home.work("later")
         with pytest.raises(TeamRefusedError, match="revoked"):
             connected_before.ship_next()
@@ -309,7 +309,7 @@ def test_an_invite_expires_and_can_be_revoked(team: Team) -> None:
     with pytest.raises(TeamRefusedError), connected(short):
         pass
     other = team.invited("bob")
-    assert team.asks("SELECT hivepipe.revoke('bob')") == "1 open invites of bob"
+    assert team.query("SELECT hivepipe.revoke('bob')") == "1 open invites of bob"
     with pytest.raises(TeamRefusedError), connected(other):
         pass
 

@@ -72,7 +72,7 @@ def test_retention_does_not_depend_on_the_style_of_dates(odd: Team, tmp_path: Pa
 def test_every_text_arrives_whatever_the_server_says(odd: Team, tmp_path: Path) -> None:
     home = HomeOfTeam(tmp_path / "hive.db", odd.joined("ann").writes)
     home.work("s-1")
-    odd.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    odd.query("SELECT hivepipe.set_policy('*', 'everything')")
     home.sql(f"UPDATE prompts SET prompt = '{TEXT}'")
     home.ship()
     assert same_rows(odd, home)

@@ -53,7 +53,7 @@ def upgrade_home(home: HomeOfTeam) -> None:
 def test_an_older_machine_goes_on_with_a_newer_server(
     team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     ann.work("one")
     ann.ship()
@@ -70,7 +70,7 @@ def test_an_older_machine_goes_on_with_a_newer_server(
 def test_a_newer_machine_sends_the_rest_when_the_server_is_upgraded(
     team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     older = HomeOfTeam(tmp_path / "older" / "hive.db", team.joined("bob").writes)
     older.work("of-bob")
     older.ship()

@@ -94,9 +94,9 @@ class Pair:
 def pair(
     request: Any, team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: ObjectStore
 ) -> Pair:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
     store = objects.place if request.param == "s3" else request.param
-    team.asks("SELECT hivepipe.set_archive_store(%s)", store)
+    team.query("SELECT hivepipe.set_archive_store(%s)", store)
     write_credential(TEAM_STORE, KEY)
     return Pair(tmp_path, team, monkeypatch)
 
@@ -138,9 +138,9 @@ def test_the_owners_conversation_is_shown(pair: Pair) -> None:
 def test_why_nothing_is_shown_is_said(pair: Pair) -> None:
     assert "did not send it yet" in pair.fails()
     pair.send()
-    pair.team.asks("SELECT hivepipe.set_policy('shop', 'prompts')")
+    pair.team.query("SELECT hivepipe.set_policy('shop', 'prompts')")
     assert "its policy is prompts" in pair.fails()
-    pair.team.asks("SELECT hivepipe.set_archive_store('none')")
+    pair.team.query("SELECT hivepipe.set_archive_store('none')")
     assert "the team keeps no archives" in pair.fails()
     pair.team.rows("UPDATE hivepipe.members SET sees = 'self' WHERE name = 'bob'")
     assert f"no session has the id {SESSION[:8]}" in pair.fails()

@@ -110,8 +110,8 @@ def test_a_session_of_another_person_is_noted_before_it_is_read(page: Seat) -> N
 
 
 def test_the_archive_of_another_person_is_shown_and_noted(team: Team, tmp_path: Path) -> None:
-    team.asks("SELECT hivepipe.set_policy('*', 'everything')")
-    team.asks("SELECT hivepipe.set_archive_store('database')")
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    team.query("SELECT hivepipe.set_archive_store('database')")
     ann = Member(tmp_path, team)
     ann.grow(12)
     ann.send()
@@ -148,7 +148,7 @@ def test_only_the_login_of_a_page_reads_for_others(page: Seat) -> None:
 def test_a_revoked_page_and_a_forgotten_member_see_nothing(page: Seat) -> None:
     client = behind_proxy(person="bob")
     assert client.get("/now").status_code == 200
-    page.team.asks("SELECT hivepipe.forget_member('bob')")
+    page.team.query("SELECT hivepipe.forget_member('bob')")
     refused = client.get("/now")
     assert refused.status_code == 403
     assert "bob is not a member of this team" in refused.text

@@ -200,7 +200,7 @@ def hostile(
     until(lambda: is_drained(home, redis_server, writer), "not drained")
     scene.begin()
     worker = scene.spawn(script([DONE]))
-    scene.becomes(worker, "done")
+    scene.wait_for_state(worker, "done")
     scene.hivepipe("archive", "sweep")
     scene.hivepipe("task", "add", "pay", "--id", "t1")
     soul = home.root / "soul.md"
@@ -266,7 +266,7 @@ def make_files_hostile(scene: Scene, worker: str) -> None:
     (folder / "stderr.log").write_text(HOSTILE)
     (scene.hive / "learnings" / f"{IN_A_NAME}-insights.md").write_text(HOSTILE)
     (scene.hive / "learnings" / "patterns.md").write_text(HOSTILE)
-    (scene.belief / "projects.json").write_text(json.dumps({HOSTILE: f"/x{HOSTILE}"}))
+    (scene.records / "projects.json").write_text(json.dumps({HOSTILE: f"/x{HOSTILE}"}))
     spool = home.path / "spool"
     spool.mkdir(exist_ok=True)
     (spool / f"1_{IN_A_NAME}.json").write_text(HOSTILE)
@@ -344,7 +344,7 @@ def test_no_command_lets_data_steer_the_terminal(hostile: tuple[Scene, str]) -> 
     for path in sorted(CALLS, key=lambda each: (each in late, each)):
         for more in CALLS[path]:
             words = [*path.split(), *(worker if it == "WORKER" else it for it in more)]
-            done = scene.tried(*words)
+            done = scene.invoke(*words)
             shown += FORGED in done.stdout + done.stderr
             wrong = wrong_with(done.stdout) + wrong_with(done.stderr)
             if done.exception and not isinstance(done.exception, SystemExit):

@@ -10,7 +10,7 @@ from hivepipe.web.views import VIEWS
 from tests.conftest import Home, Server, Writer, until
 from tests.integration.test_failed import bury_agent, bury_by_hand, change
 from tests.integration.test_web_browser import CHROMIUM, address, pytestmark, sync_api
-from tests.web_scene import HOSTILE, SESSION, archive_told, record_hostile
+from tests.web_scene import HOSTILE, SESSION, archive_hostile_session, record_hostile
 
 __all__ = ["address", "pytestmark"]
 MOST_TABS = 80
@@ -89,7 +89,7 @@ def test_hostile_texts_raise_no_script(
     record_hostile(home)
     monkeypatch.setenv("HIVEPIPE_HOME", str(home))
     monkeypatch.setenv("HOME", private_home.env["HOME"])
-    archive_told(private_home.root)
+    archive_hostile_session(private_home.root)
     bury_by_hand(redis_server, "dead", HOSTILE.encode(), description=HOSTILE)
     base = page.url.rpartition("/")[0]
     shown = ""

@@ -11,7 +11,7 @@ def test_it_counts_what_was_recorded_and_names_every_folder(user: User) -> None:
     assert "hivepipe init" in user.hivepipe("what")
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    user.live_through_a_session()
+    user.play_session()
     until(user.sessions, "no session was recorded")
     found = json.loads(user.hivepipe("what", "--json"))
     assert (found["kept"]["sessions"], found["kept"]["transcripts"]) == (1, 0)

@@ -7,7 +7,7 @@ import pytest
 
 from hivepipe.home import locate
 from tests.archive_scene import Scene
-from tests.web_scene import TOKEN, archive_told, record_hostile
+from tests.web_scene import TOKEN, archive_hostile_session, record_hostile
 
 
 @pytest.fixture
@@ -49,5 +49,5 @@ def client(stranger: Any) -> Any:
 @pytest.fixture
 def told(client: Any, tmp_path: Path) -> Any:
     """A client of the page of a home with an archived conversation."""
-    archive_told(tmp_path)
+    archive_hostile_session(tmp_path)
     return client

@@ -318,7 +318,7 @@ def test_told_to_stop_keeps_what_it_has_and_goes_on_there(
             break
     assert stopped > 5
     assert scene.archived == lines(40)
-    assert len(scene.told()) == 40
+    assert len(scene.reported()) == 40
     assert scene.meta["message_count"] == 40
 
 
@@ -357,7 +357,7 @@ def test_totals_survive_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
         k: v for k, v in scene.meta.items() if k not in ("archive", "source", "kind", "meta_crc32")
     }
     assert said == describe(whole, PRICES)
-    assert sorted(scene.told()) == sorted(f"msg-{n}" for n in range(60))
+    assert sorted(scene.reported()) == sorted(f"msg-{n}" for n in range(60))
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"bytes":5,"crc32":"0"}\n[1,{}]'])

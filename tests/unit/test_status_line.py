@@ -18,7 +18,7 @@ SAID = {"session_id": "s1", "cost": {"total_cost_usd": 1.234}}
 
 @pytest.fixture
 def home(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
-    private_home.inside(monkeypatch)
+    private_home.use_environment(monkeypatch)
     private_home.path.mkdir(mode=0o700, exist_ok=True)
     return private_home
 
