@@ -1,4 +1,4 @@
-"""An installation, and a user of it whom the kernel stops."""
+"""Fixtures: an installation, an unprivileged user, and a team's PostgreSQL."""
 
 import os
 import posix
@@ -43,7 +43,7 @@ def user(installation: Installation, folder: Path) -> Iterator[User]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """PostgreSQL 18 of the wheel; TEST_PG names the folder of another one's programs."""
+    """Start the PostgreSQL 18 of the wheel, or another one whose program folder TEST_PG names."""
     named = os.environ.get("TEST_PG")
     with serving(Path(named) if named else None) as server:
         yield server
@@ -51,6 +51,6 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture
 def team(postgres: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Team:
-    """A team in a database of its own; this process's user has no team."""
+    """A team in a new database; the user that runs the tests belongs to no team."""
     monkeypatch.setitem(posix.environ, b"XDG_CONFIG_HOME", os.fsencode(tmp_path / "config"))
     return Team.on(postgres)

@@ -1,4 +1,4 @@
-"""Heartbeats: every tool call counts, exactly, without a job of its own; and who stalls is seen."""
+"""Heartbeats: every tool call is counted once, without a job, and stalled sessions are detected."""
 
 import itertools
 import json
@@ -44,13 +44,13 @@ from tests.conftest import (
 from tests.payloads import SESSION, changed
 
 
-def say(payload: dict[str, Any], env: dict[str, str]) -> None:
+def fire_checked(payload: dict[str, Any], env: dict[str, str]) -> None:
     hook_answer(payload["hook_event_name"], payload, env)
 
 
-def say_all(events: list[dict[str, Any]], env: dict[str, str], at_once: int) -> None:
+def fire_all_checked(events: list[dict[str, Any]], env: dict[str, str], at_once: int) -> None:
     with ThreadPoolExecutor(at_once) as pool:
-        for _ in pool.map(lambda event: say(event, env), events):
+        for _ in pool.map(lambda event: fire_checked(event, env), events):
             pass
 
 
@@ -76,7 +76,7 @@ def test_fifty_parallel_calls_are_stored_as_fifty(
     def wave(session: str) -> None:
         for events, at_once in ((calls(payloads.PRE_BASH, 50), 50), (results, 10)):
             named = [changed(event, session_id=session) for event in events]
-            say_all(named, private_home.env, at_once)
+            fire_all_checked(named, private_home.env, at_once)
 
     session = repeat_until_in_time(private_home, wave)
     writer.start()
@@ -87,49 +87,52 @@ def test_fifty_parallel_calls_are_stored_as_fifty(
 
 
 def test_a_call_makes_no_job_and_one_connection(private_home: Home, redis_server: Server) -> None:
-    say(payloads.PRE_BASH, private_home.env)  # brings the session along
+    fire_checked(payloads.PRE_BASH, private_home.env)  # this also creates the session
     before = accepted(redis_server)
     with redis_server.client() as client:
         connected = client.info("stats")["total_connections_received"]
         for kind in (payloads.PRE_BASH, payloads.POST_BASH, payloads.FAILED_BASH):
-            say_all(calls(kind, 5), private_home.env, at_once=1)
-        say(payloads.POST_EDIT, private_home.env)
+            fire_all_checked(calls(kind, 5), private_home.env, at_once=1)
+        fire_checked(payloads.POST_EDIT, private_home.env)
         now = client.info("stats")["total_connections_received"]
-    assert now - connected == (0 if native_fire.IS_NATIVE else 16)  # the intake keeps its own
-    assert accepted(redis_server) - before == 3  # the checkpoint of the edit
+    # the intake keeps a connection open
+    assert now - connected == (0 if native_fire.IS_NATIVE else 16)
+    assert accepted(redis_server) - before == 3  # the checkpoint of the edit is a job
 
 
 def test_a_call_fired_twice_counts_once(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     for kind in (payloads.PRE_BASH, payloads.FAILED_BASH):
-        say_all([event for event in calls(kind, 10) for _ in range(2)], private_home.env, 20)
+        fire_all_checked(
+            [event for event in calls(kind, 10) for _ in range(2)], private_home.env, 20
+        )
     writer.start()
     until(lambda: stored(private_home), "not flushed")
     found = stored(private_home)
     assert (found["calls"], found["failed"]) == (10, 10)
 
 
-def test_results_alone_are_counted_where_no_hook_sees_the_calls(
+def test_results_are_counted_if_no_hook_sees_the_calls(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    say_all(calls(payloads.POST_BASH, 10), private_home.env, at_once=5)
+    fire_all_checked(calls(payloads.POST_BASH, 10), private_home.env, at_once=5)
     writer.start()
     until(lambda: stored(private_home).get("calls") == 10, "not flushed")
 
 
-def test_what_runs_and_whose_turn_it_is(
+def test_open_calls_the_open_turn_task_and_profile_are_stored(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     env = private_home.with_env(TASK_ID="t-1", AGENT_ID="ana")
     writer.start()
-    say(payloads.USER_PROMPT_SUBMIT, env)
-    say_all(calls(payloads.PRE_BASH, 3), env, at_once=3)
-    say(calls(payloads.POST_BASH, 1)[0], env)
+    fire_checked(payloads.USER_PROMPT_SUBMIT, env)
+    fire_all_checked(calls(payloads.PRE_BASH, 3), env, at_once=3)
+    fire_checked(calls(payloads.POST_BASH, 1)[0], env)
     until(lambda: stored(private_home).get("open_calls") == 2, "not flushed")
     found = stored(private_home)
     assert (found["turn_is_open"], found["task_id"], found["profile"]) == (1, "t-1", "ana")
-    say(payloads.STOP, env)
+    fire_checked(payloads.STOP, env)
     until(lambda: stored(private_home)["turn_is_open"] == 0, "the turn did not end")
 
 
@@ -143,14 +146,16 @@ def test_a_heartbeat_after_the_end_of_a_turn_makes_a_session_active_again(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     writer.start()
-    say(payloads.USER_PROMPT_SUBMIT, private_home.env)
+    fire_checked(payloads.USER_PROMPT_SUBMIT, private_home.env)
     in_background = {"agent_id": "a1", "agent_type": "Explore", "tool_use_id": "t-background"}
     for number, call in enumerate((payloads.PRE_BASH, changed(payloads.PRE_BASH, **in_background))):
         end = changed(payloads.STOP, prompt_id=f"p{number}", background_tasks=[])
-        say_all([end, end], private_home.env, at_once=1)  # doubled: the second one is no work
+        fire_all_checked(
+            [end, end], private_home.env, at_once=1
+        )  # a repeated Stop does not count as work
         until(lambda: stored(private_home).get("turn_is_open") == 0, "not flushed")
         until(lambda: state_of(private_home) == ("paused", True), "not paused")
-        say(call, private_home.env)
+        fire_checked(call, private_home.env)
         until(lambda: state_of(private_home) == ("active", False), "still paused")
 
 
@@ -159,7 +164,7 @@ def test_a_heartbeat_after_the_end_of_a_turn_makes_a_session_active_again(
 def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
     tmp_path: Path, order: tuple[str, ...], worked_at: int
 ) -> None:
-    """The session had ended, and a later event opened it again."""
+    """Events in any order give the same status to a session that was ended and reopened."""
     first_ns = time.time_ns() - 60 * 10**9
 
     def job(operation: str, at: int, **payload: Any) -> Envelope:
@@ -209,7 +214,7 @@ def test_totals_survive_a_kill(
     private_home: Home, redis_server: Server, writer: Writer, again: str
 ) -> None:
     writer.start()
-    say_all(calls(payloads.PRE_BASH, 10), private_home.env, at_once=5)
+    fire_all_checked(calls(payloads.PRE_BASH, 10), private_home.env, at_once=5)
     until(lambda: stored(private_home).get("calls") == 10, "not flushed")
     if again == "writer":
         writer.end(signal.SIGKILL)
@@ -219,7 +224,7 @@ def test_totals_survive_a_kill(
     more = [
         changed(call, tool_use_id=f"more{n}") for n, call in enumerate(calls(payloads.PRE_BASH, 10))
     ]
-    say_all(more, private_home.env, at_once=5)
+    fire_all_checked(more, private_home.env, at_once=5)
     writer.restart_if_ended()
     until(lambda: stored(private_home)["calls"] == 20, "not flushed")
 
@@ -228,18 +233,18 @@ def test_totals_go_on_when_redis_lost_its_data(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     writer.start()
-    say_all(calls(payloads.PRE_BASH, 10), private_home.env, at_once=5)
+    fire_all_checked(calls(payloads.PRE_BASH, 10), private_home.env, at_once=5)
     until(lambda: stored(private_home).get("calls") == 10, "not flushed")
     with redis_server.client() as client:
         client.flushall()
-    say_all(calls(payloads.PRE_BASH, 4), private_home.env, at_once=1)
+    fire_all_checked(calls(payloads.PRE_BASH, 4), private_home.env, at_once=1)
     until(lambda: stored(private_home)["calls"] == 14, "not flushed")
 
 
-def test_what_a_killed_writer_had_taken_is_written_by_the_next(
+def test_activity_that_a_killed_writer_took_is_written_by_the_next(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    say_all(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
+    fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
     with redis_server.client() as client:
         (taken,) = take_activity(client)
         assert (taken.session, taken.calls, taken.open_calls) == (SESSION, 3, 3)
@@ -250,7 +255,7 @@ def test_what_a_killed_writer_had_taken_is_written_by_the_next(
 
 
 def test_a_locked_database_loses_no_activity(private_home: Home, redis_server: Server) -> None:
-    say_all(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
+    fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
     db = Database(private_home.database, 0.1)
     lock = sqlite3.connect(private_home.database, isolation_level=None)
     with redis_server.client() as client:
@@ -265,7 +270,7 @@ def test_a_locked_database_loses_no_activity(private_home: Home, redis_server: S
     assert stored(private_home)["calls"] == 3
 
 
-def test_foreign_names_among_the_sessions_are_passed_over(
+def test_foreign_names_among_the_sessions_are_ignored(
     private_home: Home, redis_server: Server
 ) -> None:
     with redis_server.client() as client:
@@ -274,7 +279,7 @@ def test_foreign_names_among_the_sessions_are_passed_over(
         assert take_activity(client) == []
 
 
-SAID = st.lists(
+BEATS = st.lists(
     st.tuples(st.integers(1, 2), st.integers(0, 9), st.integers(0, 5), st.booleans()), min_size=1
 )
 
@@ -282,12 +287,12 @@ SAID = st.lists(
 @settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(SAID, st.randoms())
+@given(BEATS, st.randoms())
 def test_times_only_move_forward_and_totals_only_rise(
-    tmp_path: Path, said: list[tuple[int, int, int, bool]], random: Any
+    tmp_path: Path, beats: list[tuple[int, int, int, bool]], random: Any
 ) -> None:
     rows = []
-    for order in (said, random.sample(said, len(said))):
+    for order in (beats, random.sample(beats, len(beats))):
         db = Database(tmp_path / "hive.db")
         with db.transaction():
             db.execute("DELETE FROM activity", {})
@@ -352,14 +357,15 @@ LONG_AGO, NOW_NS = ago(hours=9), time.time_ns()
         (ClientStatus("idle", NOW_NS), True, True, "paused"),
         (ClientStatus("idle", NOW_NS), False, True, "paused"),
         (ClientStatus("idle", 0), False, True, "active"),
-        (ClientStatus("idle", 0), True, True, "paused"),  # the notice came behind the end
+        # the notification came after the end of the turn
+        (ClientStatus("idle", 0), True, True, "paused"),
         (ClientStatus("idle", NOW_NS), False, False, "active"),
     ],
 )
-def test_what_the_client_says_of_itself_counts_where_it_is_news(
+def test_the_clients_own_status_counts_if_it_is_newer(
     client: ClientStatus | None, asks: bool, turn_is_open: bool, expected: str
 ) -> None:
-    said = condition(
+    beats = condition(
         "active",
         LONG_AGO,
         waits=True,
@@ -368,14 +374,14 @@ def test_what_the_client_says_of_itself_counts_where_it_is_news(
         turn_is_open=turn_is_open,
         client=client,
     )
-    assert said == expected
+    assert beats == expected
     assert (
         condition("active", LONG_AGO, waits=True, alive=False, asks=asks, client=client) == "lost"
     )
     assert condition("ended", LONG_AGO, waits=True, alive=True, asks=asks, client=client) == "ended"
 
 
-def test_their_limits_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limits_of_stalled_and_lost_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     def now(**silent: int) -> str:
         return condition("active", ago(**silent), waits=False, alive=None)
 
@@ -413,9 +419,9 @@ def test_sessions_shows_stalled_and_lost_ones(
     try:
         for session in ("works", "stalls", "waits", "gone"):
             env = private_home.with_env(INSTANCE_ID=f"i-{session}")
-            say(changed(payloads.PRE_BASH, session_id=session), env)
+            fire_checked(changed(payloads.PRE_BASH, session_id=session), env)
             if session != "waits":
-                say(changed(payloads.POST_BASH, session_id=session), env)
+                fire_checked(changed(payloads.POST_BASH, session_id=session), env)
         writer.start()
         until(lambda: is_drained(private_home, redis_server, writer), "not drained")
         until(lambda: private_home.count("activity") == 4, "not flushed")
@@ -445,19 +451,19 @@ def test_sessions_shows_stalled_and_lost_ones(
         claude.wait()
 
 
-def test_the_last_sign_of_life_is_a_call_or_an_event(
+def test_the_last_activity_is_a_call_or_an_event(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
     listed: Callable[[], dict[str, dict[str, Any]]],
 ) -> None:
-    say(payloads.SESSION_START, private_home.env)
+    fire_checked(payloads.SESSION_START, private_home.env)
     writer.start()
     until(lambda: is_drained(private_home, redis_server, writer), "not drained")
     started = listed()[SESSION]
     assert (started["calls"], started["last_active_at"]) == (0, started["updated_at"])
     time.sleep(0.01)
-    say(payloads.PRE_BASH, private_home.env)
+    fire_checked(payloads.PRE_BASH, private_home.env)
     until(lambda: listed()[SESSION]["calls"] == 1, "not flushed")
     assert listed()[SESSION]["last_active_at"] > started["updated_at"]
     assert listed()[SESSION]["updated_at"] == started["updated_at"]

@@ -1,4 +1,4 @@
-"""The user's command and webhook: whatever they do, it ends, and no secret of theirs is told."""
+"""The user's alert command and webhook: each has a time limit, and no secret of theirs is shown."""
 
 import os
 import socket
@@ -14,15 +14,15 @@ import pytest
 from hivepipe.alerts import notify
 from tests.conftest import until
 
-SAID = {"alert": "disk", "state": "raised"}
+ALERT = {"alert": "disk", "state": "raised"}
 
 
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notify, "LIMIT_SECS", 2)
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -34,17 +34,17 @@ def _lives(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("then", "outcome"), [("wait", "not done within"), ("exit 0", ""), ("exit 3", "exit code 3")]
 )
-def test_whatever_a_command_started_is_over_with_it(
+def test_the_children_of_a_command_end_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, outcome: str
 ) -> None:
     monkeypatch.setattr(notify, "LIMIT_SECS", 1 if then == "wait" else 10)
     pid_file = tmp_path / "pid"
     script = f"sleep 300 & echo $! > {pid_file}; : sk-ant-secret; {then}"
-    said = notify.run(f"sh -c '{script}'", SAID)
+    said = notify.run(f"sh -c '{script}'", ALERT)
     assert said.startswith(outcome)
     assert bool(said) == bool(outcome)
     assert "secret" not in said
-    until(lambda: not _lives(int(pid_file.read_text())), "its child lives on")
+    until(lambda: not _is_running(int(pid_file.read_text())), "its child still runs")
 
 
 @pytest.mark.parametrize(
@@ -57,33 +57,31 @@ def test_whatever_a_command_started_is_over_with_it(
         ("true", ""),
     ],
 )
-def test_what_goes_wrong_with_a_command_is_said_without_its_secrets(
-    command: str, outcome: str
-) -> None:
-    said = notify.run(command, SAID)
+def test_a_failed_command_is_reported_without_its_secrets(command: str, outcome: str) -> None:
+    said = notify.run(command, ALERT)
     assert said.startswith(outcome)
     assert bool(said) == bool(outcome)
     assert "hunter2secret" not in said
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("short_limit")
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_command_that_talks_without_end_is_ended(stream: str) -> None:
+def test_a_command_with_endless_output_is_killed(stream: str) -> None:
     endless = f"import sys\nwhile True: sys.{stream}.write('word ' * 1000)"
-    said = notify.run(f'{sys.executable} -c "{endless}"', SAID)
+    said = notify.run(f'{sys.executable} -c "{endless}"', ALERT)
     assert said == "not done within 2 s"
 
 
-def _garbage(peer: socket.socket) -> None:
+def _invalid_response(peer: socket.socket) -> None:
     peer.sendall(b"hello\r\n\r\n")
 
 
-def _elsewhere(peer: socket.socket) -> None:
+def _redirect(peer: socket.socket) -> None:
     peer.sendall(b"HTTP/1.1 302 F\r\nLocation: http://127.0.0.1:1/hunter2secret\r\n\r\n")
 
 
-def _drip(peer: socket.socket) -> None:
-    """Never long enough silent for a socket's own timeout."""
+def _endless_response(peer: socket.socket) -> None:
+    """Send bytes often enough that the socket's own timeout never applies."""
     peer.sendall(b"HTTP/1.1 200 OK\r\n")
     for number in range(50):
         time.sleep(0.2)
@@ -92,7 +90,7 @@ def _drip(peer: socket.socket) -> None:
 
 @pytest.fixture
 def webhook() -> Iterator[Callable[[Callable[[socket.socket], None]], str]]:
-    """A server that answers one request in its own way."""
+    """A server that answers one request with the given function."""
     listening = socket.create_server(("127.0.0.1", 0))
     threads = []
 
@@ -114,29 +112,29 @@ def webhook() -> Iterator[Callable[[Callable[[socket.socket], None]], str]]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "outcome"), [(_garbage, "BadStatusLine"), (_elsewhere, "HTTP 302")]
+    ("answer", "outcome"), [(_invalid_response, "BadStatusLine"), (_redirect, "HTTP 302")]
 )
-def test_an_invalid_answer_of_a_server_is_a_reason_and_no_failed_job(
+def test_an_invalid_response_is_reported_and_fails_no_job(
     webhook: Callable[[Callable[[socket.socket], None]], str],
     answer: Callable[[socket.socket], None],
     outcome: str,
 ) -> None:
-    assert notify.post(webhook(answer), SAID) == outcome
+    assert notify.post(webhook(answer), ALERT) == outcome
 
 
-@pytest.mark.usefixtures("soon")
-def test_a_server_that_never_comes_to_an_end_is_left(
+@pytest.mark.usefixtures("short_limit")
+def test_an_endless_response_is_given_up(
     webhook: Callable[[Callable[[socket.socket], None]], str],
 ) -> None:
-    assert notify.post(webhook(_drip), SAID) == "not done within 2 s"
+    assert notify.post(webhook(_endless_response), ALERT) == "not done within 2 s"
 
 
 @pytest.mark.parametrize(
     "address",
     ["http://a b/hunter2secret", "http://h:abc/hunter2secret", "ftp://hunter2secret", "http://[x/"],
 )
-def test_an_address_that_is_none_is_said_without_it(address: str) -> None:
-    said = notify.post(address, SAID)
+def test_an_invalid_address_is_reported_without_its_text(address: str) -> None:
+    said = notify.post(address, ALERT)
     assert said
     assert "not done" not in said
     assert "hunter2secret" not in said

@@ -1,4 +1,4 @@
-"""Alerts on a real stack: judged, recorded, logged, told; and workers that are silent or dead."""
+"""Alerts on a real stack: raised, recorded, logged and sent; workers that hang or were killed."""
 
 import json
 import os
@@ -44,13 +44,13 @@ def client(redis_server: Server) -> Iterator[redis.Redis]:
 def start(
     private_home: Home, client: redis.Redis, writer: Writer, new_worker: Callable[[str], Writer]
 ) -> Callable[[], Home]:
-    """Start writer, slow worker and scheduler, which has had its first turns."""
+    """Start writer, slow worker and scheduler, and wait for the first check of the alerts."""
 
     def start() -> Home:
         writer.start()
         new_worker("slow").start()
         new_worker("scheduler").start()
-        until(lambda: looks(client), "no first look")
+        until(lambda: checks_done(client), "no first check")
         return private_home
 
     return start
@@ -58,7 +58,7 @@ def start(
 
 @pytest.fixture
 def stack(start: Callable[[], Home]) -> Home:
-    """All of them, with the settings that there are without a file."""
+    """Writer, slow worker and scheduler with the default settings."""
     return start()
 
 
@@ -68,25 +68,25 @@ def users_config(home: Home) -> Path:
     return path
 
 
-def looks(client: redis.Redis) -> int:
+def checks_done(client: redis.Redis) -> int:
     return int(client.hget("hivepipe:operations", ROW.operation) or 0)
 
 
-def look(client: redis.Redis) -> None:
-    """Let the clock's next look at the stack be now, and wait for it."""
+def check_alerts(client: redis.Redis) -> None:
+    """Trigger a check of the alerts now and wait for it."""
 
-    before = looks(client)
+    before = checks_done(client)
     trigger(client, ROW.name, "manual")
     run_triggered(client, [ROW], time.time_ns())
-    until(lambda: looks(client) > before, "no look")
+    until(lambda: checks_done(client) > before, "no check")
 
 
-def bury(client: redis.Redis) -> None:
+def add_failed_job(client: redis.Redis) -> None:
     client.hset("rq:job:" + "0" * 32, mapping={"status": "failed", "hp": 1})
     client.zadd("rq:failed:medium", {"0" * 32: -1})
 
 
-def revive(client: redis.Redis) -> None:
+def remove_failed_job(client: redis.Redis) -> None:
     client.zrem("rq:failed:medium", "0" * 32)
 
 
@@ -94,13 +94,13 @@ def status(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
     return COMMANDS.run(["status", *arguments], "", home.env, home.project, 60)
 
 
-def standing(home: Home) -> list[tuple[str, bool]]:
+def recorded_alerts(home: Home) -> list[tuple[str, bool]]:
     rows = home.rows("SELECT name, ended_at FROM alerts ORDER BY id")
     return [(row["name"], row["ended_at"] is None) for row in rows]
 
 
 class Webhook:
-    """A server on the loopback that keeps what it is sent."""
+    """A server on the loopback that stores the alerts it receives."""
 
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
@@ -114,10 +114,10 @@ class Webhook:
                 self.end_headers()
 
             def log_message(self, *_: Any) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/told"
+        self.url = f"http://127.0.0.1:{self._server.server_port}/alert"
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
 
@@ -137,29 +137,29 @@ def webhook() -> Iterator[Webhook]:
 def test_an_alert_and_its_end_are_recorded_shown_and_notified_once(
     private_home: Home, start: Callable[[], Home], client: redis.Redis, webhook: Webhook
 ) -> None:
-    told = private_home.root / "told"
+    sent = private_home.root / "told"
     users_config(private_home).write_text(
-        f"alert_command = \"sh -c 'cat >> {told}; echo >> {told}'\"\n"
+        f"alert_command = \"sh -c 'cat >> {sent}; echo >> {sent}'\"\n"
         f'alert_webhook = "{webhook.url}"\n'
     )
     stack = start()
-    bury(client)
-    look(client)
-    until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
-    look(client)  # it stands: nobody is told again
+    add_failed_job(client)
+    check_alerts(client)
+    until(lambda: recorded_alerts(stack) == [("failed_jobs", True)], "not recorded")
+    check_alerts(client)  # the alert stands and is not sent again
     said = status(stack).stdout
     assert "alert     failed_jobs: 1 failed job: hivepipe failed list (since " in said
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
     assert alert["name"] == "failed_jobs"
-    revive(client)
+    remove_failed_job(client)
     for _ in range(CHECKS_TO_RESOLVE - 1):
-        look(client)
-    assert standing(stack) == [("failed_jobs", True)]  # it might come back at once
-    look(client)
-    until(lambda: standing(stack) == [("failed_jobs", False)], "not over")
-    until(lambda: len(webhook.received) == 2, "not told")
-    until(lambda: len(told.read_text().splitlines()) == 2, "not told")
-    by_command = [json.loads(line) for line in told.read_text().splitlines()]
+        check_alerts(client)
+    assert recorded_alerts(stack) == [("failed_jobs", True)]  # the condition might return at once
+    check_alerts(client)
+    until(lambda: recorded_alerts(stack) == [("failed_jobs", False)], "not over")
+    until(lambda: len(webhook.received) == 2, "not sent")
+    until(lambda: len(sent.read_text().splitlines()) == 2, "not sent")
+    by_command = [json.loads(line) for line in sent.read_text().splitlines()]
     assert by_command == webhook.received
     assert [entry["state"] for entry in by_command] == ["raised", "over"]
     assert by_command[0]["text"] == "1 failed job: hivepipe failed list"
@@ -171,18 +171,18 @@ def test_an_alert_and_its_end_are_recorded_shown_and_notified_once(
 def test_no_alert_is_repeated_while_the_database_cannot_be_written_or_redis_lost_all(
     stack: Home, client: redis.Redis
 ) -> None:
-    bury(client)
-    look(client)
-    until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
+    add_failed_job(client)
+    check_alerts(client)
+    until(lambda: recorded_alerts(stack) == [("failed_jobs", True)], "not recorded")
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
         db.execute("DELETE FROM alerts")  # as if it had not been written yet
-    look(client)
-    assert standing(stack) == []
+    check_alerts(client)
+    assert recorded_alerts(stack) == []
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
         db.execute("INSERT INTO alerts (name, text, raised_at) VALUES ('failed_jobs', '', '2026')")
     client.delete(ALERTS_KEY)
-    look(client)
-    assert standing(stack) == [("failed_jobs", True)]
+    check_alerts(client)
+    assert recorded_alerts(stack) == [("failed_jobs", True)]
     log = (stack.root / f"writer{stack.path.name}.log").read_text()
     assert log.count("alert failed_jobs:") == 1
 
@@ -194,25 +194,25 @@ def test_a_failed_notification_stops_nothing(
         'alert_command = "/no/such/program"\nalert_webhook = "http://127.0.0.1:9/nobody"\n'
     )
     stack = start()
-    bury(client)
-    look(client)
+    add_failed_job(client)
+    check_alerts(client)
     log = stack.root / f"slow{stack.path.name}.log"
     until(lambda: log.read_text().count("alert failed_jobs not sent") == 2, "not said")
     assert client.zcard("rq:failed:slow") == 0
 
 
-def test_a_repository_cannot_name_a_program(
+def test_a_repository_cannot_set_the_alert_command(
     private_home: Home, start: Callable[[], Home], client: redis.Redis
 ) -> None:
-    told = private_home.root / "told"
-    (private_home.path / "config.toml").write_text(f'alert_command = "touch {told}"\n')
+    sent = private_home.root / "told"
+    (private_home.path / "config.toml").write_text(f'alert_command = "touch {sent}"\n')
     stack = start()
-    bury(client)
-    look(client)
-    until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
+    add_failed_job(client)
+    check_alerts(client)
+    until(lambda: recorded_alerts(stack) == [("failed_jobs", True)], "not recorded")
     assert not client.keys("rq:job:*send*")
     assert client.hget("hivepipe:operations", "send_alert") is None
-    assert not told.exists()
+    assert not sent.exists()
 
 
 def test_updates_without_effect_are_counted_against_all_of_their_kind(
@@ -222,7 +222,7 @@ def test_updates_without_effect_are_counted_against_all_of_their_kind(
     until(lambda: client.hget("hivepipe:operations", "start_session"), "not counted")
     client.delete(SAMPLES_KEY)
     client.hset("hivepipe:operations", "update_checkpoint", 1000)
-    look(client)  # the sample that later ones are compared with
+    check_alerts(client)  # takes the sample that later ones are compared with
     client.hincrby("hivepipe:operations", "update_checkpoint", 100)
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
         db.execute("INSERT INTO counters VALUES ('zero_rows:update_checkpoint', 5)")
@@ -247,7 +247,7 @@ def test_summaries_near_their_cap_are_reported(
 # ---- workers
 
 
-def test_a_worker_that_was_killed_is_taken_out_when_its_successor_works(
+def test_a_killed_worker_is_unregistered_when_another_one_works(
     private_home: Home, client: redis.Redis, writer: Writer
 ) -> None:
     writer.start()
@@ -257,7 +257,7 @@ def test_a_worker_that_was_killed_is_taken_out_when_its_successor_works(
     writer.start()
     trigger(client, "stale_workers", "manual")
     run_triggered(client, PERIODIC, time.time_ns())
-    until(lambda: first.name not in {w.name for w in rq_workers(client)}, "it lingers")
+    until(lambda: first.name not in {w.name for w in rq_workers(client)}, "still registered")
     (second,) = until(lambda: rq_workers(client), "not registered")
     assert second.pid == writer.pid
     assert second.is_alive
@@ -267,20 +267,20 @@ def test_a_worker_that_was_killed_is_taken_out_when_its_successor_works(
     assert client.smembers("rq:workers:high") == {f"rq:worker:{second.name}".encode()}
 
 
-def test_a_worker_that_hangs_is_said_to_and_its_queues_are_not_served(
+def test_a_hanging_worker_is_reported_and_its_queues_as_unserved(
     private_home: Home, client: redis.Redis, writer: Writer
 ) -> None:
     writer.start()
     (worker,) = until(lambda: rq_workers(client), "not registered")
     key = f"rq:worker:{worker.name}"
     alerts = json.loads(status(private_home, "--json").stdout)["alerts"]
-    assert alerts == []  # a stack that has just started
+    assert alerts == []  # the stack has just started
     writer.signal(signal.SIGSTOP)
     client.hset(key, mapping={"birth": "2026-01-01T00:00:00.000000Z"})
     client.hset(key, mapping={"last_heartbeat": "2026-01-01T00:00:00.000000Z"})
     report = json.loads(status(private_home, "--json").stdout)
     alert, clock = report["alerts"]
-    assert clock["name"] == "no_scheduler"  # none was ever started
+    assert clock["name"] == "no_scheduler"  # no scheduler was ever started
     assert alert["text"] == "no worker serves high, medium, low, slow, llm"
     assert alert["urgent"]
     assert [entry["alive"] for entry in report["workers"]] == [False]
@@ -290,7 +290,7 @@ def test_a_worker_that_hangs_is_said_to_and_its_queues_are_not_served(
     assert report["alerts"][0]["text"] == "no worker serves slow, llm"
 
 
-def test_without_a_supervisor_the_workers_own_word_counts(
+def test_without_a_supervisor_the_workers_registrations_count(
     private_home: Home,
     client: redis.Redis,
     writer: Writer,
@@ -302,11 +302,11 @@ def test_without_a_supervisor_the_workers_own_word_counts(
     said = status(private_home)
     assert said.returncode == 0, said.stdout
     assert f"worker    of llm on {os.uname().nodename}, pid {llm.pid}, " in said.stdout
-    slow.end()  # it would serve the queue of another that ends, this one's nobody does
+    slow.end()  # no other worker serves its queue
     assert status(private_home).returncode == 1
 
 
-def test_a_scheduler_that_hangs_is_said_to(
+def test_a_hanging_scheduler_is_reported(
     private_home: Home,
     client: redis.Redis,
     writer: Writer,
@@ -324,9 +324,9 @@ def test_a_scheduler_that_hangs_is_said_to(
             entry["name"] for entry in json.loads(status(private_home, "--json").stdout)["alerts"]
         ]
 
-    assert named() == ["no_worker"]  # slow and llm
+    assert named() == ["no_worker"]  # of the queues slow and llm
     scheduler.signal(signal.SIGSTOP)
-    client.expire(LOCK_KEY, 0)  # rather than wait until it lapses
+    client.expire(LOCK_KEY, 0)  # instead of waiting until it expires
     assert named() == ["no_worker", "no_scheduler"]
     scheduler.signal(signal.SIGCONT)
     until(lambda: named() == ["no_worker"], "it does not act again")
@@ -336,14 +336,14 @@ def test_a_scheduler_that_hangs_is_said_to(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_live_view_shows_what_is_there_and_gives_the_screen_back(
+def test_the_live_view_shows_the_stack_and_restores_the_screen(
     stack: Home, client: redis.Redis, number: signal.Signals
 ) -> None:
-    title = "Fix [/api/users] for [red]"  # as rich writes colours
+    title = "Fix [/api/users] for [red]"  # rich reads brackets as colours
     fire_all([changed(SESSION_START, source="startup", session_title=title)], stack.env)
-    bury(client)
-    look(client)
-    until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
+    add_failed_job(client)
+    check_alerts(client)
+    until(lambda: recorded_alerts(stack) == [("failed_jobs", True)], "not recorded")
     process, shown = _in_a_terminal([*CLI, "status", "--watch"], stack)
     try:
         until(lambda: "open sessions: 1" in shown(), "not shown")
@@ -353,10 +353,10 @@ def test_the_live_view_shows_what_is_there_and_gives_the_screen_back(
         assert title in text
     finally:
         process.send_signal(number)
-        # Its last words have to be read, or it waits for room in the terminal.
+        # The test must read its last output, or it blocks on a full terminal.
         until(lambda: shown() and process.poll() is not None, "it does not end")
     assert process.returncode == 0
-    assert "\x1b[?1049l" in shown()  # back to the screen that was there before
+    assert "\x1b[?1049l" in shown()  # the terminal leaves the alternate screen
 
 
 def test_the_live_view_needs_a_terminal(private_home: Home) -> None:
@@ -376,16 +376,16 @@ def _in_a_terminal(command: list[str], home: Home) -> tuple[Any, Callable[[], st
         while select.select([ours], [], [], 0)[0]:
             try:
                 seen.extend(os.read(ours, 65536))
-            except OSError:  # it ended
+            except OSError:  # the process ended
                 break
         return seen.decode("utf-8", "replace")
 
     return process, shown
 
 
-def test_each_look_counts_how_long_jobs_took(stack: Home, client: redis.Redis) -> None:
+def test_each_check_counts_how_long_jobs_took(stack: Home, client: redis.Redis) -> None:
     fire_all([changed(SESSION_START, source="startup")], stack.env)
     until(lambda: client.hget("hivepipe:operations", "start_session"), "not counted")
-    look(client)
+    check_alerts(client)
     until(lambda: latencies(client).operations, "the job is not in the figures")
     assert latencies(client).operations["start_session"].jobs == 1

@@ -1,6 +1,6 @@
-"""Whatever there is to say fits Claude Code's contract; where nothing may be said, nothing is.
+"""Every hook's output fits Claude Code's contract, and is neutral where it allows no text.
 
-Every example event, in a home where every source of words has some.
+Each example event is fired in a home in which every source of context has a text.
 """
 
 import json
@@ -20,8 +20,8 @@ LONG = 'A "quoted" line, ünïcode \u2028 and </system-reminder>.\n' * 400
 
 
 @pytest.fixture
-def talkative(private_home: Home) -> Home:
-    """A home in which whoever may speak has something to say, and too much of it."""
+def full_home(private_home: Home) -> Home:
+    """A home in which every source of context has a text, and more of it than fits."""
     home = private_home.path
     for folder in ("context", "spool", "tasks/sessions"):
         (home / folder).mkdir(parents=True)
@@ -53,20 +53,20 @@ def events() -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("label", events())
 @pytest.mark.parametrize("cancelled", [False, True], ids=["at-work", "cancelled"])
-def test_every_answer_fits_the_contract(talkative: Home, label: str, cancelled: bool) -> None:
+def test_every_answer_fits_the_contract(full_home: Home, label: str, cancelled: bool) -> None:
     if cancelled:
-        (talkative.path / "tasks" / "cancelled").mkdir()
-        (talkative.path / "tasks" / "cancelled" / "t-1").write_text(f"2026-11-21\n{LONG}")
+        (full_home.path / "tasks" / "cancelled").mkdir()
+        (full_home.path / "tasks" / "cancelled" / "t-1").write_text(f"2026-11-21\n{LONG}")
     event = events()[label]
     name = event["hook_event_name"]
-    env = talkative.with_env(TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere")
+    env = full_home.with_env(TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere")
     text = hook_answer(name, event, env)
     output = checked(name, text)
     assert name in ALLOWED or text == NEUTRAL
     if name == "SessionStart":
-        told = output["additionalContext"]
-        assert told.startswith("goal-" if event["source"] == "compact" else "task-t-1")
-        assert len(told) <= MOST_CHARS
+        context = output["additionalContext"]
+        assert context.startswith("goal-" if event["source"] == "compact" else "task-t-1")
+        assert len(context) <= MOST_CHARS
         assert ("systemMessage" in json.loads(text)) == (event["source"] != "compact")
     if name == "UserPromptSubmit":
         assert ("was cancelled" in output["additionalContext"]) == cancelled
@@ -81,15 +81,15 @@ SILENT = (
 )
 
 
-def test_where_nothing_may_be_said_the_contract_has_nothing() -> None:
+def test_every_event_either_allows_output_or_is_silent() -> None:
     assert not set(SILENT) & set(ALLOWED)
     assert {*ALLOWED, *SILENT} == set(payloads.EVENTS)
 
 
-def test_a_profile_sees_all_its_parts(talkative: Home) -> None:
-    for path in Path(talkative.path, "context").iterdir():
+def test_a_profile_sees_all_its_parts(full_home: Home) -> None:
+    for path in Path(full_home.path, "context").iterdir():
         path.write_text(f"{path.stem}.\n")
-    env = talkative.with_env(TASK_ID="t-1", AGENT_ID="ana")
+    env = full_home.with_env(TASK_ID="t-1", AGENT_ID="ana")
     text = checked("SessionStart", hook_answer("SessionStart", payloads.SESSION_START, env))
     said = text["additionalContext"].split("\n\n")
     assert [part.split("-")[0] for part in said] == ["task", "profile", "lead", "project"]

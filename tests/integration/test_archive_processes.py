@@ -1,4 +1,4 @@
-"""Transcripts through real hooks, a real writer and a real slow worker, into archives."""
+"""Transcripts archived by real hooks, a real writer and a real slow worker."""
 
 import json
 import os
@@ -20,11 +20,12 @@ from tests.rounds import rounds
 
 SAMPLES = Path(__file__).resolve().parents[1] / "transcripts"
 TURNS = 100
-STORE_READ_BYTES, STORE_WRITTEN_BYTES = 130_000, 65_000  # to store the usage of a turn
+# allowed I/O to store the usage of one turn
+STORE_READ_BYTES, STORE_WRITTEN_BYTES = 130_000, 65_000
 WORDS = ("alpha", "def f(x):", "return 1", "git commit", "the answer is", "naïve", "{}", "2026")
 
 
-class Desk:
+class Scene:
     """One user's Claude folder, and the processes that archive from it."""
 
     def __init__(self, home: Home, server: Server, writer: Writer, slow: Process) -> None:
@@ -66,7 +67,10 @@ class Desk:
         return said["archives"]  # type: ignore[no-any-return]
 
     def is_idle(self) -> bool:
-        """Is nothing waiting, held or due later, for either worker? No summaries are made here."""
+        """Is no job waiting, running or scheduled for either worker, and the spool empty?
+
+        The queue llm is ignored: no summaries are made here.
+        """
         if not (self.writer.is_running and self.slow.is_running):
             pytest.fail(f"ended: {self.writer.text[-2000:]} {self.slow.text[-2000:]}")
         with self.server.client() as client:
@@ -90,15 +94,15 @@ class Desk:
 
 
 @pytest.fixture
-def desk(private_home: Home, redis_server: Server, writer: Writer, slow_worker: Process) -> Desk:
-    return Desk(private_home, redis_server, writer, slow_worker)
+def scene(private_home: Home, redis_server: Server, writer: Writer, slow_worker: Process) -> Scene:
+    return Scene(private_home, redis_server, writer, slow_worker)
 
 
 # ---- what a turn costs
 
 
 def turn(number: int, size: int, rng: random.Random) -> bytes:
-    """What one turn adds to a transcript: messages of very different lengths."""
+    """Return what one turn adds to a transcript: messages of very different lengths."""
     said, length = [], 0
     while length < size:
         words = " ".join(rng.choice(WORDS) for _ in range(rng.randrange(5, 900)))
@@ -113,199 +117,200 @@ def turn(number: int, size: int, rng: random.Random) -> bytes:
 
 
 def io_of(pid: int) -> dict[str, int]:
-    """What the kernel counts of a process: rchar and wchar by calls, the others at the disk."""
+    """Return the I/O counters of a process; rchar and wchar count bytes of system calls."""
     found = (row.split(": ") for row in Path(f"/proc/{pid}/io").read_text().splitlines())
     return {name: int(value) for name, value in found}
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="needs /proc")
-def test_a_hundred_turns_cost_what_they_add(desk: Desk) -> None:
-    """Every byte is read once and written once, and a fifth for everything else but the store."""
-    desk.start()
-    fire("SessionStart", SESSION_START, desk.env)
-    desk.settle()
+def test_a_hundred_turns_read_and_write_each_byte_once(scene: Scene) -> None:
+    """Each byte is read and written once; 20 % and a fixed amount for the database come on top."""
+    scene.start()
+    fire("SessionStart", SESSION_START, scene.env)
+    scene.settle()
     rng = random.Random(5)
 
     def take(number: int) -> int:
-        with desk.path().open("ab") as transcript:
+        with scene.path().open("ab") as transcript:
             transcript.write(turn(number, 50_000, rng))
-        desk.stop(prompt_id=f"p-{number}")
-        size = desk.path().stat().st_size
-        until(lambda: len(desk.archived()) == size, "not archived")
+        scene.stop(prompt_id=f"p-{number}")
+        size = scene.path().stat().st_size
+        until(lambda: len(scene.archived()) == size, "not archived")
         return size
 
-    first = take(TURNS)  # the worker's own files are read by then
-    desk.settle()
-    before = io_of(desk.slow.pid)
+    first = take(TURNS)  # after this the worker has read its own files
+    scene.settle()
+    before = io_of(scene.slow.pid)
     for number in range(TURNS):
         take(number)
-    desk.settle()
-    after = io_of(desk.slow.pid)
+    scene.settle()
+    after = io_of(scene.slow.pid)
     spent = {name: after[name] - before[name] for name in after}
-    size = desk.path().stat().st_size - first
+    size = scene.path().stat().st_size - first
     print(f"{TURNS} turns, {size} bytes: {spent}")
-    assert desk.archived() == desk.path().read_bytes()
+    assert scene.archived() == scene.path().read_bytes()
     assert spent["rchar"] <= 1.2 * size + TURNS * STORE_READ_BYTES
     assert spent["wchar"] <= 1.2 * size + TURNS * STORE_WRITTEN_BYTES
-    assert desk.meta()["message_count"] == len(desk.archived().splitlines())
+    assert scene.meta()["message_count"] == len(scene.archived().splitlines())
 
 
 # ---- many at once
 
 
-def test_two_hundred_stops_over_twenty_sessions(desk: Desk) -> None:
+def test_two_hundred_stops_over_twenty_sessions(scene: Scene) -> None:
     sessions = [f"session-{number:02d}" for number in range(20)]
     for session in sessions:
-        desk.path(session).write_bytes(line(200, session, sessionId=session))
-    desk.start()
+        scene.path(session).write_bytes(line(200, session, sessionId=session))
+    scene.start()
 
-    def one(number: int) -> None:
+    def stop_once(number: int) -> None:
         session = sessions[number % 20]
-        with desk.path(session).open("ab") as transcript:  # whole lines, as Claude Code appends
+        # appends whole lines, as Claude Code does
+        with scene.path(session).open("ab") as transcript:
             transcript.write(line(number, f"{session} {TOKEN if number == 7 else ''}"))
-        desk.stop(session, prompt_id=f"p-{number}")
+        scene.stop(session, prompt_id=f"p-{number}")
 
     with ThreadPoolExecutor(40) as pool:
-        list(pool.map(one, range(200)))
-    desk.settle()
-    assert len(list(desk.kept.glob("main-session/*/*.jsonl"))) == 20
-    assert set(desk.index()) == set(sessions)
+        list(pool.map(stop_once, range(200)))
+    scene.settle()
+    assert len(list(scene.kept.glob("main-session/*/*.jsonl"))) == 20
+    assert set(scene.index()) == set(sessions)
     for session in sessions:
-        wanted = desk.path(session).read_text().replace(TOKEN, "***REDACTED***")
-        assert untagged(desk.archived(session).decode()) == wanted
-        assert desk.meta(session)["message_count"] == 11
-    assert desk.dead() == 0
-    assert "0 with problems" in desk.command("archive", "verify")
-    assert "the index was correct" in desk.command("archive", "rebuild-index")
-    usage = desk.home.rows("SELECT message_id FROM usage")
-    assert len(usage) == 201  # they all begin with the same message
+        wanted = scene.path(session).read_text().replace(TOKEN, "***REDACTED***")
+        assert untagged(scene.archived(session).decode()) == wanted
+        assert scene.meta(session)["message_count"] == 11
+    assert scene.dead() == 0
+    assert "0 with problems" in scene.command("archive", "verify")
+    assert "the index was correct" in scene.command("archive", "rebuild-index")
+    usage = scene.home.rows("SELECT message_id FROM usage")
+    assert len(usage) == 201  # all sessions begin with the same message
 
 
-def test_many_processes_archive_one_session(desk: Desk) -> None:
-    """The direct path: each hook archives by itself, many at a time."""
+def test_many_processes_archive_one_session(scene: Scene) -> None:
+    """With the queue switched off, many hooks archive the same session at once."""
     hooks = 40 if rounds(0) else 15
-    desk.server.end()
-    env = {**desk.env, "HIVEPIPE_USE_QUEUE": "false"}
-    desk.path().write_bytes(lines(3))
+    scene.server.end()
+    env = {**scene.env, "HIVEPIPE_USE_QUEUE": "false"}
+    scene.path().write_bytes(lines(3))
 
-    def one(number: int) -> None:
-        with desk.path().open("ab") as transcript:
+    def stop_once(number: int) -> None:
+        with scene.path().open("ab") as transcript:
             transcript.write(line(10 + number))
-        payload = changed(STOP, transcript_path=str(desk.path()), prompt_id=f"p-{number}")
+        payload = changed(STOP, transcript_path=str(scene.path()), prompt_id=f"p-{number}")
         fire("Stop", payload, env)
 
     with ThreadPoolExecutor(20) as pool:
-        list(pool.map(one, range(hooks)))
-    desk.command("drain")
-    desk.command("archive", "sweep")
-    assert desk.archived() == desk.path().read_bytes()
-    assert desk.meta()["message_count"] == 3 + hooks
-    assert len(desk.index()) == 1
+        list(pool.map(stop_once, range(hooks)))
+    scene.command("drain")
+    scene.command("archive", "sweep")
+    assert scene.archived() == scene.path().read_bytes()
+    assert scene.meta()["message_count"] == 3 + hooks
+    assert len(scene.index()) == 1
 
 
 # ---- killed
 
 
-def test_a_killed_worker_leaves_the_same_bytes(desk: Desk) -> None:
-    """kill -9 at random moments of a large transcript; whoever comes next goes on."""
+def test_a_killed_worker_leaves_the_same_bytes(scene: Scene) -> None:
+    """A worker killed at random moments of a large transcript is continued by the next one."""
     rng = random.Random(11)
     data = b"".join(turn(number, 400_000, rng) for number in range(30))
-    desk.path().write_bytes(data)
-    desk.start()
-    desk.stop()
+    scene.path().write_bytes(data)
+    scene.start()
+    scene.stop()
     kills = 0
     for part in sorted(rng.random() for _ in range(rounds(2))):
-        until(lambda: len(desk.archived()) >= part * len(data), "does not grow")  # noqa: B023
-        if desk.is_idle():
+        until(lambda: len(scene.archived()) >= part * len(data), "does not grow")  # noqa: B023
+        if scene.is_idle():
             break
-        desk.slow.end(signal.SIGKILL)
-        kills += len(desk.archived()) < len(data)
-        desk.slow.start()
-    desk.settle()
+        scene.slow.end(signal.SIGKILL)
+        kills += len(scene.archived()) < len(data)
+        scene.slow.start()
+    scene.settle()
     print(f"{kills} kills in the middle")
     assert kills
-    assert desk.archived() == data
-    assert desk.meta()["message_count"] == len(data.splitlines())
-    assert len(desk.home.rows("SELECT 1 FROM usage")) == len(data.splitlines())
+    assert scene.archived() == data
+    assert scene.meta()["message_count"] == len(data.splitlines())
+    assert len(scene.home.rows("SELECT 1 FROM usage")) == len(data.splitlines())
 
 
 # ---- large
 
 
-def test_a_large_transcript_takes_little_memory(desk: Desk) -> None:
-    """60 MB; with HIVEPIPE_TEST_ROUNDS, 500 MB. Told to stop on the way, it goes on there."""
+def test_a_large_transcript_takes_little_memory(scene: Scene) -> None:
+    """60 MB, or 500 MB with HIVEPIPE_TEST_ROUNDS; the worker is terminated once and continues."""
     rng = random.Random(3)
     some = turn(0, 1_000_000, rng)
-    with desk.path().open("wb") as transcript:
+    with scene.path().open("wb") as transcript:
         for _ in range(500 if rounds(0) else 60):
             transcript.write(some)
-    size = desk.path().stat().st_size
-    desk.start()
-    desk.stop()
-    until(lambda: len(list(desk.kept.rglob("*.jsonl"))), "not begun")
-    kept = next(desk.kept.rglob("*.jsonl"))
+    size = scene.path().stat().st_size
+    scene.start()
+    scene.stop()
+    until(lambda: len(list(scene.kept.rglob("*.jsonl"))), "not begun")
+    kept = next(scene.kept.rglob("*.jsonl"))
     until(lambda: kept.stat().st_size > size / 10, "does not grow")
-    assert desk.slow.end(signal.SIGTERM) == 0
+    assert scene.slow.end(signal.SIGTERM) == 0
     committed = kept.stat().st_size
     assert 0 < committed < size
-    desk.slow.start()
+    scene.slow.start()
     peak = 0
     while kept.stat().st_size < size:
-        status = Path(f"/proc/{desk.slow.pid}/status").read_text()
+        status = Path(f"/proc/{scene.slow.pid}/status").read_text()
         peak = max(peak, int(status.split("VmHWM:")[1].split()[0]))
-        assert desk.slow.is_running
-    desk.settle()
+        assert scene.slow.is_running
+    scene.settle()
     print(f"{size >> 20} MB, stopped at {committed >> 20} MB; peak {peak >> 10} MB")
     assert peak < 200_000
-    assert subprocess.run(["cmp", kept, desk.path()], check=False).returncode == 0
+    assert subprocess.run(["cmp", kept, scene.path()], check=False).returncode == 0
 
 
 # ---- subagents, ends, and what is refused
 
 
-def test_a_subagent_and_the_end_of_a_session(desk: Desk) -> None:
-    desk.path().write_bytes(lines(2))
-    folder = desk.transcripts / SESSION / "subagents"
+def test_a_subagent_and_the_end_of_a_session(scene: Scene) -> None:
+    scene.path().write_bytes(lines(2))
+    folder = scene.transcripts / SESSION / "subagents"
     folder.mkdir(parents=True)
     agent = folder / "agent-a41c09be77d2f0e13.jsonl"
     agent.write_bytes(lines(3, 70))
-    desk.start()
-    both = {"transcript_path": str(desk.path())}
+    scene.start()
+    both = {"transcript_path": str(scene.path())}
     stopped = changed(SUBAGENT_STOP, agent_transcript_path=str(agent), **both)
-    fire("SubagentStop", stopped, desk.env)
-    fire("SessionEnd", changed(SESSION_END, **both), desk.env)
-    desk.settle()
-    assert desk.archived() == lines(2)
-    (kept,) = desk.kept.glob("subagent/Explore/2026-01/*_a41c09be77d2f0e13.jsonl")
+    fire("SubagentStop", stopped, scene.env)
+    fire("SessionEnd", changed(SESSION_END, **both), scene.env)
+    scene.settle()
+    assert scene.archived() == lines(2)
+    (kept,) = scene.kept.glob("subagent/Explore/2026-01/*_a41c09be77d2f0e13.jsonl")
     assert kept.read_bytes() == lines(3, 70)
     meta = json.loads(kept.with_suffix("").with_suffix(".meta.json").read_bytes())
     assert (meta["parent_session_id"], meta["outcome"]) == (SESSION, "success")
-    assert desk.meta()["tokens"]["output"] == 1 + 2 + 71 + 72 + 73
+    assert scene.meta()["tokens"]["output"] == 1 + 2 + 71 + 72 + 73
 
 
-def test_a_subagent_that_was_killed_with_its_session(desk: Desk) -> None:
-    desk.path().write_bytes(lines(2))
-    folder = desk.transcripts / SESSION / "subagents"
+def test_a_subagent_that_was_killed_with_its_session(scene: Scene) -> None:
+    scene.path().write_bytes(lines(2))
+    folder = scene.transcripts / SESSION / "subagents"
     folder.mkdir(parents=True)
     (folder / "agent-a41c09be77d2f0e13.jsonl").write_bytes(lines(3, 70))
-    desk.start()
-    ended = changed(SESSION_END, transcript_path=str(desk.path()))
-    fire("SessionEnd", ended, desk.env)  # no SubagentStop came
-    desk.settle()
-    assert desk.archived() == lines(2)
-    (kept,) = desk.kept.rglob("*_a41c09be77d2f0e13.jsonl")
+    scene.start()
+    ended = changed(SESSION_END, transcript_path=str(scene.path()))
+    fire("SessionEnd", ended, scene.env)  # no SubagentStop was fired
+    scene.settle()
+    assert scene.archived() == lines(2)
+    (kept,) = scene.kept.rglob("*_a41c09be77d2f0e13.jsonl")
     assert kept.read_bytes() == lines(3, 70)
 
 
-def test_hostile_paths_write_nothing_outside(desk: Desk) -> None:
-    desk.start()
-    root = desk.home.root
+def test_hostile_paths_write_nothing_outside(scene: Scene) -> None:
+    scene.start()
+    root = scene.home.root
     (root / "outside.jsonl").write_bytes(lines(1))
-    (desk.transcripts / "link.jsonl").symlink_to(root / "outside.jsonl")
-    own = desk.transcripts / SESSION / "subagents" / "agent-a0.jsonl"
+    (scene.transcripts / "link.jsonl").symlink_to(root / "outside.jsonl")
+    own = scene.transcripts / SESSION / "subagents" / "agent-a0.jsonl"
     own.parent.mkdir(parents=True)
     own.write_bytes(lines(1))
-    before = outside(desk)
+    before = outside(scene)
     refused = (
         f"{root}/outside.jsonl",
         f"{root}/.claude/projects/-shop/../../../outside.jsonl",
@@ -314,51 +319,51 @@ def test_hostile_paths_write_nothing_outside(desk: Desk) -> None:
     )
     for number, path in enumerate(refused):
         said = {"session_id": "../../up", "agent_id": f"a{number + 1}", "agent_type": "Explore"}
-        fire("SubagentStop", changed(SUBAGENT_STOP, agent_transcript_path=path, **said), desk.env)
+        fire("SubagentStop", changed(SUBAGENT_STOP, agent_transcript_path=path, **said), scene.env)
     evil = {"agent_id": "a0", "agent_type": "../../../../evil", "agent_transcript_path": str(own)}
-    fire("SubagentStop", changed(SUBAGENT_STOP, **evil), desk.env)
-    desk.settle()
-    assert outside(desk) == before
-    assert desk.log().count("[archive-transcript] [WARNING] transcript refused") == len(refused)
-    (kept,) = desk.kept.rglob("*.jsonl")
+    fire("SubagentStop", changed(SUBAGENT_STOP, **evil), scene.env)
+    scene.settle()
+    assert outside(scene) == before
+    assert scene.log().count("[archive-transcript] [WARNING] transcript refused") == len(refused)
+    (kept,) = scene.kept.rglob("*.jsonl")
     assert kept.parent.parent.name == "..%2F..%2F..%2F..%2Fevil"
-    assert desk.dead() == 0
+    assert scene.dead() == 0
 
 
-def outside(desk: Desk) -> set[Path]:
-    """Every file that is neither in the project nor the stack's own."""
-    found = {path for path in desk.home.root.rglob("*") if desk.home.project not in path.parents}
+def outside(scene: Scene) -> set[Path]:
+    """Return every file outside the project that does not belong to the stack."""
+    found = {path for path in scene.home.root.rglob("*") if scene.home.project not in path.parents}
     ours = {"run", "state", "home", "slow.log", "writerhome.log"}
     return {path for path in found if not ours & {*path.parts}}
 
 
-def test_a_session_without_a_prompt_has_no_transcript_to_miss(desk: Desk) -> None:
-    desk.start()
-    path = str(desk.path())
-    fire_all([changed(it, transcript_path=path) for it in (SESSION_START, SESSION_END)], desk.env)
-    desk.settle()
-    assert "transcript not found" not in desk.log()
+def test_a_session_without_a_prompt_gives_no_warning_of_a_missing_transcript(scene: Scene) -> None:
+    scene.start()
+    path = str(scene.path())
+    fire_all([changed(it, transcript_path=path) for it in (SESSION_START, SESSION_END)], scene.env)
+    scene.settle()
+    assert "transcript not found" not in scene.log()
 
 
-def test_a_missing_transcript_is_a_warning(desk: Desk) -> None:
-    desk.start()
-    desk.stop()
-    desk.settle()
-    assert desk.log().count("[WARNING] transcript not found (session ") == 1
-    assert desk.dead() == 0
-    assert not desk.kept.joinpath("main-session").exists()
+def test_a_missing_transcript_is_a_warning(scene: Scene) -> None:
+    scene.start()
+    scene.stop()
+    scene.settle()
+    assert scene.log().count("[WARNING] transcript not found (session ") == 1
+    assert scene.dead() == 0
+    assert not scene.kept.joinpath("main-session").exists()
 
 
-def test_a_linked_month_is_refused_and_said(desk: Desk) -> None:
-    outside = desk.home.root / "outside"
+def test_a_linked_month_is_refused_and_reported(scene: Scene) -> None:
+    outside = scene.home.root / "outside"
     outside.mkdir()
-    month = desk.kept / "main-session" / "2026-01"
+    month = scene.kept / "main-session" / "2026-01"
     month.parent.mkdir(parents=True)
     month.symlink_to(outside)
-    desk.path().write_bytes(lines(1))
-    desk.start()
-    desk.stop()
-    until(lambda: "or a link" in desk.slow.text, "not refused")
+    scene.path().write_bytes(lines(1))
+    scene.start()
+    scene.stop()
+    until(lambda: "or a link" in scene.slow.text, "not refused")
     assert list(outside.rglob("*")) == []
 
 
@@ -387,37 +392,37 @@ def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None
     assert (kept.stat().st_mode & 0o777, kept.stat().st_uid) == (0o600, UID)
 
 
-def test_from_a_stop_to_its_costs(desk: Desk) -> None:
-    """A fork, a background agent and a compaction; the costs are added up by hand."""
+def test_costs_of_archived_sessions_are_exact(scene: Scene) -> None:
+    """The costs of a fork, a background agent and a compaction equal sums computed by hand."""
     sessions = {
         "aaaaaaaa-0000-4000-8000-000000000001": (SAMPLES / "fork/parent.jsonl", 0.02626),
         "ffffffff-0000-4000-8000-000000000002": (SAMPLES / "fork/fork.jsonl", 0.006476),
         "bbbbbbbb-0000-4000-8000-000000000003": (SAMPLES / "background/main.jsonl", 0.01955),
         "cccccccc-0000-4000-8000-000000000004": (SAMPLES / "compaction/main.jsonl", 0.303875),
     }
-    desk.start()
+    scene.start()
     for session, (sample, _) in sessions.items():
-        desk.path(session).write_bytes(sample.read_bytes())
-        desk.stop(session)
+        scene.path(session).write_bytes(sample.read_bytes())
+        scene.stop(session)
         for agent in sorted(sample.parent.glob("subagents/*.jsonl")):
-            path = desk.transcripts / session / "subagents" / agent.name
+            path = scene.transcripts / session / "subagents" / agent.name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(agent.read_bytes())
             said = {"session_id": session, "agent_transcript_path": str(path)}
             named = {"agent_id": agent.stem.removeprefix("agent-"), "agent_type": "Explore"}
-            fire("SubagentStop", changed(SUBAGENT_STOP, **said, **named), desk.env)
-    desk.settle()
-    found = json.loads(desk.command("costs", "--by", "session", "--json"))
+            fire("SubagentStop", changed(SUBAGENT_STOP, **said, **named), scene.env)
+    scene.settle()
+    found = json.loads(scene.command("costs", "--by", "session", "--json"))
     costs = {entry["session"]: entry["cost_usd"] for entry in found["costs"]}
     assert costs == pytest.approx({session: cost for session, (_, cost) in sessions.items()})
     assert found["total"]["messages"] == 17
 
 
-# ---- what nobody told of
+# ---- found by the sweep
 
 
 def register(user: Home, folder: Path, **fields: str) -> None:
-    """Write the record of a folder."""
+    """Write the registration record of a folder."""
     code = "import sys; from hivepipe.home import record_path; print(record_path(sys.argv[1]))"
     asked = subprocess.run(
         [sys.executable, "-I", "-c", code, str(folder)],
@@ -432,12 +437,12 @@ def register(user: Home, folder: Path, **fields: str) -> None:
 
 
 class Projects:
-    """The home's own project, a worktree of it, a neighbour's, one that is off, a loose folder."""
+    """The home's project, its worktree, a neighbour, one switched off, and one unregistered."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        root = desk.home.root
-        self.own = desk.home.project
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        root = scene.home.root
+        self.own = scene.home.project
         self.neighbour, self.off, self.loose = root / "bank", root / "private", root / "loose"
         for folder in (self.neighbour, self.off, self.loose):
             folder.mkdir()
@@ -449,12 +454,12 @@ class Projects:
         ):
             subprocess.run([*git, *words], check=True, capture_output=True)
         self.tree = root / "tree"
-        register(desk.home, self.own, home=str(desk.home.path), state="on")
-        register(desk.home, self.neighbour, home=f"{self.neighbour}/.hive-mind", state="on")
-        register(desk.home, self.off, home=str(desk.home.path), state="off")
+        register(scene.home, self.own, home=str(scene.home.path), state="on")
+        register(scene.home, self.neighbour, home=f"{self.neighbour}/.hive-mind", state="on")
+        register(scene.home, self.off, home=str(scene.home.path), state="off")
 
     def write(self, session: str, cwd: Path, claude: Path | None = None) -> Path:
-        claude = claude or self.desk.home.root / ".claude"
+        claude = claude or self.scene.home.root / ".claude"
         folder = claude / "projects" / str(cwd).replace("/", "-")
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{session}.jsonl"
@@ -462,8 +467,8 @@ class Projects:
         return path
 
 
-def test_a_sweep_takes_only_what_belongs_to_this_project(desk: Desk) -> None:
-    projects = Projects(desk)
+def test_a_sweep_takes_only_what_belongs_to_this_project(scene: Scene) -> None:
+    projects = Projects(scene)
     for name in ("own", "tree", "neighbour", "off", "loose"):
         projects.write(name, getattr(projects, name))
     projects.write("deeper", projects.own / "src" / "gone")
@@ -472,41 +477,41 @@ def test_a_sweep_takes_only_what_belongs_to_this_project(desk: Desk) -> None:
     agent.parent.mkdir(parents=True)
     agent.write_bytes(line(3, cwd=str(projects.own)))
     agent.with_suffix("").with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
-    before = desk.home.root / ".claude"
+    before = scene.home.root / ".claude"
     stamp = {path: path.stat().st_mtime_ns for path in before.rglob("*")}
-    said = desk.command("archive", "sweep")
+    said = scene.command("archive", "sweep")
     assert said.startswith("4 transcripts archived (7 new lines), 0 unchanged, 4 of other")
-    assert set(desk.index()) == {"own", "own/b7", "tree", "deeper"}
-    assert desk.index()["own/b7"]["agent_type"] == "Explore"
-    assert desk.command("archive", "sweep").startswith(
+    assert set(scene.index()) == {"own", "own/b7", "tree", "deeper"}
+    assert scene.index()["own/b7"]["agent_type"] == "Explore"
+    assert scene.command("archive", "sweep").startswith(
         "0 transcripts archived (0 new lines), 4 unchanged"
     )
     assert {path: path.stat().st_mtime_ns for path in before.rglob("*")} == stamp
-    assert len(desk.home.rows("SELECT 1 FROM usage")) > 0
+    assert len(scene.home.rows("SELECT 1 FROM usage")) > 0
 
 
-def test_a_followed_folder_is_swept_and_an_opted_out_one_never(desk: Desk) -> None:
-    projects = Projects(desk)
+def test_a_followed_folder_is_swept_and_an_opted_out_one_never(scene: Scene) -> None:
+    projects = Projects(scene)
     projects.write("loose", projects.loose)
     projects.write("off", projects.off)
     for folder in (projects.loose, projects.off):
-        desk.command("archive", "follow", str(folder))
-    assert desk.command("archive", "follow").split() == [
+        scene.command("archive", "follow", str(folder))
+    assert scene.command("archive", "follow").split() == [
         str(projects.loose),
         str(projects.off),
     ]
-    desk.command("archive", "follow", str(projects.neighbour), expect=1)
-    desk.command("archive", "sweep")
-    assert set(desk.index()) == {"loose"}
-    desk.command("archive", "follow", "--stop", str(projects.loose))
+    scene.command("archive", "follow", str(projects.neighbour), expect=1)
+    scene.command("archive", "sweep")
+    assert set(scene.index()) == {"loose"}
+    scene.command("archive", "follow", "--stop", str(projects.loose))
     projects.write("later", projects.loose)
-    desk.command("archive", "sweep")
-    assert set(desk.index()) == {"loose"}
+    scene.command("archive", "sweep")
+    assert set(scene.index()) == {"loose"}
 
 
-def test_a_copy_of_a_resumed_session_takes_none_of_its_messages(desk: Desk) -> None:
-    """Claude Code 1 copied all lines under a new id, here one that sorts before the original's."""
-    projects = Projects(desk)
+def test_a_copy_of_a_resumed_session_takes_none_of_its_messages(scene: Scene) -> None:
+    """Claude Code 1 copied all lines under a new id; this id sorts before the original's."""
+    projects = Projects(scene)
     original = projects.write("b-original", projects.own)
     original.write_bytes(
         b"".join(line(n, "x", cwd=str(projects.own), sessionId="b-original") for n in range(3))
@@ -516,57 +521,57 @@ def test_a_copy_of_a_resumed_session_takes_none_of_its_messages(desk: Desk) -> N
         b"".join(line(n, "x", cwd=str(projects.own), sessionId="a-copy") for n in range(5))
     )
     os.utime(original, ns=(10**18, copy.stat().st_mtime_ns - 10**9))
-    desk.command("archive", "sweep")
-    costs = json.loads(desk.command("costs", "--by", "session", "--json"))["costs"]
+    scene.command("archive", "sweep")
+    costs = json.loads(scene.command("costs", "--by", "session", "--json"))["costs"]
     assert {each["session"]: each["messages"] for each in costs} == {"b-original": 3, "a-copy": 2}
 
 
-def test_another_folder_of_claudes_is_remembered_for_the_sweep(desk: Desk) -> None:
-    projects = Projects(desk)
-    work = desk.home.root / "work"
+def test_the_sweep_also_reads_a_claude_folder_that_a_hook_named(scene: Scene) -> None:
+    projects = Projects(scene)
+    work = scene.home.root / "work"
     path = projects.write("first", projects.own, work)
-    desk.start()
+    scene.start()
     payload = changed(STOP, session_id="first", transcript_path=str(path))
-    fire("Stop", payload, {**desk.env, "CLAUDE_CONFIG_DIR": str(work)})
-    desk.settle()
-    assert set(desk.index()) == {"first"}
+    fire("Stop", payload, {**scene.env, "CLAUDE_CONFIG_DIR": str(work)})
+    scene.settle()
+    assert set(scene.index()) == {"first"}
     projects.write("second", projects.own, work)
-    desk.command("archive", "sweep")
-    assert set(desk.index()) == {"first", "second"}
+    scene.command("archive", "sweep")
+    assert set(scene.index()) == {"first", "second"}
 
 
 # ---- the commands
 
 
-def test_the_commands_show_what_is_kept(desk: Desk) -> None:
-    assert desk.command("archive", "verify").endswith("0 archives, 0 with problems\n")
-    assert json.loads(desk.command("archive", "list", "--json")) == {
+def test_the_commands_show_the_archives(scene: Scene) -> None:
+    assert scene.command("archive", "verify").endswith("0 archives, 0 with problems\n")
+    assert json.loads(scene.command("archive", "list", "--json")) == {
         "schema": 1,
         "archives": [],
     }
-    projects = Projects(desk)
+    projects = Projects(scene)
     projects.write("a1b2c3", projects.own).write_bytes(
         line(0, f"use {TOKEN}", cwd=str(projects.own)) + line(1)
     )
-    desk.command("archive", "sweep")
-    listed = json.loads(desk.command("archive", "list", "--json"))["archives"]
+    scene.command("archive", "sweep")
+    listed = json.loads(scene.command("archive", "list", "--json"))["archives"]
     assert [(each["session_id"], each["meta"]["message_count"]) for each in listed] == [
         ("a1b2c3", 2)
     ]
-    assert "a1b2c3" in desk.command("archive", "list", "--utc")
-    said = desk.command("archive", "show", "a1b", "--utc")
+    assert "a1b2c3" in scene.command("archive", "list", "--utc")
+    said = scene.command("archive", "show", "a1b", "--utc")
     assert "message_count    2" in said
     assert "output tokens    3" in said
-    shown = desk.command("archive", "show", "a1b2c3", "--lines")
+    shown = scene.command("archive", "show", "a1b2c3", "--lines")
     assert shown.splitlines()[0].count("***REDACTED:api-key:") == 1
-    assert json.loads(desk.command("archive", "show", "a1", "--json"))["session_id"] == "a1b2c3"
-    assert "no archive" in desk.command("archive", "show", "zz", expect=1)
-    (kept,) = desk.kept.rglob("*.jsonl")
+    assert json.loads(scene.command("archive", "show", "a1", "--json"))["session_id"] == "a1b2c3"
+    assert "no archive" in scene.command("archive", "show", "zz", expect=1)
+    (kept,) = scene.kept.rglob("*.jsonl")
     kept.write_bytes(kept.read_bytes().replace(b"answer", b"Answer"))
-    assert "its lines were changed" in desk.command("archive", "verify", expect=1)
-    (desk.kept / "archive-index.json").unlink()
-    assert "was rebuilt" in desk.command("archive", "rebuild-index")
-    assert set(desk.index()) == {"a1b2c3"}
-    audit = (desk.kept / "security-audit.log").read_text()
+    assert "its lines were changed" in scene.command("archive", "verify", expect=1)
+    (scene.kept / "archive-index.json").unlink()
+    assert "was rebuilt" in scene.command("archive", "rebuild-index")
+    assert set(scene.index()) == {"a1b2c3"}
+    audit = (scene.kept / "security-audit.log").read_text()
     assert "Redacted 1 API key from session a1b2c3" in audit
     assert "Created archive with permissions 0600" in audit

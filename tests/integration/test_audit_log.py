@@ -1,4 +1,4 @@
-"""security-audit.log: whole lines from many processes, one file a day, ninety days, 0600."""
+"""security-audit.log: whole lines from many processes, one file a day, kept 90 days, mode 0600."""
 
 import os
 import re
@@ -14,7 +14,7 @@ LINE = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] (.+)")
 
 
 def lines(folder: Path, name: str = audit_log.NAME) -> list[str]:
-    """Return the messages of a file; each line has its time in front."""
+    """Return the messages of a file; each line must begin with its time."""
     found = [LINE.fullmatch(line) for line in (folder / name).read_text().splitlines()]
     assert all(found)
     return [line[1] for line in found if line]
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def test_what_it_says(folder: Path, tmp_path: Path) -> None:
+def test_each_entry_has_its_text(folder: Path, tmp_path: Path) -> None:
     archived = tmp_path / "a.jsonl"
     archived.touch(0o600)
     archived.chmod(0o600)
@@ -48,7 +48,7 @@ def test_a_name_cannot_forge_a_line(folder: Path) -> None:
     assert len(lines(folder)) == 1
 
 
-def test_a_line_has_an_end(folder: Path) -> None:
+def test_a_long_line_is_truncated(folder: Path) -> None:
     audit_log.append(str(folder), "x" * 10_000)
     assert (folder / audit_log.NAME).stat().st_size == audit_log.LIMIT_BYTES
 
@@ -66,14 +66,14 @@ def test_only_the_owner_can_read_it_under_any_umask(folder: Path, umask: int) ->
     assert lines(folder) == ["one", "two"]
 
 
-def at(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
-    """Let it be noon of this day."""
+def set_day(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
+    """Set the log's clock to noon of this day."""
     monkeypatch.setattr(audit_log, "_stamp", lambda _secs: f"{day}T12:00:00Z")
 
 
 def test_every_day_has_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for day in ("2026-08-22", "2026-08-23", "2026-11-20", "2026-11-21"):
-        at(monkeypatch, day)
+        set_day(monkeypatch, day)
         audit_log.append(str(folder), day)
     assert sorted(path.name for path in folder.iterdir()) == [
         "security-audit.log",
@@ -85,12 +85,14 @@ def test_every_day_has_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert lines(folder, "security-audit.log.2026-11-20") == ["2026-11-20"]
 
 
-def test_a_quiet_day_rotates_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_is_rotated_without_a_new_entry(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     audit_log.rotate(str(folder))
     assert not folder.exists()
-    at(monkeypatch, "2026-11-20")
+    set_day(monkeypatch, "2026-11-20")
     audit_log.append(str(folder), "old")
-    at(monkeypatch, "2026-11-21")
+    set_day(monkeypatch, "2026-11-21")
     audit_log.rotate(str(folder))
     assert lines(folder, "security-audit.log.2026-11-20") == ["old"]
     assert lines(folder) == []
@@ -112,18 +114,18 @@ def test_a_link_that_came_with_the_project_is_not_written_through(
     folder.mkdir()
     (folder / audit_log.NAME).write_text("[2026-11-20T12:00:00Z] planted\n")
     (folder / f"{audit_log.NAME}.2026-11-20").symlink_to(theirs)
-    at(monkeypatch, "2026-11-21")
+    set_day(monkeypatch, "2026-11-21")
     audit_log.append(str(folder), "one")
     assert theirs.read_text() == "mine\n"
     assert lines(folder) == ["one"]
 
 
-def test_a_first_line_that_names_no_day_leads_nowhere(
+def test_an_invalid_date_in_the_first_line_names_no_file_elsewhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / f"{audit_log.NAME}.").mkdir(parents=True)
     (folder / audit_log.NAME).write_text("[/../../out] planted\n")
-    at(monkeypatch, "2026-11-21")
+    set_day(monkeypatch, "2026-11-21")
     audit_log.append(str(folder), "one")
     assert sorted(path.name for path in folder.parent.iterdir()) == ["logs"]
     assert (folder / audit_log.NAME).read_text().endswith("Z] one\n")

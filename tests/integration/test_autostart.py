@@ -1,4 +1,4 @@
-"""Hooks start the stack, once, and it shuts down when it is idle."""
+"""Hooks start the stack once, and it shuts down when it is idle."""
 
 import json
 import os
@@ -30,8 +30,8 @@ register(project, Stack(home, folder), python)
 """
 
 
-class Resting:
-    """A registered project whose stack never ran; its python notes each start."""
+class UnstartedStack:
+    """A registered project whose stack never ran; its Python interpreter records each start."""
 
     def __init__(self, sandbox: Sandbox) -> None:  # noqa: F811
         self.sandbox = sandbox
@@ -44,10 +44,10 @@ class Resting:
         self.python = str(python)
         self.register(sandbox.project, sandbox.home)
 
-    def remembers(self, **variables: str) -> None:
-        """Have an environment that `up` has noted."""
+    def store_environment(self, **variables: str) -> None:
+        """Write the environment that `up` would store."""
         kept = {name: self.sandbox.env[name] for name in ("PATH", "HOME", "XDG_STATE_HOME")}
-        text = "".join(f"{name}={said}\n" for name, said in {**kept, **variables}.items())
+        text = "".join(f"{name}={value}\n" for name, value in {**kept, **variables}.items())
         (self.sandbox.home / "environment").write_text(text)
 
     def register(self, project: Path, home: Path) -> None:
@@ -83,32 +83,34 @@ class Resting:
 
 
 @pytest.fixture
-def resting(sandbox: Sandbox) -> Resting:  # noqa: F811
-    return Resting(sandbox)
+def unstarted(sandbox: Sandbox) -> UnstartedStack:  # noqa: F811
+    return UnstartedStack(sandbox)
 
 
-def test_fifty_hooks_at_once_give_one_starter_one_stack_and_lose_nothing(resting: Resting) -> None:
-    resting.fire_at_once(50)
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: len(resting.sandbox.sessions()) == 50)
-    assert resting.starts == 1
-    assert resting.sandbox.spooled == 0
-    report = resting.sandbox.status()
+def test_fifty_hooks_at_once_give_one_starter_one_stack_and_lose_nothing(
+    unstarted: UnstartedStack,
+) -> None:
+    unstarted.fire_at_once(50)
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: len(unstarted.sandbox.sessions()) == 50)
+    assert unstarted.starts == 1
+    assert unstarted.sandbox.spooled == 0
+    report = unstarted.sandbox.status()
     assert report["leaves_when_idle"] is True
     assert report["failed_start"] is None
-    assert "started   by a hook" in resting.sandbox.run("status")
+    assert "started   by a hook" in unstarted.sandbox.run("status")
 
-    supervisor = resting.sandbox.processes()["supervisord"][0]
+    supervisor = unstarted.sandbox.processes()["supervisord"][0]
     assert os.getsid(supervisor.pid) == supervisor.pid
     environ = supervisor.environ()
     assert "CLAUDE_PROJECT_DIR" not in environ
-    assert environ["HIVEPIPE_HOME"] == str(resting.sandbox.home)
+    assert environ["HIVEPIPE_HOME"] == str(unstarted.sandbox.home)
 
 
-def test_without_automatic_start_fifty_events_wait_on_disk(resting: Resting) -> None:
-    resting.fire_at_once(50, HIVEPIPE_AUTOSTART="0")
-    assert resting.sandbox.spooled == 50
-    assert not list(resting.sandbox.run_folder.rglob("*")), "nothing was even tried"
+def test_without_automatic_start_fifty_events_wait_on_disk(unstarted: UnstartedStack) -> None:
+    unstarted.fire_at_once(50, HIVEPIPE_AUTOSTART="0")
+    assert unstarted.sandbox.spooled == 50
+    assert not list(unstarted.sandbox.run_folder.rglob("*")), "no start was tried"
 
 
 @pytest.mark.parametrize(
@@ -120,65 +122,69 @@ def test_without_automatic_start_fifty_events_wait_on_disk(resting: Resting) -> 
         ({"CI": "true", "HIVEPIPE_AUTOSTART": "1"}, True),
     ],
 )
-def test_ci_and_cloud_are_left_alone_unless_asked_for(
-    resting: Resting, env: dict[str, str], started: bool
+def test_no_automatic_start_in_ci_and_cloud_unless_it_is_set(
+    unstarted: UnstartedStack, env: dict[str, str], started: bool
 ) -> None:
-    Path(resting.python).write_text("#!/bin/sh\n")
-    resting.sandbox.fire(**env)
-    assert resting.sandbox.spooled == 1
-    assert bool(list(resting.sandbox.run_folder.rglob("starting"))) is started
+    Path(unstarted.python).write_text("#!/bin/sh\n")
+    unstarted.sandbox.fire(**env)
+    assert unstarted.sandbox.spooled == 1
+    assert bool(list(unstarted.sandbox.run_folder.rglob("starting"))) is started
 
 
 @pytest.mark.parametrize("state", ["down", "off"])
-def test_a_stack_that_its_user_stopped_stays_down(resting: Resting, state: str) -> None:
-    for record in (resting.sandbox.folder / "state" / "hivepipe" / "projects").iterdir():
+def test_a_stack_that_its_user_stopped_stays_down(unstarted: UnstartedStack, state: str) -> None:
+    for record in (unstarted.sandbox.folder / "state" / "hivepipe" / "projects").iterdir():
         record.write_text(record.read_text().replace("state=on", f"state={state}"))
-    resting.sandbox.fire()
-    assert resting.sandbox.spooled == (1 if state == "down" else 0)
-    assert not list(resting.sandbox.run_folder.rglob("*"))
+    unstarted.sandbox.fire()
+    assert unstarted.sandbox.spooled == (1 if state == "down" else 0)
+    assert not list(unstarted.sandbox.run_folder.rglob("*"))
 
 
-def test_down_holds_for_every_project_of_the_home_and_off_for_one_alone(resting: Resting) -> None:
-    first, other = resting.sandbox.project, resting.sandbox.folder / "other"
+def test_down_applies_to_every_project_of_the_home_and_off_to_one(
+    unstarted: UnstartedStack,
+) -> None:
+    first, other = unstarted.sandbox.project, unstarted.sandbox.folder / "other"
     other.mkdir()
-    resting.register(other, resting.sandbox.home)
-    resting.sandbox.run("down")
-    resting.sandbox.project = other
-    resting.sandbox.fire()
-    assert resting.sandbox.spooled == 1
-    assert not list(resting.sandbox.run_folder.rglob("*"))
-    resting.sandbox.run("off")
-    resting.sandbox.fire("s-2")
-    assert resting.sandbox.spooled == 1
-    assert "switched off" in resting.sandbox.run("restart", expect=1)
-    resting.sandbox.project = first
-    resting.sandbox.fire("s-3")
-    assert resting.sandbox.spooled == 2, "the other project is not opted out"
-    resting.sandbox.run("up", "-d")
-    eventually(lambda: len(resting.sandbox.sessions()) == 2)
-    resting.sandbox.project = other
-    assert resting.sandbox.report()["state"] == "off"
-    resting.sandbox.run("on")
-    assert resting.sandbox.status()["state"] == "on"
+    unstarted.register(other, unstarted.sandbox.home)
+    unstarted.sandbox.run("down")
+    unstarted.sandbox.project = other
+    unstarted.sandbox.fire()
+    assert unstarted.sandbox.spooled == 1
+    assert not list(unstarted.sandbox.run_folder.rglob("*"))
+    unstarted.sandbox.run("off")
+    unstarted.sandbox.fire("s-2")
+    assert unstarted.sandbox.spooled == 1
+    assert "switched off" in unstarted.sandbox.run("restart", expect=1)
+    unstarted.sandbox.project = first
+    unstarted.sandbox.fire("s-3")
+    assert unstarted.sandbox.spooled == 2, "the other project is not opted out"
+    unstarted.sandbox.run("up", "-d")
+    eventually(lambda: len(unstarted.sandbox.sessions()) == 2)
+    unstarted.sandbox.project = other
+    assert unstarted.sandbox.report()["state"] == "off"
+    unstarted.sandbox.run("on")
+    assert unstarted.sandbox.status()["state"] == "on"
 
 
-def test_down_wins_over_a_starter_that_is_on_its_way(resting: Resting) -> None:
-    slow = Path(resting.python)
+def test_down_stops_a_starter_that_is_running(unstarted: UnstartedStack) -> None:
+    slow = Path(unstarted.python)
     slow.write_text(slow.read_text().replace("exec", "sleep 1\nexec"))
-    resting.sandbox.fire()
-    resting.sandbox.run("down")
-    eventually(lambda: resting.starts == 1)
+    unstarted.sandbox.fire()
+    unstarted.sandbox.run("down")
+    eventually(lambda: unstarted.starts == 1)
     time.sleep(2)
-    assert resting.sandbox.processes() == {}
+    assert unstarted.sandbox.processes() == {}
 
 
-def test_the_starter_holds_nothing_of_the_hooks(resting: Resting) -> None:
-    """Claude Code waits for the pipes of its hooks, and a shell for those it has opened itself."""
-    Path(resting.python).write_text(f"#!/bin/sh\necho >> {resting.starts_file}\nexec sleep 30\n")
+def test_the_starter_inherits_no_file_descriptor(unstarted: UnstartedStack) -> None:
+    """Claude Code waits until its hooks' pipes are closed, and a shell for the pipes it opened."""
+    Path(unstarted.python).write_text(
+        f"#!/bin/sh\necho >> {unstarted.starts_file}\nexec sleep 30\n"
+    )
     read_end, write_end = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", hook_path("SessionStart")],
-        env=resting.sandbox.env | {"CLAUDE_PROJECT_DIR": str(resting.sandbox.project)},
+        env=unstarted.sandbox.env | {"CLAUDE_PROJECT_DIR": str(unstarted.sandbox.project)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -187,143 +193,149 @@ def test_the_starter_holds_nothing_of_the_hooks(resting: Resting) -> None:
     os.close(write_end)
     out, err = process.communicate(b'{"session_id": "s-1", "source": "startup"}', timeout=30)
     assert (out, err) == (NEUTRAL.encode(), b"")
-    eventually(lambda: resting.starts == 1)
-    assert select.select([read_end], [], [], 10)[0], "somebody still holds it"
+    eventually(lambda: unstarted.starts == 1)
+    assert select.select([read_end], [], [], 10)[0], "a process still holds it"
     assert os.read(read_end, 1) == b""
     os.close(read_end)
 
 
-def test_a_failed_start_is_explained_and_tried_again_later_and_later(resting: Resting) -> None:
-    config = resting.sandbox.configure('redis_server = "/bin/true"\n')
-    resting.sandbox.fire()
-    eventually(lambda: resting.starting[1:2] == ["1"])
-    not_before, _, reason = resting.starting
+def test_a_failed_start_is_explained_and_retried_with_growing_delays(
+    unstarted: UnstartedStack,
+) -> None:
+    config = unstarted.sandbox.configure('redis_server = "/bin/true"\n')
+    unstarted.sandbox.fire()
+    eventually(lambda: unstarted.starting[1:2] == ["1"])
+    not_before, _, reason = unstarted.starting
     assert "redis_server = /bin/true" in reason
     assert 50 < float(not_before) - time.time() <= 60
-    resting.sandbox.fire()
+    unstarted.sandbox.fire()
     time.sleep(0.3)
-    assert resting.starts == 1
-    report = resting.sandbox.status(expect=1)
+    assert unstarted.starts == 1
+    report = unstarted.sandbox.status(expect=1)
     assert report["failed_start"]["failures"] == 1  # type: ignore[index]
-    assert "hooks could not start the stack" in resting.sandbox.run("status", expect=1)
+    assert "hooks could not start the stack" in unstarted.sandbox.run("status", expect=1)
 
-    (file,) = resting.sandbox.run_folder.rglob("starting")
+    (file,) = unstarted.sandbox.run_folder.rglob("starting")
     file.write_text(f"{time.time() - 1:.3f} 1 {reason}")
-    resting.sandbox.fire()
-    eventually(lambda: resting.starting[1:2] == ["2"])
-    assert 110 < float(resting.starting[0]) - time.time() <= 120
+    unstarted.sandbox.fire()
+    eventually(lambda: unstarted.starting[1:2] == ["2"])
+    assert 110 < float(unstarted.starting[0]) - time.time() <= 120
 
     file.write_text(f"{time.time() + 1e6:.3f} 7 another clock wrote this")
     config.unlink()
-    resting.sandbox.fire()
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: resting.starting[1] == "0")
+    unstarted.sandbox.fire()
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: unstarted.starting[1] == "0")
 
 
-def test_an_unregistered_project_uses_the_stack_of_the_default_home(resting: Resting) -> None:
-    default = resting.sandbox.folder / "state" / "hivepipe" / "default"
-    resting.register(default, default)
-    stranger = resting.sandbox.folder / "stranger"
-    stranger.mkdir()
-    resting.sandbox.project = stranger
-    resting.sandbox.fire()
+def test_an_unregistered_project_uses_the_stack_of_the_default_home(
+    unstarted: UnstartedStack,
+) -> None:
+    default = unstarted.sandbox.folder / "state" / "hivepipe" / "default"
+    unstarted.register(default, default)
+    unregistered = unstarted.sandbox.folder / "unregistered"
+    unregistered.mkdir()
+    unstarted.sandbox.project = unregistered
+    unstarted.sandbox.fire()
     eventually(lambda: (default / "hive.db").exists())
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    assert resting.sandbox.status()["home"] == str(default)
-    assert list(stranger.iterdir()) == []
-    assert "every unregistered project" in resting.sandbox.run("stacks")
-    resting.sandbox.run("down")
-    assert resting.sandbox.processes() == {}
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
+    assert unstarted.sandbox.status()["home"] == str(default)
+    assert list(unregistered.iterdir()) == []
+    assert "every unregistered project" in unstarted.sandbox.run("stacks")
+    unstarted.sandbox.run("down")
+    assert unstarted.sandbox.processes() == {}
 
 
-def test_a_folder_nobody_registered_starts_nothing(resting: Resting) -> None:
-    stranger = resting.sandbox.folder / "stranger"
-    stranger.mkdir()
-    resting.sandbox.project = stranger
-    resting.sandbox.fire()
-    default = resting.sandbox.folder / "state" / "hivepipe" / "default"
+def test_an_unregistered_folder_starts_nothing(unstarted: UnstartedStack) -> None:
+    unregistered = unstarted.sandbox.folder / "unregistered"
+    unregistered.mkdir()
+    unstarted.sandbox.project = unregistered
+    unstarted.sandbox.fire()
+    default = unstarted.sandbox.folder / "state" / "hivepipe" / "default"
     assert len(list((default / "spool").glob("*.json"))) == 1
-    assert not list(resting.sandbox.run_folder.rglob("*"))
+    assert not list(unstarted.sandbox.run_folder.rglob("*"))
 
 
-def test_the_runtime_folder_of_a_login_that_is_over_is_replaced(resting: Resting) -> None:
-    resting.sandbox.run("up", "-d")
-    old = resting.sandbox.socket
-    resting.sandbox.run_folder.rename(resting.sandbox.folder / "logged-out")
-    resting.sandbox.run_folder.write_text("not a folder any more")
-    resting.sandbox.fire()
-    eventually(lambda: resting.sandbox.socket != old)
-    assert resting.sandbox.socket.startswith(f"/tmp/hivepipe-{os.geteuid()}/")
-    eventually(lambda: resting.sandbox.report()["healthy"])
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)  # the starter ends last
-    resting.sandbox.run("down")
-    assert not Path(resting.sandbox.socket).parent.exists()
+def test_the_runtime_folder_of_an_ended_login_is_replaced(unstarted: UnstartedStack) -> None:
+    unstarted.sandbox.run("up", "-d")
+    old = unstarted.sandbox.socket
+    unstarted.sandbox.run_folder.rename(unstarted.sandbox.folder / "logged-out")
+    unstarted.sandbox.run_folder.write_text("not a folder any more")
+    unstarted.sandbox.fire()
+    eventually(lambda: unstarted.sandbox.socket != old)
+    assert unstarted.sandbox.socket.startswith(f"/tmp/hivepipe-{os.geteuid()}/")
+    eventually(lambda: unstarted.sandbox.report()["healthy"])
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)  # the starter process ends last
+    unstarted.sandbox.run("down")
+    assert not Path(unstarted.sandbox.socket).parent.exists()
 
 
 # ---- a killed supervisor
 
 
-def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(resting: Resting) -> None:
-    resting.sandbox.run("up", "-d")
-    old = resting.sandbox.pid("supervisord")
+def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(unstarted: UnstartedStack) -> None:
+    unstarted.sandbox.run("up", "-d")
+    old = unstarted.sandbox.pid("supervisord")
     os.kill(old, signal.SIGKILL)
-    resting.fire_at_once(50)
-    eventually(lambda: "supervisord" in resting.sandbox.processes())
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: len(resting.sandbox.sessions()) == 50)
-    assert resting.sandbox.status()["leaves_when_idle"] is False, "a person asked for it"
+    unstarted.fire_at_once(50)
+    eventually(lambda: "supervisord" in unstarted.sandbox.processes())
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: len(unstarted.sandbox.sessions()) == 50)
+    assert unstarted.sandbox.status()["leaves_when_idle"] is False, "the user started it"
 
 
 # ---- leaving
 
 
-def end_session(resting: Resting, **env: str) -> None:
-    resting.sandbox.fire(event="SessionEnd", **env)
+def end_session(unstarted: UnstartedStack, **env: str) -> None:
+    unstarted.sandbox.fire(event="SessionEnd", **env)
 
 
-def test_a_stack_that_a_hook_started_ends_when_it_is_idle(resting: Resting) -> None:
-    resting.remembers(HIVEPIPE_IDLE_SECS="1")
-    resting.sandbox.fire()
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: len(resting.sandbox.sessions()) == 1)
+def test_a_stack_that_a_hook_started_ends_when_it_is_idle(unstarted: UnstartedStack) -> None:
+    unstarted.store_environment(HIVEPIPE_IDLE_SECS="1")
+    unstarted.sandbox.fire()
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: len(unstarted.sandbox.sessions()) == 1)
     time.sleep(2.5)
-    assert resting.sandbox.counts() == ONE_OF_EACH, "a session is open, and its process lives"
-    end_session(resting)
-    eventually(lambda: resting.sandbox.processes() == {})
-    assert "hook" not in resting.sandbox.run("logs", "writer", "-n", "0")
-    assert "shutting the stack down" in (resting.sandbox.home / "logs" / "writer.log").read_text()
-    (entry,) = json.loads(resting.sandbox.run("stacks", "--json"))["stacks"]
+    assert unstarted.sandbox.counts() == ONE_OF_EACH, "a session is open, and its process runs"
+    end_session(unstarted)
+    eventually(lambda: unstarted.sandbox.processes() == {})
+    assert "hook" not in unstarted.sandbox.run("logs", "writer", "-n", "0")
+    assert "shutting the stack down" in (unstarted.sandbox.home / "logs" / "writer.log").read_text()
+    (entry,) = json.loads(unstarted.sandbox.run("stacks", "--json"))["stacks"]
     assert entry["state"] == "resting"
-    for file in resting.sandbox.run_folder.rglob("starting"):
-        file.unlink()  # 10 s have not passed yet
-    resting.sandbox.fire("s-2")
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    for file in unstarted.sandbox.run_folder.rglob("starting"):
+        file.unlink()  # 10 s have not passed since the last start
+    unstarted.sandbox.fire("s-2")
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
 
 
-def test_a_session_whose_process_died_keeps_no_stack_up(resting: Resting) -> None:
+def test_a_session_whose_process_died_does_not_keep_the_stack_running(
+    unstarted: UnstartedStack,
+) -> None:
     code = (
         "import subprocess, sys;"
         'subprocess.run(sys.argv[1:], input=b\'{"session_id": "s-1", "source": "startup"}\')'
     )
-    resting.remembers(HIVEPIPE_IDLE_SECS="1")
+    unstarted.store_environment(HIVEPIPE_IDLE_SECS="1")
     hook = [sys.executable, "-I", "-S", str(hook_path("SessionStart"))]
     subprocess.run(
         [sys.executable, "-c", code, *hook],
-        env=resting.sandbox.env | {"CLAUDE_PROJECT_DIR": str(resting.sandbox.project)},
+        env=unstarted.sandbox.env | {"CLAUDE_PROJECT_DIR": str(unstarted.sandbox.project)},
         check=True,
         capture_output=True,
     )
-    eventually(lambda: resting.sandbox.sessions())
-    eventually(lambda: resting.sandbox.processes() == {})
-    assert len(resting.sandbox.sessions()) == 1
+    eventually(lambda: unstarted.sandbox.sessions())
+    eventually(lambda: unstarted.sandbox.processes() == {})
+    assert len(unstarted.sandbox.sessions()) == 1
 
 
-def test_a_stack_that_a_person_asked_for_stays(resting: Resting) -> None:
+def test_a_stack_that_the_user_started_keeps_running(unstarted: UnstartedStack) -> None:
     env = {"HIVEPIPE_IDLE_SECS": "1"}
-    resting.sandbox.fire(**env)
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    resting.sandbox.run("up", "-d")
-    assert resting.sandbox.status()["leaves_when_idle"] is False
-    end_session(resting, **env)
+    unstarted.sandbox.fire(**env)
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
+    unstarted.sandbox.run("up", "-d")
+    assert unstarted.sandbox.status()["leaves_when_idle"] is False
+    end_session(unstarted, **env)
     time.sleep(2.5)
-    assert resting.sandbox.counts() == ONE_OF_EACH
+    assert unstarted.sandbox.counts() == ONE_OF_EACH

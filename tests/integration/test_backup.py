@@ -1,4 +1,4 @@
-"""A backup holds all that a home keeps, and comes back as it was, or not at all."""
+"""A backup holds everything in a home; a restore brings back all of it or changes nothing."""
 
 import errno
 import io
@@ -32,7 +32,7 @@ from tests.payloads import USER_PROMPT_SUBMIT as PROMPT
 
 @pytest.fixture
 def full(private_home: Home, redis_server: Server, writer: Writer) -> Iterator[Home]:
-    """A home with rows, an archive and settings; its writer is at work."""
+    """A home with rows, an archive and settings; its writer runs."""
     writer.start()
     fire_all([changed(SESSION_START, source="startup"), PROMPT], private_home.env)
     until(lambda: private_home.count("prompts") == 1, "not stored")
@@ -48,20 +48,20 @@ def full(private_home: Home, redis_server: Server, writer: Writer) -> Iterator[H
 
 def dump(home: Home) -> list[str]:
     with closing(sqlite3.connect(home.database)) as db:
-        return sorted(db.iterdump())  # VACUUM puts indexes before triggers
+        return sorted(db.iterdump())  # sorted, because VACUUM reorders indexes and triggers
 
 
-def aside_of(home: Home) -> Path:
+def moved_aside(home: Home) -> Path:
     (aside,) = (home.path / "backups").glob("before-restore-*")
     return aside
 
 
-def test_what_is_there_comes_back_while_others_write(
+def test_a_backup_during_writes_is_restored_exactly(
     full: Home, writer: Writer, redis_server: Server
 ) -> None:
     target = full.root / "b.tar.gz"
     with closing(sqlite3.connect(full.database, timeout=10)) as busy:
-        busy.execute("BEGIN IMMEDIATE")  # `cp` of the file would be torn
+        busy.execute("BEGIN IMMEDIATE")  # a plain copy of the file would be inconsistent
         said = full.command("backup", str(target))
         busy.execute("ROLLBACK")
     assert f"{target}: " in said
@@ -79,17 +79,17 @@ def test_what_is_there_comes_back_while_others_write(
     said = full.command("restore", str(target), "--replace")
     assert dump(full) == before
     assert (full.path / KEY).read_bytes() == key
-    assert (aside_of(full) / KEY).read_bytes() == b"another key"
+    assert (moved_aside(full) / KEY).read_bytes() == b"another key"
     assert (full_log / "main-session" / "2026-11" / "one.jsonl").read_text() == '{"type": "user"}\n'
     assert not (full_log / "main-session" / "2026-11" / "two.jsonl").exists()
-    aside = aside_of(full)
+    aside = moved_aside(full)
     assert str(aside) in said
     assert (aside / full.kept.name / "main-session" / "2026-11" / "two.jsonl").exists()
     assert full.database.stat().st_mode & 0o777 == 0o600
     assert not list(full.path.glob(".restore-*"))
 
 
-def test_into_an_empty_home(full: Home) -> None:
+def test_a_backup_is_restored_into_an_empty_home(full: Home) -> None:
     target = full.root / "b.tar.gz"
     full.command("backup", str(target))
     other = full.another("other")
@@ -102,8 +102,8 @@ def test_into_an_empty_home(full: Home) -> None:
     assert [path.stat().st_mode & 0o777 for path in (month, month.parent)] == [0o700, 0o700]
 
 
-def test_by_a_python_that_knows_no_safe_extractall(full: Home, monkeypatch: Any) -> None:
-    """As before 3.11.4; Debian 12 has such a one."""
+def test_a_restore_does_not_need_a_safe_extractall(full: Home, monkeypatch: Any) -> None:
+    """Python before 3.11.4 has no safe extractall; Debian 12 ships such a version."""
 
     def extractall(self: tarfile.TarFile, path: str = ".", members: Any = None) -> None:
         raise AssertionError("it would follow a path that leads out")
@@ -116,7 +116,7 @@ def test_by_a_python_that_knows_no_safe_extractall(full: Home, monkeypatch: Any)
     assert other.rows("SELECT prompt FROM prompts") == full.rows("SELECT prompt FROM prompts")
 
 
-def test_nothing_is_overwritten_and_no_name_is_needed(full: Home) -> None:
+def test_a_backup_overwrites_nothing_and_needs_no_name(full: Home) -> None:
     (full.root / "b.tar.gz").write_text("mine")
     assert "nothing is overwritten" in full.command("backup", str(full.root / "b.tar.gz"), expect=1)
     assert (full.root / "b.tar.gz").read_text() == "mine"
@@ -127,7 +127,7 @@ def test_nothing_is_overwritten_and_no_name_is_needed(full: Home) -> None:
 
 
 def repacked(source: Path, target: Path, change: Any, loop: str = "") -> Path:
-    """Write a backup again with other members, and optionally a link to its own folder."""
+    """Write a backup again with changed members, and optionally a link to its own folder."""
     with tarfile.open(source) as old, tarfile.open(target, "w:gz") as new:
         for member in old.getmembers():
             file = old.extractfile(member)
@@ -142,7 +142,7 @@ def repacked(source: Path, target: Path, change: Any, loop: str = "") -> Path:
 
 
 @pytest.mark.parametrize("kind", ["truncated", "changed", "outside", "foreign", "newer"])
-def test_what_is_damaged_or_hostile_changes_nothing(full: Home, writer: Writer, kind: str) -> None:
+def test_a_damaged_or_hostile_backup_changes_nothing(full: Home, writer: Writer, kind: str) -> None:
     whole, bad = full.root / "b.tar.gz", full.root / "bad.tar.gz"
     full.command("backup", str(whole))
     writer.end()
@@ -186,7 +186,7 @@ def saved(private_home: Home) -> tuple[Home, Path]:
     return private_home, target
 
 
-def test_a_member_that_no_sum_vouches_for_is_refused(saved: tuple[Home, Path]) -> None:
+def test_a_member_without_a_checksum_is_refused(saved: tuple[Home, Path]) -> None:
     home, whole = saved
     bad = repacked(whole, home.root / "bad.tar.gz", lambda _member, data: data, loop="kept/loop")
     before = dump(home)
@@ -212,7 +212,7 @@ def test_settings_alone_are_not_overwritten_either(saved: tuple[Home, Path]) -> 
     other = home.another("other")
     kept = Path(kept_folder(str(other.path)))
     kept.mkdir(parents=True)
-    (kept / ".gitignore").write_text("*\n")  # nobody's, and in nobody's way
+    (kept / ".gitignore").write_text("*\n")  # this file alone does not count as contents
     (other.path / "config.toml").write_text("idle_secs = 8\n")
     before = sorted(os.listdir(other.path))
     with pytest.raises(BackupError, match="toml exists already"):
@@ -221,10 +221,10 @@ def test_settings_alone_are_not_overwritten_either(saved: tuple[Home, Path]) -> 
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no second file system is at hand")
-def test_the_database_may_lie_on_a_file_system_of_its_own(
+def test_the_database_may_be_on_another_file_system(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where WAL would be unsafe in the home, it does; on a new machine its folder is not there."""
+    """HIVEPIPE_DB is on another file system, and its folder does not exist yet."""
     os.umask(0o077)  # as the command does
     home, target = saved
     other = home.another("other")
@@ -242,11 +242,11 @@ def test_the_database_may_lie_on_a_file_system_of_its_own(
         assert sorted(os.listdir(aside)) == ["config.toml", "hive.db"]
 
 
-def test_a_stick_without_hard_links_takes_a_backup(
+def test_a_file_system_without_hard_links_takes_a_backup(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted")  # as vfat and exfat say
+        raise PermissionError(errno.EPERM, "Operation not permitted")  # as vfat and exfat do
 
     monkeypatch.setattr(os, "link", refused)
     home, there = saved
@@ -262,7 +262,7 @@ def test_a_stick_without_hard_links_takes_a_backup(
 # ---- tail
 
 
-def test_tail_shows_what_was_kept_of_each_event(full: Home) -> None:
+def test_tail_shows_the_stored_part_of_each_event(full: Home) -> None:
     fire_all([changed(PROMPT, session_id="another", prompt="of another")], full.env)
     until(lambda: full.count("prompts") == 2, "not stored")
     lines = full.command("tail", "--once").splitlines()
@@ -285,7 +285,7 @@ def test_tail_continues(full: Home) -> None:
     )
     try:
         assert process.stdout
-        for number in range(50):  # it may not have looked yet when the first are stored
+        for number in range(50):  # it may not have read the store yet when the first are stored
             fire_all([changed(PROMPT, prompt=f"number {number}")], full.env)
             if _has_line(process):
                 break
@@ -302,7 +302,7 @@ def _has_line(process: "subprocess.Popen[str]") -> bool:
     return bool(select.select([process.stdout], [], [], 1)[0])
 
 
-def test_settings_of_a_backup_are_not_in_force_unless_asked_for(full: Home) -> None:
+def test_settings_of_a_backup_apply_only_with_with_settings(full: Home) -> None:
     target = full.root / "b.tar.gz"
     full.command("backup", str(target))
     other = full.another("other")
@@ -315,7 +315,7 @@ def test_settings_of_a_backup_are_not_in_force_unless_asked_for(full: Home) -> N
     assert "7" not in re.findall(r"idle_secs.*", other.command("config"))[0].split()
 
 
-def test_own_settings_stay_when_those_of_a_backup_are_not_asked_for(
+def test_a_restore_without_settings_keeps_the_present_ones(
     saved: tuple[Home, Path],
 ) -> None:
     home, target = saved
@@ -348,7 +348,7 @@ def test_a_small_file_that_unpacks_to_much_is_refused(saved: tuple[Home, Path], 
     assert not list(home.path.glob(".restore-*"))
 
 
-def test_what_the_disk_has_no_room_for_is_refused_before_it_is_full(
+def test_a_backup_too_large_for_the_disk_is_refused_first(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, target = saved

@@ -46,20 +46,20 @@ def test_a_file_that_cannot_be_written_is_named(project: Path) -> None:
     assert list(in_the_way.parent.iterdir()) == [in_the_way]
 
 
-def test_what_a_file_of_the_project_says_cannot_steer_the_terminal(project: Path) -> None:
-    theirs = project / ".claude" / "settings.local.json"
-    theirs.parent.mkdir()
-    theirs.write_text('{"hooks": {"\\u001b[2J": {}}}')
+def test_control_characters_of_a_projects_file_are_escaped(project: Path) -> None:
+    settings_file = project / ".claude" / "settings.local.json"
+    settings_file.parent.mkdir()
+    settings_file.write_text('{"hooks": {"\\u001b[2J": {}}}')
     said = CliRunner().invoke(main, ["init"])
     assert said.exit_code == 1
     assert 'hooks of "\\x1b[2J" that are not a list' in said.stderr
-    theirs.write_text('{"hooks": {"\x9b2J": []}}')
+    settings_file.write_text('{"hooks": {"\x9b2J": []}}')
     said = CliRunner().invoke(main, ["init", "--dry-run"])
     assert said.exit_code == 0
     assert "\x9b" not in said.stdout
 
 
-def test_a_folder_whose_name_is_no_text_is_shown(tmp_path: Path) -> None:
+def test_a_folder_name_that_is_not_utf_8_is_shown(tmp_path: Path) -> None:
     folder = Path(os.fsdecode(bytes(tmp_path) + b"/sh\xf6p"))
     folder.mkdir()
     done = subprocess.run(
@@ -76,7 +76,7 @@ def test_a_folder_whose_name_is_no_text_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sh\nop", "shop\r", "a\u2028b"])
-def test_a_project_whose_path_breaks_the_line_is_refused_in_one_line(user: User, name: str) -> None:
+def test_a_project_path_with_a_line_break_is_refused_in_one_line(user: User, name: str) -> None:
     folder = user.home / name
     folder.mkdir()
     user.own(folder)
@@ -98,10 +98,12 @@ def test_a_project_whose_path_breaks_the_line_is_refused_in_one_line(user: User,
     assert changed(before, user.files()) == {}
 
 
-def test_a_backup_of_a_home_that_takes_no_file_names_the_home(user: User) -> None:
+def test_a_backup_of_a_read_only_home_names_the_home(user: User) -> None:
     user.hivepipe("init")
     user.recorded.chmod(0o500)
-    assert user.do("sh", "-c", f"echo x > '{user.recorded}/probe'").returncode, "it proves nothing"
+    assert user.do("sh", "-c", f"echo x > '{user.recorded}/probe'").returncode, (
+        "the folder is writable"
+    )
     said = user.hivepipe("backup", str(user.home / "b.tar.gz"), expect=1)
     assert said.strip() == f"hivepipe: {user.recorded} cannot be written: Permission denied"
     user.recorded.chmod(0o700)

@@ -1,6 +1,6 @@
-"""The native hook does what the Python hook does: the same jobs, files and answers, byte for byte.
+"""The native hook and the Python hook leave the same jobs, files and answers, byte for byte.
 
-Each event goes through both, from the same state; what they left is compared without times.
+Each event is fired through both from the same state, and the results are compared without times.
 """
 
 import json
@@ -96,13 +96,13 @@ class Both:
         self.prepare = prepare
 
     def compare(self, events: list[tuple[str, bytes]], *words: str, **env: str) -> dict[str, bytes]:
-        """Return what both left, which is the same."""
-        said, left = self.fired(self.setting.python, events, words, env)
-        said_too, left_too = self.fired(self.setting.native, events, words, env)
-        assert said_too == said
-        assert left_too.keys() == left.keys()
+        """Fire events through both hooks and return the traces, which must be equal."""
+        answers_of_python, left = self.fired(self.setting.python, events, words, env)
+        answers_of_native, traces_of_native = self.fired(self.setting.native, events, words, env)
+        assert answers_of_native == answers_of_python
+        assert traces_of_native.keys() == left.keys()
         for name, data in left.items():
-            assert left_too[name] == data, name
+            assert traces_of_native[name] == data, name
         return left
 
     def fired(
@@ -112,9 +112,9 @@ class Both:
         words: tuple[str, ...],
         env: dict[str, str],
     ) -> tuple[list[bytes], dict[str, bytes]]:
-        """Fire events until Redis answered all in time; return the answers and what is left.
+        """Fire events until Redis answered all of them in time; return the answers and traces.
 
-        A hook gives Redis 50 ms; on a busy machine it may need more.
+        A hook waits 50 ms for Redis, which is too short on a busy machine.
         """
         for _ in range(ATTEMPTS):
             self.setting.forget(self.server)
@@ -130,7 +130,7 @@ class Both:
         return answers, left
 
 
-def nothing() -> None:
+def leave_empty() -> None:
     """Leave the home empty."""
 
 
@@ -157,25 +157,25 @@ def prepared(setting: Setting) -> Callable[[], None]:
 
 @pytest.fixture(params=["redis", "spool", "away"])
 def both(request: pytest.FixtureRequest, setting: Setting) -> Both:
-    """With a Redis; with an intake that finds none; with neither."""
+    """Events with Redis, with an intake that has no Redis ("spool"), or with neither ("away")."""
     server = setting.redis() if request.param == "redis" else None
     if request.param != "away":
         setting.intake()
-    return Both(setting, server, nothing)
+    return Both(setting, server, leave_empty)
 
 
 @pytest.mark.parametrize("label", GOOD)
-def test_a_first_event_is_the_same(both: Both, label: str) -> None:
+def test_both_hooks_treat_a_first_event_alike(both: Both, label: str) -> None:
     assert both.compare([GOOD[label]])
 
 
 @pytest.mark.parametrize("label", ALL_ODD)
-def test_an_odd_event_is_the_same(both: Both, label: str) -> None:
+def test_both_hooks_treat_an_invalid_event_alike(both: Both, label: str) -> None:
     assert both.compare([ALL_ODD[label]])
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_events_in_an_environment_are_the_same(both: Both, name: str) -> None:
+def test_both_hooks_read_the_environment_alike(both: Both, name: str) -> None:
     both.prepare = prepared(both.setting)
     for event in SAMPLES:
         both.compare([(event, encoded(payloads.EVENTS[event]))], **ENVIRONMENTS[name])
@@ -186,8 +186,8 @@ BUILD = [sys.executable, str(ROOT / "native" / "build.py"), "aarch64-linux-musl"
 
 
 @pytest.mark.skipif(not (ARM64 and find_spec("ziglang")), reason="nothing runs a hook for arm64")
-def test_events_are_the_same_on_arm64(setting: Setting) -> None:
-    # The first build for a target also builds its C library: half a minute, alone.
+def test_both_hooks_treat_events_alike_on_arm64(setting: Setting) -> None:
+    # The first build for a target also builds its C library, which takes half a minute.
     subprocess.run([*BUILD, setting.native], check=True, timeout=5 * PATIENCE_SECS)
     assert setting.native.read_bytes()[18:20] == b"\xb7\0"
     setting.emulator = [ARM64]
@@ -202,20 +202,20 @@ def test_events_are_the_same_on_arm64(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("words", [("plugin",), ("plugin", "copy")])
-def test_events_of_the_plugin_are_the_same(both: Both, words: tuple[str, ...]) -> None:
+def test_both_hooks_treat_events_of_the_plugin_alike(both: Both, words: tuple[str, ...]) -> None:
     for event in ("SessionStart", "PreToolUse", "Stop"):
         both.compare([(event, encoded(payloads.EVENTS[event]))], *words)
 
 
-def test_a_hook_without_arguments_is_the_same(both: Both) -> None:
+def test_both_hooks_treat_missing_arguments_alike(both: Both) -> None:
     for event in SAMPLES:
         both.compare([("", encoded(payloads.EVENTS[event]))])
 
 
 def day() -> list[tuple[str, bytes]]:
-    """A session with a loop of calls, which the guard ends, another one, and all odd events.
+    """Events of a session with a loop of calls that the guard stops, and of a second session.
 
-    No event comes twice: how much time lies between two equal ones decides whether they are one.
+    No event is repeated: the time between two equal events decides whether they count as one.
     """
     call = payloads.ALL["PreToolUse-Bash"]
     loop = [("PreToolUse", encoded(changed(call, tool_use_id=f"toolu_{n}"))) for n in range(20)]
@@ -227,7 +227,7 @@ def day() -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("has_redis", [True, False])
-def test_a_day_is_the_same(setting: Setting, has_redis: bool) -> None:
+def test_both_hooks_treat_a_day_of_events_alike(setting: Setting, has_redis: bool) -> None:
     server = setting.redis() if has_redis else None
     setting.intake()
     env_file = str(setting.home.root / "env-file")
@@ -235,7 +235,7 @@ def test_a_day_is_the_same(setting: Setting, has_redis: bool) -> None:
     assert b"HIVEPIPE_SESSION_ID" in left["env-file"]
 
 
-def test_a_worktree_and_a_folder_below_are_the_same(both: Both) -> None:
+def test_both_hooks_find_the_project_of_a_worktree_and_of_a_folder_below(both: Both) -> None:
     project = both.setting.home.project
     below = project / "src" / "deep"
     below.mkdir(parents=True, exist_ok=True)
@@ -245,17 +245,17 @@ def test_a_worktree_and_a_folder_below_are_the_same(both: Both) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     (linked / ".git").write_text(f"gitdir: {inner}\n")
     (inner / "gitdir").write_text(f"{linked}/.git\n")
-    stranger = both.setting.home.root / "stranger"
-    stranger.mkdir(exist_ok=True)
-    (stranger / ".git").write_text(f"gitdir: {inner}\n")  # the main checkout does not know it
-    for folder in (below, linked, linked / "src", stranger):
+    unregistered = both.setting.home.root / "unregistered"
+    unregistered.mkdir(exist_ok=True)
+    (unregistered / ".git").write_text(f"gitdir: {inner}\n")  # the main checkout does not list it
+    for folder in (below, linked, linked / "src", unregistered):
         left = both.compare([GOOD["Stop"]], CLAUDE_PROJECT_DIR=str(folder))
         is_recorded = any(name.startswith("home/") for name in left)
-        assert is_recorded == (folder != stranger)
+        assert is_recorded == (folder != unregistered)
     shutil.rmtree(project / ".git")
 
 
-def test_secrets_of_the_environment_are_nowhere(setting: Setting) -> None:
+def test_a_raw_event_holds_no_secret_of_the_environment(setting: Setting) -> None:
     setting.fire(setting.native, "Stop", STOP, **ENVIRONMENTS["secret"])
     (raw,) = setting.raw()
     assert b"secret" not in raw.read_bytes()

@@ -1,4 +1,4 @@
-"""What a session is told at its start: kept ready by the writer, delivered by the hook."""
+"""The context of a session's start: prepared by the writer, delivered by the hook."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.payloads import SESSION, changed
 COMPACTED = changed(payloads.SESSION_START, source="compact")
 
 
-def told(event: dict[str, Any], env: dict[str, str]) -> str:
+def context_of(event: dict[str, Any], env: dict[str, str]) -> str:
     name = event["hook_event_name"]
     return str(checked(name, hook_answer(name, event, env)).get("additionalContext", ""))
 
@@ -46,10 +46,10 @@ def test_a_goal_survives_a_compaction(
     run(private_home, monkeypatch, "task", "progress", "t-1", "two of three modules")
     fire("SessionStart", payloads.SESSION_START, env)
     fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, env)
-    until(lambda: "two of three" in told(payloads.SESSION_START, env), "no task at the start")
+    until(lambda: "two of three" in context_of(payloads.SESSION_START, env), "no task at the start")
     fire("PreCompact", payloads.PRE_COMPACT, env)
-    until(lambda: "last prompt" in told(COMPACTED, env), "no goal")
-    text = told(COMPACTED, env)
+    until(lambda: "last prompt" in context_of(COMPACTED, env), "no goal")
+    text = context_of(COMPACTED, env)
     assert "task t-1:\n> Split checkout.py\n" in text
     assert "two of three modules" in text
     assert payloads.USER_PROMPT_SUBMIT["prompt"] in text
@@ -60,10 +60,10 @@ def test_a_goal_survives_a_compaction(
     assert run(private_home, monkeypatch, "context", "--source", "compact", "--session", SESSION)
     (goal,) = (private_home.path / "context").glob("goal-*.txt")
     assert stat.S_IMODE(goal.stat().st_mode) == 0o600
-    # What the hook says needs neither the writer nor Redis.
+    # The hook needs neither the writer nor Redis to deliver it.
     assert writer.end() == 0
     redis_server.end()
-    assert "two of three modules" in told(COMPACTED, env)
+    assert "two of three modules" in context_of(COMPACTED, env)
     assert hook_answer("PreCompact", payloads.PRE_COMPACT, env) == NEUTRAL
 
 
@@ -73,10 +73,11 @@ def test_a_task_is_in_the_briefing_right_after_it_was_assigned_without_a_stack(
     env = private_home.with_env(TASK_ID="t-1", AUTOSTART="0")
     run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-1")
     assert (
-        told(payloads.SESSION_START, env) == "The task of this session is t-1:\n> Split checkout.py"
+        context_of(payloads.SESSION_START, env)
+        == "The task of this session is t-1:\n> Split checkout.py"
     )
     run(private_home, monkeypatch, "task", "done", "t-1")
-    assert told(payloads.SESSION_START, env) == ""
+    assert context_of(payloads.SESSION_START, env) == ""
 
 
 def test_a_session_without_a_task_is_reminded_of_its_last_prompt(
@@ -85,10 +86,10 @@ def test_a_session_without_a_task_is_reminded_of_its_last_prompt(
     writer.start()
     fire("SessionStart", payloads.SESSION_START, private_home.env)
     fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, private_home.env)
-    until(lambda: told(COMPACTED, private_home.env), "no goal")
-    assert payloads.USER_PROMPT_SUBMIT["prompt"] in told(COMPACTED, private_home.env)
-    # It is nobody else's.
-    assert told(changed(COMPACTED, session_id="another"), private_home.env) == ""
+    until(lambda: context_of(COMPACTED, private_home.env), "no goal")
+    assert payloads.USER_PROMPT_SUBMIT["prompt"] in context_of(COMPACTED, private_home.env)
+    # No other session gets it.
+    assert context_of(changed(COMPACTED, session_id="another"), private_home.env) == ""
 
 
 def test_the_next_briefing_has_notes_and_the_open_work_of_the_last_session(
@@ -108,22 +109,22 @@ def test_the_next_briefing_has_notes_and_the_open_work_of_the_last_session(
         hook_answer(event["hook_event_name"], event, private_home.env)
     writer.start()
     begins = changed(payloads.SESSION_START, session_id="next")
-    until(lambda: "The last session here" in told(begins, private_home.env), "nothing is told")
-    text = told(begins, private_home.env)
+    until(lambda: "The last session here" in context_of(begins, private_home.env), "no context")
+    text = context_of(begins, private_home.env)
     assert "An open task that no session works on: t-9:\n> Split checkout.py" in text
     assert payloads.USER_PROMPT_SUBMIT["prompt"] in text
-    assert "Tabs" not in text  # nobody trusted the file: it might have come from anywhere
+    assert "Tabs" not in text  # the file is not trusted: it might come from anyone
     assert "cannot be trusted" in run(private_home, monkeypatch, "trust", "--yes", expect=1)
-    text = told(begins, private_home.env)
+    text = context_of(begins, private_home.env)
     assert "From .claude-state/preferences.md, a file of this repository" in text
     assert "\n> Tabs, never spaces" in text
     assert key not in text
     assert "root:" not in text
     assert len(text) <= 9_500
-    # What is forgotten is told nobody.
+    # A forgotten session is in no briefing.
     writer.end()
     run(private_home, monkeypatch, "forget", SESSION, "--yes")
-    assert payloads.USER_PROMPT_SUBMIT["prompt"] not in told(begins, private_home.env)
+    assert payloads.USER_PROMPT_SUBMIT["prompt"] not in context_of(begins, private_home.env)
 
 
 def test_the_briefing_of_a_continued_session_omits_that_session(
@@ -132,7 +133,7 @@ def test_the_briefing_of_a_continued_session_omits_that_session(
     writer: Writer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It shows neither its own end, nor its own task as unattended."""
+    """The briefing shows neither the session's own end nor its own task as unattended."""
     run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-9")
     run(private_home, monkeypatch, "task", "assign", "t-9", SESSION, "--unknown")
     for session, prompt in (("other", "Mend the parser"), (SESSION, "Split it")):
@@ -142,9 +143,9 @@ def test_the_briefing_of_a_continued_session_omits_that_session(
                      private_home.env)  # fmt: skip
     writer.start()
     new = changed(payloads.SESSION_START, session_id="new")
-    until(lambda: "Split it" in told(new, private_home.env), "nothing is told")
+    until(lambda: "Split it" in context_of(new, private_home.env), "no context")
     resumed = changed(payloads.SESSION_START, source="resume")
-    text = told(resumed, private_home.env)
+    text = context_of(resumed, private_home.env)
     assert text.startswith("The task of this session is t-9")
     assert "no session works on" not in text
     assert "The last session here, other, ended" in text
@@ -165,10 +166,10 @@ def test_the_first_briefing_of_a_project_has_the_notes(
     writer.start()
     part = private_home.path / "context"
     until(lambda: list(part.glob("project-*.txt")), "nothing is prepared")
-    assert "Tabs, never spaces" in told(payloads.SESSION_START, private_home.env)
+    assert "Tabs, never spaces" in context_of(payloads.SESSION_START, private_home.env)
 
 
-def test_a_prompt_brings_the_texts_of_its_keywords(
+def test_a_prompt_gets_the_texts_of_its_keywords(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private_home.path.mkdir()
@@ -177,15 +178,15 @@ def test_a_prompt_brings_the_texts_of_its_keywords(
     )
     run(private_home, monkeypatch, "config")
     asked = changed(payloads.USER_PROMPT_SUBMIT, prompt="x" * 3_000 + " then Deploy it")
-    assert told(asked, private_home.env) == "Staging first."
+    assert context_of(asked, private_home.env) == "Staging first."
     fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, private_home.env)
     notified = payloads.TASK_NOTIFICATION["prompt"].replace("slow sub", "deploy")
-    said_by_claude = changed(payloads.TASK_NOTIFICATION, prompt=notified)
-    fire("UserPromptSubmit", said_by_claude, private_home.env)
+    by_claude = changed(payloads.TASK_NOTIFICATION, prompt=notified)
+    fire("UserPromptSubmit", by_claude, private_home.env)
     assert "Staging first." in run(private_home, monkeypatch, "context", "--prompt", "deploy!")
 
 
-def test_shell_commands_know_whose_they_are_and_a_claude_among_them_is_another(
+def test_shell_commands_get_the_ids_and_a_nested_claude_keeps_its_own(
     private_home: Home, tmp_path: Path
 ) -> None:
     variables = tmp_path / "variables.sh"
@@ -218,7 +219,7 @@ HOSTILE_IDS = ("x;touch${IFS}PROOF", "$(touch PROOF)", "x'\n touch PROOF\n'", "`
 
 
 @pytest.mark.parametrize("id", HOSTILE_IDS)
-def test_an_edited_file_of_the_home_brings_no_words_to_the_shell(
+def test_a_hostile_id_in_a_file_of_the_home_is_no_shell_command(
     private_home: Home, tmp_path: Path, id: str
 ) -> None:
     proof, variables = tmp_path / "proof", tmp_path / "variables.sh"
@@ -237,9 +238,9 @@ def test_an_edited_file_of_the_home_brings_no_words_to_the_shell(
     assert "HIVEPIPE_INSTANCE_ID='instance-" in variables.read_text()
 
 
-def test_variables_that_cannot_be_written_cost_nothing(private_home: Home) -> None:
+def test_an_unwritable_file_of_variables_fails_no_hook(private_home: Home) -> None:
     pipe = private_home.root / "pipe"
-    os.mkfifo(pipe)  # nobody reads it: who waits for that waits for ever
+    os.mkfifo(pipe)  # has no reader, so opening it blocks
     for path in ("/nowhere/variables", str(pipe), str(private_home.root)):
         fire("SessionStart", payloads.SESSION_START, {**private_home.env, "CLAUDE_ENV_FILE": path})
         assert not list(private_home.root.rglob("hook-errors.log")), path

@@ -1,4 +1,4 @@
-"""A secret in every field of every event is, in the end, in no file."""
+"""A secret in every field of every event is finally in no file."""
 
 import base64
 import json
@@ -20,14 +20,14 @@ SECRETS = {
     "anthropic": ("sk-ant-api03-", "Qz7Xk2Vb9Lm4Rt6Wp1Ns8Yc3Hd5Jf0GgTzKvBxEa"),
     "github": ("ghp_", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
 }
-# What decides which jobs an event becomes: planted too, but in an event of its own.
+# Fields that decide which jobs an event becomes: each gets the secret in an event of its own.
 DECIDING = ("hook_event_name", "tool_name", "status", "expansion_type")
-# What is in Redis and the spool while the writer is away, and nowhere later.
+# How long a secret may stay in the append-only file while the writer runs.
 TRANSIT_SECS = 60.0
 
 
 def plant(value: Any, canary: Callable[[str], str], keep: tuple[str, ...], name: str = "") -> Any:
-    """Put the canary into every text, however deep."""
+    """Put the canary into every text, at any depth."""
     if isinstance(value, dict):
         return {key: plant(inner, canary, keep, key) for key, inner in value.items()}
     if isinstance(value, list):
@@ -38,7 +38,7 @@ def plant(value: Any, canary: Callable[[str], str], keep: tuple[str, ...], name:
 
 
 def variants(payload: Payload, secret: str) -> Iterator[Payload]:
-    """Give the event with the secret as each text, within each text, and as what decides."""
+    """Yield the event with the secret as each text, in each text, and in each deciding field."""
 
     def instead(_text: str) -> str:
         return secret
@@ -49,7 +49,7 @@ def variants(payload: Payload, secret: str) -> Iterator[Payload]:
     ids = ("session_id", "prompt_id", "agent_id", "agentId", "tool_use_id")
     yield plant(payload, instead, DECIDING)
     yield plant(payload, within, DECIDING)
-    # With ids that count, so that everything else reaches the tables.
+    # With valid ids, so that everything else reaches the tables.
     yield plant(payload, within, (*DECIDING, *ids))
     yield plant(payload, instead, (*DECIDING, *ids))
     if "tool_name" in payload:
@@ -62,19 +62,19 @@ def variants(payload: Payload, secret: str) -> Iterator[Payload]:
 
 
 def needles(secret: str, body: str) -> list[bytes]:
-    """The secret, its halves (a page of SQLite's may cut it), and both as base64 shows them."""
+    """Return the secret and its halves (an SQLite page may split it), plain and in base64."""
     half = len(body) // 2
     parts = [secret.encode(), body[:half].encode(), body[half:].encode()]
     coded = []
     for part in parts:
         for shift in range(3):
             text = base64.b64encode(b"\0" * shift + part)
-            coded.append(text[4:-4])  # what does not depend on its neighbours
+            coded.append(text[4:-4])  # the part that does not depend on adjacent bytes
     return [*parts, *coded]
 
 
 def files_with(folder: Path, wanted: list[bytes]) -> dict[str, bytes]:
-    """Return the files below a folder, by path, that show a needle in name or contents."""
+    """Return path -> excerpt of the files below a folder with a needle in the name or contents."""
     found = {}
     for path in folder.rglob("*"):
         try:
@@ -110,7 +110,7 @@ def test_no_secret_stays_in_any_file(
     new_server: Callable[[Home], Server],
     new_writer: Callable[[Home], Writer],
 ) -> None:
-    """Users at once, for most of it is waiting: each kind of secret, with and without a project."""
+    """Users run at once, to save waiting: each kind of secret, with and without a project."""
     named = (True, False)
     users = list(product(SECRETS, named) if ASKED_ROUNDS else zip(SECRETS, named, strict=True))
     homes = [private_home.root / f"user{number}" for number in range(len(users))]
@@ -118,27 +118,27 @@ def test_no_secret_stays_in_any_file(
         root.mkdir(mode=0o700)
         Home(root).make()
     with ThreadPoolExecutor(len(users)) as pool:
-        lives = [
-            pool.submit(live, Home(root), new_server, new_writer, kind, project_named)
+        users_runs = [
+            pool.submit(run_user, Home(root), new_server, new_writer, kind, project_named)
             for root, (kind, project_named) in zip(homes, users, strict=True)
         ]
-    for life in lives:
-        life.result()
+    for run in users_runs:
+        run.result()
 
 
-def live(
+def run_user(
     private_home: Home,
     new_server: Callable[[Home], Server],
     new_writer: Callable[[Home], Writer],
     kind: str,
     project_named: bool,
 ) -> None:
-    """Fire every event with a secret of this kind in it, and look for it everywhere."""
+    """Fire every event with a secret of this kind in it, and search for it everywhere."""
     prefix, body = SECRETS[kind]
     secret = prefix + body
     wanted = needles(secret, body)
     env = private_home.with_env(INSTANCE_ID="instance-ana", CHECKPOINT_INTERVAL="0")
-    if not project_named:  # then the event's own cwd, secret and all, is the project
+    if not project_named:  # then the event's cwd, with the secret in it, is the project
         del env["CLAUDE_PROJECT_DIR"]
 
     def fire_everything(events: list[Payload]) -> None:
@@ -186,13 +186,13 @@ def settle(
     secret: str,
     wanted: list[bytes],
 ) -> None:
-    """Let the stack do its work, and end."""
+    """Let the stack process all jobs, check the append-only file, and end the workers."""
     until(lambda: is_drained(private_home, server, writer), "not drained")
     assert private_home.count("agents") > 0
     assert private_home.count("prompts") > 0
     assert "REDACTED" in json.dumps(private_home.rows("SELECT * FROM prompts"))
 
-    # Of its own accord, while the writer runs: the append-only file is written anew.
+    # The running writer rewrites the append-only file by itself.
     aof = private_home.path / "appendonly.aof"
     until(
         lambda: not any(needle in aof.read_bytes() for needle in wanted),

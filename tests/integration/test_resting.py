@@ -6,49 +6,51 @@ from typing import Any
 import pytest
 
 from hivepipe.queue.connection import connect
-from tests.integration.test_autostart import Resting
+from tests.integration.test_autostart import UnstartedStack
 from tests.integration.test_stack import ONE_OF_EACH, Sandbox, eventually, sandbox  # noqa: F401
 
 BRIEFLY = {"HIVEPIPE_IDLE_SECS": "1"}
 
 
 @pytest.fixture
-def resting(sandbox: Sandbox) -> Resting:  # noqa: F811
+def unstarted(sandbox: Sandbox) -> UnstartedStack:  # noqa: F811
     """A project that is registered, whose stack never ran."""
-    return Resting(sandbox)
+    return UnstartedStack(sandbox)
 
 
 @pytest.fixture
-def rested(resting: Resting) -> Resting:
+def rested(unstarted: UnstartedStack) -> UnstartedStack:
     """A project whose stack ran, left a failed job behind, and rests."""
-    resting.remembers(**BRIEFLY)
-    resting.sandbox.fire()
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    with connect(resting.sandbox.socket) as client:
+    unstarted.store_environment(**BRIEFLY)
+    unstarted.sandbox.fire()
+    eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
+    with connect(unstarted.sandbox.socket) as client:
         client.hset("rq:job:dead1", mapping={"data": "{}", "status": "failed"})
         client.zadd("rq:failed:medium", {"dead1": 1})
-    resting.sandbox.fire("s-1", "SessionEnd")
-    eventually(lambda: resting.sandbox.processes() == {})
-    return resting
+    unstarted.sandbox.fire("s-1", "SessionEnd")
+    eventually(lambda: unstarted.sandbox.processes() == {})
+    return unstarted
 
 
 def failed_jobs(sandbox: Sandbox, *words: str) -> list[str]:  # noqa: F811
     return [job["id"] for job in json.loads(sandbox.run("failed", "list", "--json"))["failed"]]
 
 
-def test_a_stack_that_never_ran_rests_and_has_no_failed_jobs(resting: Resting) -> None:
-    report: dict[str, Any] = resting.sandbox.status(expect=0)
+def test_a_stack_that_never_ran_rests_and_has_no_failed_jobs(unstarted: UnstartedStack) -> None:
+    report: dict[str, Any] = unstarted.sandbox.status(expect=0)
     assert (report["condition"], report["healthy"]) == ("resting", False)
-    said = resting.sandbox.run("status")
+    said = unstarted.sandbox.run("status")
     assert said.splitlines()[-1].startswith("resting: ")
     assert "down" not in said
     assert "unknown while" not in said
-    assert resting.sandbox.run("failed", "list") == "no failed jobs\n"
-    assert "no failed job has the id x" in resting.sandbox.run("failed", "show", "x", expect=1)
-    assert resting.sandbox.processes() == {}
+    assert unstarted.sandbox.run("failed", "list") == "no failed jobs\n"
+    assert "no failed job has the id x" in unstarted.sandbox.run("failed", "show", "x", expect=1)
+    assert unstarted.sandbox.processes() == {}
 
 
-def test_failed_jobs_of_a_resting_stack_are_read_and_deleted_without_it(rested: Resting) -> None:
+def test_failed_jobs_of_a_resting_stack_are_read_and_deleted_without_it(
+    rested: UnstartedStack,
+) -> None:
     assert rested.sandbox.status(expect=0)["condition"] == "resting"
     assert failed_jobs(rested.sandbox) == ["dead1"]
     assert "dead1" in rested.sandbox.run("failed", "list")
@@ -59,7 +61,7 @@ def test_failed_jobs_of_a_resting_stack_are_read_and_deleted_without_it(rested: 
     assert rested.sandbox.processes() == {}, "nothing was left running"
 
 
-def test_a_retry_starts_the_stack_which_leaves_again(rested: Resting) -> None:
+def test_a_retry_starts_the_stack_which_leaves_again(rested: UnstartedStack) -> None:
     retry = rested.sandbox.start("failed", "retry", "--all", **BRIEFLY)
     said, trouble = retry.communicate(timeout=90)
     assert "1 sent back" in said
@@ -70,14 +72,14 @@ def test_a_retry_starts_the_stack_which_leaves_again(rested: Resting) -> None:
     assert failed_jobs(rested.sandbox) == ["dead1"], "it was executed, and cannot be read"
 
 
-def test_rq_starts_the_stack_which_leaves_again(rested: Resting) -> None:
+def test_rq_starts_the_stack_which_leaves_again(rested: UnstartedStack) -> None:
     said = rested.sandbox.run("rq", "--", "info", **BRIEFLY)
     assert "medium" in said
     assert "workers" in said
     eventually(lambda: rested.sandbox.processes() == {})
 
 
-def test_a_stopped_stack_is_not_started_by_a_question(rested: Resting) -> None:
+def test_a_stopped_stack_is_not_started_by_a_question(rested: UnstartedStack) -> None:
     rested.sandbox.run("down")
     report = rested.sandbox.status(expect=1)
     assert report["condition"] == "stopped"
@@ -90,11 +92,11 @@ def test_a_stopped_stack_is_not_started_by_a_question(rested: Resting) -> None:
     assert rested.sandbox.processes() == {}
 
 
-def test_a_stack_that_hooks_cannot_start_is_broken(resting: Resting) -> None:
-    resting.sandbox.configure('redis_server = "/bin/true"\n')
-    resting.sandbox.fire()
-    eventually(lambda: resting.sandbox.report()["condition"] == "broken")
-    said = resting.sandbox.run("status", expect=1)
+def test_a_stack_that_hooks_cannot_start_is_broken(unstarted: UnstartedStack) -> None:
+    unstarted.sandbox.configure('redis_server = "/bin/true"\n')
+    unstarted.sandbox.fire()
+    eventually(lambda: unstarted.sandbox.report()["condition"] == "broken")
+    said = unstarted.sandbox.run("status", expect=1)
     assert "hooks could not start the stack, 1 time:" in said
     assert said.splitlines()[-1].startswith("broken: ")
     assert "hivepipe doctor" in said
