@@ -1,4 +1,4 @@
-"""`hivepipe init --codex`: Codex CLI's hooks of a project."""
+"""`hivepipe init --codex` registers the hooks of Codex CLI for a project."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ def hooks_file(user: User) -> Path:
     return user.project / ".codex" / "hooks.json"
 
 
-def test_codex_gets_its_hooks_and_no_other(user: User) -> None:
+def test_codex_gets_only_hooks_of_events_that_it_has(user: User) -> None:
     said = user.hivepipe("init", "--codex", "--no-probe")
     hooks = json.loads(hooks_file(user).read_text())["hooks"]
     assert {payload["hook_event_name"] for payload in CODEX} <= {*hooks}
@@ -33,7 +33,7 @@ def test_uninstall_leaves_the_hooks_of_others_byte_for_byte(user: User) -> None:
     assert path.read_text() == theirs
 
 
-def test_both_programs_can_be_recorded(user: User) -> None:
+def test_claude_code_and_codex_can_be_recorded_together(user: User) -> None:
     user.hivepipe("init", "--no-probe")
     user.hivepipe("init", "--codex", "--no-probe")
     report = json.loads(user.do("hivepipe", "doctor", "--json").stdout)
@@ -44,17 +44,17 @@ def test_both_programs_can_be_recorded(user: User) -> None:
     assert not (user.project / ".claude" / "settings.local.json").exists()
 
 
-def test_git_leaves_the_file_out(user: User) -> None:
+def test_git_ignores_the_hooks_file(user: User) -> None:
     user.git("init", "-q")
     user.hivepipe("init", "--codex", "--no-probe")
     assert ".codex" not in user.git("status", "--porcelain")
 
 
-def test_one_of_the_scopes_is_asked_for(user: User) -> None:
+def test_codex_and_user_exclude_each_other(user: User) -> None:
     assert "one of" in user.hivepipe("init", "--codex", "--user", expect=64)
 
 
-def test_a_file_that_is_no_json_is_left_alone(user: User) -> None:
+def test_an_invalid_hooks_file_is_not_changed(user: User) -> None:
     path = hooks_file(user)
     path.parent.mkdir()
     path.write_text("{")

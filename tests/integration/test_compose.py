@@ -1,4 +1,4 @@
-"""compose.yaml, the Procfile and `hivepipe up` say the same; a container's process works."""
+"""compose.yaml, the Procfile and `hivepipe up` agree; a container's processes work."""
 
 import shutil
 import signal
@@ -31,16 +31,16 @@ OF_THE_STACK = {
 SECRETS = {"HIVEPIPE_REDIS_PASSWORD": "x", "HIVEPIPE_WEB_TOKEN": "y"}
 
 
-def test_the_services_are_the_processes_in_their_order() -> None:
+def test_the_services_are_the_processes_in_starting_order() -> None:
     assert list(SERVICES) == ["redis", *OF_THE_STACK, "web"]
     in_procfile = {line.partition(":")[0] for line in processes.procfile().splitlines()}
-    # A Redis of its own needs no forwarder: hooks speak to it.
+    # In containers, hooks connect to Redis directly, so no forwarder is needed.
     assert in_procfile == (SERVICES.keys() - {"web", "forwarder"}) | {"intake"}
     (redis_here,) = (entry for entry in processes.PROCESSES if entry.if_redis == "own")
     assert SERVICES["redis"]["stop_grace_period"] == f"{redis_here.stop_secs}s"
 
 
-def test_the_processes_differ_only_in_what_they_are() -> None:
+def test_the_services_differ_only_in_their_command_and_limits() -> None:
     own = {"build", "command", "healthcheck", "profiles", "stop_grace_period"}
     common = [
         {key: value for key, value in SERVICES[name].items() if key not in own}
@@ -57,7 +57,7 @@ def test_the_processes_differ_only_in_what_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", OF_THE_STACK)
-def test_a_service_is_what_the_supervisor_would_run(name: str) -> None:
+def test_a_service_equals_the_supervisors_program(name: str) -> None:
     service, entry = SERVICES[name], OF_THE_STACK[name]
     assert service["command"] == ["python", "-I", "-m", "hivepipe.stack.container", name]
     assert service["stop_grace_period"] == f"{entry.stop_secs}s"
@@ -68,7 +68,7 @@ def test_a_service_is_what_the_supervisor_would_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_no_service_can_do_more_than_it_must(name: str) -> None:
+def test_services_are_confined(name: str) -> None:
     service = SERVICES[name]
     assert int(service["user"].partition(":")[0]) > 0
     assert service["read_only"] is True
@@ -79,22 +79,23 @@ def test_no_service_can_do_more_than_it_must(name: str) -> None:
     assert name == "web" or "ports" not in service
 
 
-def test_what_is_started_on_demand_has_a_profile() -> None:
+def test_a_process_started_on_demand_has_a_profile() -> None:
     on_demand = {name for name, entry in OF_THE_STACK.items() if entry.is_on_demand}
     assert {name for name in SERVICES if "profiles" in SERVICES[name]} == on_demand == {"llm"}
 
 
-def test_redis_keeps_what_it_takes_and_asks_for_a_password() -> None:
+def test_redis_is_durable_and_requires_a_password() -> None:
     command = SERVICES["redis"]["command"][-1]
     assert "--appendonly yes --appendfsync everysec --dir /data" in command
     assert "requirepass" in command
     for option, value in LIMITS.items():
         assert f"--{option} {value or repr('')}" in command
-    assert "$$REDISCLI_AUTH" in command  # expanded in the container, not on its command line
+    # the container expands it, so that it is not on the command line
+    assert "$$REDISCLI_AUTH" in command
 
 
 def test_the_password_is_never_in_the_arguments(tmp_path: Path) -> None:
-    """The very command of the service, with the server that is here."""
+    """Run the command of the service with the Redis server of this machine."""
     script = SERVICES["redis"]["command"][-1].replace("$$", "$").replace("/data", str(tmp_path))
     server = find_server()
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -113,7 +114,7 @@ def test_the_password_is_never_in_the_arguments(tmp_path: Path) -> None:
         with pytest.raises(redis.AuthenticationError):
             redis.Redis(port=port).ping()
         words = Path(f"/proc/{running.pid}/cmdline").read_bytes()
-        assert b"redis-server" in words  # not a shell, which would keep a signal to itself
+        assert b"redis-server" in words  # Redis itself, because a shell would not pass signals on
         assert PASSWORD.encode() not in words
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
         client.close()
@@ -128,8 +129,8 @@ def _pings(client: redis.Redis) -> bool:
         return False
 
 
-def test_the_schema_accepts_it_and_not_anything() -> None:
-    merged = yaml.safe_load(TEXT)  # merge keys are YAML's, not the schema's
+def test_the_schema_accepts_the_file_and_rejects_an_unknown_key() -> None:
+    merged = yaml.safe_load(TEXT)  # the schema knows no YAML merge keys
     merged.pop("x-process")
     assert set(PyCompose.from_yaml(yaml.safe_dump(merged)).service_names()) == SERVICES.keys()
     with pytest.raises(ValueError, match="comand"):
@@ -158,7 +159,7 @@ def their_redis(tmp_path: Path) -> Iterator[TheirRedis]:
     made.end()
 
 
-def test_the_processes_register_the_home_and_do_its_work(
+def test_the_processes_register_the_home_and_run_its_jobs(
     private_home: Home, their_redis: TheirRedis
 ) -> None:
     url = f"redis://:{URL_PASSWORD}@127.0.0.1:{their_redis.port}/0"
@@ -175,22 +176,22 @@ def test_the_processes_register_the_home_and_do_its_work(
         for process in running:
             process.start()
 
-        def is_well(name: str) -> bool:
+        def is_healthy(name: str) -> bool:
             check = command("--check", name)
             return subprocess.run(check, env=env, check=False).returncode == 0
 
-        until(lambda: is_well("writer"), "not well")
+        until(lambda: is_healthy("writer"), "not healthy")
         fire("SessionStart", SESSION_START, private_home.env)
         until(lambda: private_home.count("sessions") == 1, "not stored")
-        until(lambda: private_home.count("slots") >= 3, "nothing by the clock")
+        until(lambda: private_home.count("slots") >= 3, "no periodic job ran")
         assert not private_home.spool
-        until(lambda: is_well("scheduler"), "the scheduler is not well")
+        until(lambda: is_healthy("scheduler"), "the scheduler is not healthy")
         running[2].signal(signal.SIGSTOP)
         with redis.Redis.from_url(url) as client:
-            client.expire(LOCK_KEY, 0)  # rather than wait until it lapses
-        assert not is_well("scheduler")
+            client.expire(LOCK_KEY, 0)  # instead of waiting until it expires
+        assert not is_healthy("scheduler")
         running[2].signal(signal.SIGCONT)
-        until(lambda: is_well("scheduler"), "it does not act again")
+        until(lambda: is_healthy("scheduler"), "it does not act again")
     finally:
         codes = [process.end() for process in running if process.is_running]
     assert codes == [0, 0, 0]
@@ -203,7 +204,7 @@ def test_the_processes_register_the_home_and_do_its_work(
         (["writer"], "a container needs REDIS_URL and HIVEPIPE_HOME"),
     ],
 )
-def test_what_is_missing_is_said_in_one_line(
+def test_a_missing_setting_is_reported_in_one_line(
     private_home: Home, words: list[str], said: str
 ) -> None:
     done = subprocess.run(

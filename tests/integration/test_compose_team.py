@@ -1,4 +1,4 @@
-"""compose.team.yaml: the servers of a team, confined, with TLS, reachable on loopback alone."""
+"""compose.team.yaml: confined servers of a team with TLS, published on the loopback only."""
 
 import re
 import shutil
@@ -26,14 +26,14 @@ NAMES = {"PAGE_URL": "https://hive", "OIDC_ISSUER": "https://id", "OIDC_CLIENT":
 
 def test_the_services_are_a_database_a_store_and_a_page() -> None:
     assert list(SERVICES) == ["postgres", "objects", "page"]
-    assert SERVICES["page"]["profiles"] == ["page"]  # it needs a login of the database first
+    assert SERVICES["page"]["profiles"] == ["page"]  # the page needs a login of the database first
     image, _, version = SERVICES["postgres"]["image"].partition(":")
     assert image == "postgres"
     assert int(version.partition("-")[0]) >= 15
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_no_service_can_do_more_than_it_must(name: str) -> None:
+def test_services_are_confined(name: str) -> None:
     service = SERVICES[name]
     assert int(service["user"].partition(":")[0]) > 0
     assert service["read_only"] is True
@@ -43,8 +43,8 @@ def test_no_service_can_do_more_than_it_must(name: str) -> None:
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
-def test_the_page_starts_as_its_command_says(tmp_path: Path) -> None:
-    """Run the command with a configuration folder as the service has one."""
+def test_the_command_of_the_page_starts_it(tmp_path: Path) -> None:
+    """Run the command with a configuration folder like the service's."""
     page = SERVICES["page"]
     config = tmp_path / "config" / "hivepipe"
     config.mkdir(parents=True)
@@ -54,7 +54,7 @@ def test_the_page_starts_as_its_command_says(tmp_path: Path) -> None:
         "HIVEPIPE_TEAM_OIDC_SECRET=x\n"
     )
     secrets.chmod(0o600)
-    program, *words = [re.sub(r"\$\{(\w+):.*\}", _named, word) for word in page["command"]]
+    program, *words = [re.sub(r"\$\{(\w+):.*\}", _value_of, word) for word in page["command"]]
     assert program == "hivepipe"
     words = [word.replace("0.0.0.0", "127.0.0.1") for word in words]
     listening = listen("127.0.0.1", 0)
@@ -72,12 +72,12 @@ def test_the_page_starts_as_its_command_says(tmp_path: Path) -> None:
         running.communicate(timeout=20)
 
 
-def _named(found: re.Match[str]) -> str:
+def _value_of(found: re.Match[str]) -> str:
     return NAMES[found[1]]
 
 
 def _succeeds(command: list[str]) -> bool:
-    """Run a command until it succeeds; False: it does not within 20 s."""
+    """Run a command until it succeeds, or return False after 20 s."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         if not subprocess.run(command, capture_output=True).returncode:
@@ -86,14 +86,14 @@ def _succeeds(command: list[str]) -> bool:
     return False
 
 
-def test_no_secret_is_in_the_file_or_in_an_environment_of_the_page() -> None:
+def test_no_secret_is_in_the_file_or_in_the_environment_of_the_page() -> None:
     assert set(SERVICES["page"]["environment"]) == {"HOME", "XDG_CONFIG_HOME"}
     assert "SECRET" not in " ".join(SERVICES["page"]["command"])
     for name in NAMES:
         assert f"${{{name}:?set it in .env}}" in PATH.read_text()
 
 
-def test_both_speak_tls_and_ask_for_a_secret_that_has_no_default() -> None:
+def test_both_servers_use_tls_and_require_a_secret() -> None:
     command = SERVICES["postgres"]["command"]
     assert {"ssl=on", "ssl_cert_file=/certs/server.crt"} <= {*command}
     assert SERVICES["objects"]["environment"]["VGW_CERT"] == "/certs/server.crt"
@@ -101,7 +101,7 @@ def test_both_speak_tls_and_ask_for_a_secret_that_has_no_default() -> None:
         assert f"${{{name}:?set it in .env}}" in PATH.read_text()
 
 
-def test_the_page_names_what_they_serve() -> None:
+def test_the_documentation_names_the_addresses_of_the_servers() -> None:
     page = (ROOT / "docs" / "team.md").read_text()
     assert "docker compose -f compose.team.yaml up -d" in page
     settings = SERVICES["postgres"]["environment"]
@@ -114,8 +114,8 @@ def test_the_page_names_what_they_serve() -> None:
 
 
 def test_the_schema_accepts_it() -> None:
-    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", PATH.read_text())  # defaults, as compose does
-    merged = yaml.safe_load(text)  # merge keys are YAML's, not the schema's
+    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", PATH.read_text())  # apply defaults, as compose does
+    merged = yaml.safe_load(text)  # the schema knows no YAML merge keys
     merged.pop("x-confined")
     assert set(PyCompose.from_yaml(yaml.safe_dump(merged)).service_names()) == SERVICES.keys()
 

@@ -1,4 +1,4 @@
-"""config.toml as hooks, stack and commands take it."""
+"""config.toml as hooks, stack and commands read it."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ from tests.conftest import until
 from tests.installed import User
 
 
-def throttled(user: User) -> int:
-    """Return how many checkpoints two edits give."""
+def checkpoints_of_two_edits(user: User) -> int:
+    """Return how many checkpoints two edits create."""
     user.fire("SessionStart", source="startup")
     for number in range(2):
         user.fire(
@@ -24,32 +24,32 @@ def throttled(user: User) -> int:
     return sum(path.read_text().count('"update_checkpoint"') for path in spooled)
 
 
-def test_hooks_take_what_the_file_says_and_the_environment_wins(user: User) -> None:
+def test_hooks_read_the_file_and_the_environment_overrides_it(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     (user.recorded / "config.toml").write_text("checkpoint_interval = 0\n")
     user.hivepipe("config")
-    assert throttled(user) == 2
+    assert checkpoints_of_two_edits(user) == 2
     user.env["HIVEPIPE_CHECKPOINT_INTERVAL"] = "60"
     for path in (user.recorded / "spool").glob("*"):
         path.unlink()
     for path in (user.recorded / "instances").glob("*"):
         path.unlink()
-    assert throttled(user) == 1
+    assert checkpoints_of_two_edits(user) == 1
 
 
 @pytest.mark.parametrize(
     "data",
     [b"", b"{", b"[]", b'{"values": 7}', b'{"values": {"HIVEPIPE_DB": 7}}', b'{"\xff": "\xfe"}'],
 )
-def test_a_damaged_file_sets_nothing_and_loses_nothing(user: User, data: bytes) -> None:
+def test_a_damaged_settings_file_sets_nothing_and_loses_no_event(user: User, data: bytes) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     (user.recorded / "hook-settings.json").write_bytes(data)
-    assert throttled(user) == 1
+    assert checkpoints_of_two_edits(user) == 1
 
 
-def test_the_stack_takes_the_users_file(user: User) -> None:
+def test_the_stack_reads_the_users_file(user: User) -> None:
     file = user.home / ".config" / "hivepipe" / "config.toml"
     file.parent.mkdir(parents=True)
     database = user.home / "elsewhere.db"
@@ -66,7 +66,7 @@ def test_the_stack_takes_the_users_file(user: User) -> None:
     assert values["db"] == {"name": "db", "value": str(database), "source": str(file)}
 
 
-def test_a_bad_file_is_reported_and_stops_nothing(user: User) -> None:
+def test_an_invalid_file_is_reported_and_stops_no_command(user: User) -> None:
     user.hivepipe("init")
     file = user.recorded / "config.toml"
     file.write_text("use_qeue = false\n")

@@ -1,4 +1,4 @@
-"""A process of hivepipe that crashes leaves nothing of what it held on the disk."""
+"""A hivepipe process that crashes writes none of its memory to the disk."""
 
 import os
 import resource
@@ -20,8 +20,8 @@ PROGRAMS = ("redis-server", "writer.py", "slow.py", "scheduler.py")
 
 
 @pytest.fixture(autouse=True)
-def _cores_are_allowed() -> Iterator[None]:
-    """Let whatever the test starts leave cores, as a developer's shell may."""
+def _allow_core_dumps() -> Iterator[None]:
+    """Allow core dumps to whatever the test starts, as a developer's shell may."""
     before = resource.getrlimit(resource.RLIMIT_CORE)
     if before[1] == 0:
         pytest.skip("no process may leave a core here")
@@ -31,20 +31,20 @@ def _cores_are_allowed() -> Iterator[None]:
 
 
 def core_limit(pid: int) -> str:
-    """Return a process's limit on cores, as the kernel says it."""
+    """Return a process's limit on core dumps, as the kernel reports it."""
     lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
     (found,) = [line.split()[4:6] for line in lines if line.startswith("Max core file size")]
     return "/".join(found)
 
 
-def test_no_process_of_a_stack_may_leave_a_core(user: User) -> None:
+def test_no_process_of_a_stack_may_dump_core(user: User) -> None:
     assert core_limit(os.getpid()) != "0/0"
     user.hivepipe("init")
     user.hivepipe("up", "-d")
     assert {name: core_limit(user.pid(name)) for name in PROGRAMS} == dict.fromkeys(PROGRAMS, "0/0")
 
 
-def test_a_crash_of_redis_writes_nothing_of_what_it_held(user: User) -> None:
+def test_a_crash_of_redis_writes_no_secret(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
     first = user.pid("redis-server")
@@ -66,7 +66,7 @@ def test_a_crash_of_redis_writes_nothing_of_what_it_held(user: User) -> None:
 
 
 def is_busy(pid: int) -> bool:
-    """Has it used more than a fifth of a second?"""
+    """Has the process used more than 0.2 s of CPU time?"""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) > os.sysconf("SC_CLK_TCK") / 5
 
@@ -75,7 +75,7 @@ def is_busy(pid: int) -> bool:
     "module",
     ["hivepipe.summaries.asker", "hivepipe.agents.memory_server", "hivepipe.alerts.notify"],
 )
-def test_nobody_reads_the_memory_of_a_process_with_a_key(module: str, user: User) -> None:
+def test_the_memory_of_a_process_with_a_key_is_unreadable(module: str, user: User) -> None:
     python = user.installation.bin / "python"
     process = subprocess.Popen(
         [*AS_USER, python, "-I", "-m", module],
@@ -87,7 +87,7 @@ def test_nobody_reads_the_memory_of_a_process_with_a_key(module: str, user: User
     )
     try:
         until(lambda: core_limit(process.pid) == "0/0", "it may leave a core")
-        # The kernel gives what others may not look at to root.
+        # The kernel makes root the owner of /proc files of a process that is not dumpable.
         until(lambda: Path(f"/proc/{process.pid}/mem").stat().st_uid == 0, "open to its user")
         if AS_USER:
             done = user.do("head", "-c1", f"/proc/{process.pid}/environ")

@@ -1,4 +1,4 @@
-"""Costs: each message once, whatever came first, by whatever it is added up."""
+"""Costs: each message counts once, in any order of jobs, in each grouping."""
 
 import json
 import random
@@ -25,12 +25,12 @@ PARENT = "aaaaaaaa-0000-4000-8000-000000000001"
 FORK = "ffffffff-0000-4000-8000-000000000002"
 BACKGROUND = "bbbbbbbb-0000-4000-8000-000000000003"
 COMPACTION = "cccccccc-0000-4000-8000-000000000004"
-# Added up by hand, message by message; what a fork or a side question replays is in it once.
+# Added up by hand, message by message. Messages that a fork or a side question repeats count once.
 TOTAL = 0.02626 + 0.006476 + 0.01955 + 0.303875
 
 
 def reader(session: str = "", number: int = 1) -> Envelope:
-    """Return the slow job that reads a transcript."""
+    """Return the origin of a slow job that reads a transcript."""
     metadata = {"session": session, "instance": "", "project": "/p"}
     content = {"v": 1, "id": f"{number:032x}", "operation": "archive_transcript", "priority": 8}
     return envelope_of(content | {"metadata": metadata, "event_time_ns": 1_795_222_800 * 10**9})
@@ -44,7 +44,7 @@ def usages_of(path: Path) -> list[Usage]:
 
 
 def jobs() -> Iterator[Envelope]:
-    """One job per message and file: as many orders as there can be."""
+    """Yield one job per message and file, so that they can be applied in many orders."""
     for number, path in enumerate(TRANSCRIPTS):
         for usage in usages_of(path):
             for message in follow_ups(reader(number=number), list(usage_jobs([usage]))):
@@ -69,15 +69,16 @@ def recorded(path: Path, in_order: list[Envelope]) -> list[dict[str, Any]]:
 def test_any_order_and_any_repetition_give_the_same_rows(tmp_path: Path) -> None:
     every = list(jobs())
     wanted = recorded(tmp_path / "in-order.db", every)
-    assert len(wanted) == 18  # 17 messages, one of them under the request of a side question too
+    # 17 messages, one of which is also under the request of a side question
+    assert len(wanted) == 18
     for seed in range(20):
         shuffled = every + random.Random(seed).choices(every, k=20)
         random.Random(seed).shuffle(shuffled)
         assert recorded(tmp_path / f"{seed}.db", shuffled) == wanted
 
 
-def test_every_line_for_itself_gives_the_same_rows(tmp_path: Path) -> None:
-    """Not only whole files: the records of one message may come apart, and in any order."""
+def test_one_job_per_line_gives_the_same_rows(tmp_path: Path) -> None:
+    """The lines of one message may arrive in separate jobs and in any order."""
     wanted = recorded(tmp_path / "in-order.db", list(jobs()))
     single = []
     for path in TRANSCRIPTS:
@@ -92,7 +93,7 @@ def test_every_line_for_itself_gives_the_same_rows(tmp_path: Path) -> None:
         assert recorded(tmp_path / f"{seed}.db", single) == wanted
 
 
-def test_many_messages_travel_in_several_jobs(tmp_path: Path) -> None:
+def test_many_messages_are_split_into_several_jobs(tmp_path: Path) -> None:
     (one, *_) = usages_of(TRANSCRIPTS[0])
     many = [
         Usage(f"msg_{n}", "", "s", "", one.time, one.rate, one.tokens)
@@ -107,7 +108,7 @@ def test_many_messages_travel_in_several_jobs(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "hive.db")) == len(many)
 
 
-def test_a_fork_brings_no_row_of_a_forgotten_session_back(tmp_path: Path) -> None:
+def test_a_fork_does_not_restore_rows_of_a_forgotten_session(tmp_path: Path) -> None:
     db = Database(tmp_path / "hive.db")
     remove_rows(db, [PARENT])
     db.close()
@@ -126,7 +127,7 @@ def test_a_fork_brings_no_row_of_a_forgotten_session_back(tmp_path: Path) -> Non
         {"messages": [{"message": "m", "time": 1, "tokens": []}]},
     ],
 )
-def test_a_payload_that_is_none_is_refused(tmp_path: Path, payload: dict[str, Any]) -> None:
+def test_an_invalid_payload_is_refused(tmp_path: Path, payload: dict[str, Any]) -> None:
     metadata = {"session": "s", "instance": "i", "project": "/p"}
     content = {"v": 1, "id": "1", "operation": "record_usage", "priority": 8, "payload": payload}
     job = envelope_of(content | {"metadata": metadata, "event_time_ns": 1})
@@ -139,7 +140,7 @@ def test_a_payload_that_is_none_is_refused(tmp_path: Path, payload: dict[str, An
 
 @pytest.fixture
 def home(private_home: Home) -> Home:
-    """A home that has read all transcripts."""
+    """A home in which all transcripts are read."""
     private_home.path.mkdir(mode=0o700, exist_ok=True)
     recorded(private_home.database, list(jobs()))
     return private_home
@@ -167,7 +168,7 @@ def test_each_message_is_paid_for_once(home: Home) -> None:
     assert content["prices"]["date"] == "2026-11-21"
 
 
-def test_by_session_a_forks_history_is_its_parents(home: Home) -> None:
+def test_by_session_the_history_of_a_fork_counts_for_its_parent(home: Home) -> None:
     assert costs(home, "session") == {
         PARENT: 0.02626,
         FORK: 0.006476,
@@ -176,7 +177,7 @@ def test_by_session_a_forks_history_is_its_parents(home: Home) -> None:
     }
 
 
-def test_by_model_what_has_no_price_has_tokens(home: Home) -> None:
+def test_by_model_a_model_without_price_has_tokens(home: Home) -> None:
     assert costs(home, "model") == {
         "claude-opus-5-5": 0.02626,
         "claude-haiku-5-5": 0.006476,
@@ -191,7 +192,7 @@ def test_by_model_what_has_no_price_has_tokens(home: Home) -> None:
     assert "9,000" in shown
 
 
-def test_by_agent_the_sessions_own_messages_have_none(home: Home) -> None:
+def test_by_agent_the_main_conversation_has_no_agent(home: Home) -> None:
     content = json.loads(command(home, "--by", "agent", "--json"))
     found = {(entry["agent"], entry["session"]): entry["cost_usd"] for entry in content["costs"]}
     assert found == {
@@ -213,7 +214,7 @@ def test_by_agent_the_sessions_own_messages_have_none(home: Home) -> None:
         ("Asia/Kathmandu", [], 0.032736, 0.323425),
     ],
 )
-def test_days_are_local_ones(
+def test_days_are_local(
     home: Home, zone: str, arguments: list[str], first: float, second: float
 ) -> None:
     assert costs(home, "day", *arguments, zone=zone) == {"2026-11-20": first, "2026-11-21": second}
@@ -221,13 +222,13 @@ def test_days_are_local_ones(
     assert since == {"2026-11-21": second}
 
 
-def test_a_table_has_a_total_and_says_whose_prices(home: Home) -> None:
+def test_the_table_has_a_total_and_the_source_of_the_prices(home: Home) -> None:
     shown = command(home)
     assert "0.3562+" in shown
     assert "List prices of 2026-11-21, https://" in shown
 
 
-def test_prices_of_the_users_count_at_once(home: Home) -> None:
+def test_prices_of_the_user_apply_at_once(home: Home) -> None:
     row = "input = 0\noutput = 0\ncache_read = 1000\ncache_write_5m = 0\ncache_write_1h = 0\n"
     (home.path / "prices.toml").write_text(f'[[price]]\nmodels = ["claude-tomorrow-1"]\n{row}')
     assert costs(home, "model")["claude-tomorrow-1"] == 9.0
@@ -245,7 +246,7 @@ def test_errors_are_one_line(home: Home, private_home: Home) -> None:
     assert "nothing is recorded yet" in command(home, expect=1)
 
 
-def test_an_agent_that_the_store_knows_has_its_type(home: Home) -> None:
+def test_a_stored_agent_has_its_type(home: Home) -> None:
     db = Database(home.database)
     db.execute("INSERT INTO swarms (id) VALUES ('w')", {})
     db.execute(

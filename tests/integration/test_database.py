@@ -1,4 +1,4 @@
-"""Opening the database: many at once, a newer one, a backup before a step."""
+"""Opening the database: in parallel, with a newer schema, with a backup before a migration."""
 
 import re
 import sqlite3
@@ -24,7 +24,7 @@ Database(Path(sys.argv[1]), 5).close()
 """
 
 
-def test_many_processes_make_one_database_at_once(tmp_path: Path) -> None:
+def test_many_processes_create_one_database_at_once(tmp_path: Path) -> None:
     for attempt in range(5):
         path = tmp_path / f"{attempt}.db"
         command = [sys.executable, "-I", "-c", OPEN, str(path)]
@@ -44,7 +44,7 @@ def test_a_database_of_a_newer_hivepipe_is_refused(tmp_path: Path) -> None:
         Database(tmp_path / "hive.db")
 
 
-def test_a_step_is_preceded_by_a_backup_and_a_failing_one_leaves_no_trace(
+def test_a_migration_makes_a_backup_and_is_rolled_back_if_it_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "hive.db"
@@ -73,7 +73,7 @@ def test_a_backup_that_fails_leaves_nothing_behind(
     later = ("0098 more", "CREATE TABLE more (id TEXT);")
     monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, later))
     with closing(sqlite3.connect(tmp_path / "hive.db", isolation_level=None)) as connection:
-        connection.execute("BEGIN")  # in which SQLite makes no copy
+        connection.execute("BEGIN")  # VACUUM INTO fails within a transaction
         with pytest.raises(sqlite3.OperationalError, match="VACUUM"):
             migrations.migrate(connection, tmp_path / "backups")
     assert list((tmp_path / "backups").iterdir()) == []
@@ -85,7 +85,7 @@ def test_a_second_connection_of_one_process_does_not_drop_the_locks_of_the_first
     path = tmp_path / "hive.db"
     first = Database(path)
     Database(path).close()
-    # The last to leave would delete the -wal: this process is still there.
+    # The last connection to close deletes the -wal; this process still has one open.
     subprocess.run([sys.executable, "-I", "-c", OPEN, str(path)], check=True)
     with first.transaction():
         first.execute("INSERT INTO applied VALUES (:id, 'now')", {"id": "kept"})
@@ -94,8 +94,8 @@ def test_a_second_connection_of_one_process_does_not_drop_the_locks_of_the_first
     assert seen == [("kept",)]
 
 
-def filled(path: Path, rows: int) -> Database:
-    """A database with many counters, and its write-ahead log."""
+def database_with_counters(path: Path, rows: int) -> Database:
+    """Return a database with many counters and a long write-ahead log."""
     db = Database(path)
     with db.transaction():
         for number in range(rows):
@@ -104,8 +104,8 @@ def filled(path: Path, rows: int) -> Database:
     return db
 
 
-def test_what_was_deleted_takes_no_room(tmp_path: Path) -> None:
-    db = filled(tmp_path / "hive.db", 3000)
+def test_the_space_of_deleted_rows_is_freed(tmp_path: Path) -> None:
+    db = database_with_counters(tmp_path / "hive.db", 3000)
     assert db.log_bytes() > 1_000_000
     db.shrink()
     assert db.log_bytes() == 0
@@ -121,13 +121,13 @@ def test_an_idle_writer_empties_the_log(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     private_home.path.mkdir(mode=0o700, exist_ok=True)
-    db = filled(private_home.database, 3000)
+    db = database_with_counters(private_home.database, 3000)
     writer.start()
     until(lambda: not db.log_bytes(), "the log stays")
     db.close()
 
 
-# What people's own queries rely on. Add at the end of a line; change nothing.
+# The public views that users query. Columns may be added at the end; none may change.
 VIEWS = {
     "v_sessions": "session_id status project title model source started_at paused_at ended_at"
     " end_reason last_active_at calls failed_calls agents prompts skill_uses summary"
@@ -150,7 +150,7 @@ def test_views_keep_their_names_and_columns_and_are_documented(tmp_path: Path) -
     with closing(sqlite3.connect(tmp_path / "hive.db")) as db:
         names = [n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'")]
         found = {name: [c[1] for c in db.execute(f"PRAGMA table_info({name})")] for name in names}
-        for name in names:  # a column that a table no longer has is only noticed when it is read
+        for name in names:  # a view's missing column is noticed only when the view is read
             assert db.execute(f"SELECT * FROM {name}").fetchall() == []
     assert found == {name: columns.split() for name, columns in VIEWS.items()}
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
@@ -158,7 +158,7 @@ def test_views_keep_their_names_and_columns_and_are_documented(tmp_path: Path) -
     assert {name: re.split(r",\s+", columns) for name, columns in listed} == found
 
 
-def test_views_say_of_a_session_what_the_commands_say(
+def test_views_agree_with_the_commands(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     writer.start()
@@ -177,7 +177,7 @@ def test_views_say_of_a_session_what_the_commands_say(
     assert agent == {"status": "completed", "type": "Explore", "name": "Map checkout callers"}
 
 
-IN_TURKISH = """
+COUNT_ROWS = """
 import sys
 from pathlib import Path
 from hivepipe.db.database import Database
@@ -189,7 +189,7 @@ CONNECTS = re.compile(r"sqlite3\.connect\(")
 WRITES = re.compile(r"executemany|rowcount")
 
 
-def test_rows_count_where_i_has_another_capital(tmp_path: Path) -> None:
+def test_rows_are_counted_in_a_turkish_locale(tmp_path: Path) -> None:
     made = subprocess.run(
         ["localedef", "-i", "tr_TR", "-f", "UTF-8", str(tmp_path / "tr_TR.UTF-8")],
         capture_output=True,
@@ -198,7 +198,7 @@ def test_rows_count_where_i_has_another_capital(tmp_path: Path) -> None:
     if made.returncode:
         pytest.skip("no sources of locales")
     done = subprocess.run(
-        [sys.executable, "-I", "-c", IN_TURKISH, str(tmp_path / "hive.db")],
+        [sys.executable, "-I", "-c", COUNT_ROWS, str(tmp_path / "hive.db")],
         env={"LC_ALL": "tr_TR.UTF-8", "LOCPATH": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -207,22 +207,22 @@ def test_rows_count_where_i_has_another_capital(tmp_path: Path) -> None:
     assert done.stdout == "1\n0\n"
 
 
-def test_what_counts_or_writes_rows_connects_with_plain_letters() -> None:
+def test_modules_that_write_rows_use_the_common_connection() -> None:
     for path in (ROOT / "hivepipe").rglob("*.py"):
         text = path.read_text()
         assert not (CONNECTS.search(text) and WRITES.search(text)), path
 
 
-def test_a_full_disk_is_called_so(tmp_path: Path) -> None:
-    """SQLite rolls everything back by itself then: there is no savepoint left to go back to."""
+def test_a_full_disk_is_reported_as_full(tmp_path: Path) -> None:
+    """On a full disk SQLite rolls the whole transaction back, and the savepoint is gone."""
     with closing(Database(tmp_path / "hive.db")) as db:
-        allow_no_more_than(db._connection, 5)
+        allow_more_pages(db._connection, 5)
         with pytest.raises(sqlite3.OperationalError, match="full"), db.transaction():
             fill_in_a_savepoint(db)
         assert db.row("SELECT count(*) AS n FROM counters", {})["n"] == 0  # type: ignore[index]
 
 
-def test_a_damaged_one_is_named_to_whoever_opens_it(tmp_path: Path) -> None:
+def test_a_damaged_database_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "hive.db").write_bytes(b"torn" * 5_000)
     with (
         pytest.raises(StoreError, match="cannot be used: file is not a database"),
@@ -231,7 +231,7 @@ def test_a_damaged_one_is_named_to_whoever_opens_it(tmp_path: Path) -> None:
         pass
 
 
-def allow_no_more_than(connection: sqlite3.Connection, pages: int) -> None:
+def allow_more_pages(connection: sqlite3.Connection, pages: int) -> None:
     (there,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count={there + pages}")
 
@@ -243,7 +243,7 @@ def fill_in_a_savepoint(db: Database) -> None:
             db.execute("INSERT INTO counters VALUES (:name, 1)", {"name": name})
 
 
-def test_stored_summaries_of_compactions_lose_their_frame(
+def test_a_migration_strips_the_frame_of_compaction_summaries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, known = tmp_path / "hive.db", migrations.MIGRATIONS

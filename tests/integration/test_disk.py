@@ -1,4 +1,4 @@
-"""`hivepipe disk` and `hivepipe export`, over what a sweep and a spool left."""
+"""`hivepipe disk` and `hivepipe export` on a home with archives, an index and a spool."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def home(private_home: Home) -> Home:
     return private_home
 
 
-def kept(home: Home, pattern: str) -> Path:
+def archived_file(home: Home, pattern: str) -> Path:
     (found,) = (home.kept).rglob(pattern)
     return found
 
@@ -48,7 +48,7 @@ def test_every_store_has_its_size(home: Home) -> None:
     assert said["schema"] == 1
     assert said["stores"]["spool"] == 1234
     assert said["stores"]["database"] == home.database.stat().st_size
-    assert said["stores"]["archives"] > kept(home, f"*{SESSION}.jsonl").stat().st_size
+    assert said["stores"]["archives"] > archived_file(home, f"*{SESSION}.jsonl").stat().st_size
     assert said["stores"]["search"] > 0
     assert said["total"] == sum(said["stores"].values())
     shown = command(home, "disk")
@@ -56,11 +56,11 @@ def test_every_store_has_its_size(home: Home) -> None:
     assert "archives 365 days" in shown
 
 
-def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
+def test_prune_deletes_expired_data_and_counts_it(home: Home) -> None:
     now = time.time()
-    os.utime(kept(home, f"*{OLD}.jsonl"), (now - 366 * DAY,) * 2)
+    os.utime(archived_file(home, f"*{OLD}.jsonl"), (now - 366 * DAY,) * 2)
     os.utime(home.root / f".claude/projects/-shop/{OLD}.jsonl", (now - 366 * DAY,) * 2)
-    os.utime(kept(home, f"*{SESSION}.jsonl"), (now - 364 * DAY,) * 2)
+    os.utime(archived_file(home, f"*{SESSION}.jsonl"), (now - 364 * DAY,) * 2)
     logs = home.path / "logs"
     logs.mkdir(exist_ok=True)
     (logs / "a.log.folder").mkdir()
@@ -83,12 +83,12 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     assert {"name": "dropped:spool", "value": 2} in home.rows("SELECT * FROM counters")
     listed = json.loads(command(home, "archive", "list", "--json"))["archives"]
     assert [entry["session_id"] for entry in listed] == [SESSION]
-    command(home, "archive", "sweep")  # the transcript still lies with Claude Code
+    command(home, "archive", "sweep")  # Claude Code still has the transcript
     again = json.loads(command(home, "disk", "--prune", "--json"))
     assert not any(again["dropped"].values())
 
 
-def test_what_cannot_be_deleted_is_one_line(private_home: Home) -> None:
+def test_data_that_cannot_be_deleted_is_reported_in_one_line(private_home: Home) -> None:
     aside = private_home.path / "spool" / "bad" / "1_1.json"
     Path(f"{aside}.reason").mkdir(parents=True)
     aside.write_text("torn")
@@ -124,7 +124,7 @@ def test_export_has_every_row_and_archive(home: Home) -> None:
     command(home, "export", expect=64)
 
 
-def test_whoever_reads_no_more_gets_no_traceback(home: Home) -> None:
+def test_a_closed_pipe_or_a_full_disk_gives_no_traceback(home: Home) -> None:
     full = (1, "hivepipe: [Errno 28] No space left on device\n")
     ends = {
         "export --jsonl | head -1 >/dev/null": (0, ""),
@@ -145,7 +145,7 @@ def test_whoever_reads_no_more_gets_no_traceback(home: Home) -> None:
 
 
 def test_a_file_in_the_home_can_only_prolong_retention(home: Home) -> None:
-    """A home may lie in a repository, and somebody may pull a file into it."""
+    """A home may lie in a repository, and a pulled file must not shorten retention."""
     configure(home, "logs = 50")
     (home.path / "config.toml").write_text("[retention]\narchives = 0.0001\nlogs = 60\n")
     said = json.loads(command(home, "disk", "--prune", "--json"))

@@ -1,4 +1,4 @@
-"""doctor names every failure with a command, and that command mends it."""
+"""`hivepipe doctor` names each failure and a command, and the command repairs it."""
 
 import json
 import os
@@ -23,18 +23,18 @@ from tests.installed import AS_USER, User
 from tests.integration.test_install import has_claude
 from tests.native import BUILT
 
-Make = Callable[[User], object]
+Cause = Callable[[User], object]
 Finding = dict[str, Any]
 
 
-def always() -> set[str]:
-    """Return what is said of a healthy installation, too: what is not hivepipe's own."""
+def unrelated_findings() -> set[str]:
+    """Return the checks with findings in a healthy installation: they concern other programs."""
     version = version_of(find_server())
     return {"transcripts", "redis-version"} if version and flaws_of(version) else {"transcripts"}
 
 
-def examined(user: User, cwd: Path | None = None, **env: str) -> dict[str, Finding]:
-    """Return what doctor finds, by check; the exit code must agree."""
+def findings_of(user: User, cwd: Path | None = None, **env: str) -> dict[str, Finding]:
+    """Return doctor's findings by check, and check that its exit code agrees."""
     done = user.do("hivepipe", "doctor", "--json", cwd=cwd, **env)
     report = json.loads(done.stdout)
     assert report["schema"] == 1
@@ -43,15 +43,15 @@ def examined(user: User, cwd: Path | None = None, **env: str) -> dict[str, Findi
     return {finding["check"]: finding for finding in report["findings"]}
 
 
-def mend(user: User, finding: Finding) -> None:
-    """Run the command that doctor names, as a person would, in the project's folder."""
+def run_repair(user: User, finding: Finding) -> None:
+    """Run the repair command of a finding as the user would, in the project's folder."""
     done = user.do("sh", "-c", finding["mend"])
     assert done.returncode == 0, f"{finding['mend']}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.fixture
 def healthy(user: User) -> User:
-    """A user with hooks and a home, no stack; hooks start none unless a test wants it."""
+    """A user with hooks, a home and no stack; hooks start none unless a test enables it."""
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     return user
@@ -62,7 +62,7 @@ def home(user: User) -> Path:
 
 
 def record(user: User) -> Path:
-    """Return the project's own record, not its home's."""
+    """Return the record of the project, which is not that of its home."""
     code = "import sys; from hivepipe.home import record_path as r; print(r(sys.argv[1]), end='')"
     return Path(user.do(user.installation.bin / "python", "-c", code, user.project).stdout)
 
@@ -80,25 +80,25 @@ def users_settings(user: User, **settings: object) -> None:
     user.own(path.parent)
 
 
-def test_a_healthy_installation_has_nothing_wrong_with_or_without_a_stack(healthy: User) -> None:
-    assert set(examined(healthy)) == always()
+def test_a_healthy_installation_has_no_findings_with_or_without_a_stack(healthy: User) -> None:
+    assert set(findings_of(healthy)) == unrelated_findings()
     healthy.hivepipe("up", "-d")
     healthy.play_session()
     until(healthy.sessions, "no session was recorded")
-    assert set(examined(healthy)) == always()
+    assert set(findings_of(healthy)) == unrelated_findings()
     said = healthy.hivepipe("doctor")
     assert "no problem found" in said, "only a probe can say more"
     assert "and every hook records" in healthy.hivepipe("doctor", "--probe")
     assert str(home(healthy)) in said
 
 
-def test_a_person_reads_the_failure_and_the_command(user: User) -> None:
+def test_the_text_names_the_failure_and_the_command(user: User) -> None:
     lines = user.hivepipe("doctor", expect=1).splitlines()
     at = lines.index("WRONG no hook is registered with Claude Code here")
     assert lines[at + 1] == "      repair: hivepipe init"
 
 
-def test_lost_hooks_of_all_projects_come_back_by_the_same_option(user: User) -> None:
+def test_lost_hooks_of_all_projects_are_repaired_with_the_same_option(user: User) -> None:
     user.hivepipe("init", "--user")
     (user.home / ".claude" / "settings.json").write_text("{}")
     lines = user.hivepipe("doctor", expect=1).splitlines()
@@ -107,7 +107,9 @@ def test_lost_hooks_of_all_projects_come_back_by_the_same_option(user: User) -> 
 
 
 @pytest.mark.parametrize("wanted", ["native", "python"])
-def test_it_says_which_hook_runs_why_and_what_a_start_costs(healthy: User, wanted: str) -> None:
+def test_doctor_shows_which_hook_runs_why_and_how_long_a_start_takes(
+    healthy: User, wanted: str
+) -> None:
     if not BUILT.exists():
         pytest.skip("no native hook for this machine")
     env = {"HIVEPIPE_HOOK": "python"} if wanted == "python" else {}
@@ -121,7 +123,7 @@ def test_it_says_which_hook_runs_why_and_what_a_start_costs(healthy: User, wante
     assert "a start: native " in said
 
 
-def test_without_a_native_hook_it_says_so(healthy: User) -> None:
+def test_doctor_reports_a_missing_native_hook(healthy: User) -> None:
     native = healthy.installation.folder / "hivepipe/_native"
     away = native.with_name("away")
     native.mkdir(exist_ok=True)
@@ -200,7 +202,7 @@ def commit_by_force(user: User) -> None:
     user.git("add", "-f", ".hive-mind/hive.db")
 
 
-MENDED: dict[str, tuple[str, Make, str]] = {
+REPAIRED: dict[str, tuple[str, Cause, str]] = {
     "hooks": ("hooks", lambda u: u.settings.unlink(), "no hook is registered"),
     "a record lost": ("record", lambda u: record(u).unlink(), "not registered"),
     "a moved interpreter": ("hook-programs", lose_interpreter, "/gone/python3"),
@@ -230,7 +232,7 @@ MENDED: dict[str, tuple[str, Make, str]] = {
     "an old event": ("spool", spool_old, "1 event waits on disk, the oldest for 120 minutes"),
     "a file set aside": (
         "set-aside",
-        lambda u: bad_file(u),
+        lambda u: add_bad_file(u),
         "1 event",
     ),
     "another version": (
@@ -255,27 +257,27 @@ def touch_modules(user: User) -> None:
         os.utime(path)
 
 
-def bad_file(user: User) -> None:
+def add_bad_file(user: User) -> None:
     for name in ("spool", "spool/bad"):
         (home(user) / name).mkdir(mode=0o700)
     (home(user) / "spool" / "bad" / "1.json").write_text("torn")
 
 
-@pytest.mark.parametrize("name", MENDED)
+@pytest.mark.parametrize("name", REPAIRED)
 def test_a_failure_is_named_and_its_command_repairs_it(healthy: User, name: str) -> None:
-    """None of them is found of a healthy installation: the very first test."""
-    check, make, text = MENDED[name]
-    make(healthy)
+    """A healthy installation has none of these findings, as the first test shows."""
+    check, cause, text = REPAIRED[name]
+    cause(healthy)
     healthy.own(healthy.home)
-    finding = examined(healthy)[check]
+    finding = findings_of(healthy)[check]
     assert text in finding["text"]
-    mend(healthy, finding)
+    run_repair(healthy, finding)
 
-    def is_well() -> bool:
-        found = examined(healthy)
+    def is_healthy() -> bool:
+        found = findings_of(healthy)
         return check not in found and all(entry["is_note"] for entry in found.values())
 
-    until(is_well, f"{finding['mend']} did not mend it")
+    until(is_healthy, f"{finding['mend']} did not repair it")
 
 
 # ---- failures of a stack that runs
@@ -290,7 +292,7 @@ def stop_writer(user: User) -> None:
         proxy.supervisor.stopProcess(f"{groups['writer']}:writer")
 
 
-def send(user: User, kind: str, name: str) -> None:
+def signal_process(user: User, kind: str, name: str) -> None:
     os.kill(user.pid(kind), signal.Signals[f"SIG{name}"])
 
 
@@ -300,7 +302,7 @@ def fail_a_job(user: User) -> None:
     (spooled,) = write_unknown_job(user)
     assert spooled.exists()
     user.hivepipe("up", "-d")
-    until(lambda: "failed-jobs" in examined(user), "the job did not fail")
+    until(lambda: "failed-jobs" in findings_of(user), "the job did not fail")
 
 
 def write_unknown_job(user: User) -> list[Path]:
@@ -311,26 +313,31 @@ def write_unknown_job(user: User) -> list[Path]:
     return spooled
 
 
-def fill(user: User) -> None:
+def fill_redis(user: User) -> None:
     with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
-        client.setrange("large", 250 * 2**20, b"x")  # of 256 MB
+        client.setrange("large", 250 * 2**20, b"x")  # the limit is 256 MB
 
 
 def push_a_foreign_job(user: User) -> None:
-    send(user, "writer", "STOP")
+    signal_process(user, "writer", "STOP")
     with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
         client.hset("rq:job:theirs", mapping={"data": "x", "status": "queued"})
         client.rpush("rq:queue:low", "theirs")
 
 
-RUNNING: dict[str, tuple[str, Make, str, bool]] = {
+RUNNING: dict[str, tuple[str, Cause, str, bool]] = {
     "no supervisor": (
         "supervisor",
-        lambda u: send(u, "supervisord", "KILL"),
+        lambda u: signal_process(u, "supervisord", "KILL"),
         "without their supervisor",
         True,
     ),
-    "Redis hangs": ("redis", lambda u: send(u, "redis-server", "STOP"), "not answer", True),
+    "Redis hangs": (
+        "redis",
+        lambda u: signal_process(u, "redis-server", "STOP"),
+        "not answer",
+        True,
+    ),
     "no writer": ("programs", stop_writer, "the writer does not run", True),
     "a large log of the database": (
         "wal",
@@ -347,83 +354,86 @@ RUNNING: dict[str, tuple[str, Make, str, bool]] = {
     ),
     "the store's trouble": (
         "store",
-        lambda u: trouble(u),
+        lambda u: report_trouble(u),
         "disk is full",
         False,
     ),
-    "a full Redis": ("redis-memory", fill, "Redis is full", False),  # it takes nothing after that
+    # last, because Redis refuses writes afterwards
+    "a full Redis": ("redis-memory", fill_redis, "Redis is full", False),
 }
 
 
-def trouble(user: User) -> None:
+def report_trouble(user: User) -> None:
     with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
         mapping = {"since": str(time.time() - 60), "reason": "disk is full"}
         client.hset("hivepipe:trouble", mapping=mapping)
 
 
-def made(user: User, check: str, make: Make) -> Finding | None:
-    """Make a failure and find it; on a busy machine workers may replace a supervisor before."""
-    make(user)
+def caused(user: User, check: str, cause: Cause) -> Finding | None:
+    """Cause a failure and find it; on a busy machine a worker may replace the supervisor first."""
+    cause(user)
     end = time.monotonic() + 20
-    while not (finding := examined(user).get(check)) and time.monotonic() < end:
+    while not (finding := findings_of(user).get(check)) and time.monotonic() < end:
         time.sleep(0.1)
     return finding
 
 
-def test_failures_of_a_stack_are_named_and_repaired_one_after_the_other(healthy: User) -> None:
+def test_failures_of_a_running_stack_are_named_and_repaired(healthy: User) -> None:
     healthy.hivepipe("up", "-d")
     healthy.fire("SessionStart", source="startup")
     until(healthy.sessions, "no session was recorded")
-    for name, (check, make, text, is_mended) in RUNNING.items():
-        assert check not in examined(healthy), f"{name}: the test would prove nothing"
-        finding = until(lambda found=(check, make): made(healthy, *found), name)
+    for name, (check, cause, text, is_repaired) in RUNNING.items():
+        assert check not in findings_of(healthy), f"{name}: present before the failure"
+        finding = until(lambda found=(check, cause): caused(healthy, *found), name)
         assert text in finding["text"], name
-        if is_mended:
-            mend(healthy, finding)
-            until(lambda check=check: check not in examined(healthy), f"{name}: not mended")
-    dead = examined(healthy)["failed-jobs"]
+        if is_repaired:
+            run_repair(healthy, finding)
+            until(lambda check=check: check not in findings_of(healthy), f"{name}: not repaired")
+    dead = findings_of(healthy)["failed-jobs"]
     assert dead["mend"] == "hivepipe failed retry --all"
-    mend(healthy, dead)
+    run_repair(healthy, dead)
 
 
 def test_a_failed_start_by_hooks_is_named_with_its_reason(healthy: User) -> None:
     folder = next((healthy.run_folder / "hivepipe").iterdir())
     (folder / "starting").write_text(f"{time.time() + 600} 3 the disk is full\n")
     healthy.own(folder)
-    finding = examined(healthy)["autostart"]
+    finding = findings_of(healthy)["autostart"]
     assert "3 times: the disk is full" in finding["text"]
-    mend(healthy, finding)
-    assert "autostart" not in examined(healthy)
+    run_repair(healthy, finding)
+    assert "autostart" not in findings_of(healthy)
 
 
-# ---- what only a person can mend, or what is none of our business
+# ---- failures that only a person can repair, and notes
 
 
-def test_settings_of_the_users_that_stand_in_the_way(healthy: User) -> None:
+def test_user_settings_that_disable_hooks_are_named(healthy: User) -> None:
     users_settings(healthy, disableAllHooks=True)
-    assert "disableAllHooks" in examined(healthy)["all-hooks-off"]["text"]
+    assert "disableAllHooks" in findings_of(healthy)["all-hooks-off"]["text"]
     local = healthy.project / ".claude" / "settings.local.json"
     local.write_text(json.dumps(json.loads(local.read_text()) | {"disableAllHooks": False}))
-    assert "all-hooks-off" not in examined(healthy)  # the project's own file wins
+    assert "all-hooks-off" not in findings_of(
+        healthy
+    )  # the project's own file overrides the user's
 
 
-def test_settings_that_are_no_json_are_named(healthy: User) -> None:
+def test_invalid_settings_are_named(healthy: User) -> None:
     users_settings(healthy)
     (healthy.home / ".claude" / "settings.json").write_text("{,}")
-    assert "not valid JSON" in examined(healthy)["settings"]["text"]
+    assert "not valid JSON" in findings_of(healthy)["settings"]["text"]
 
 
 def test_an_untrusted_folder_is_a_note(healthy: User) -> None:
     state = healthy.home / ".claude.json"
     for known in ({"projects": {str(healthy.project): {}}}, {"numStartups": 1}):
         state.write_text(json.dumps(known))
-        assert "until" in examined(healthy)["trust"]["text"]
+        assert "until" in findings_of(healthy)["trust"]["text"]
     trusted = {str(healthy.home): {"hasTrustDialogAccepted": True}}
     state.write_text(json.dumps({"projects": trusted}))
-    assert "trust" not in examined(healthy)
+    assert "trust" not in findings_of(healthy)
 
 
-QUIET = {
+DISABLING = {
     "CI": "ci",
     "CLAUDE_CODE_REMOTE": "ci",
     "HIVEPIPE_DISABLED": "environment",
@@ -432,9 +442,9 @@ QUIET = {
 }
 
 
-def test_an_environment_that_keeps_hooks_quiet_is_named(healthy: User) -> None:
-    for variable, check in QUIET.items():
-        assert variable in examined(healthy, **{variable: "1"})[check]["text"]
+def test_environment_variables_that_disable_hooks_are_named(healthy: User) -> None:
+    for variable, check in DISABLING.items():
+        assert variable in findings_of(healthy, **{variable: "1"})[check]["text"]
 
 
 def test_a_missing_server_is_named_and_the_spool_can_be_drained_without_it(healthy: User) -> None:
@@ -444,11 +454,11 @@ def test_a_missing_server_is_named_and_the_spool_can_be_drained_without_it(healt
     config.write_text('redis_server = "/gone/redis-server"\n')
     config.chmod(0o600)
     healthy.own(healthy.home)
-    found = examined(healthy)
+    found = findings_of(healthy)
     assert "redis_server = /gone/redis-server" in found["redis-server"]["text"]
     assert found["spool"]["mend"] == "hivepipe drain"
-    mend(healthy, found["spool"])
-    assert "spool" not in examined(healthy)
+    run_repair(healthy, found["spool"])
+    assert "spool" not in findings_of(healthy)
     assert healthy.sessions()
 
 
@@ -462,7 +472,7 @@ def test_the_known_flaws_of_a_server_are_named_until_a_later_one_is_set(healthy:
         config.write_text(f'redis_server = "{server}"\n')
         config.chmod(0o600)
         healthy.own(healthy.home)
-        return examined(healthy)
+        return findings_of(healthy)
 
     found = named("6.2.14")["redis-version"]
     assert found["is_note"]
@@ -476,33 +486,33 @@ def test_the_known_flaws_of_a_server_are_named_until_a_later_one_is_set(healthy:
         assert "redis-version" not in named(version)
 
 
-def test_hooks_by_name_that_lead_nowhere_are_named_and_repaired(user: User) -> None:
+def test_hooks_by_name_without_a_program_are_named_and_repaired(user: User) -> None:
     user.hivepipe("init", "--project")
-    assert "hook-by-name" not in examined(user)
+    assert "hook-by-name" not in findings_of(user)
     shutil.rmtree(user.home / ".local/state/hivepipe/hooks")
-    assert "hook-by-name" not in examined(user), "hivepipe-hook is on PATH"
+    assert "hook-by-name" not in findings_of(user), "hivepipe-hook is on PATH"
     only = user.home / "only"
     only.mkdir()
     (only / "hivepipe").symlink_to(user.installation.bin / "hivepipe")
     user.own(only)
     user.env["PATH"] = f"{only}:{user.home}/.local/bin:/usr/bin:/bin"
-    mend(user, examined(user)["hook-by-name"])
-    assert "hook-by-name" not in examined(user)
+    run_repair(user, findings_of(user)["hook-by-name"])
+    assert "hook-by-name" not in findings_of(user)
 
 
-def test_events_that_claude_code_learned_or_does_not_know_are_named(healthy: User) -> None:
+def test_events_new_or_unknown_to_claude_code_are_named(healthy: User) -> None:
     has_claude(healthy, "2.1.330")
-    found = examined(healthy)["hook-events"]
+    found = findings_of(healthy)["hook-events"]
     assert "UserPromptExpansion" in found["text"]
-    mend(healthy, found)
-    assert "hook-events" not in examined(healthy)
+    run_repair(healthy, found)
+    assert "hook-events" not in findings_of(healthy)
     has_claude(healthy, "2.1.101")
-    assert examined(healthy)["hook-events-unknown"]["is_note"], "it skips the event"
+    assert findings_of(healthy)["hook-events-unknown"]["is_note"], "it skips the event"
     has_claude(healthy, "2.1.100")
-    found = examined(healthy)["hook-events-unknown"]
+    found = findings_of(healthy)["hook-events-unknown"]
     assert "Claude Code 2.1.100 does not know: it ignores the whole file" in found["text"]
-    mend(healthy, found)
-    assert "hook-events-unknown" not in examined(healthy)
+    run_repair(healthy, found)
+    assert "hook-events-unknown" not in findings_of(healthy)
 
 
 def test_errors_of_hooks_are_shown(healthy: User) -> None:
@@ -511,13 +521,13 @@ def test_errors_of_hooks_are_shown(healthy: User) -> None:
     log.write_text("[2026-11-21T01:00:00Z] [stop] [ERROR] No space left on device\n")
     log.chmod(0o600)
     healthy.own(log.parent)
-    assert "No space left" in examined(healthy)["hook-errors"]["text"]
+    assert "No space left" in findings_of(healthy)["hook-errors"]["text"]
 
 
 @pytest.mark.skipif(not AS_USER, reason="only root can make what belongs to somebody else")
 def test_foreign_files_are_named(healthy: User) -> None:
     (home(healthy) / "spool").mkdir(mode=0o700)
-    finding = examined(healthy)["owner"]
+    finding = findings_of(healthy)["owner"]
     assert "spool belongs to another user" in finding["text"]
     assert finding["mend"].startswith("sudo chown")
 
@@ -526,16 +536,16 @@ def test_a_bad_setting_is_named(healthy: User) -> None:
     (home(healthy) / "config.toml").write_text("nonsense = 1\n")
     (home(healthy) / "config.toml").chmod(0o600)
     healthy.own(home(healthy))
-    assert "nonsense" in examined(healthy)["config"]["text"]
+    assert "nonsense" in findings_of(healthy)["config"]["text"]
 
 
-def test_a_database_of_a_later_version_is_no_damage_and_named(healthy: User) -> None:
+def test_a_database_of_a_later_version_is_named_and_not_called_damaged(healthy: User) -> None:
     healthy.fire("SessionStart", source="startup")
     healthy.hivepipe("drain")
     with sqlite3.connect(home(healthy) / "hive.db") as db:
         db.execute("INSERT INTO schema_migrations VALUES ('9999 future', 'now')")
     healthy.own(home(healthy))
-    finding = examined(healthy)["database"]
+    finding = findings_of(healthy)["database"]
     assert ("newer hivepipe" in finding["text"], finding["mend"]) == (True, "")
 
 
@@ -550,35 +560,33 @@ def test_a_database_of_a_later_version_is_no_damage_and_named(healthy: User) -> 
         ("", "file"),
     ],
 )
-def test_what_keeps_transcripts_from_the_archive_is_named(
-    healthy: User, name: str, kind: str
-) -> None:
+def test_obstacles_in_the_archive_folder_are_named(healthy: User, name: str, kind: str) -> None:
     folder = home(healthy) / "archive"
     path = folder / name
     if not name:
         shutil.rmtree(folder, ignore_errors=True)
     path.parent.mkdir(exist_ok=True)
-    make: dict[str, Callable[[], object]] = {
+    cause: dict[str, Callable[[], object]] = {
         "file": path.touch,
         "folder": path.mkdir,
         "link": lambda: path.symlink_to("elsewhere"),
         "closed": lambda: path.mkdir(0o500),
     }
-    make[kind]()
+    cause[kind]()
     healthy.own(home(healthy))
-    assert examined(healthy)["exports"]["text"].startswith(str(path))
+    assert findings_of(healthy)["exports"]["text"].startswith(str(path))
 
 
-def test_an_ignore_file_of_a_person_that_leaves_our_files_to_git_is_named(user: User) -> None:
+def test_a_users_gitignore_that_misses_files_of_the_home_is_named(user: User) -> None:
     ignore = user.project / ".hive-mind" / ".gitignore"
     ignore.parent.mkdir()
     ignore.write_text("hive.db\n")
     user.own(user.project)
     user.git("init", "-q")
     user.hivepipe("init", "--in-tree")
-    assert "hive.db-wal" in examined(user)["git-ignore"]["text"]
+    assert "hive.db-wal" in findings_of(user)["git-ignore"]["text"]
     ignore.write_text("hive.db*\n*\n")
-    assert "git-ignore" not in examined(user)
+    assert "git-ignore" not in findings_of(user)
 
 
 def test_every_check_has_a_test() -> None:

@@ -1,4 +1,4 @@
-"""A process of Claude Code that had no session (`claude plugin`) fires SessionEnd, and no more."""
+"""Claude Code processes without a session, such as `claude plugin`, fire only SessionEnd."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from tests.payloads import changed
 END = changed(payloads.SESSION_END, reason="other")
 
 
-def test_the_end_of_a_process_without_a_session_is_no_event(private_home: Home) -> None:
+def test_sessionend_without_a_session_is_ignored(private_home: Home) -> None:
     fire("SessionEnd", changed(END, transcript_path="/no/such/transcript.jsonl"), private_home.env)
     assert not private_home.spool
 
 
-def test_the_end_of_a_session_from_before_the_hooks_is_one(
+def test_sessionend_of_a_session_older_than_the_hooks_is_recorded(
     private_home: Home, tmp_path: Path
 ) -> None:
     transcript = tmp_path / "transcript.jsonl"
@@ -26,8 +26,10 @@ def test_the_end_of_a_session_from_before_the_hooks_is_one(
 
 
 @pytest.mark.parametrize("reason", ["other", "prompt_input_exit"])
-def test_the_end_of_a_session_without_a_prompt_is_one(private_home: Home, reason: str) -> None:
-    """Claude Code writes no transcript of it."""
+def test_sessionend_of_a_session_without_a_prompt_is_recorded(
+    private_home: Home, reason: str
+) -> None:
+    """Claude Code writes no transcript for such a session."""
     for event in (payloads.SESSION_START, changed(END, reason=reason)):
         said = changed(event, transcript_path="/no/such/transcript.jsonl")
         fire(event["hook_event_name"], said, private_home.env)

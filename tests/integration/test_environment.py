@@ -1,4 +1,4 @@
-"""A stack gets the environment that its user's commands had, never the one of a hook."""
+"""A stack gets the environment of its user's commands, never that of a hook."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.installed import User
 
 @pytest.fixture
 def shared(user: User) -> User:
-    """A user whose projects share the default home, at rest."""
+    """A user whose projects share the default home; its stack does not run."""
     user.hivepipe("init", "--user")
     return user
 
@@ -22,7 +22,7 @@ def settings(user: User) -> Path:
 
 
 def environments(user: User) -> list[dict[str, str]]:
-    """Return the environment of each process of the stack, but Redis, which writes over its own."""
+    """Return the environment of each Python process of the stack; Redis overwrites its own."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -34,7 +34,7 @@ def environments(user: User) -> list[dict[str, str]]:
     return found
 
 
-def test_a_project_that_starts_the_shared_stack_says_nothing_of_its_environment(
+def test_a_project_that_starts_the_shared_stack_does_not_set_its_environment(
     shared: User,
 ) -> None:
     user = shared
@@ -80,7 +80,7 @@ def test_a_server_that_the_environment_names_is_not_run(user: User) -> None:
     assert not pwned.exists()
 
 
-def test_where_the_users_folders_are_is_remembered_once(user: User) -> None:
+def test_the_users_folders_are_stored_once(user: User) -> None:
     user.hivepipe("init")
     first = (user.recorded / "environment").read_text()
     assert f"HOME={user.home}\n" in first
@@ -96,7 +96,7 @@ def test_where_the_users_folders_are_is_remembered_once(user: User) -> None:
 
 @pytest.fixture
 def evil(user: User) -> Path:
-    """A folder of a project that a Python takes for its own installation, if told to."""
+    """A folder of a project that Python uses as its installation if a variable names it."""
     folder = user.project / "evil"
     code = "import sysconfig; print(sysconfig.get_path('stdlib'), end='')"
     theirs = Path(user.do(user.installation.bin / "python", "-c", code).stdout)
@@ -119,14 +119,14 @@ def evil(user: User) -> Path:
 
 
 def pwned(user: User) -> bool:
-    """Did the attacker's code run since this was asked last?"""
+    """Has the attacker's code run since the last call?"""
     mark = user.home / "pwned"
     was_there = mark.exists()
     mark.unlink(missing_ok=True)
     return was_there
 
 
-def test_the_command_does_not_take_an_attackers_python(user: User, evil: Path) -> None:
+def test_a_command_does_not_run_an_attackers_python(user: User, evil: Path) -> None:
     user.hivepipe("init")
     assert not pwned(user)
     user.hivepipe("up", "-d")
@@ -139,7 +139,7 @@ def test_the_command_does_not_take_an_attackers_python(user: User, evil: Path) -
 
 
 @pytest.mark.parametrize("with_copy", [True, False])
-def test_hooks_by_name_and_of_the_plugin_do_not_take_it(
+def test_hooks_by_name_and_of_the_plugin_do_not_run_it(
     with_copy: bool, user: User, evil: Path
 ) -> None:
     user.hivepipe("init")
@@ -160,7 +160,7 @@ PLANTED = ("hivepipe-hook", "python3", "python3.14", "readlink", "git", "redis-s
 
 
 @pytest.mark.parametrize("relative", ["bin", "./bin", "."])
-def test_no_program_of_a_relative_entry_of_path_is_run(user: User, relative: str) -> None:
+def test_no_program_in_a_relative_folder_of_path_is_run(user: User, relative: str) -> None:
     proof = user.home / "pwned"
     user.hivepipe("init")
     shutil.rmtree(user.home / ".local/state/hivepipe/hooks")
@@ -185,10 +185,10 @@ def test_no_program_of_a_relative_entry_of_path_is_run(user: User, relative: str
             assert not proof.exists(), (order, words, done)
 
 
-def test_a_stack_that_a_hook_starts_does_not_take_it(user: User, evil: Path) -> None:
+def test_a_stack_that_a_hook_starts_does_not_run_it(user: User, evil: Path) -> None:
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")
-    pwned(user)  # in the hook's own process: whoever sets its environment has that one
+    pwned(user)  # whoever sets the hook's environment can run code in that process
     until(lambda: user.sessions(), "the stack did not start")
     assert not pwned(user)
     assert "evil" not in str(environments(user))

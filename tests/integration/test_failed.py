@@ -1,4 +1,4 @@
-"""`hivepipe failed`: what died is seen, sent back, or dropped, whatever it is made of."""
+"""`hivepipe failed`: dead-lettered jobs are listed, retried and discarded, even unreadable ones."""
 
 import base64
 import json
@@ -40,8 +40,8 @@ def change(home: Home, sql: str, *values: str) -> None:
     connection.close()
 
 
-def bury_agent(home: Home, server: Server, writer: Writer, **more: Any) -> str:
-    """Let an agent's job die of its missing swarm; return the swarm's id."""
+def fail_agent_job(home: Home, server: Server, writer: Writer, **more: Any) -> str:
+    """Fire an agent event whose job fails for lack of its swarm; return the swarm's id."""
     fire("SessionStart", SESSION_START, home.env)
     writer.start()
     until(lambda: home.count("swarms"), "no swarm")
@@ -49,12 +49,12 @@ def bury_agent(home: Home, server: Server, writer: Writer, **more: Any) -> str:
     change(home, "DELETE FROM swarms")
     fire("PostToolUse", changed(POST_AGENT_COMPLETED, **more), home.env)
     with server.client() as client:
-        until(lambda: client.zcard("rq:failed:low"), "nothing died", 20)
+        until(lambda: client.zcard("rq:failed:low"), "no job failed", 20)
     return swarm
 
 
-def bury_by_hand(server: Server, id: str, data: bytes, **fields: str) -> None:
-    """Put a job of anybody's among the failed jobs."""
+def add_failed_job(server: Server, id: str, data: bytes, **fields: str) -> None:
+    """Add a job with arbitrary data to the failed jobs."""
     with server.client() as client:
         client.hset(f"rq:job:{id}", mapping={"data": data, "status": "failed", **fields})
         client.zadd("rq:failed:medium", {id: -1})
@@ -67,55 +67,55 @@ def balance(server: Server) -> dict[str, int]:
     return found
 
 
-# ---- seen
+# ---- listed
 
 
-def test_a_missing_parent_is_shown_with_its_id_and_the_steps(
+def test_a_missing_parent_row_is_shown_with_its_id_and_the_steps(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     tool_input = {**POST_AGENT_COMPLETED["tool_input"], "description": f"Use {SECRET}"}
-    swarm = bury_agent(private_home, redis_server, writer, tool_input=tool_input)
-    (letter,) = listed(private_home)
-    assert letter["operation"] == "insert_agent"
-    assert letter["session"] == SESSION
-    assert letter["attempts"] == 4
-    assert letter["missing"] == {"kind": "swarm", "id": swarm}
-    assert letter["reason"] == f"max retries exceeded: swarm {swarm} does not exist"
-    assert letter["payload"]["agent_id"] == AGENT
+    swarm = fail_agent_job(private_home, redis_server, writer, tool_input=tool_input)
+    (job,) = listed(private_home)
+    assert job["operation"] == "insert_agent"
+    assert job["session"] == SESSION
+    assert job["attempts"] == 4
+    assert job["missing"] == {"kind": "swarm", "id": swarm}
+    assert job["reason"] == f"max retries exceeded: swarm {swarm} does not exist"
+    assert job["payload"]["agent_id"] == AGENT
     assert listed(private_home, "--operation", "insert_log") == []
 
     table = private_home.command("failed", "list")
-    shown = private_home.command("failed", "show", letter["id"][:8])
+    shown = private_home.command("failed", "show", job["id"][:8])
     for text in (table, shown):
-        assert letter["id"] in text
+        assert job["id"] in text
         assert SECRET not in text
     assert "***REDACTED" in shown
     assert f"missing swarm: {swarm}" in shown
     assert str(private_home.database) in shown
-    assert f"hivepipe failed retry {letter['id']}" in shown
+    assert f"hivepipe failed retry {job['id']}" in shown
     assert "1 failed job: hivepipe failed list" in private_home.command("status", expect=1)
 
 
-# ---- sent back
+# ---- retried
 
 
-def test_a_job_whose_cause_was_fixed_is_retried_as_if_it_were_new(
+def test_a_retried_job_starts_with_fresh_counters(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    swarm = bury_agent(private_home, redis_server, writer)
-    (letter,) = listed(private_home)
-    assert letter["queue"] == "low", "each retry made it less urgent"
+    swarm = fail_agent_job(private_home, redis_server, writer)
+    (job,) = listed(private_home)
+    assert job["queue"] == "low", "each retry made it less urgent"
     with redis_server.client() as client:
-        client.hset(f"rq:job:{letter['id']}", mapping={"hp_deaths": 3, "retries_left": 0})
+        client.hset(f"rq:job:{job['id']}", mapping={"hp_deaths": 3, "retries_left": 0})
     writer.end()
     change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
 
-    assert "1 sent back" in private_home.command("failed", "retry", letter["id"])
+    assert "1 sent back" in private_home.command("failed", "retry", job["id"])
     with redis_server.client() as client:
-        job = f"rq:job:{letter['id']}"
-        assert client.lrange("rq:queue:medium", 0, -1) == [letter["id"].encode()]
-        assert client.hmget(job, "status", "origin", "retries_left") == [b"queued", b"medium", b"3"]
-        assert client.hmget(job, "hp_attempts", "hp_deaths") == [None, None]
+        key = f"rq:job:{job['id']}"
+        assert client.lrange("rq:queue:medium", 0, -1) == [job["id"].encode()]
+        assert client.hmget(key, "status", "origin", "retries_left") == [b"queued", b"medium", b"3"]
+        assert client.hmget(key, "hp_attempts", "hp_deaths") == [None, None]
         assert client.llen("hivepipe:bell") == 1
     assert balance(redis_server)["waiting"] == 1
     writer.start()
@@ -125,49 +125,47 @@ def test_a_job_whose_cause_was_fixed_is_retried_as_if_it_were_new(
     assert balance(redis_server)["failed"] == 0
 
 
-def test_all_and_an_operation_select(
+def test_retry_selects_by_operation_or_all(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    bury_agent(private_home, redis_server, writer)
+    fail_agent_job(private_home, redis_server, writer)
     fire("SubagentStart", SUBAGENT_START, private_home.env)
     with redis_server.client() as client:
-        until(lambda: client.zcard("rq:failed:low") == 2, "not both died", 20)
+        until(lambda: client.zcard("rq:failed:low") == 2, "not both failed", 20)
     writer.end()
-    assert {letter["operation"] for letter in listed(private_home)} == {
+    assert {job["operation"] for job in listed(private_home)} == {
         "insert_agent",
         "start_agent",
     }
     assert "1 sent back" in private_home.command("failed", "retry", "--operation", "start_agent")
-    assert [letter["operation"] for letter in listed(private_home)] == ["insert_agent"]
+    assert [job["operation"] for job in listed(private_home)] == ["insert_agent"]
     assert "1 sent back" in private_home.command("failed", "retry", "--all")
     assert listed(private_home) == []
     assert balance(redis_server)["waiting"] == 2
 
 
-# ---- dropped
+# ---- discarded
 
 
-def test_discarding_asks_and_is_counted(
+def test_discard_asks_first_and_is_counted(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    bury_agent(private_home, redis_server, writer)
-    (letter,) = listed(private_home)
-    assert "Aborted" in private_home.command(
-        "failed", "discard", letter["id"], data="n\n", expect=1
-    )
+    fail_agent_job(private_home, redis_server, writer)
+    (job,) = listed(private_home)
+    assert "Aborted" in private_home.command("failed", "discard", job["id"], data="n\n", expect=1)
     assert len(listed(private_home)) == 1
     assert "1 discarded" in private_home.command("failed", "discard", "--all", "--yes")
     assert listed(private_home) == []
     with redis_server.client() as client:
-        assert not client.exists(f"rq:job:{letter['id']}", f"rq:results:{letter['id']}")
+        assert not client.exists(f"rq:job:{job['id']}", f"rq:results:{job['id']}")
     assert balance(redis_server)["discarded"] == 1
 
 
-# ---- what cannot be read
+# ---- unreadable jobs
 
 
 class Hostile:
-    """A pickle that runs a shell."""
+    """A pickle that runs a shell command when it is loaded."""
 
     def __init__(self, witness: str) -> None:
         self.witness = witness
@@ -188,21 +186,21 @@ def nested(depth: int) -> bytes:
     )
 
 
-def test_the_unreadable_is_listed_retried_and_discarded(
+def test_unreadable_jobs_are_listed_retried_and_discarded(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     witness = private_home.root / "ran"
     hostile = pickle.dumps(Hostile(str(witness)))
     reason = base64.b64encode(zlib.compress(b"\x1b[31m[red]Traceback\nBoom: x"))
-    bury_by_hand(redis_server, "evil", hostile, hp="1", meta=hostile.decode("latin-1"))
-    bury_by_hand(redis_server, "garbage", b"\xff\xfe", hp_attempts="many", description="\x1b[2J")
-    bury_by_hand(redis_server, "deep", nested(900))
+    add_failed_job(redis_server, "evil", hostile, hp="1", meta=hostile.decode("latin-1"))
+    add_failed_job(redis_server, "garbage", b"\xff\xfe", hp_attempts="many", description="\x1b[2J")
+    add_failed_job(redis_server, "deep", nested(900))
     with redis_server.client() as client:
         client.xadd("rq:results:evil", {"type": 2, "exc_string": reason})
         client.zadd("rq:failed:high", {"ghost": -1})
         client.set("rq:job:wrong", "no hash")
         client.zadd("rq:failed:low", {"wrong": -1, b"\xff odd": -1})
-    found = {letter["id"]: letter for letter in listed(private_home, "--operation", "?")}
+    found = {job["id"]: job for job in listed(private_home, "--operation", "?")}
     assert set(found) == {"evil", "garbage", "deep", "ghost", "wrong", "? odd"}
     assert found["ghost"]["reason"] == "the job's data is missing"
     assert found["evil"]["reason"].endswith("Boom: x")
@@ -213,7 +211,7 @@ def test_the_unreadable_is_listed_retried_and_discarded(
     assert "1 sent back" in private_home.command("failed", "retry", "evil")
     assert "has no data" in private_home.command("failed", "retry", "ghost", expect=1)
     writer.start()
-    until(lambda: "evil" in {letter["id"] for letter in listed(private_home)}, "not dead again")
+    until(lambda: "evil" in {job["id"] for job in listed(private_home)}, "not failed again")
     assert "6 discarded" in private_home.command("failed", "discard", "--operation", "?", "--yes")
     assert "no failed jobs" in private_home.command("failed", "list")
     assert not witness.exists()
@@ -222,9 +220,9 @@ def test_the_unreadable_is_listed_retried_and_discarded(
 # ---- errors
 
 
-def test_an_unknown_or_ambiguous_id_says_so(private_home: Home, redis_server: Server) -> None:
-    bury_by_hand(redis_server, "aa1", b"x")
-    bury_by_hand(redis_server, "aa2", b"x")
+def test_an_unknown_or_ambiguous_id_is_reported(private_home: Home, redis_server: Server) -> None:
+    add_failed_job(redis_server, "aa1", b"x")
+    add_failed_job(redis_server, "aa2", b"x")
     for action in ("show", "retry", "discard"):
         said = private_home.command("failed", action, "zz", expect=1)
         assert said.startswith("hivepipe: no failed job has the id zz")
@@ -234,7 +232,7 @@ def test_an_unknown_or_ambiguous_id_says_so(private_home: Home, redis_server: Se
 
 
 @pytest.mark.parametrize("action", [["list"], ["show", "a"], ["retry", "--all"]])
-def test_where_no_job_ever_was_none_failed(private_home: Home, action: list[str]) -> None:
+def test_without_a_stack_there_are_no_failed_jobs(private_home: Home, action: list[str]) -> None:
     said = private_home.command("failed", *action, expect=1 if "show" in action else 0)
     assert said.startswith(("no failed jobs", "hivepipe: no failed job has", "0 sent back"))
 

@@ -1,6 +1,6 @@
-"""What follows from a slow job: results are stored once, whatever refuses them; work is enqueued.
+"""The follow-ups of a slow job: results are stored exactly once, and new work is enqueued.
 
-Redis is fakeredis, in this process; the store is real.
+Redis is fakeredis in this process; the store is real.
 """
 
 import time
@@ -26,13 +26,14 @@ from hivepipe.operations.registry import execute
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.queue.spooled import read_spool_file, spool_files
 
-AWAY = "rediss://nobody.example:6379"  # not local, so that fakeredis takes the place of a server
+# not a local address, so that fakeredis is used instead of a server
+FAKE_URL = "rediss://nobody.example:6379"
 PARENT = Origin(id="p1", operation="prune_files", event_time_ns=10**18, session="s-1")
 RESULTS = [CountDropped(what="spool", number=3).job(), CountDropped(what="notes", number=2).job()]
 
 
-class World:
-    """A home with a store, and a Redis."""
+class Setting:
+    """A home with a store, and a fake Redis."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -44,7 +45,7 @@ class World:
         return Database(database_path(str(self.home)), 5.0)
 
     def follow_up(self, jobs: list[Job]) -> None:
-        follow_up_job(str(self.home), self.redis, AWAY, PARENT, jobs)
+        follow_up_job(str(self.home), self.redis, FAKE_URL, PARENT, jobs)
 
     def counted(self) -> dict[str, int]:
         with closing(self.database()) as db:
@@ -62,28 +63,28 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def setting(tmp_path: Path) -> Setting:
+    return Setting(tmp_path)
 
 
 @pytest.fixture
-def locked(world: World) -> Iterator[World]:
+def locked(setting: Setting) -> Iterator[Setting]:
     """Hold the store's write lock."""
-    with closing(world.database()) as db, db.transaction():
-        yield world
+    with closing(setting.database()) as db, db.transaction():
+        yield setting
 
 
 STORED = {"dropped:spool": 3, "dropped:notes": 2}
 
 
-def test_results_are_stored_at_once_and_once(world: World) -> None:
-    world.follow_up(RESULTS)
-    world.follow_up(RESULTS)  # its worker was killed before the end of the job
-    assert world.counted() == STORED
-    assert world.redis.keys() == []
+def test_results_are_stored_immediately_and_once(setting: Setting) -> None:
+    setting.follow_up(RESULTS)
+    setting.follow_up(RESULTS)  # as if its worker was killed before the end of the job
+    assert setting.counted() == STORED
+    assert setting.redis.keys() == []
 
 
-def test_results_that_a_busy_store_refuses_go_to_the_writer(locked: World) -> None:
+def test_results_for_a_locked_store_are_enqueued_for_the_writer(locked: Setting) -> None:
     began = time.monotonic()
     locked.follow_up(RESULTS)
     assert time.monotonic() - began < 5
@@ -91,15 +92,15 @@ def test_results_that_a_busy_store_refuses_go_to_the_writer(locked: World) -> No
     assert locked.redis.get("hivepipe:accepted") == b"2"
 
 
-def test_a_result_that_was_enqueued_before_is_applied_once(world: World) -> None:
-    """A worker of 1.0.0 enqueued it; ours does its job again before the writer comes to it."""
+def test_a_result_that_was_enqueued_before_is_applied_once(setting: Setting) -> None:
+    """A worker of 1.0.0 enqueued the result; the job runs again before the writer applies it."""
     waiting = [read_envelope(message.envelope) for message in follow_ups(PARENT, RESULTS)]
-    world.follow_up(RESULTS)
-    world.apply(waiting)
-    assert world.counted() == STORED
+    setting.follow_up(RESULTS)
+    setting.apply(waiting)
+    assert setting.counted() == STORED
 
 
-def test_without_store_and_redis_results_are_spooled(locked: World) -> None:
+def test_without_store_and_redis_results_are_spooled(locked: Setting) -> None:
     locked.server.connected = False
     locked.follow_up(RESULTS)
     (path,) = spool_files(locked.home / "spool")
@@ -107,28 +108,28 @@ def test_without_store_and_redis_results_are_spooled(locked: World) -> None:
     assert [job.message.id for job in read_spool_file(path)] == wanted
 
 
-def test_a_missing_store_is_left_to_the_writer(world: World) -> None:
-    database_path(str(world.home)).unlink()
-    world.follow_up(RESULTS)
-    assert len(world.queued("low")) == 2
-    assert not database_path(str(world.home)).exists()
+def test_results_for_a_missing_store_are_enqueued_for_the_writer(setting: Setting) -> None:
+    database_path(str(setting.home)).unlink()
+    setting.follow_up(RESULTS)
+    assert len(setting.queued("low")) == 2
+    assert not database_path(str(setting.home)).exists()
 
 
-def test_work_goes_straight_to_its_queue(world: World) -> None:
+def test_new_work_is_enqueued_directly(setting: Setting) -> None:
     settling = ArchiveTranscript(path="/t.jsonl", kind="main", settle_s=5)
-    world.follow_up([LogCleanups().job(), SummariseSession().job(), settling.job()])
-    assert [job.operation for job in world.queued("slow")] == ["log_cleanups"]
-    assert [job.operation for job in world.queued("llm")] == ["summarise_session"]
-    ((id, due),) = world.redis.zrange("rq:scheduled:slow", 0, -1, withscores=True)
+    setting.follow_up([LogCleanups().job(), SummariseSession().job(), settling.job()])
+    assert [job.operation for job in setting.queued("slow")] == ["log_cleanups"]
+    assert [job.operation for job in setting.queued("llm")] == ["summarise_session"]
+    ((id, due),) = setting.redis.zrange("rq:scheduled:slow", 0, -1, withscores=True)
     assert 3 < due - time.time() <= 5
-    assert world.redis.hget(b"rq:job:" + id, "status") == b"scheduled"
-    assert world.redis.get("hivepipe:accepted") == b"3"
-    assert world.redis.llen("hivepipe:bell:slow") == world.redis.llen("hivepipe:bell:llm") == 1
+    assert setting.redis.hget(b"rq:job:" + id, "status") == b"scheduled"
+    assert setting.redis.get("hivepipe:accepted") == b"3"
+    assert setting.redis.llen("hivepipe:bell:slow") == setting.redis.llen("hivepipe:bell:llm") == 1
 
 
-def test_many_writes_are_several_transactions(world: World) -> None:
+def test_many_writes_are_split_into_several_transactions(setting: Setting) -> None:
     seen = []
-    with closing(world.database()) as db, closing(world.database()) as other:
+    with closing(setting.database()) as db, closing(setting.database()) as other:
 
         def write(number: int) -> None:
             seen.append(len(other.rows("SELECT * FROM counters")))

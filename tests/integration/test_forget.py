@@ -1,4 +1,4 @@
-"""`hivepipe forget`: of a session that was everywhere nothing is left, and of others everything."""
+"""`hivepipe forget` deletes a session from every place and nothing of other sessions."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ DECIDING = ("tool_name", "status", "expansion_type", "source", "reason", "trigge
 
 
 def planted(value: Any, name: str = "") -> Any:
-    """The canary in every text that does not decide what becomes of the event."""
+    """Add the canary to every text that does not decide how the event is handled."""
     if isinstance(value, dict):
         return {key: planted(inner, key) for key, inner in value.items()}
     if isinstance(value, list):
@@ -36,8 +36,8 @@ def planted(value: Any, name: str = "") -> Any:
     return f"{value} {CANARY}"
 
 
-class Everywhere:
-    """A home whose one session is in every place, and another session beside it."""
+class Scene:
+    """A home with one session in every place, and a second session."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -84,14 +84,14 @@ class Everywhere:
 
 
 @pytest.fixture
-def everywhere(
+def scene(
     private_home: Home,
     new_server: Callable[[Home], Server],
     writer: Writer,
     slow_worker: Process,
-) -> tuple[Everywhere, Server]:
+) -> tuple[Scene, Server]:
     command(private_home, "init", "--local")
-    scene = Everywhere(private_home)
+    scene = Scene(private_home)
     scene.transcripts()
     server = new_server(private_home)
     writer.start()
@@ -106,15 +106,16 @@ def everywhere(
     command(private_home, "archive", "sweep")
     assert "1 found" in command(private_home, "search", "innocent")
     command(private_home, "task", "add", "--id", "t1", "pay")
-    plant_the_rest(scene, server)
+    add_other_places(scene, server)
     return scene, server
 
 
-def plant_the_rest(scene: Everywhere, server: Server) -> None:
-    """What no event brings by itself: a failed job, a backup, logs, spool, markers."""
+def add_other_places(scene: Scene, server: Server) -> None:
+    """Add what no event creates: a failed job, a backup, logs, spool files, markers."""
     home = scene.home
-    with server.client() as client:  # no writer runs; on a busy machine all may go to the spool
-        until(lambda: scene.fire() or client.llen("rq:queue:medium"), "none waits in Redis")
+    # no writer runs; on a busy machine all events may go to the spool
+    with server.client() as client:
+        until(lambda: scene.fire() or client.llen("rq:queue:medium"), "no job waits in Redis")
         (first, *_) = client.lrange("rq:queue:medium", 0, 0)
         client.lrem("rq:queue:medium", 1, first)
         client.zadd("rq:failed:medium", {first: 1})
@@ -155,10 +156,10 @@ def plant_the_rest(scene: Everywhere, server: Server) -> None:
     (home.path / "context" / f"{SESSION}.txt").write_text(CANARY)
 
 
-def test_nothing_is_left_of_a_session_and_all_of_the_other(
-    everywhere: tuple[Everywhere, Server],
+def test_forget_deletes_all_of_a_session_and_nothing_of_another(
+    scene: tuple[Scene, Server],
 ) -> None:
-    scene, server = everywhere
+    scene, server = scene
     before = scene.shown()
     for place in ("hive.db", "appendonly", "main-session", "subagent", "backups", "spool/bad"):
         assert any(place in path for path in before), (place, before.keys())
@@ -190,9 +191,9 @@ def test_nothing_is_left_of_a_session_and_all_of_the_other(
 
 
 def test_a_forgotten_session_does_not_come_back(
-    everywhere: tuple[Everywhere, Server], writer: Writer, slow_worker: Process
+    scene: tuple[Scene, Server], writer: Writer, slow_worker: Process
 ) -> None:
-    scene, server = everywhere
+    scene, server = scene
     command(scene.home, "forget", "--yes", SESSION)
     command(scene.home, "archive", "sweep")
     writer.start()
@@ -210,8 +211,8 @@ def test_a_forgotten_session_does_not_come_back(
     assert [*logs.rglob(f"*{OTHER}*.jsonl")]
 
 
-def test_with_the_stack_down(everywhere: tuple[Everywhere, Server]) -> None:
-    scene, server = everywhere
+def test_forget_works_with_the_stack_down(scene: tuple[Scene, Server]) -> None:
+    scene, server = scene
     server.end(signal.SIGTERM)
     assert any("appendonly" in path for path in scene.shown())
     said = command(scene.home, "forget", "--yes", SESSION)
@@ -222,14 +223,14 @@ def test_with_the_stack_down(everywhere: tuple[Everywhere, Server]) -> None:
         assert int(client.get("hivepipe:discarded") or 0) > 0
 
 
-def test_asks_and_refuses(private_home: Home) -> None:
+def test_forget_without_a_home_or_an_id_is_refused(private_home: Home) -> None:
     shutil.rmtree(private_home.path, ignore_errors=True)
     assert "nothing is recorded" in command(private_home, "forget", "abc", expect=1)
     command(private_home, "forget", expect=64)
 
 
-def test_forgets_what_is_older_than_a_day(everywhere: tuple[Everywhere, Server]) -> None:
-    scene, _ = everywhere
+def test_forget_before_a_day_deletes_older_sessions(scene: tuple[Scene, Server]) -> None:
+    scene, _ = scene
     assert "no session is that old" in command(scene.home, "forget", "--before", "2020-01-01")
     assert scene.home.rows(f"SELECT * FROM prompts WHERE session_id = '{OTHER}'")
     connection = sqlite3.connect(scene.home.database)
@@ -252,8 +253,8 @@ def test_forgets_what_is_older_than_a_day(everywhere: tuple[Everywhere, Server])
     command(scene.home, "forget", "--before", "2020-01-01", "abc", expect=64)
 
 
-def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> None:
-    scene, server = everywhere
+def test_forget_matching_deletes_sessions_that_contain_a_text(scene: tuple[Scene, Server]) -> None:
+    scene, server = scene
     command(scene.home, "task", "add", "--id", "t2", f"ask {CANARY} about it")
     logs = scene.home.kept
     (kept,) = logs.glob(f"main-session/*/*_{SESSION}.jsonl")
@@ -271,7 +272,7 @@ def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> N
     server.end(signal.SIGTERM)
     own = scene.home.path / "config.toml"
     own.write_text(f"# {CANARY}\n")
-    sparse = scene.home.path / "notes.txt"  # half an hour of zeros, if they were read
+    sparse = scene.home.path / "notes.txt"  # reading its zeros would take half an hour
     with sparse.open("wb") as file:
         file.truncate(1 << 42)
         file.seek(1 << 41)

@@ -1,4 +1,4 @@
-"""What a predecessor left is taken in once, as copies, and stays as it was."""
+"""Files of the predecessor are imported once, as copies, and stay unchanged."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def logs(home: Home) -> Path:
     return home.kept
 
 
-def take_in(home: Home, folder: Path) -> list[Row]:
+def import_folder(home: Home, folder: Path) -> list[Row]:
     with at_once(str(home.path)) as context:
         return import_found(context, manual_origin("sweep_transcripts"), str(folder))
 
@@ -47,12 +47,12 @@ def outcomes(rows: list[Row]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
-def test_everything_is_taken_in_once_and_nothing_is_touched(
+def test_all_files_are_imported_once_and_stay_unchanged(
     home: Home, tmp_path: Path, is_elsewhere: bool
 ) -> None:
     folder = tmp_path / "moved" / "logs" if is_elsewhere else logs(home)
     before = old.make(folder)
-    rows = take_in(home, folder)
+    rows = import_folder(home, folder)
     assert outcomes(rows) == {
         "skill-usage.json": TAKEN,
         "skill-usage-index.json": LEFT,
@@ -65,7 +65,7 @@ def test_everything_is_taken_in_once_and_nothing_is_touched(
     after = old.state(folder)
     for name, wanted in before.items():
         assert after.get(f"{name}.before-hivepipe", after.get(name)) == wanted
-    again = take_in(home, folder)
+    again = import_folder(home, folder)
     assert {row.outcome for row in again} <= {KNOWN, LEFT}
     archives = archives_of(str(home.path))
     assert archives.index.entries().keys() == {"abc123", "abc123/task-xyz", "fresh1", "xmas"}
@@ -85,31 +85,31 @@ def test_files_with_the_same_bytes_are_distinguished_by_their_sessions(home: Hom
     old.write(agents / f"{one}.meta.json", old.as_json(old.SUBAGENT_META), 400)
     again = "2025-01-12_10-00-00_abc123"  # of the same session
     old.write(folder / f"{again}.jsonl", line, 400)
-    rows = {row.path: row for row in take_in(home, logs(home))}
+    rows = {row.path: row for row in import_folder(home, logs(home))}
     archives = archives_of(str(home.path))
     assert archives.index.entries().keys() == {"abc123", "def456", "abc123/task-xyz"}
     second = rows.pop(str(folder / f"{again}.jsonl"))
     assert {row.outcome for row in rows.values()} == {TAKEN}
     assert (second.outcome, second.key) == (KNOWN, "abc123")
     assert second.reason == f"the same as {folder / one}.jsonl"
-    later = take_in(home, logs(home))
+    later = import_folder(home, logs(home))
     assert {(row.outcome, row.reason) for row in later} == {(KNOWN, "")}
     assert list(unimported_archives(str(home.path))) == []
     assert not any(problems for _, problems in verify(archives))
 
 
-def test_files_that_were_moved_are_known_again(home: Home, tmp_path: Path) -> None:
+def test_moved_files_are_not_imported_again(home: Home, tmp_path: Path) -> None:
     old.make(tmp_path / "before")
-    take_in(home, tmp_path / "before")
+    import_folder(home, tmp_path / "before")
     (tmp_path / "before").rename(tmp_path / "after")
-    rows = [row for row in take_in(home, tmp_path / "after") if row.kind == "archive"]
+    rows = [row for row in import_folder(home, tmp_path / "after") if row.kind == "archive"]
     assert len(rows) == 4
     assert {(row.outcome, row.reason) for row in rows} == {(KNOWN, "")}
 
 
-def test_a_copy_has_the_predecessors_metadata_and_no_secret(home: Home) -> None:
+def test_a_copy_keeps_the_predecessors_metadata_and_no_secret(home: Home) -> None:
     old.make(logs(home))
-    rows = take_in(home, logs(home))
+    rows = import_folder(home, logs(home))
     archives = archives_of(str(home.path))
     meta = archives.meta_of(archives.index.entries()["abc123/task-xyz"])
     assert meta
@@ -133,9 +133,9 @@ def _by_key(archives: object) -> list[dict[str, str]]:
     return [entries[key] for key in sorted(entries)]
 
 
-def test_a_copy_grows_with_the_session_and_keeps_what_was_found(home: Home) -> None:
+def test_a_copy_is_extended_by_its_session_and_keeps_its_metadata(home: Home) -> None:
     old.make(logs(home))
-    take_in(home, logs(home))
+    import_folder(home, logs(home))
     claude = home.root / ".claude" / "projects" / "-shop"
     claude.mkdir(parents=True)
     transcript = claude / "fresh1.jsonl"
@@ -159,10 +159,10 @@ def test_a_copy_grows_with_the_session_and_keeps_what_was_found(home: Home) -> N
     "meta",
     [b"", b"null", b"[]", b'{"session_id": 7}', b'{"session_id": "../../etc"}', b"\xff\xfe", b"{}"],
 )
-def test_odd_metadata_are_named_and_the_lines_taken(home: Home, meta: bytes) -> None:
+def test_a_transcript_with_invalid_metadata_is_imported(home: Home, meta: bytes) -> None:
     old.write(logs(home) / f"{old.MAIN}.jsonl", old.said("word"), 400)
     old.write(logs(home) / f"{old.MAIN}.meta.json", meta, 400)
-    (row,) = take_in(home, logs(home))
+    (row,) = import_folder(home, logs(home))
     assert (row.outcome, row.key) == (TAKEN, "abc123")
 
 
@@ -170,7 +170,7 @@ def test_hostile_values_of_metadata_change_no_type(home: Home) -> None:
     meta = {"session_id": "abc123", "tokens": 5, "tools": [], "archive": 1, "source": {"path": 1}}
     old.write(logs(home) / f"{old.MAIN}.jsonl", old.said("word"), 400)
     old.write(logs(home) / f"{old.MAIN}.meta.json", old.as_json(meta), 400)
-    take_in(home, logs(home))
+    import_folder(home, logs(home))
     archives = archives_of(str(home.path))
     found = archives.meta_of(archives.index.entries()["abc123"])
     assert found
@@ -178,7 +178,7 @@ def test_hostile_values_of_metadata_change_no_type(home: Home) -> None:
     assert isinstance(found["source"]["path"], str)
 
 
-def test_what_cannot_be_read_is_refused_by_name(home: Home) -> None:
+def test_unreadable_files_are_refused(home: Home) -> None:
     victim = home.project / "victim"
     victim.write_bytes(old.said("mine"))
     folder = logs(home) / "main-session" / "2025-01"
@@ -187,17 +187,17 @@ def test_what_cannot_be_read_is_refused_by_name(home: Home) -> None:
     (folder / "2025-01-01_00-00-00_empty.jsonl").touch()
     (folder / "2025-01-01_00-00-00_broken.jsonl.gz").write_bytes(b"\x1f\x8b no")
     os.mkfifo(folder / "2025-01-01_00-00-00_pipe.jsonl")
-    rows = take_in(home, logs(home))
+    rows = import_folder(home, logs(home))
     assert len(rows) == 4
     assert {row.outcome for row in rows} == {REFUSED}
     assert archives_of(str(home.path)).index.entries() == {}
     assert len([*unimported_archives(str(home.path))]) == 4
 
 
-def test_skills_are_old_and_new_in_the_export_and_the_old_file_lies_beside(home: Home) -> None:
+def test_an_export_has_old_and_new_skills_and_keeps_the_old_file(home: Home) -> None:
     before = old.make(logs(home))
     SkillExports(str(home.path)).write() if home.database.exists() else None
-    with_use(home)
+    add_skill_use(home)
     for _ in range(2):
         SkillExports(str(home.path)).write()
     export = json.loads((logs(home) / "skill-usage.json").read_text())["skills"]
@@ -212,7 +212,7 @@ def test_skills_are_old_and_new_in_the_export_and_the_old_file_lies_beside(home:
         assert after[f"{name}.before-hivepipe"] == before[name]
 
 
-def with_use(home: Home) -> None:
+def add_skill_use(home: Home) -> None:
     db = Database(home.database)
     sql = """
         INSERT INTO skill_uses (skill, kind, session_id, success, arguments, created_at)
@@ -235,23 +235,23 @@ def test_a_later_version_of_a_file_counts_once(home: Home, tmp_path: Path) -> No
     assert row["uses"] == 50
 
 
-def test_an_export_that_a_person_changed_stays(home: Home) -> None:
-    with_use(home)
+def test_an_export_that_the_user_changed_is_kept(home: Home) -> None:
+    add_skill_use(home)
     SkillExports(str(home.path)).write()
     path = logs(home) / "skill-usage.json"
     path.write_text(path.read_text().replace("{", '{"note": "mine",', 1))
     before = path.read_bytes()
-    with_use(home)
+    add_skill_use(home)
     SkillExports(str(home.path)).write()
     assert path.read_bytes() == before
     assert not list(logs(home).glob("*.before-hivepipe"))
 
 
-def test_an_export_of_the_version_without_a_manifest_is_its_own(home: Home) -> None:
-    with_use(home)
+def test_an_export_without_a_manifest_is_overwritten(home: Home) -> None:
+    add_skill_use(home)
     SkillExports(str(home.path)).write()
     (home.path / "manifest.db").unlink()
-    with_use(home)
+    add_skill_use(home)
     SkillExports(str(home.path)).write()
     export = json.loads((logs(home) / "skill-usage.json").read_text())["skills"]
     assert export[old.SKILL]["count"] == 2
@@ -269,7 +269,7 @@ def test_an_export_of_the_version_without_a_manifest_is_its_own(home: Home) -> N
         (b'{"skills": {"x": {"count": 1e400}}}', ""),
     ],
 )
-def test_an_odd_export_is_refused_by_name(home: Home, text: bytes, reason: str) -> None:
+def test_an_invalid_export_is_refused(home: Home, text: bytes, reason: str) -> None:
     old.write(logs(home) / "skill-usage.json", text, 10)
     rows = import_exports(str(home.path), str(logs(home)))
     (refused,) = (row for row in rows if row.outcome == REFUSED)
@@ -288,10 +288,10 @@ with at_once(home) as context:
 """
 
 
-def test_killed_at_any_moment_it_continues(home: Home) -> None:
+def test_an_import_killed_at_any_moment_is_continued(home: Home) -> None:
     chance = random.Random(16)
     before = old.make(logs(home))
-    with_use(home)
+    add_skill_use(home)
     command = [sys.executable, "-c", CHILD, str(home.path), str(logs(home))]
     started = time.monotonic()
     subprocess.run(

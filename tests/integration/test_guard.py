@@ -1,4 +1,4 @@
-"""The guard, with real hooks and a real Redis: exact counts, answers in the contract, no harm."""
+"""The guard with real hooks and a real Redis: exact counts, and output that fits the contract."""
 
 import json
 import os
@@ -22,17 +22,17 @@ from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
 
-def ask(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
-    """Return what the hook said beyond the neutral answer, checked against the contract."""
+def fire_checked(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
+    """Return the hook's output without the neutral part, checked against the contract."""
     event = payload["hook_event_name"]
     return checked(event, hook_answer(event, payload, env))
 
 
-def ask_all(
+def fire_all_checked(
     events: list[dict[str, Any]], env: dict[str, str], at_once: int
 ) -> list[dict[str, Any]]:
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(lambda event: ask(event, env), events))
+        return list(pool.map(lambda event: fire_checked(event, env), events))
 
 
 def same(times: int, **fields: Any) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def test_parallel_calls_are_counted_exactly(
     answers: list[dict[str, Any]] = []
 
     def wave(session: str) -> None:
-        answers[:] = ask_all(
+        answers[:] = fire_all_checked(
             same(times, session_id=session), private_home.with_env(GUARD="all"), at_once=times
         )
 
@@ -69,123 +69,125 @@ def test_parallel_calls_are_counted_exactly(
     assert (found["calls"], found["denied"]) == (str(times), str(expected))
 
 
-def test_a_denial_says_rule_and_count_and_a_person_how_to_switch_it_off(
+def test_a_denial_names_rule_and_count_and_explain_how_to_disable_it(
     private_home: Home, redis_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = private_home.with_env(GUARD="all")
-    last = ask_all(same(15), env, at_once=1)[-1]
+    last = fire_all_checked(same(15), env, at_once=1)[-1]
     reason = last["permissionDecisionReason"]
     assert "rule loop" in reason
     assert " 15 times " in reason
-    assert "`" not in reason  # the agent reads it, and could run what stands there
+    assert "`" not in reason  # an agent might run a command in the text that it reads
     told = CliRunner().invoke(main, ["guard", "explain", "loop"]).stdout
     (command,) = [text for text in told.split("`") if text.startswith("hivepipe ")]
     assert CliRunner().invoke(main, command.split()[1:]).exit_code == 0
-    assert ask(changed(payloads.PRE_BASH, tool_use_id="after"), env) == {}
+    assert fire_checked(changed(payloads.PRE_BASH, tool_use_id="after"), env) == {}
 
 
 def test_without_a_task_a_loop_is_reported_and_not_denied(
     private_home: Home, redis_server: Server
 ) -> None:
-    answers = ask_all(same(16), private_home.env, at_once=1)
+    answers = fire_all_checked(same(16), private_home.env, at_once=1)
     assert denials(answers) == 0
     assert [n for n, answer in enumerate(answers, 1) if answer] == [8, 15, 16]
 
 
 def test_a_session_with_a_task_is_denied(private_home: Home, redis_server: Server) -> None:
-    assert denials(ask_all(same(16), private_home.with_env(TASK_ID="t-7"), at_once=1)) == 2
+    assert denials(fire_all_checked(same(16), private_home.with_env(TASK_ID="t-7"), at_once=1)) == 2
 
 
-def test_switched_off_the_guard_says_nothing_and_activity_goes_on(
+def test_a_disabled_guard_is_silent_and_activity_is_still_counted(
     private_home: Home, redis_server: Server
 ) -> None:
-    assert not any(ask_all(same(16), private_home.with_env(GUARD="off"), at_once=4))
+    assert not any(fire_all_checked(same(16), private_home.with_env(GUARD="off"), at_once=4))
     assert activity(redis_server)["calls"] == "16"
 
 
-def test_a_call_fired_twice_counts_once_and_is_answered_alike(
+def test_a_repeated_call_counts_once_and_gets_the_same_answer(
     private_home: Home, redis_server: Server
 ) -> None:
     env = private_home.with_env(GUARD="all")
     twice = [event for event in same(15) for _ in range(2)]
-    answers = ask_all(twice, env, at_once=1)
+    answers = fire_all_checked(twice, env, at_once=1)
     assert denials(answers) == 2
     assert denials(answers[-2:]) == 2
     found = activity(redis_server)
     assert (found["calls"], found["denied"], found["warned"]) == ("15", "1", "1")
 
 
-def test_a_task_notification_does_not(private_home: Home, redis_server: Server) -> None:
+def test_a_task_notification_does_not_restart_the_count(
+    private_home: Home, redis_server: Server
+) -> None:
     env = private_home.with_env(GUARD="all")
-    ask_all(same(14), env, at_once=1)
-    assert ask(payloads.TASK_NOTIFICATION, env) == {}
+    fire_all_checked(same(14), env, at_once=1)
+    assert fire_checked(payloads.TASK_NOTIFICATION, env) == {}
     assert activity(redis_server)["turn"] == "1"
-    assert denials([ask(changed(payloads.PRE_BASH, tool_use_id="new"), env)]) == 1
+    assert denials([fire_checked(changed(payloads.PRE_BASH, tool_use_id="new"), env)]) == 1
 
 
 def test_another_task_restarts_the_count(private_home: Home, redis_server: Server) -> None:
-    ask_all(same(14), private_home.with_env(GUARD="all", TASK_ID="one"), at_once=1)
+    fire_all_checked(same(14), private_home.with_env(GUARD="all", TASK_ID="one"), at_once=1)
     other = private_home.with_env(GUARD="all", TASK_ID="two")
-    assert ask(changed(payloads.PRE_BASH, tool_use_id="new"), other) == {}
+    assert fire_checked(changed(payloads.PRE_BASH, tool_use_id="new"), other) == {}
 
 
 def test_events_without_a_tool_use_id_are_paired_by_their_arguments(
     private_home: Home, redis_server: Server
 ) -> None:
     for _ in range(3):
-        ask(changed(payloads.PRE_BASH, tool_use_id=...), private_home.env)
-        ask(changed(payloads.POST_BASH, tool_use_id=...), private_home.env)
+        fire_checked(changed(payloads.PRE_BASH, tool_use_id=...), private_home.env)
+        fire_checked(changed(payloads.POST_BASH, tool_use_id=...), private_home.env)
     assert activity(redis_server)["calls"] == "3"
 
 
-def test_sessions_do_not_count_for_each_other(private_home: Home, redis_server: Server) -> None:
+def test_sessions_are_counted_separately(private_home: Home, redis_server: Server) -> None:
     env = private_home.with_env(GUARD="all")
     mixed = [changed(call, session_id=f"s{n % 2}") for n, call in enumerate(same(14))]
-    assert not any(ask_all(mixed, env, at_once=7))
+    assert not any(fire_all_checked(mixed, env, at_once=7))
 
 
 # ---- Redis away
 
 
 def test_without_redis_every_call_is_allowed(private_home: Home) -> None:
-    assert not any(ask_all(same(16), private_home.with_env(GUARD="all"), at_once=1))
-    assert len(private_home.spool) == 1  # the session's own upsert
+    assert not any(fire_all_checked(same(16), private_home.with_env(GUARD="all"), at_once=1))
+    assert len(private_home.spool) == 1  # the job that stores the session
 
 
-def test_a_stopped_redis_allows_every_call_that_it_has_to_judge(
-    private_home: Home, redis_server: Server
-) -> None:
+def test_a_hanging_redis_allows_calls(private_home: Home, redis_server: Server) -> None:
     env = private_home.with_env(GUARD="all")
-    ask_all(same(15), env, at_once=1)
+    fire_all_checked(same(15), env, at_once=1)
     redis_server.signal(signal.SIGSTOP)
     try:
-        # The intake knows the calls before, once.
-        hung = [ask(changed(payloads.PRE_BASH, tool_use_id=f"hung-{n}"), env) for n in range(2)]
+        # The native hook's intake counted the calls before and still denies the first one.
+        hung = [
+            fire_checked(changed(payloads.PRE_BASH, tool_use_id=f"hung-{n}"), env) for n in range(2)
+        ]
         assert denials(hung) == native_fire.IS_NATIVE
     finally:
         redis_server.signal(signal.SIGCONT)
-    assert denials([ask(changed(payloads.PRE_BASH, tool_use_id="awake"), env)]) == 1
+    assert denials([fire_checked(changed(payloads.PRE_BASH, tool_use_id="awake"), env)]) == 1
 
 
-def test_counts_outlive_a_redis_that_is_killed(private_home: Home, redis_server: Server) -> None:
+def test_counts_survive_a_kill_of_redis(private_home: Home, redis_server: Server) -> None:
     env = private_home.with_env(GUARD="all")
-    ask_all(same(14), env, at_once=1)
+    fire_all_checked(same(14), env, at_once=1)
     redis_server.end(signal.SIGKILL)
     redis_server.start()
-    assert denials([ask(changed(payloads.PRE_BASH, tool_use_id="later"), env)]) == 1
+    assert denials([fire_checked(changed(payloads.PRE_BASH, tool_use_id="later"), env)]) == 1
 
 
 def test_a_full_redis_allows_every_call(private_home: Home, redis_server: Server) -> None:
     with redis_server.client() as client:
         client.config_set("maxmemory", "1")
-    assert not any(ask_all(same(16), private_home.with_env(GUARD="all"), at_once=4))
+    assert not any(fire_all_checked(same(16), private_home.with_env(GUARD="all"), at_once=4))
 
 
 # ---- calls that Claude Code does not run
 
 
-def refused(number: int) -> dict[str, Any]:
-    """Return a batch with a call that was not run, and one that has its own events."""
+def batch_with_refused_call(number: int) -> dict[str, Any]:
+    """Return a batch with a call that was not run, and one that has events of its own."""
     calls = [
         {**call, "tool_use_id": f"toolu_{number}_{at}"}
         for at, call in enumerate(payloads.POST_BATCH["tool_calls"])
@@ -194,11 +196,13 @@ def refused(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("mode", "denials"), [("tasks", 0), ("all", 2), ("off", 0)])
-def test_a_loop_of_calls_that_are_not_run_is_reported_or_ended(
+def test_a_loop_of_refused_calls_is_reported_or_stopped(
     private_home: Home, redis_server: Server, mode: str, denials: int
 ) -> None:
     env = private_home.with_env(GUARD=mode)
-    said = [hook_answer("PostToolBatch", refused(number), env) for number in range(16)]
+    said = [
+        hook_answer("PostToolBatch", batch_with_refused_call(number), env) for number in range(16)
+    ]
     assert not any(said[:7])
     told = [text for text in said if "rule loop: Edit was called" in text]
     ended = [json.loads(text) for text in said if '"block"' in text]
@@ -211,9 +215,7 @@ def test_a_loop_of_calls_that_are_not_run_is_reported_or_ended(
     assert found == [b"16", b"16"]
 
 
-def test_a_call_that_was_refused_after_its_own_event_is_open_no_more(
-    private_home: Home, redis_server: Server
-) -> None:
+def test_a_call_refused_after_its_event_is_closed(private_home: Home, redis_server: Server) -> None:
     hook_answer("PreToolUse", payloads.PRE_BASH, private_home.env)
     call = payloads.PRE_BASH
     answer = "Permission to use Bash has been denied."
@@ -226,14 +228,15 @@ def test_a_call_that_was_refused_after_its_own_event_is_open_no_more(
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
 
 
-@pytest.mark.parametrize("is_named", [True, False])  # clients before `args` name no event
+# hooks registered by older versions pass no event name
+@pytest.mark.parametrize("is_named", [True, False])
 @pytest.mark.parametrize(
     ("last", "failed"), [(payloads.PRE_BASH, 1), (payloads.POST_BASH, 0), (payloads.FAILED_BASH, 1)]
 )
-def test_a_batch_is_noted_behind_calls_that_wait_on_disk(
+def test_a_batch_is_counted_after_spooled_calls(
     private_home: Home, redis_server: Server, last: dict[str, Any], failed: int, is_named: bool
 ) -> None:
-    """Redis was away, and is back before the writer has taken in what hooks kept meanwhile."""
+    """Redis is back, but the writer has not yet applied the notes that hooks spooled meanwhile."""
     call = payloads.PRE_BASH
     fields = ("tool_name", "tool_input", "tool_use_id")
     ran = [{name: call[name] for name in fields} | {"tool_response": "It said this."}]
@@ -263,9 +266,7 @@ def test_a_batch_is_noted_behind_calls_that_wait_on_disk(
     assert (activity.calls, activity.failed, activity.open_calls) == (1, failed, 0)
 
 
-def test_a_call_that_is_denied_by_claude_code_is_open_no_more(
-    private_home: Home, redis_server: Server
-) -> None:
+def test_a_call_denied_by_claude_code_is_closed(private_home: Home, redis_server: Server) -> None:
     denied = payloads.PERMISSION_DENIED
     called = changed(denied, hook_event_name="PreToolUse", reason=...)
     for payload in (called, denied):
@@ -275,7 +276,7 @@ def test_a_call_that_is_denied_by_claude_code_is_open_no_more(
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
 
 
-def test_a_question_is_waited_for_until_the_next_event(
+def test_a_session_waits_for_an_answer_until_the_next_event(
     private_home: Home, redis_server: Server
 ) -> None:
     for payload, waits_for in (
@@ -298,7 +299,7 @@ def test_a_question_is_waited_for_until_the_next_event(
     ("payload", "is_told"),
     [(payloads.PRE_BASH, True), (payloads.PRE_AGENT, True), (payloads.PRE_EDIT, False)],
 )
-def test_the_description_of_a_call_is_no_part_of_what_it_does(
+def test_the_description_of_a_call_does_not_distinguish_calls(
     private_home: Home, redis_server: Server, payload: dict[str, Any], is_told: bool
 ) -> None:
     said = []
@@ -312,7 +313,7 @@ def test_the_description_of_a_call_is_no_part_of_what_it_does(
 # ---- whole sessions through real hooks
 
 
-def test_a_clean_session_gets_neutral_answers_alone(
+def test_a_clean_session_gets_only_neutral_answers(
     private_home: Home, redis_server: Server
 ) -> None:
     env = private_home.with_env(GUARD="all")
@@ -324,12 +325,12 @@ def test_a_clean_session_gets_neutral_answers_alone(
 def test_every_answer_fits_the_contract(
     private_home: Home, redis_server: Server, payload: dict[str, Any]
 ) -> None:
-    """In a session that is stuck, has a cancelled task and so gives reason to speak."""
+    """The session loops and its task is cancelled, so the guard has something to report."""
     env = private_home.with_env(GUARD="all", TASK_ID="t-1")
     folder = private_home.path / "tasks" / "cancelled"
     folder.mkdir(parents=True)
     (folder / "t-1").write_text("2026-11-21T01:00:00Z\nno longer needed\n")
-    said = ask(payload, env)
+    said = fire_checked(payload, env)
     event = payload["hook_event_name"]
     assert bool(said) == (event in ("PreToolUse", "UserPromptSubmit"))
 
@@ -348,7 +349,7 @@ def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     return run
 
 
-def test_try_says_what_would_have_been_said(
+def test_try_shows_the_decisions_of_the_guard(
     command: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "events.jsonl"
@@ -367,7 +368,7 @@ def test_try_says_what_would_have_been_said(
     assert "16 calls, 2 denied, 1 warned" in command("try", str(file))[1]
 
 
-def test_try_reads_what_is_no_file_of_its_own(
+def test_try_refuses_a_file_of_another_kind(
     command: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "noise"
@@ -379,7 +380,7 @@ def test_try_reads_what_is_no_file_of_its_own(
     assert command("try", str(tmp_path / "missing"))[0] == 64
 
 
-def test_mode_is_set_shown_and_taken_back(command: Callable[..., tuple[int, str]]) -> None:
+def test_the_mode_is_set_shown_and_reset(command: Callable[..., tuple[int, str]]) -> None:
     assert command("mode")[1].startswith("tasks:")
     assert command("mode", "all")[1] == (
         "all: a call that breaks a rule is denied in every session\n"
@@ -396,7 +397,9 @@ def test_config_toml_reaches_the_hooks(
     text = """guard = "all"\nguard_loop = [2, 3]\nguard_waiting = []\n"""
     (private_home.path / "config.toml").write_text(text)
     assert "mode all" in command("list")[1]
-    answers = ask_all(same(3, tool_input={"command": "sleep 1"}), private_home.env, at_once=1)
+    answers = fire_all_checked(
+        same(3, tool_input={"command": "sleep 1"}), private_home.env, at_once=1
+    )
     assert [list(answer) for answer in answers] == [
         [],
         ["additionalContext"],

@@ -1,4 +1,4 @@
-"""The hive's workers on real processes: spawned, looked at, booked."""
+"""Workers of the orchestrator in real processes: started, checked, and their costs recorded."""
 
 import os
 import re
@@ -17,7 +17,7 @@ def scene(private_home: Home) -> Iterator[Scene]:
     yield from played(private_home)
 
 
-def test_a_worker_is_spawned_works_and_is_done(scene: Scene) -> None:
+def test_a_spawned_worker_runs_its_task_to_the_end(scene: Scene) -> None:
     task = script(["say on it", "call Edit a.py", "cost 0.05", "cost 0.07", DONE])
     worker = scene.spawn(task)
     found = scene.wait_for_state(worker, "done")
@@ -33,13 +33,13 @@ def test_a_worker_is_spawned_works_and_is_done(scene: Scene) -> None:
     assert played["home"] == str(scene.home.path)
     assert task in played["prompt"]
     assert not {"CLAUDECODE", "HIVEPIPE_NESTED"} & set(played["variables"])
-    assert "SessionStart" in played["hooks"]  # the project has none of its own
+    assert "SessionStart" in played["hooks"]  # the hooks of the user apply: the project has none
     kinds = [line["type"] for line in scene.lines(worker)]
     assert kinds[0] == "system"
     assert kinds[-1] == "result"
 
 
-def test_what_a_nested_orchestrator_has_set_does_not_reach_its_workers(scene: Scene) -> None:
+def test_workers_do_not_inherit_variables_of_a_nested_orchestrator(scene: Scene) -> None:
     env = {"CLAUDECODE": "1", "HIVEPIPE_NESTED": "1", "ANTHROPIC_API_KEY": "k", "AWS_SECRET": "s"}
     worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
     scene.wait_for_state(worker, "done")
@@ -47,7 +47,7 @@ def test_what_a_nested_orchestrator_has_set_does_not_reach_its_workers(scene: Sc
     assert not set(env) & set(played["variables"])
 
 
-def test_the_store_knows_workers_runs_words_and_costs(scene: Scene) -> None:
+def test_workers_runs_statuses_and_tasks_are_stored(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.25", DONE]))
     scene.wait_for_state(worker, "done")
     (row,) = scene.home.rows("SELECT * FROM hive_workers")
@@ -79,7 +79,7 @@ def test_a_task_comes_from_a_file_or_from_stdin(scene: Scene) -> None:
     scene.result("spawn", "project-a", "both", "--file", str(path), expect=64)
 
 
-def test_a_task_of_a_megabyte_comes_through_whole(scene: Scene) -> None:
+def test_a_task_of_a_megabyte_is_passed_unchanged(scene: Scene) -> None:
     text = script([DONE]) + "\n" + "y" * 1_000_000 + " the end"
     worker = scene.run("spawn", "project-a", "--file", "-", input=text).strip()
     scene.wait_for_state(worker, "done")
@@ -87,8 +87,8 @@ def test_a_task_of_a_megabyte_comes_through_whole(scene: Scene) -> None:
     assert text in played["prompt"]
 
 
-def test_the_commands_of_the_documentation_do_what_it_says(scene: Scene) -> None:
-    """Every line of docs/hive.md, in its order, on one worker that asks first."""
+def test_the_commands_of_the_documentation_work(scene: Scene) -> None:
+    """Run every line of docs/hive.md in its order, on one worker that asks first."""
     asking = 'status {"status": "need_input", "question": "Which?", "options": ["5", "30"]}'
     task = script([asking], [DONE], ["say tests"], ["report parked"])
     said = re.findall(r"^    (hivepipe hive .*)$", (ROOT / "docs/hive.md").read_text(), re.M)
@@ -120,7 +120,7 @@ def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
     assert scene.check() == []
 
 
-def test_a_hive_that_came_with_a_repository_is_not_trusted(scene: Scene) -> None:
+def test_a_hive_in_a_cloned_repository_is_not_trusted(scene: Scene) -> None:
     foreign = scene.projects["project-a"] / ".hive"
     (foreign / "workers").mkdir(parents=True)
     said = scene.result("check", cwd=foreign.parent, expect=1)

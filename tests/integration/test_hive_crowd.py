@@ -1,4 +1,4 @@
-"""Five hundred workers on one screen that a person can read."""
+"""Five hundred workers fit on one screen."""
 
 import json
 import random
@@ -15,14 +15,14 @@ from tests.hive_scene import Scene, on_terminal
 from tests.rounds import SEED
 
 WORKERS = 500
-SAID = {
+FIELDS = {
     "done": {"result": "Fixed the session timeout", "committed": True, "parked": True},
     "need_input": {"question": "Which timeout should be the default?", "options": ["5", "30"]},
     "error": {"error": "Cannot find auth.py", "suggestion": "Name the module"},
     "context_full": {"remaining": "Tests and documentation"},
     "working": {"progress": "Read the auth flow"},
 }
-SHARES = (420, 6, 9, 5, 60)  # of those who work the processes are gone
+SHARES = (420, 6, 9, 5, 60)  # the processes of working ones have ended
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def crowd(private_home: Home) -> Iterator[Scene]:
     scene = Scene(private_home)
     scene.begin()
     some = random.Random(SEED)
-    for word, share in zip(SAID, SHARES, strict=True):
+    for word, share in zip(FIELDS, SHARES, strict=True):
         for _ in range(share):
             session = str(uuid.UUID(int=some.getrandbits(128), version=4))
             project = some.choice([*scene.projects])
             folder = scene.hive / "workers" / f"{project}-{session}"
-            write(folder, scene.state(folder.name), session, {"status": word, **SAID[word]})
+            write(folder, scene.state(folder.name), session, {"status": word, **FIELDS[word]})
     try:
         yield scene
     finally:
@@ -43,7 +43,7 @@ def crowd(private_home: Home) -> Iterator[Scene]:
 
 
 def write(folder: Path, state: Path, session: str, status: dict[str, object]) -> None:
-    """Leave the folder of a worker whose only run is over."""
+    """Write the folder of a worker whose only run has ended."""
     (state / "runs").mkdir(parents=True)
     folder.mkdir()
     (folder / "session-id").write_text(f"{session}\n")
@@ -68,7 +68,7 @@ def write(folder: Path, state: Path, session: str, status: dict[str, object]) ->
     (folder / "status.json").write_text(json.dumps(status))
 
 
-def test_five_hundred_workers_are_one_screen(crowd: Scene) -> None:
+def test_five_hundred_workers_fit_on_one_screen(crowd: Scene) -> None:
     began = time.monotonic()
     screen = crowd.run("check")
     first = time.monotonic() - began
@@ -96,8 +96,8 @@ def test_five_hundred_workers_are_one_screen(crowd: Scene) -> None:
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
-def test_the_screen_of_a_terminal_is_not_longer_than_it(crowd: Scene) -> None:
+def test_the_list_fits_the_terminal(crowd: Scene) -> None:
     lines = on_terminal(crowd, "hive", "check", columns=110, lines=36)
-    assert lines[0] == "500 workers"  # nothing was scrolled away
+    assert lines[0] == "500 workers"  # nothing scrolled out of view
     assert len(lines) <= 35
     assert max(map(len, lines)) <= 110

@@ -1,4 +1,4 @@
-"""What a worker, or a person, puts into `.hive` that does not belong there."""
+"""Unexpected files that a worker or a person puts into `.hive`."""
 
 import gzip
 import os
@@ -27,16 +27,16 @@ def scene(private_home: Home) -> Iterator[Scene]:
     yield from played(private_home)
 
 
-def over(scene: Scene, *actions: str) -> str:
-    """Return a worker that is done, and its processes gone."""
+def finished_worker(scene: Scene, *actions: str) -> str:
+    """Start a worker, wait until it is done and its processes have ended, and return its id."""
     worker = scene.spawn(script([*actions, DONE]))
     scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "it goes on")
+    until(lambda: not scene.processes(), "a process still runs")
     return worker
 
 
-def test_pipes_in_place_of_files_delay_nothing(scene: Scene) -> None:
-    worker = over(scene)
+def test_named_pipes_instead_of_files_block_nothing(scene: Scene) -> None:
+    worker = finished_worker(scene)
     folder = scene.folder(worker)
     for name in ("status.json", "run-report.md", "transcript.jsonl", "stderr.log", "task.md"):
         (folder / name).unlink(missing_ok=True)
@@ -51,11 +51,11 @@ def test_pipes_in_place_of_files_delay_nothing(scene: Scene) -> None:
     assert len(scene.played()) == 1
 
 
-def test_links_lead_to_no_files_of_others(scene: Scene) -> None:
+def test_links_to_other_files_are_not_followed(scene: Scene) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     own = scene.home.root / "notes.md"
     own.write_text(f"my key {token}\n")
-    worker = over(scene)
+    worker = finished_worker(scene)
     folder = scene.folder(worker)
     for name in ("transcript.jsonl", "stderr.log", "notes.md"):
         (folder / name).unlink(missing_ok=True)
@@ -69,7 +69,7 @@ def test_links_lead_to_no_files_of_others(scene: Scene) -> None:
 
 def test_every_text_of_an_archived_worker_is_redacted(scene: Scene) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
-    worker = over(scene)
+    worker = finished_worker(scene)
     for name in ("dump.txt", "status.json.new", "plain"):
         (scene.folder(worker) / name).write_text(token)
     scene.run("archive", worker)
@@ -80,7 +80,7 @@ def test_every_text_of_an_archived_worker_is_redacted(scene: Scene) -> None:
             assert token.encode() not in text, path
 
 
-def test_what_is_no_folder_is_no_worker(scene: Scene) -> None:
+def test_a_file_among_the_workers_is_ignored(scene: Scene) -> None:
     (scene.hive / "workers" / "project-a-1").write_text("not a folder")
     assert scene.check() == []
     assert "no worker has the id" in scene.result("check", "project-a-1", expect=1).stderr
@@ -89,7 +89,7 @@ def test_what_is_no_folder_is_no_worker(scene: Scene) -> None:
 def test_a_full_disk_starts_nothing_and_leaves_nothing(scene: Scene) -> None:
     with mounted(scene.hive, "-t", "tmpfs", "-o", "size=300k", "tmpfs") as possible:
         if not possible:
-            pytest.skip("this machine mounts nothing for us")
+            pytest.skip("this machine allows no mounts")
         scene.begin()
         filler = scene.hive / "filler"
         for left in (0, 100_000):
@@ -99,12 +99,12 @@ def test_a_full_disk_starts_nothing_and_leaves_nothing(scene: Scene) -> None:
             assert scene.check() == []
         filler.unlink()
         scene.wait_for_state(scene.spawn(script([DONE])), "done")
-        until(lambda: not scene.processes(), "it goes on")
+        until(lambda: not scene.processes(), "a process still runs")
     assert len(scene.played()) == 1
 
 
 def fill(path: Path, left: int) -> None:
-    """Fill the disk that a file lies on, but for so many bytes."""
+    """Fill the file's disk except for the given number of bytes."""
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while True:
             file.write(b"x" * 4096)
@@ -112,16 +112,17 @@ def fill(path: Path, left: int) -> None:
         file.truncate(path.stat().st_size - left)
 
 
-def test_a_time_outside_the_calendar_stops_nothing(scene: Scene) -> None:
-    worker = over(scene)
-    for far_ns, state in ((1 << 70, "done"), (-(1 << 70), "died")):  # said before its run: nothing
+def test_an_invalid_modification_time_breaks_no_command(scene: Scene) -> None:
+    worker = finished_worker(scene)
+    # a status from before its run is ignored
+    for far_ns, state in ((1 << 70, "done"), (-(1 << 70), "died")):
         for name in ("status.json", "transcript.jsonl"):
             os.utime(scene.folder(worker) / name, ns=(far_ns, far_ns))
         assert scene.row(worker)["state"] == state
         scene.run("check")
 
 
-def test_a_disk_that_fills_while_a_transcript_is_tidied_leaves_no_copy(tmp_path: Path) -> None:
+def test_a_full_disk_during_a_transcript_repair_leaves_no_copy(tmp_path: Path) -> None:
     worker = Worker(tmp_path / "workers" / "project-a-1", tmp_path / "state")
     worker.folder.mkdir(parents=True)
     text = "Warning: not a line\n" + '{"type": "user"}\n' * 10_000
@@ -137,7 +138,7 @@ def test_a_disk_that_fills_while_a_transcript_is_tidied_leaves_no_copy(tmp_path:
     assert {path.name for path in worker.folder.iterdir()} == {"transcript.jsonl", "stderr.log"}
 
 
-def test_hives_that_are_made_at_once_are_both_trusted(
+def test_hives_created_at_once_are_both_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, barrier, known = str(tmp_path), threading.Barrier(2), known_hives.known
@@ -153,7 +154,7 @@ def test_hives_that_are_made_at_once_are_both_trusted(
     assert set(known(home)) == {"/a/.hive", "/b/\u2028/.hive"}
 
 
-def test_a_session_that_is_none_has_no_successor(scene: Scene) -> None:
+def test_an_invalid_session_id_is_an_error(scene: Scene) -> None:
     folder = scene.hive / "workers" / "project-a-1"
     folder.mkdir()
     (folder / "session-id").write_text("the one of yesterday\n")
@@ -164,19 +165,19 @@ def test_a_session_that_is_none_has_no_successor(scene: Scene) -> None:
             orchestrator.has_successor(worker)
 
 
-def test_a_folder_whose_name_breaks_the_line_is_no_hive(scene: Scene) -> None:
+def test_a_folder_name_with_a_line_break_is_refused(scene: Scene) -> None:
     folder = scene.home.root / "a\n"
     folder.mkdir()
     assert "has a line break" in scene.result("init", cwd=folder, expect=1).stderr
 
 
-def test_one_folder_in_trouble_hides_no_other(scene: Scene) -> None:
-    quiet = over(scene)
+def test_an_error_of_one_worker_hides_no_other(scene: Scene) -> None:
+    quiet = finished_worker(scene)
     worker = scene.spawn(script(['status {"status": "working"}', "hang"]))
-    until(lambda: scene.row(worker)["status"], "it never began")
+    until(lambda: scene.row(worker)["status"], "it did not begin")
     scene.end_processes()
     blocked = scene.state(worker) / "runs" / f"1.json.{os.getpid()}.tmp"
-    blocked.mkdir()  # its end cannot be written down
+    blocked.mkdir()  # the end of the run cannot be stored
     found = scene.result("check", "--all")
     assert worker in found.stderr
     assert blocked.name in scene.result("monitor", "--once").stderr

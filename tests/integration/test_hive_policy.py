@@ -1,4 +1,4 @@
-"""What the clock does about silent workers: by default it says so, and each step is taken once."""
+"""The periodic check of silent workers reports them by default, and takes each step once."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, played, script, tick
 
-SOON = {"STALE_SECS": "0.2", "GRACE_SECS": "0.2"}
+SHORT_TIMES = {"STALE_SECS": "0.2", "GRACE_SECS": "0.2"}
 
 
 @pytest.fixture
@@ -37,58 +37,59 @@ def runs(scene: Scene) -> int:
 
 
 def ticks_until(scene: Scene, worker: str, step: tuple[str, int], **settings: str) -> None:
-    """Let the clock look until this is the last step that was taken, and not once more."""
+    """Run the periodic check until this is the last step that was taken."""
 
     def is_taken() -> bool:
-        tick(scene, **SOON | settings)
+        tick(scene, **SHORT_TIMES | settings)
         return steps(scene, worker)[-1:] == [step]
 
     until(is_taken, f"{step} is not taken: {steps(scene, worker)}")
 
 
-def begun(scene: Scene, task: str) -> str:
+def started_worker(scene: Scene, task: str) -> str:
     worker = scene.spawn(task)
     before = runs(scene)
     until(lambda: runs(scene) >= max(before, 1), "it never began")
     return worker
 
 
-def test_by_default_silence_is_reported_once_and_nothing_is_done(scene: Scene) -> None:
-    worker = begun(scene, script(["hang"]))
-    said = until(lambda: tick(scene, **SOON), "nothing was said")
+def test_by_default_a_silent_worker_is_only_reported_once(scene: Scene) -> None:
+    worker = started_worker(scene, script(["hang"]))
+    said = until(lambda: tick(scene, **SHORT_TIMES), "nothing was said")
     assert f"{worker}: report" in said
-    assert tick(scene, **SOON) == ""
+    assert tick(scene, **SHORT_TIMES) == ""
     assert steps(scene, worker) == [("report", 1)]
     assert scene.row(worker)["lives"]
     assert runs(scene) == 1
 
 
-def test_half_a_step_spoils_no_other_and_a_failing_one_delays_no_other(
+def test_a_torn_or_failing_step_does_not_block_other_workers(
     scene: Scene,
 ) -> None:
     workers = sorted(scene.spawn(script(["hang"])) for _ in range(2))
     until(lambda: runs(scene) == 2, "they never began")
     (scene.state(workers[0]) / "steps.jsonl").mkdir()
-    (scene.state(workers[1]) / "steps.jsonl").write_text('{"step": "rep')  # a full disk
-    until(lambda: "report" in tick(scene, **SOON), "one hides the other")
+    # a line cut off by a full disk
+    (scene.state(workers[1]) / "steps.jsonl").write_text('{"step": "rep')
+    until(lambda: "report" in tick(scene, **SHORT_TIMES), "one hides the other")
     lines = (scene.state(workers[1]) / "steps.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines[1:]] == ["report"]
-    assert f"{workers[1]}: report" not in tick(scene, **SOON)  # said once
+    assert f"{workers[1]}: report" not in tick(scene, **SHORT_TIMES)  # it is reported once
 
 
-def test_who_was_heard_of_within_the_hour_is_left_alone(scene: Scene) -> None:
-    worker = begun(scene, script(["hang"]))
+def test_a_recently_active_worker_is_not_reported(scene: Scene) -> None:
+    worker = started_worker(scene, script(["hang"]))
     assert tick(scene, POLICY="respawn") == ""
     assert scene.row(worker)["state"] == "working"
 
 
-def test_a_tool_call_is_a_sign_of_life(scene: Scene) -> None:
-    worker = begun(scene, script(["hang"]))
+def test_a_tool_call_counts_as_activity(scene: Scene) -> None:
+    worker = started_worker(scene, script(["hang"]))
     session = scene.played()[0]["session"]
     folder = scene.folder(worker)
     until(lambda: '"user"' in (folder / "transcript.jsonl").read_text(), "it says nothing")
     with closing(Database(scene.home.database)) as db:
-        for minutes in (90, 0):  # the newest counts
+        for minutes in (90, 0):  # the later call counts
             at = datetime.now(UTC) - timedelta(minutes=minutes)
             note_call(db, session, at)
     run_file = scene.state(worker) / "runs" / "1.json"
@@ -104,7 +105,7 @@ def test_a_tool_call_is_a_sign_of_life(scene: Scene) -> None:
 
 
 def note_call(db: Database, session: str, at: datetime) -> None:
-    """Let the store know of a tool call, as the writer does."""
+    """Store a tool call, as the writer does."""
     since_ms = int(at.timestamp() * 1000)
     totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
     with db.transaction():
@@ -125,11 +126,11 @@ def note_call(db: Database, session: str, at: datetime) -> None:
 @pytest.mark.parametrize(
     "status", ['{"status": "need_input", "question": "?"}', '{"status": "done"}']
 )
-def test_who_asks_or_is_done_is_never_stale(scene: Scene, status: str) -> None:
-    worker = begun(scene, script([f"status {status}", "hang"]))
+def test_a_waiting_or_finished_worker_is_never_stale(scene: Scene, status: str) -> None:
+    worker = started_worker(scene, script([f"status {status}", "hang"]))
     until(lambda: scene.row(worker)["status"], "no status")
     for _ in range(3):
-        assert tick(scene, POLICY="respawn", **SOON) == ""
+        assert tick(scene, POLICY="respawn", **SHORT_TIMES) == ""
     assert steps(scene, worker) == []
     assert scene.row(worker)["lives"]
 
@@ -138,39 +139,39 @@ def test_a_worker_that_died_by_itself_is_not_resumed(scene: Scene) -> None:
     worker = scene.spawn(script(["crash"], [DONE]))
     scene.wait_for_state(worker, "died")
     for _ in range(3):
-        assert tick(scene, POLICY="respawn", **SOON) == ""
+        assert tick(scene, POLICY="respawn", **SHORT_TIMES) == ""
     assert steps(scene, worker) == []
     assert runs(scene) == 1
 
 
 def test_a_silent_worker_is_asked_and_continues(scene: Scene) -> None:
-    worker = begun(scene, script(["hang"], [DONE]))
+    worker = started_worker(scene, script(["hang"], [DONE]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.wait_for_state(worker, "done")
     for _ in range(2):
-        assert tick(scene, POLICY="ask", **SOON) == ""
+        assert tick(scene, POLICY="ask", **SHORT_TIMES) == ""
     assert steps(scene, worker) == [("stop", 1), ("ask", 1)]
     assert scene.played()[1]["prompt"].startswith("Are you still working?")
     assert scene.violations == ""
 
 
-def test_who_could_not_be_resumed_is_not_stopped(scene: Scene) -> None:
-    """The stack lacks a variable that `hive_env` names: the next run would have no login."""
-    worker = begun(scene, script(["hang"]))
+def test_a_worker_that_cannot_be_resumed_is_not_stopped(scene: Scene) -> None:
+    """The stack lacks a variable that `hive_env` names, so the next run would have no login."""
+    worker = started_worker(scene, script(["hang"]))
     scene.config.write_text('hive_rights = "edits"\nhive_env = ["SHOP_KEY"]\n')
-    said = until(lambda: tick(scene, POLICY="ask", **SOON), "nothing was said")
+    said = until(lambda: tick(scene, POLICY="ask", **SHORT_TIMES), "nothing was said")
     assert f"{worker}: report" in said
     assert "SHOP_KEY" in said
-    assert tick(scene, POLICY="ask", **SOON) == ""
+    assert tick(scene, POLICY="ask", **SHORT_TIMES) == ""
     assert scene.row(worker)["lives"]
     scene.env["SHOP_KEY"] = "abc"
     ticks_until(scene, worker, ("stop", 1), POLICY="ask")
 
 
-def test_what_was_answered_without_a_status_is_quoted(scene: Scene) -> None:
-    worker = begun(scene, script(["hang"], ["say I am here.", "cost 0.01"]))
+def test_an_answer_without_a_status_is_quoted(scene: Scene) -> None:
+    worker = started_worker(scene, script(["hang"], ["say I am here.", "cost 0.01"]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
-    until(lambda: scene.is_recorded(worker, 2), "it never answers")  # nobody stops it before
+    until(lambda: scene.is_recorded(worker, 2), "it never answers")  # no check may stop it before
     ticks_until(scene, worker, ("give up", 2), POLICY="ask")
     found = scene.row(worker)
     assert found["state"] == "error"
@@ -179,9 +180,9 @@ def test_what_was_answered_without_a_status_is_quoted(scene: Scene) -> None:
     assert found["fields"]["error"].endswith(run["words"])
 
 
-def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scene) -> None:
+def test_a_worker_that_never_answers_is_given_up_parked_and_respawned_once(scene: Scene) -> None:
     task = script(["ignore", "hang"], ["hang"], ["report What I learned.", "cost 0.01"])
-    worker = begun(scene, task)
+    worker = started_worker(scene, task)
     until(lambda: (scene.folder(worker) / "transcript.jsonl").read_text(), "no word")
     ticks_until(scene, worker, ("park", 2), POLICY="respawn")
     until(lambda: scene.is_recorded(worker, 3), "not parked")
@@ -201,7 +202,7 @@ def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scen
     ticks_until(scene, fresh, ("park", 2), POLICY="respawn")
     until(lambda: scene.is_recorded(fresh, 3), "not parked")
     for _ in range(2):
-        tick(scene, POLICY="respawn", **SOON)
+        tick(scene, POLICY="respawn", **SHORT_TIMES)
     assert len(scene.check()) == 2  # one respawn is the limit
     assert scene.violations == ""
 
@@ -220,11 +221,11 @@ WORKING = 'status {"status": "working", "progress": "so far"}'
         ([WORKING, "hang"], [WORKING, "hang"], [WORKING, "exit 1"]),
     ],
 )
-def test_an_episode_takes_each_step_once_whatever_hangs(
+def test_each_step_is_taken_once_whatever_hangs(
     scene: Scene, first: list[str], second: list[str], third: list[str]
 ) -> None:
-    """Asked once, parked once: a run more would cost money, and so on for ever."""
-    worker = begun(scene, script(first, second, third, ["hang"], ["hang"]))
+    """Each worker is asked once and parked once, because every further run costs money."""
+    worker = started_worker(scene, script(first, second, third, ["hang"], ["hang"]))
     ticks_until_quiet(scene, worker)
     taken = steps(scene, worker)
     assert len(taken) == len(set(taken)), taken
@@ -234,7 +235,7 @@ def test_an_episode_takes_each_step_once_whatever_hangs(
     assert scene.violations == ""
 
 
-def test_who_was_parked_by_hand_is_not_asked_when_that_hangs(scene: Scene) -> None:
+def test_a_manually_parked_worker_is_not_asked_when_it_hangs(scene: Scene) -> None:
     worker = scene.spawn(script([WORKING], ["hang"], ["hang"]))
     scene.wait_for_state(worker, "died")
     scene.run("park", worker)
@@ -243,7 +244,7 @@ def test_who_was_parked_by_hand_is_not_asked_when_that_hangs(scene: Scene) -> No
     assert steps(scene, worker) == [("stop", 2)]
 
 
-def test_a_monitor_parks_once_also_if_parking_fills_the_context(scene: Scene) -> None:
+def test_a_monitor_parks_once_even_if_parking_fills_the_context(scene: Scene) -> None:
     full = 'status {"status": "context_full", "remaining": "half of it"}'
     worker = scene.spawn(script([full], [full], [full]))
     for run in (1, 2):
@@ -254,8 +255,8 @@ def test_a_monitor_parks_once_also_if_parking_fills_the_context(scene: Scene) ->
     assert len(scene.check()) == 2
 
 
-def test_a_worker_that_is_resumed_begins_another_episode(scene: Scene) -> None:
-    worker = begun(scene, script(["hang"], [DONE], ["hang"], [DONE]))
+def test_steps_can_be_taken_again_after_a_resume(scene: Scene) -> None:
+    worker = started_worker(scene, script(["hang"], [DONE], ["hang"], [DONE]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.wait_for_state(worker, "done")
     scene.run("resume", worker, "And one more thing.")
@@ -265,8 +266,8 @@ def test_a_worker_that_is_resumed_begins_another_episode(scene: Scene) -> None:
     assert steps(scene, worker) == [("stop", 1), ("ask", 1), ("stop", 3), ("ask", 3)]
 
 
-def test_a_step_that_was_noted_is_not_taken_again_by_another(scene: Scene) -> None:
-    """The clock and a monitor may look at the same worker at the same moment."""
+def test_a_step_is_recorded_by_one_process_only(scene: Scene) -> None:
+    """The scheduler and a monitor may check the same worker at the same moment."""
     worker = scene.spawn(script([DONE]))
     scene.wait_for_state(worker, "done")
     found = Worker(scene.folder(worker), scene.state(worker))
@@ -277,12 +278,12 @@ def test_a_step_that_was_noted_is_not_taken_again_by_another(scene: Scene) -> No
 
 
 def ticks_until_quiet(scene: Scene, worker: str) -> None:
-    """Let the clock look until its process is gone and nothing is due any more."""
+    """Run the periodic check until the worker's process has ended and no step is due."""
     quiet = 0
 
     def is_quiet() -> bool:
         nonlocal quiet
-        said = tick(scene, POLICY="ask", LIMIT_USD="1000", **SOON)
+        said = tick(scene, POLICY="ask", LIMIT_USD="1000", **SHORT_TIMES)
         found = scene.row(worker)
         lives = found["lives"] or not scene.is_recorded(worker, found["run"])
         quiet = 0 if said or lives else quiet + 1
@@ -291,34 +292,34 @@ def ticks_until_quiet(scene: Scene, worker: str) -> None:
     until(is_quiet, f"it goes on: {steps(scene, worker)}")
 
 
-def test_without_money_nobody_is_asked(scene: Scene) -> None:
-    worker = begun(scene, script(["hang"], [DONE]))
+def test_no_worker_is_asked_above_the_cost_limit(scene: Scene) -> None:
+    worker = started_worker(scene, script(["hang"], [DONE]))
     ticks_until(scene, worker, ("limit", 1), POLICY="ask", LIMIT_USD="0")
-    assert tick(scene, POLICY="ask", LIMIT_USD="0", **SOON) == ""
+    assert tick(scene, POLICY="ask", LIMIT_USD="0", **SHORT_TIMES) == ""
     assert steps(scene, worker) == [("stop", 1), ("limit", 1)]
     assert runs(scene) == 1
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.wait_for_state(worker, "done")
 
 
-def test_a_worker_that_claims_to_be_given_up_is_not_trusted(scene: Scene) -> None:
+def test_a_workers_claim_of_being_given_up_is_ignored(scene: Scene) -> None:
     said = 'status {"status": "error", "error": "so", "by": "hivepipe"}'
     worker = scene.spawn(script([said]))
     scene.wait_for_state(worker, "error")
     until(lambda: not scene.processes(), "it goes on")
     for _ in range(3):
-        assert tick(scene, POLICY="respawn", **SOON) == ""
+        assert tick(scene, POLICY="respawn", **SHORT_TIMES) == ""
     assert runs(scene) == 1
 
 
 def test_running_workers_count_towards_the_limit_before_their_cost_is_known(scene: Scene) -> None:
-    """Who fell silent together is not asked together: each may cost a dollar."""
+    """Workers that fall silent together are not all asked together: each may cost a dollar."""
     for _ in range(3):
         scene.spawn(script(["hang"], ["wait /nonexistent"]))
     until(lambda: runs(scene) == 3, "they never began")
 
     def is_enough() -> bool:
-        tick(scene, POLICY="ask", LIMIT_USD="2", **SOON | {"GRACE_SECS": "60"})
+        tick(scene, POLICY="ask", LIMIT_USD="2", **SHORT_TIMES | {"GRACE_SECS": "60"})
         last = [step for each in scene.check() for step in steps(scene, each["id"])[-1:]]
         return sorted(last) == [("ask", 1), ("ask", 1), ("limit", 1)]
 

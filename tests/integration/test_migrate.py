@@ -16,7 +16,7 @@ import pytest
 from hivepipe.install.hook_entries import events_of
 from tests.conftest import until
 from tests.installed import AS_USER, UID, Installation, User
-from tests.integration.test_doctor import examined
+from tests.integration.test_doctor import findings_of
 from tests.old_project import SESSION, OldProject, agent, states
 
 ASIDE = ".hive-mind.before-hivepipe"
@@ -184,7 +184,7 @@ def test_hivepipe_was_installed_beside_the_old_hooks(user: User, old: OldProject
     said = user.hivepipe("init")
     assert "3 old bash hooks are still in .claude/settings.json; `hivepipe migrate`" in said
     said = user.hivepipe("doctor", expect=1)
-    assert "old-hooks" in examined(user)
+    assert "old-hooks" in findings_of(user)
     assert "still runs old bash hooks" in said
     assert "hivepipe migrate\n" in said
     user.hivepipe("migrate", "--yes")
@@ -367,7 +367,7 @@ def test_an_old_worker_that_runs_is_named_and_left_alone(user: User, old: OldPro
         assert running.poll() is None
         said = user.hivepipe("doctor", expect=1)
         assert f"kill {running.pid}" in said
-        assert "old-worker" in examined(user)
+        assert "old-worker" in findings_of(user)
     user.hivepipe("migrate", "--yes")
     assert counts(user)["agents"] == 5
 
@@ -413,7 +413,7 @@ def test_old_hooks_that_write_into_our_database_are_named(
     with closing(sqlite3.connect(database(user))) as db, db:
         db.execute(statement)
     user.own(database(user).parent)
-    assert "another program wrote rows" in examined(user)["old-rows"]["text"]
+    assert "another program wrote rows" in findings_of(user)["old-rows"]["text"]
 
 
 def test_init_and_up_lead_to_migrate_and_change_nothing(user: User, old: OldProject) -> None:
@@ -432,7 +432,7 @@ def test_init_and_up_lead_to_migrate_and_change_nothing(user: User, old: OldProj
     said = user.hivepipe("doctor", expect=1)
     assert "hivepipe migrate\n" in said
     assert "damaged" not in said
-    assert "old-home" in examined(user)
+    assert "old-home" in findings_of(user)
 
 
 def test_a_home_that_was_adopted_by_an_earlier_release(user: User, old: OldProject) -> None:
@@ -446,7 +446,7 @@ def test_a_home_that_was_adopted_by_an_earlier_release(user: User, old: OldProje
     said = user.hivepipe("doctor", expect=1)
     assert "nothing can be stored" in said
     assert "damaged" not in said
-    assert "old-database" in examined(user)
+    assert "old-database" in findings_of(user)
     assert "hivepipe migrate" in user.hivepipe("drain", expect=1)
     user.hivepipe("migrate", "--yes")
     assert (user.project / ASIDE / "hive.db").is_file()

@@ -17,7 +17,7 @@ import pytest
 from tests.archive_scene import line
 from tests.conftest import CLI, Home, Process, Server, Writer, fire_all, is_drained, until
 from tests.hive_scene import DONE, Scene, script
-from tests.integration.test_failed import bury_by_hand
+from tests.integration.test_failed import add_failed_job
 from tests.payloads import AGENT, ALL, POST_EDIT, SESSION, changed
 from tests.unit.test_cli_help import CALLABLE
 
@@ -213,7 +213,7 @@ def hostile(
         process.end()
     make_rows_hostile(home.database)
     make_files_hostile(scene, worker)
-    bury_by_hand(
+    add_failed_job(
         redis_server,
         "evil",
         b"\xff",

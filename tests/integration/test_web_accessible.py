@@ -7,7 +7,7 @@ import pytest
 from hivepipe.web.views import VIEWS
 from tests.archive_scene import SESSION
 from tests.conftest import Home, Server
-from tests.integration.test_failed import bury_by_hand
+from tests.integration.test_failed import add_failed_job
 from tests.integration.test_web_browser import CHROMIUM, address, pytestmark, sync_api
 from tests.real.fetch import NotFetchedError, fetched_axe
 from tests.web_scene import record_hostile
@@ -30,7 +30,7 @@ def test_no_view_has_a_serious_violation(
     axe: Path, address: str, private_home: Home, redis_server: Server, colours: str, width: int
 ) -> None:
     record_hostile(private_home.database.parent)
-    bury_by_hand(redis_server, "dead", b"rubbish", description="insert_agent a1")
+    add_failed_job(redis_server, "dead", b"rubbish", description="insert_agent a1")
     base = address.partition("/?")[0]
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -9,7 +9,7 @@ import pytest
 from hivepipe.web.views import VIEWS
 from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_cli_listings import command
-from tests.integration.test_failed import bury_agent, change
+from tests.integration.test_failed import change, fail_agent_job
 from tests.payloads import PERMISSION_REQUEST, SESSION_START
 from tests.web_scene import SESSION, call, prompt, result
 
@@ -131,7 +131,7 @@ def test_a_failed_job_is_retried_by_click(
     address: str, private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     said: list[str] = []
-    swarm = bury_agent(private_home, redis_server, writer)
+    swarm = fail_agent_job(private_home, redis_server, writer)
     change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -15,7 +15,7 @@ from hivepipe.home import locate, short_hash
 from hivepipe.web.admission import form_token
 from hivepipe.web.app import web_app
 from tests.conftest import CLI, Home, Server
-from tests.integration.test_failed import bury_by_hand, listed
+from tests.integration.test_failed import add_failed_job, listed
 
 TOKEN = "a-token-of-the-test"
 HOSTILE = "<script>alert(1)</script>"
@@ -48,7 +48,7 @@ def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
     page: TestClient, post: Post, private_home: Home, redis_server: Server
 ) -> None:
     for id in ("one", "two", f"three{HOSTILE}"):
-        bury_by_hand(redis_server, id, b"\xff")
+        add_failed_job(redis_server, id, b"\xff")
     assert 'value="two"' in page.get("/queues").text
 
     names = re.findall(r'name="job" id="[^"]+" value="([^"]+)"', page.get("/queues").text)
@@ -78,12 +78,12 @@ def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
 def test_a_filter_means_no_job_that_failed_after_the_question(
     post: Post, private_home: Home, redis_server: Server
 ) -> None:
-    bury_by_hand(redis_server, "early", b"\xff", ended_at="2026-11-21T10:00:00.5Z")
+    add_failed_job(redis_server, "early", b"\xff", ended_at="2026-11-21T10:00:00.5Z")
     asked = post("retry shown", operation="?")
     assert "Retry 1 failed job of" in asked.text
     found = re.search(r'name="until" value="([^"]+)"', asked.text)
     assert found
-    bury_by_hand(redis_server, "late", b"\xff", ended_at="2999-01-01T00:00:00.5Z")
+    add_failed_job(redis_server, "late", b"\xff", ended_at="2999-01-01T00:00:00.5Z")
     told = post("retry shown", operation="?", until=found[1], sure="yes")
     assert "Sent back to the queues: 1 of 1." in told.text
     assert [job["id"] for job in listed(private_home)] == ["late"]
@@ -91,7 +91,7 @@ def test_a_filter_means_no_job_that_failed_after_the_question(
 
 def test_the_command_writes_the_same_list(private_home: Home, redis_server: Server) -> None:
     for id in ("one", "two"):
-        bury_by_hand(redis_server, id, b"\xff")
+        add_failed_job(redis_server, id, b"\xff")
     private_home.command("failed", "retry", "one")
     private_home.command("failed", "discard", "--all", "--yes")
     private_home.command("failed", "discard", "--all", "--yes")
@@ -102,7 +102,7 @@ def test_the_command_writes_the_same_list(private_home: Home, redis_server: Serv
 
 
 def test_what_is_no_action_is_passed_over(private_home: Home, redis_server: Server) -> None:
-    bury_by_hand(redis_server, "one", b"\xff")
+    add_failed_job(redis_server, "one", b"\xff")
     private_home.command("failed", "discard", "one", "--yes")
     log = private_home.logs / NAME
     log.write_bytes(b'{"at": 1}\n[]\n\xff\n' + log.read_bytes() + b"{")
@@ -110,7 +110,7 @@ def test_what_is_no_action_is_passed_over(private_home: Home, redis_server: Serv
 
 
 def test_the_second_address_only_reads(private_home: Home, redis_server: Server) -> None:
-    bury_by_hand(redis_server, "one", b"\xff")
+    add_failed_job(redis_server, "one", b"\xff")
     command = [*CLI, "web", "--port", "0", "--no-open", "--read-only-token"]
     with subprocess.Popen(
         command, env=private_home.env, cwd=private_home.project, stdout=subprocess.PIPE, text=True

@@ -8,7 +8,7 @@ import pytest
 from hivepipe.home import short_hash
 from hivepipe.web.views import VIEWS
 from tests.conftest import Home, Server, Writer, until
-from tests.integration.test_failed import bury_agent, bury_by_hand, change
+from tests.integration.test_failed import add_failed_job, change, fail_agent_job
 from tests.integration.test_web_browser import CHROMIUM, address, pytestmark, sync_api
 from tests.web_scene import HOSTILE, SESSION, archive_hostile_session, record_hostile
 
@@ -50,7 +50,7 @@ def tab_to(page: Any, name: str) -> None:
 def test_everything_is_done_by_keyboard_alone(
     page: Any, private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    swarm = bury_agent(private_home, redis_server, writer)
+    swarm = fail_agent_job(private_home, redis_server, writer)
     change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
     page.reload()
     tab_to(page, "To the content")
@@ -90,7 +90,7 @@ def test_hostile_texts_raise_no_script(
     monkeypatch.setenv("HIVEPIPE_HOME", str(home))
     monkeypatch.setenv("HOME", private_home.env["HOME"])
     archive_hostile_session(private_home.root)
-    bury_by_hand(redis_server, "dead", HOSTILE.encode(), description=HOSTILE)
+    add_failed_job(redis_server, "dead", HOSTILE.encode(), description=HOSTILE)
     base = page.url.rpartition("/")[0]
     shown = ""
     session = f"session/{short_hash(str(home))}/{SESSION}"
