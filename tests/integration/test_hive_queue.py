@@ -1,4 +1,4 @@
-"""Through the real queues: what the monitor says, and the periodic check."""
+"""The orchestrator's jobs in real queues: statuses from the monitor, and the periodic check."""
 
 import json
 import os
@@ -29,16 +29,18 @@ def scene(private_home: Home, redis_server: Server) -> Iterator[Scene]:
     yield from played(private_home)
 
 
-def test_the_monitor_stores_each_word_once(
+def test_the_monitor_stores_each_status_once(
     scene: Scene, redis_server: Server, writer: Writer
 ) -> None:
     worker = scene.spawn(script([WORKING, "hang"]))
-    until(lambda: (scene.folder(worker) / "status.json").exists(), "it said nothing")
+    until(lambda: (scene.folder(worker) / "status.json").exists(), "no status was written")
     before = jobs(redis_server)
     with closing(Database(database_path(str(scene.home.path)))) as db, db.transaction():
-        assert "STATUS_CHANGE:" in scene.run("monitor", "--once")  # the store is locked
+        # the store is locked, so the status is enqueued
+        assert "STATUS_CHANGE:" in scene.run("monitor", "--once")
     assert jobs(redis_server) == before + 1
-    (scene.hive / "reported.json").unlink()  # another monitor, which knows of nothing
+    # as for another monitor, which has reported nothing yet
+    (scene.hive / "reported.json").unlink()
     scene.run("monitor", "--once")
     assert jobs(redis_server) == before + 1
     assert len(scene.home.rows("SELECT * FROM hive_statuses")) == 1
@@ -50,14 +52,14 @@ def test_the_monitor_stores_each_word_once(
 
 
 def jobs(server: Server) -> int:
-    """Return how many jobs of the monitor's wait."""
+    """Return how many jobs of the monitor wait."""
     with server.client() as redis:
         waiting = redis.lrange("rq:queue:medium", 0, -1)
         names = [redis.hget(b"rq:job:" + each, "description") or b"" for each in waiting]
     return sum(name.startswith(b"record_status") for name in names)
 
 
-def test_the_clock_finds_an_unseen_death(
+def test_the_periodic_check_finds_an_unobserved_end(
     scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
 ) -> None:
     worker = scene.spawn(script(["cost 0.04", "hang"]))
@@ -71,20 +73,20 @@ def test_the_clock_finds_an_unseen_death(
     assert accepted(redis_server) > 0
     writer.start()
     slow_worker.start()
-    until(lambda: lost(scene), slow_worker.text)
-    assert lost(scene) == [{"worker_id": worker, "is_lost": 1, "cost_micro_usd": 40_000}]
+    until(lambda: lost_runs(scene), slow_worker.text)
+    assert lost_runs(scene) == [{"worker_id": worker, "is_lost": 1, "cost_micro_usd": 40_000}]
     assert hive_states(str(scene.home.path)) == {"died": 1}
 
 
-def test_what_is_over_for_long_goes_with_its_rows(
+def test_old_workers_are_deleted_with_their_rows(
     scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
 ) -> None:
-    """One archived a year ago, one deleted then, one archived since, and one that is there."""
+    """One archived a year ago, one deleted then, one archived since, and one in use."""
     workers = [scene.spawn(script(["cost 0.25", DONE])) for _ in range(4)]
     for worker in workers:
         scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "they go on")
-    old, deleted, young, there = workers
+    until(lambda: not scene.processes(), "a process still runs")
+    old, deleted, young, present = workers
     scene.run("archive", old, young)
     scene.run("delete", deleted, "--yes")
     said = json.loads(scene.hivepipe("disk", "--json").stdout)
@@ -100,7 +102,8 @@ def test_what_is_over_for_long_goes_with_its_rows(
         for table, column in (("hive_statuses", "changed_at"), ("hive_runs", "started_at")):
             db.execute(f"UPDATE {table} SET {column} = :time", {"time": year_ago})
     archive = scene.hive / "archive" / old
-    for path in (archive, *archive.rglob("*")):  # a worker whose files somebody changed since stays
+    # a worker whose files were changed since then is kept
+    for path in (archive, *archive.rglob("*")):
         os.utime(path, (time.time() - 367 * 86_400,) * 2)
     ticks = [PruneFiles().job("files"), Prune().job("rows")]
     now = time.time_ns()
@@ -108,18 +111,18 @@ def test_what_is_over_for_long_goes_with_its_rows(
     client.push(redis_server.address, jobs, 5.0)
     writer.start()
     slow_worker.start()
-    kept = {young, there}
-    until(lambda: in_rows(scene, "hive_workers", "id") == kept, slow_worker.text)
-    until(lambda: in_rows(scene, "hive_runs", "worker_id") == kept, slow_worker.text)
-    until(lambda: in_rows(scene, "hive_statuses", "worker_id") == kept, slow_worker.text)
+    kept = {young, present}
+    until(lambda: values_of(scene, "hive_workers", "id") == kept, slow_worker.text)
+    until(lambda: values_of(scene, "hive_runs", "worker_id") == kept, slow_worker.text)
+    until(lambda: values_of(scene, "hive_statuses", "worker_id") == kept, slow_worker.text)
     until(lambda: not (scene.hive / "archive" / old).exists(), slow_worker.text)
     assert (scene.hive / "archive" / young).is_dir()
-    assert scene.folder(there).is_dir()
+    assert scene.folder(present).is_dir()
 
 
-def in_rows(scene: Scene, table: str, column: str) -> set[object]:
+def values_of(scene: Scene, table: str, column: str) -> set[object]:
     return {row[column] for row in scene.home.rows(f"SELECT {column} FROM {table}")}
 
 
-def lost(scene: Scene) -> list[dict[str, object]]:
+def lost_runs(scene: Scene) -> list[dict[str, object]]:
     return scene.home.rows("SELECT worker_id, is_lost, cost_micro_usd FROM hive_runs WHERE is_lost")

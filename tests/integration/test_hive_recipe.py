@@ -1,4 +1,4 @@
-"""Beside the recipes of the written protocol, typed by hand: neither spoils what the other does."""
+"""The recipes of the written protocol, typed by hand, work beside hivepipe."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.hive_scene import DONE, Scene, script
 
 SESSION = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
 WORKER = f"project-a-{SESSION}"
-# As the protocol's text has it, but for the flag that Claude Code refuses root.
+# as in the protocol's text, without the flag that Claude Code refuses for root
 SPAWN = """
 PROJECT="project-a"
 PROJECT_PATH=$(jq -r ".[\\"$PROJECT\\"]" .hive/projects.json)
@@ -60,10 +60,11 @@ def scene(private_home: Home) -> Iterator[Scene]:
         made.end()
 
 
-def typed(scene: Scene, recipe: str, **variables: str) -> str:
-    """Run a recipe in the orchestrator's project, as somebody types it."""
-    said = scene.home.root / "said"
-    with said.open("w") as file:  # no pipe: what the recipe leaves behind would keep it open
+def run_recipe(scene: Scene, recipe: str, **variables: str) -> str:
+    """Run a recipe in the orchestrator's project, as a user types it."""
+    said = scene.home.root / "output"
+    # a pipe would stay open as long as the recipe's background processes
+    with said.open("w") as file:
         subprocess.run(
             ["bash", "-c", recipe],
             cwd=scene.home.project,
@@ -75,12 +76,12 @@ def typed(scene: Scene, recipe: str, **variables: str) -> str:
 
 
 def spawn_by_hand(scene: Scene, *runs: list[str]) -> None:
-    typed(scene, SPAWN, WORKER_UUID=SESSION, PROMPT=script(*runs))
-    until(lambda: (scene.folder(WORKER) / "status.json").exists(), "it said nothing")
+    run_recipe(scene, SPAWN, WORKER_UUID=SESSION, PROMPT=script(*runs))
+    until(lambda: (scene.folder(WORKER) / "status.json").exists(), "no status was written")
 
 
 def waiting(scene: Scene) -> tuple[str, Any]:
-    """Return an action that waits for a file, and what makes the file."""
+    """Return an action that waits for a file, and a function that creates the file."""
     path = scene.home.root / "go"
     return f"wait {path}", path.touch
 
@@ -89,7 +90,7 @@ WORKING = 'status {"status": "working", "progress": "half"}'
 ASKING = 'status {"status": "need_input", "question": "Which?", "options": ["a", "b"]}'
 
 
-def test_a_process_that_was_started_by_hand_is_seen_and_left_alone(scene: Scene) -> None:
+def test_a_manually_started_process_is_shown_and_not_controlled(scene: Scene) -> None:
     wait, go = waiting(scene)
     spawn_by_hand(scene, [WORKING, wait, "cost 0.07", ASKING], ["cost 0.05", DONE])
     found = scene.row(WORKER)
@@ -100,45 +101,45 @@ def test_a_process_that_was_started_by_hand_is_seen_and_left_alone(scene: Scene)
     scene.result("delete", WORKER, "--yes", expect=1)
     assert scene.violations == ""
     go()
-    until(lambda: not scene.processes(), "it goes on")
+    until(lambda: not scene.processes(), "a process still runs")
     assert scene.row(WORKER)["state"] == "need_input"
     scene.run("answer", WORKER, "--option", "2")
     scene.wait_for_state(WORKER, "done")
     until(lambda: scene.row(WORKER)["cost_usd"] == "0.12", "costs differ")
     assert len(scene.played()) == 2
     assert scene.violations == ""
-    until(lambda: not scene.processes(), "it goes on")
-    scene.run("archive", WORKER)  # what others' runs cost stays known, too
+    until(lambda: not scene.processes(), "a process still runs")
+    scene.run("archive", WORKER)  # costs of runs that others started are also kept
     assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.12"
 
 
-def test_who_looks_into_a_session_keeps_it_to_himself(scene: Scene) -> None:
-    """A person resumes a worker's session in a terminal: nobody else does meanwhile."""
+def test_a_session_that_a_user_resumed_is_not_resumed_by_hivepipe(scene: Scene) -> None:
+    """While a user resumes a worker's session in a terminal, nobody else may resume it."""
     wait, go = waiting(scene)
     worker = scene.spawn(script([ASKING], [wait, DONE]))
     scene.wait_for_state(worker, "need_input")
-    until(lambda: not scene.processes(), "it goes on")
+    until(lambda: not scene.processes(), "a process still runs")
     session = scene.played()[0]["session"]
     command = ["claude", "--resume", session, "-p", "let me see", "--add-dir", scene.folder(worker)]
     person = subprocess.Popen(
         command, env=scene.env, cwd=scene.projects["project-a"], stdout=subprocess.DEVNULL
     )
-    until(lambda: len(scene.played()) == 2, "it never began")
+    until(lambda: len(scene.played()) == 2, "it did not begin")
     assert "not started by hivepipe" in scene.result("answer", worker, "a", expect=1).stderr
     go()
     assert person.wait(30) == 0
     assert scene.violations == ""
 
 
-def test_what_is_moved_or_removed_by_hand_is_followed(scene: Scene) -> None:
+def test_workers_moved_or_removed_by_hand_are_noticed(scene: Scene) -> None:
     workers = [scene.spawn(script(["cost 0.07", DONE])) for _ in range(2)]
     for worker in workers:
         scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "they go on")
+    until(lambda: not scene.processes(), "a process still runs")
     with scene.use_environment({}):
         assert hive_states(str(scene.home.path)) == {"done": 2}
-    typed(scene, 'mv ".hive/workers/$ID" ".hive/archive/"', ID=workers[0])
-    typed(scene, 'rm -rf ".hive/workers/$ID"', ID=workers[1])
+    run_recipe(scene, 'mv ".hive/workers/$ID" ".hive/archive/"', ID=workers[0])
+    run_recipe(scene, 'rm -rf ".hive/workers/$ID"', ID=workers[1])
     assert scene.check() == []
     with scene.use_environment({}):
         assert hive_states(str(scene.home.path)) == {}
@@ -148,26 +149,29 @@ def test_what_is_moved_or_removed_by_hand_is_followed(scene: Scene) -> None:
     assert found["total_usd"] == "0.14"
 
 
-def test_a_process_whose_folder_was_removed_is_named_to_its_end(scene: Scene) -> None:
+def test_a_process_whose_folder_was_removed_is_listed_until_it_ends(scene: Scene) -> None:
     wait, go = waiting(scene)
     worker = scene.spawn(script([wait]))
-    until(lambda: scene.played(), "it never began")
-    typed(scene, 'rm -rf ".hive/workers/$ID"', ID=worker)
+    until(lambda: scene.played(), "it did not begin")
+    run_recipe(scene, 'rm -rf ".hive/workers/$ID"', ID=worker)
     (found,) = scene.check()
     assert (found["id"], found["lives"], found["state"]) == (worker, True, "error")
     assert f"its process {found['pid']} still runs" in found["note"]
     with scene.use_environment({}):
         assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
     go()
-    until(lambda: scene.check() == [] and not scene.state(worker).exists(), "it is not followed")
+    until(
+        lambda: scene.check() == [] and not scene.state(worker).exists(),
+        "the removal is not noticed",
+    )
     (row,) = scene.home.rows("SELECT deleted_at FROM hive_workers")
     assert row["deleted_at"]
 
 
-def test_a_disk_that_is_not_there_removes_nobody(scene: Scene) -> None:
+def test_an_unmounted_disk_removes_no_worker(scene: Scene) -> None:
     worker = scene.spawn(script([DONE]))
     scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "it goes on")
+    until(lambda: not scene.processes(), "a process still runs")
     workers = scene.hive / "workers"
     workers.rename(scene.home.root / "elsewhere")
     assert scene.check() == []
@@ -178,14 +182,14 @@ def test_a_disk_that_is_not_there_removes_nobody(scene: Scene) -> None:
     ]
 
 
-def test_the_recipes_read_what_we_write(scene: Scene) -> None:
+def test_the_recipes_read_files_of_hivepipe(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.07", DONE]))
     scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "it goes on")
+    until(lambda: not scene.processes(), "a process still runs")
     folder = f".hive/workers/{worker}"
-    assert f"=== {worker} ===" in typed(scene, CHECK)
-    assert '"did it"' in typed(scene, f"jq .result {folder}/status.json")
-    last = typed(scene, f"tail -1 {folder}/transcript.jsonl | jq .total_cost_usd")
+    assert f"=== {worker} ===" in run_recipe(scene, CHECK)
+    assert '"did it"' in run_recipe(scene, f"jq .result {folder}/status.json")
+    last = run_recipe(scene, f"tail -1 {folder}/transcript.jsonl | jq .total_cost_usd")
     assert last == "0.07\n"
-    session = typed(scene, f"cat {folder}/session-id").strip()
+    session = run_recipe(scene, f"cat {folder}/session-id").strip()
     assert worker == f"project-a-{session}"

@@ -1,4 +1,4 @@
-"""What workers may do without asking: chosen once by the user, granted, and told to the worker."""
+"""The rights of workers: chosen once by the user, granted, and named in the prompt."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, played, script
 
 UNCOMMITTED = 'status {"status": "done", "result": "so", "committed": false, "parked": true}'
-# As version 1.0.0 wrote it into prompts/worker.md.
+# prompts/worker.md as version 1.0.0 wrote it
 FORMER = Path(__file__).parent / "data" / "hive-worker-1.0.0.md"
 
 
@@ -27,7 +27,7 @@ def scene(private_home: Home) -> Iterator[Scene]:
 
 
 def repository(scene: Scene) -> Path:
-    """Make the project of a worker a repository, with an author and a change."""
+    """Make a worker's project a repository with an author and a change."""
     folder = scene.projects["project-a"]
     subprocess.run(["git", "init", "-q", folder], check=True)
     for name, value in (("user.name", "A"), ("user.email", "a@example.org")):
@@ -44,7 +44,9 @@ def subjects(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("rights", "committed"), [("edits", ""), ("commits", "Why\n")])
-def test_a_worker_can_do_what_its_prompt_says(scene: Scene, rights: str, committed: str) -> None:
+def test_a_worker_has_the_rights_that_its_prompt_names(
+    scene: Scene, rights: str, committed: str
+) -> None:
     folder = repository(scene)
     scene.config.write_text(f'hive_rights = "{rights}"\n')
     worker = scene.spawn(script(["run git add a.txt", "run git commit -m Why", DONE]))
@@ -64,7 +66,7 @@ def test_a_worker_can_do_what_its_prompt_says(scene: Scene, rights: str, committ
     assert rules == ["Skill(session:park)", *git]
 
 
-def test_who_may_do_all_is_started_so(scene: Scene) -> None:
+def test_with_all_rights_claude_skips_permissions(scene: Scene) -> None:
     scene.config.write_text('hive_rights = "all"\n')
     worker = scene.spawn(script([DONE]))
     run = json.loads((scene.state(worker) / "runs" / "1.json").read_text())
@@ -72,7 +74,7 @@ def test_who_may_do_all_is_started_so(scene: Scene) -> None:
     assert "Commit your changes" in (scene.state(worker) / "runs" / "1.prompt.md").read_text()
 
 
-def test_flags_of_the_users_own_decide_too(scene: Scene) -> None:
+def test_the_users_own_flags_set_rights_too(scene: Scene) -> None:
     flags = "--permission-mode acceptEdits --allowedTools 'Bash(git *)'"
     scene.config.write_text(f'hive_flags = "{flags}"\n')
     worker = scene.spawn(script([DONE]))
@@ -84,7 +86,7 @@ def test_flags_of_the_users_own_decide_too(scene: Scene) -> None:
 
 @pytest.mark.parametrize("flags", ["", 'hive_flags = "--model opus"\n'])
 def test_rights_are_only_chosen_by_the_user(scene: Scene, flags: str) -> None:
-    """Neither the project's own file, nor the environment, nor a command without a terminal."""
+    """The project's file, the environment or a command without a terminal cannot set rights."""
     scene.config.write_text(flags)
     (scene.home.path / "config.toml").write_text('hive_rights = "all"\n')
     said = scene.result("spawn", "project-a", "Do it.", expect=1).stderr
@@ -103,8 +105,8 @@ def test_rights_are_only_chosen_by_the_user(scene: Scene, flags: str) -> None:
     assert scene.check() == []
 
 
-def on_terminal(scene: Scene, answer: str, *arguments: str) -> str:
-    """Run a command on a terminal of its own, give the answer, and return what is on it."""
+def answered_on_terminal(scene: Scene, answer: str, *arguments: str) -> str:
+    """Run a command on a new terminal, type the answer, and return the output."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
@@ -123,22 +125,22 @@ def on_terminal(scene: Scene, answer: str, *arguments: str) -> str:
             continue
         try:
             shown += os.read(controller, 4096)
-        except OSError:  # the process is gone, and all it said is read
+        except OSError:  # the process has ended and its output is read
             break
     os.close(controller)
     assert process.wait(30) == 0, shown.decode()
     return shown.decode()
 
 
-def test_a_person_is_asked_once(scene: Scene) -> None:
-    """The answer stands in the user's own file, whose other lines, mode and link stay."""
+def test_the_user_is_asked_for_rights_once(scene: Scene) -> None:
+    """The answer is stored in the user's own file; its other lines, mode and link stay."""
     before = "# mine\nidle_secs = 60\n\n[retention]\nworkers = 10\n"
     own = scene.home.root / "dotfiles.toml"
     own.write_text(before)
     own.chmod(0o640)
     scene.config.unlink()
     scene.config.symlink_to(own)
-    shown = on_terminal(scene, "commits\n", "hive", "spawn", "project-a", script([DONE]))
+    shown = answered_on_terminal(scene, "commits\n", "hive", "spawn", "project-a", script([DONE]))
     assert "What may workers do without asking?" in shown
     assert "dangerously-skip-permissions" in shown
     (worker,) = [each["id"] for each in scene.check()]
@@ -146,24 +148,24 @@ def test_a_person_is_asked_once(scene: Scene) -> None:
     assert own.read_text() == f'hive_rights = "commits"\n{before}'
     assert own.stat().st_mode & 0o777 == 0o640
     assert scene.config.is_symlink()
-    shown = on_terminal(scene, "", "hive", "spawn", "project-a", script([DONE]))
+    shown = answered_on_terminal(scene, "", "hive", "spawn", "project-a", script([DONE]))
     assert "What may" not in shown
-    until(lambda: len(scene.played()) == 2, "not both began")
+    until(lambda: len(scene.played()) == 2, "not both have begun")
     assert scene.run("rights").startswith("commits: workers may change files")
 
 
-def test_a_choice_is_changed_in_its_place(scene: Scene) -> None:
+def test_a_changed_choice_replaces_the_line(scene: Scene) -> None:
     scene.config.write_text('idle_secs = 60\nhive_rights = "commits" # for now\n[retention]\n')
-    shown = on_terminal(scene, "", "hive", "rights", "edits")
+    shown = answered_on_terminal(scene, "", "hive", "rights", "edits")
     assert "edits: workers may change files in its project, and run no git" in shown
     assert scene.config.read_text() == 'idle_secs = 60\nhive_rights = "edits"\n[retention]\n'
     scene.config.unlink()
-    on_terminal(scene, "edits\n", "hive", "rights")
+    answered_on_terminal(scene, "edits\n", "hive", "rights")
     assert scene.config.read_text() == 'hive_rights = "edits"\n'
     assert scene.config.stat().st_mode & 0o777 == 0o600
 
 
-def test_who_may_not_commit_is_not_blamed_for_it(scene: Scene) -> None:
+def test_a_worker_without_the_right_to_commit_has_no_problem_of_it(scene: Scene) -> None:
     for rights, problems in (("edits", []), ("commits", ["done without a commit"])):
         scene.config.write_text(f'hive_rights = "{rights}"\n')
         worker = scene.spawn(script([UNCOMMITTED]))
@@ -171,7 +173,7 @@ def test_who_may_not_commit_is_not_blamed_for_it(scene: Scene) -> None:
         assert found["fields"]["problems"] == problems
 
 
-def test_a_prompt_of_an_earlier_version_is_not_followed_but_the_users_own_is(scene: Scene) -> None:
+def test_a_default_prompt_of_1_0_0_is_replaced_and_the_users_own_is_kept(scene: Scene) -> None:
     template = scene.hive / "prompts" / "worker.md"
     assert template.read_text() == DEFAULTS["worker"]
     template.write_text(FORMER.read_text())

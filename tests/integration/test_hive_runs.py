@@ -19,7 +19,7 @@ from hivepipe.orchestrator.folder import running_workers
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, played, script
 
-KEY = "uH7fJ2q" + "Zt9xB4m" * 3  # of no form of its own
+KEY = "uH7fJ2q" + "Zt9xB4m" * 3  # a secret without a recognisable form
 QUESTION = (
     'status {"status": "need_input", "question": "Which timeout?", "context": "auth.py:42", '
     '"options": ["30 minutes", "configurable"], "priority": "high"}'
@@ -36,12 +36,12 @@ def run_of(scene: Scene, worker: str, number: int = 1) -> dict[str, Any]:
     return found
 
 
-def test_a_question_is_shown_answered_and_both_runs_are_paid(scene: Scene) -> None:
+def test_a_question_is_shown_and_answered_and_both_runs_are_charged(scene: Scene) -> None:
     asking = ["say hm", "noise Warning: something", "cost 0.10", "cost 0.30", QUESTION, "torn"]
     worker = scene.spawn(script(asking, ["cost 0.05", DONE]))
     found = scene.wait_for_state(worker, "need_input")
     assert found["note"] == "Which timeout?"
-    assert found["fields"]["priority"] == "high"  # a field that nobody knows
+    assert found["fields"]["priority"] == "high"  # an unknown field is kept
     screen = scene.run("check", worker)
     assert "option 2       configurable" in screen
     scene.run("answer", worker, "--option", "2", "please")
@@ -51,7 +51,7 @@ def test_a_question_is_shown_answered_and_both_runs_are_paid(scene: Scene) -> No
     assert "--resume" in second["arguments"]
     assert first["session"] == second["session"]
     permissions = first["arguments"][first["arguments"].index("--permission-mode") + 1]
-    assert permissions in second["arguments"]  # a resumed session has none of its own
+    assert permissions in second["arguments"]  # a resumed session does not inherit the mode
     kinds = [line["type"] for line in scene.lines(worker)]
     assert kinds.count("system") == 2
     stderr = (scene.folder(worker) / "stderr.log").read_text()
@@ -68,8 +68,8 @@ def test_a_question_is_shown_answered_and_both_runs_are_paid(scene: Scene) -> No
     assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.35"
 
 
-def test_a_resumed_session_is_paid_once(scene: Scene) -> None:
-    """Claude Code counts a resumed session from its first run on, since some later version."""
+def test_a_resumed_session_is_charged_once(scene: Scene) -> None:
+    """Later versions of Claude Code report the total of a resumed session since its first run."""
     worker = scene.spawn(script(["total 0 9", QUESTION], ["total 9 8", DONE]))
     scene.wait_for_state(worker, "need_input")
     scene.run("answer", worker, "--option", "2", "please")
@@ -80,14 +80,14 @@ def test_a_resumed_session_is_paid_once(scene: Scene) -> None:
     assert float(json.loads(scene.run("cost", "--json"))["total_usd"]) == 0.17
 
 
-def test_models_cost_what_they_say_and_not_the_main_loop_alone(scene: Scene) -> None:
+def test_the_costs_of_all_models_are_added_up(scene: Scene) -> None:
     worker = scene.spawn(script(["models 0.5 0.25", DONE]))
     assert scene.wait_for_state(worker, "done")["cost_usd"] == "0.75"
 
 
-def test_who_asks_nothing_is_not_answered_and_who_lives_is_not_resumed(scene: Scene) -> None:
+def test_no_answer_without_a_question_and_no_resume_of_a_running_worker(scene: Scene) -> None:
     worker = scene.spawn(script(["say busy", "hang"]))
-    until(lambda: scene.played(), "it never began")
+    until(lambda: scene.played(), "it did not begin")
     assert "has no open question" in scene.result("answer", worker, "yes", expect=1).stderr
     for command in (("resume", worker, "go"), ("park", worker), ("archive", worker)):
         assert "has a process" in scene.result(*command, expect=1).stderr
@@ -97,7 +97,7 @@ def test_who_asks_nothing_is_not_answered_and_who_lives_is_not_resumed(scene: Sc
     assert scene.violations == ""
 
 
-def test_a_crash_is_a_death_with_its_signal(scene: Scene) -> None:
+def test_a_crash_is_reported_with_its_signal(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.02", "torn", "crash"]))
     found = scene.wait_for_state(worker, "died")
     assert found["exit_code"] == -signal.SIGKILL
@@ -107,16 +107,16 @@ def test_a_crash_is_a_death_with_its_signal(scene: Scene) -> None:
     assert json.loads(scene.run("cost", "--json"))["unpriced_runs"] == 0
 
 
-def test_a_run_that_never_said_its_cost_is_not_called_free(scene: Scene) -> None:
+def test_a_run_without_a_cost_is_counted_as_unpriced(scene: Scene) -> None:
     worker = scene.spawn(script(["crash"]))
     scene.wait_for_state(worker, "died")
     assert "1 run that ended without a result: cost unknown" in scene.run("check", worker)
-    until(lambda: "not included: 1 run" in scene.run("cost"), "it is called free")
+    until(lambda: "not included: 1 run" in scene.run("cost"), "the run counts as free")
     scene.run("delete", worker, "--yes")
     assert json.loads(scene.run("cost", "--json"))["unpriced_runs"] == 1
 
 
-def test_calls_that_claude_refuses_are_reported(scene: Scene) -> None:
+def test_flags_that_claude_refuses_are_reported(scene: Scene) -> None:
     task = script([DONE])
     if os.geteuid() == 0:
         worker = scene.spawn(task, "project-a", "--dangerously-skip-permissions")
@@ -129,7 +129,7 @@ def test_calls_that_claude_refuses_are_reported(scene: Scene) -> None:
     assert "unknown option '--no-such-flag'" in scene.run("check", worker)
 
 
-def test_without_claude_nothing_is_made(scene: Scene) -> None:
+def test_without_claude_nothing_is_created(scene: Scene) -> None:
     (scene.home.root / "bin" / "claude").unlink()
     said = scene.result("spawn", "project-a", "Do it.", expect=1)
     assert "install Claude Code" in said.stderr
@@ -142,7 +142,8 @@ def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
     run = run_of(scene, worker)
     os.kill(run["runner_pid"], signal.SIGKILL)
     found = scene.row(worker)
-    assert (found["state"], found["lives"]) == ("working", True)  # it lives without its runner
+    # the process runs on without its runner
+    assert (found["state"], found["lives"]) == ("working", True)
     assert "has a process" in scene.result("resume", worker, "go", expect=1).stderr
     os.kill(run["pid"], signal.SIGKILL)
     found = scene.wait_for_state(worker, "died")
@@ -168,14 +169,14 @@ def test_a_resume_records_the_unseen_end(scene: Scene) -> None:
     assert row["ended_at"] <= run_of(scene, worker, 2)["started_at"]
 
 
-def test_a_pid_that_another_process_has_is_not_the_worker(scene: Scene) -> None:
+def test_a_reused_pid_is_not_the_worker(scene: Scene) -> None:
     worker = scene.spawn(script([DONE.replace("done", "working"), "hang"]))
-    until(lambda: scene.row(worker)["status"] == "working", "it said nothing")
+    until(lambda: scene.row(worker)["status"] == "working", "no status was written")
     run = run_of(scene, worker)
     for pid in (run["runner_pid"], run["pid"]):
         os.kill(pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
-    # The number went to somebody else: to this very test.
+    # The pid was reused, here by the process of this test.
     (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, "pid": os.getpid()}))
     found = scene.row(worker)
     assert (found["state"], found["lives"]) == ("died", False)
@@ -183,7 +184,7 @@ def test_a_pid_that_another_process_has_is_not_the_worker(scene: Scene) -> None:
     until(lambda: len(scene.played()) == 2, "not resumed")
 
 
-def test_before_a_boot_whatever_ran_is_gone(scene: Scene) -> None:
+def test_a_process_from_before_a_reboot_has_ended(scene: Scene) -> None:
     worker = scene.spawn(script(["hang"]))
     run = run_of(scene, worker)
     host, _, space = run["machine"].split(" ")
@@ -214,7 +215,7 @@ def test_the_readable_part_of_a_broken_status_is_used(
         assert found["fields"]["problems"]
 
 
-def test_a_worker_of_the_old_recipe_is_seen_and_resumed(scene: Scene) -> None:
+def test_a_worker_of_the_old_recipe_is_listed_and_resumed(scene: Scene) -> None:
     session = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
     folder = scene.hive / "workers" / f"project-a-b-{session}"
     folder.mkdir()
@@ -235,12 +236,12 @@ def test_a_worker_of_the_old_recipe_is_seen_and_resumed(scene: Scene) -> None:
     scene.result("answer", folder.name, "go")
     found = scene.wait_for_state(
         folder.name, "died"
-    )  # the stand-in knows no such session, as claude
+    )  # the stand-in knows no such session, as the real claude
     assert "No conversation found" in scene.run("check", folder.name)
     assert found["cost_usd"] == "0.12"
 
 
-def test_parking_keeps_the_last_word(scene: Scene) -> None:
+def test_parking_keeps_the_last_status(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.01", DONE], ["report All is written down.", "cost 0.02"]))
     scene.wait_for_state(worker, "done")
     scene.run("park", worker)
@@ -251,7 +252,9 @@ def test_parking_keeps_the_last_word(scene: Scene) -> None:
     assert "All is written down." in scene.run("check", worker)
 
 
-def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scene) -> None:
+def test_finished_workers_are_archived_redacted_or_deleted_and_their_costs_kept(
+    scene: Scene,
+) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     workers = [
         scene.spawn(
@@ -283,7 +286,7 @@ def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scen
     text = "".join(f'{name} = "{value}"\n' for name, value in rule.items())
     text = f'[[redaction.rules]]\n{text}examples = ["seen"]\n'
     (scene.home.path / "config.toml").write_text(text)
-    assert "***LATER***" in scene.run("log", workers[0])  # a rule of a later day
+    assert "***LATER***" in scene.run("log", workers[0])  # a rule that was added later applies
     scene.result("delete", workers[1], expect=1, input="n\n")
     scene.run("delete", workers[1], "--yes")
     assert not scene.folder(workers[1]).exists()
@@ -294,13 +297,13 @@ def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scen
     assert token not in scene.home.database.read_bytes().decode("latin-1")
 
 
-def test_an_archiving_that_was_killed_is_finished_by_whoever_looks(
+def test_a_killed_archiving_is_finished_by_the_next_command(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = scene.spawn(script(["cost 0.50", DONE]))
     scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "its runner goes on")
-    rename, left = Path.rename, [2]  # of three
+    until(lambda: not scene.processes(), "its runner still runs")
+    rename, left = Path.rename, [2]  # of three renames
 
     def killed(path: Path, target: Path) -> Path:
         left[0] -= 1
@@ -320,8 +323,8 @@ def test_an_archiving_that_was_killed_is_finished_by_whoever_looks(
 def test_a_missing_cost_is_stored_before_a_state_is_removed(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.50", DONE]))
     scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "its runner goes on")
-    run = run_of(scene, worker)  # as if the store had been locked when it ended
+    until(lambda: not scene.processes(), "its runner still runs")
+    run = run_of(scene, worker)  # as if the store had been locked when the run ended
     (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, "cost_usd": "0.75"}))
     shutil.rmtree(scene.folder(worker))
     assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.75"
@@ -331,7 +334,7 @@ def test_a_missing_cost_is_stored_before_a_state_is_removed(scene: Scene) -> Non
 def test_processes_that_outlive_their_worker_are_named(scene: Scene) -> None:
     worker = scene.spawn(script(["orphan", DONE]))
     scene.wait_for_state(worker, "done")
-    until(lambda: "left behind" in scene.run("check", worker), "nobody was left behind")
+    until(lambda: "left behind" in scene.run("check", worker), "no process was left behind")
     os.killpg(run_of(scene, worker)["pid"], signal.SIGKILL)
 
 
@@ -356,7 +359,7 @@ def test_the_same_session_is_spawned_once(scene: Scene) -> None:
     for _ in range(2):
         worker = scene.spawn(script([DONE]), "project-a", "--session", session)
         scene.wait_for_state(worker, "done")
-        until(lambda: not scene.processes(), "its runner goes on")
+        until(lambda: not scene.processes(), "its runner still runs")
     assert len(scene.played()) == 1
     assert len(list(scene.state(worker).glob("runs/*.json"))) == 1
     assert (
@@ -364,19 +367,19 @@ def test_the_same_session_is_spawned_once(scene: Scene) -> None:
     )
 
 
-def test_a_session_is_of_one_worker_and_one_task_for_good(scene: Scene) -> None:
+def test_a_session_belongs_to_one_worker_and_task_permanently(scene: Scene) -> None:
     session = "5f0c9d0e-0000-4000-8000-000000000001"
     again = ("--session", session)
     worker = scene.spawn(script([DONE]), "project-a", *again)
     scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "its runner goes on")
+    until(lambda: not scene.processes(), "its runner still runs")
     scene.run("projects", "add", "other-name", str(scene.projects["project-a"]))
     refused = scene.result("spawn", "other-name", script([DONE]), *again, expect=1)
     assert f"is {worker}'s" in refused.stderr
     refused = scene.result("spawn", "project-a", "Something else.", *again, expect=1)
     assert "with another task" in refused.stderr
     scene.run("archive", worker)
-    for over in ("is archived", "is deleted"):  # whoever says everything again does nothing again
+    for over in ("is archived", "is deleted"):  # repeating the command starts nothing
         refused = scene.result("spawn", "project-a", script([DONE]), *again, expect=1)
         assert over in refused.stderr
         shutil.rmtree(scene.hive / "archive" / worker, ignore_errors=True)
@@ -386,7 +389,7 @@ def test_a_session_is_of_one_worker_and_one_task_for_good(scene: Scene) -> None:
     assert len(scene.played()) == 1
 
 
-def test_a_task_that_cannot_be_given_is_refused_whole(scene: Scene) -> None:
+def test_an_invalid_task_is_refused(scene: Scene) -> None:
     refused = scene.result("spawn", "project-a", input="x" * (1 << 20) + "x", expect=1)
     assert "larger than a megabyte" in refused.stderr
     for option in ("--task-id", "--profile"):
@@ -395,7 +398,7 @@ def test_a_task_that_cannot_be_given_is_refused_whole(scene: Scene) -> None:
     assert scene.check() == []
 
 
-def test_a_task_is_read_whatever_its_bytes_are(scene: Scene) -> None:
+def test_a_task_that_is_not_utf_8_is_accepted(scene: Scene) -> None:
     task = f"{script([DONE])}\ncaf".encode() + b"\xe9"
     with scene.use_environment({}), chdir(scene.home.project):
         said = CliRunner().invoke(main, ["hive", "spawn", "project-a"], input=task)
@@ -416,11 +419,11 @@ def test_learnings_are_shown(scene: Scene) -> None:
     )
 
 
-def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
+def test_forgetting_a_session_deletes_its_worker(scene: Scene) -> None:
     secret = "the blue heron nests at noon"
-    told = scene.home.root / "told"
-    told.write_text(secret)
-    worker = scene.spawn(script([f"tell {told}", DONE]))
+    message = scene.home.root / "message"
+    message.write_text(secret)
+    worker = scene.spawn(script([f"tell {message}", DONE]))
     scene.wait_for_state(worker, "done")
     session = scene.played()[0]["session"]
     found = scene.hivepipe("forget", "--matching", secret, "--dry-run").stdout
@@ -433,13 +436,13 @@ def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
     assert scene.home.rows("SELECT * FROM hive_workers") == []
 
 
-def test_the_prompt_of_a_worker_is_forgotten_even_without_its_folder(scene: Scene) -> None:
+def test_the_prompts_of_a_worker_are_forgotten_without_its_folder(scene: Scene) -> None:
     secret = "the blue heron nests at noon"
     worker = scene.spawn(script([QUESTION], [DONE]))
     scene.wait_for_state(worker, "need_input")
     scene.run("answer", worker, secret)
     scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "its runner goes on")
+    until(lambda: not scene.processes(), "its runner still runs")
     shutil.rmtree(scene.folder(worker))
     session = scene.played()[0]["session"]
     assert (
@@ -451,14 +454,14 @@ def test_the_prompt_of_a_worker_is_forgotten_even_without_its_folder(scene: Scen
     assert not [path for path in files if secret.encode() in path.read_bytes()]
 
 
-def test_a_stack_that_goes_down_names_the_workers_that_go_on(scene: Scene) -> None:
+def test_running_workers_are_listed_for_down(scene: Scene) -> None:
     worker = scene.spawn(script(["hang"]))
-    until(lambda: scene.played(), "it never began")
+    until(lambda: scene.played(), "it did not begin")
     with scene.use_environment({}):
         assert [each.id for each in running_workers(str(scene.home.path))] == [worker]
 
 
-def test_a_worker_cannot_give_itself_more_than_it_was_given(scene: Scene) -> None:
+def test_a_worker_cannot_extend_its_rights(scene: Scene) -> None:
     worker = scene.spawn(script([QUESTION], [DONE]))
     scene.wait_for_state(worker, "need_input")
     folder = scene.folder(worker)
@@ -475,7 +478,7 @@ def test_a_worker_cannot_give_itself_more_than_it_was_given(scene: Scene) -> Non
     assert second["arguments"][at + 1 : at + 3] == [str(folder), str(scene.hive / "learnings")]
 
 
-def test_what_names_the_folders_that_hold_what_workers_said(scene: Scene) -> None:
+def test_what_names_the_folders_of_workers(scene: Scene) -> None:
     worker = scene.spawn(script([DONE]))
     scene.wait_for_state(worker, "done")
     found = json.loads(scene.hivepipe("what", "--json").stdout)

@@ -1,4 +1,4 @@
-"""What `hivepipe hive check` looks like in a terminal: docs/hive-check.png is this screen."""
+"""The output of `hivepipe hive check` in a terminal; docs/hive-check.png shows this screen."""
 
 import json
 import os
@@ -20,42 +20,52 @@ from tests.hive_scene import Scene, on_terminal
 MINUTE_NS = 60 * 10**9
 ENDED: dict[str, Any] = {"ended_at": "2026-11-21T08:10:00.000Z", "exit_code": 0, "pid": 1}
 KILLED = ENDED | {"exit_code": -9}
-LIVES: dict[str, Any] = {"pid": os.getpid(), "pid_started": start_time(os.getpid())}
-NEVER = {"pid": 0, "trouble": "claude: No such file or directory"}
+RUNNING: dict[str, Any] = {"pid": os.getpid(), "pid_started": start_time(os.getpid())}
+NOT_STARTED = {"pid": 0, "trouble": "claude: No such file or directory"}
 OK = {"committed": True, "parked": True}
 
 
-def said(word: str, **fields: object) -> dict[str, object]:
+def status_of(word: str, **fields: object) -> dict[str, object]:
     return {"status": word, **fields}
 
 
-# project, minutes since it was heard of, its run (None: others made it), what it said
+# project, minutes since the last activity, run (None: hivepipe started none), status
 WORKERS: list[tuple[str, int, dict[str, Any] | None, object]] = [
-    ("shop", 4, ENDED, said("need_input", question="5 or 30 minutes by default?", options=["5"])),
-    ("shop-front", 2, ENDED, said("need_input", question="May I drop support for IE?")),
-    ("infra", 21, ENDED, said("error", error="Cannot find auth.py", suggestion="Name it")),
-    ("infra", 33, ENDED, said("error", error="terraform plan needs a login")),
+    (
+        "shop",
+        4,
+        ENDED,
+        status_of("need_input", question="5 or 30 minutes by default?", options=["5"]),
+    ),
+    ("shop-front", 2, ENDED, status_of("need_input", question="May I drop support for IE?")),
+    ("infra", 21, ENDED, status_of("error", error="Cannot find auth.py", suggestion="Name it")),
+    ("infra", 33, ENDED, status_of("error", error="terraform plan needs a login")),
     ("shop", 12, KILLED, None),
-    ("notes", 48, ENDED, said("working", progress="Sorted the first half")),
-    ("shop-front", 95, LIVES, said("working", progress="Runs the browser tests")),
-    ("infra", 140, LIVES, None),
-    ("shop", 7, ENDED, said("context_full", remaining="Rate limit tests and documentation")),
+    ("notes", 48, ENDED, status_of("working", progress="Sorted the first half")),
+    ("shop-front", 95, RUNNING, status_of("working", progress="Runs the browser tests")),
+    ("infra", 140, RUNNING, None),
+    ("shop", 7, ENDED, status_of("context_full", remaining="Rate limit tests and documentation")),
     ("notes", 15, ENDED, "I am done!"),
-    ("shop", 61, NEVER, None),
-    ("shop", 1, LIVES, said("working", progress="Reads the auth flow")),
-    ("shop-front", 0, LIVES, said("working", progress="Half of the buttons are new")),
-    ("notes", 3, LIVES, None),
-    ("infra", 5, LIVES | {"kind": "park"}, said("done", result="Moved the state", **OK)),
-    ("shop", 25, ENDED, said("done", result="Session timeout is configurable", **OK)),
-    ("shop", 80, ENDED, said("done", result="Dead code is gone", committed=False, parked=True)),
-    ("shop-front", 44, ENDED, said("done", result="Icons are SVG", **OK)),
-    ("notes", 200, ENDED, said("done", result="Tagged 412 notes", **OK)),
+    ("shop", 61, NOT_STARTED, None),
+    ("shop", 1, RUNNING, status_of("working", progress="Reads the auth flow")),
+    ("shop-front", 0, RUNNING, status_of("working", progress="Half of the buttons are new")),
+    ("notes", 3, RUNNING, None),
+    ("infra", 5, RUNNING | {"kind": "park"}, status_of("done", result="Moved the state", **OK)),
+    ("shop", 25, ENDED, status_of("done", result="Session timeout is configurable", **OK)),
+    (
+        "shop",
+        80,
+        ENDED,
+        status_of("done", result="Dead code is gone", committed=False, parked=True),
+    ),
+    ("shop-front", 44, ENDED, status_of("done", result="Icons are SVG", **OK)),
+    ("notes", 200, ENDED, status_of("done", result="Tagged 412 notes", **OK)),
     ("notes", 9, None, None),
     ("notes", 11, ENDED | {"outcome": "success", "words": "I am here."}, None),
     ("shop", 13, ENDED, None),
 ]
 CANCELLED = WORKERS[-1]
-MEANT = {
+SHOWN = {
     "need_input": (2, "waiting for an answer"),
     "error": (2, "with an error"),
     "died": (2, "ended without a result"),
@@ -78,7 +88,7 @@ def scene(private_home: Home) -> Iterator[Scene]:
     made.run("init")
     for number, worker in enumerate(WORKERS, 1):
         session = str(uuid.uuid5(uuid.NAMESPACE_OID, str(number)))
-        leave(made, session, *worker)
+        write_worker(made, session, *worker)
         if worker is CANCELLED:
             cancel(made, session, worker[0])
     try:
@@ -87,10 +97,10 @@ def scene(private_home: Home) -> Iterator[Scene]:
         made.end()
 
 
-def leave(
+def write_worker(
     scene: Scene, session: str, project: str, minutes: int, run: dict[str, Any] | None, word: object
 ) -> None:
-    """Leave the files of a worker that was heard of so long ago."""
+    """Write the files of a worker whose last activity was that many minutes ago."""
     id = f"{project}-{session}"
     folder, heard_ns = scene.folder(id), time.time_ns() - minutes * MINUTE_NS
     folder.mkdir()
@@ -118,15 +128,15 @@ def cancel(scene: Scene, session: str, project: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
-def test_twenty_workers_in_all_states_are_one_screen(scene: Scene) -> None:
+def test_workers_in_all_states_fit_on_one_screen(scene: Scene) -> None:
     lines = on_terminal(scene, "hive", "check", columns=100, lines=40)
     assert lines[0] == f"{len(WORKERS)} workers"
-    heads = [tuple(line.split(maxsplit=1)) for line in lines[1 : 1 + len(MEANT)]]
-    assert heads == [(str(number), meaning) for number, meaning in MEANT.values()]
-    assert tuple(MEANT) == ORDER  # no state is left out
-    rows = lines[2 + len(MEANT) :]
+    heads = [tuple(line.split(maxsplit=1)) for line in lines[1 : 1 + len(SHOWN)]]
+    assert heads == [(str(number), meaning) for number, meaning in SHOWN.values()]
+    assert tuple(SHOWN) == ORDER  # every state is shown
+    rows = lines[2 + len(SHOWN) :]
     counted = Counter(next(state for state in ORDER if row.startswith(state)) for row in rows)
-    assert counted == {state: number for state, (number, _) in MEANT.items()}
+    assert counted == {state: number for state, (number, _) in SHOWN.items()}
     assert [row.split()[0] for row in rows[:4]] == ["need_input"] * 2 + ["error"] * 2
     screen = "\n".join(rows)
     for words in (

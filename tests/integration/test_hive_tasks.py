@@ -1,4 +1,4 @@
-"""The task of a hive worker ends with it, unless another has it or it is the user's own."""
+"""A worker's task ends with the worker, unless another worker has it or the user created it."""
 
 import json
 import shutil
@@ -24,11 +24,11 @@ def tasks(scene: Scene) -> dict[str, tuple[str, str | None]]:
     return {task["id"]: (task["status"], task["reason"]) for task in found}
 
 
-def failed(scene: Scene, *options: str) -> str:
-    """Spawn a worker that reports an error, and wait for its end."""
+def failed_worker(scene: Scene, *options: str) -> str:
+    """Start a worker that reports an error, wait for its end, and return its id."""
     worker = scene.spawn(script([ERROR]), "project-a", *options)
     scene.wait_for_state(worker, "error")
-    until(lambda: not scene.processes(), "its runner goes on")
+    until(lambda: not scene.processes(), "its runner still runs")
     return worker
 
 
@@ -70,10 +70,10 @@ def forget(scene: Scene, worker: str) -> None:
         (forget, "deleted"),
     ],
 )
-def test_a_worker_that_goes_takes_its_task_along(
+def test_removing_a_worker_cancels_its_task(
     scene: Scene, end: Callable[[Scene, str], None], word: str
 ) -> None:
-    worker = failed(scene)
+    worker = failed_worker(scene)
     assert tasks(scene) == {worker: ("open", None)}
     end(scene, worker)
     reason = f"its worker was {word} before it said done"
@@ -84,43 +84,43 @@ def test_a_worker_that_goes_takes_its_task_along(
     assert tasks(scene)[worker] == ("open", None)
 
 
-def test_the_command_says_what_became_of_the_task(scene: Scene) -> None:
-    worker = failed(scene)
+def test_the_command_reports_the_cancelled_task(scene: Scene) -> None:
+    worker = failed_worker(scene)
     said = scene.result("delete", worker, "--yes").stderr
     assert said == f"task {worker} is cancelled: its worker was deleted before it said done\n"
 
 
-def test_a_task_that_is_done_stays_done(scene: Scene) -> None:
+def test_a_finished_task_stays_done(scene: Scene) -> None:
     worker = scene.spawn(script([DONE]))
     scene.wait_for_state(worker, "done")
     delete(scene, worker)
     assert tasks(scene) == {worker: ("done", None)}
 
 
-def test_a_task_that_a_successor_has_stays_open_until_that_one_goes(scene: Scene) -> None:
-    worker = failed(scene)
+def test_a_task_of_a_successor_stays_open_until_it_is_removed(scene: Scene) -> None:
+    worker = failed_worker(scene)
     with scene.use_environment({}):
         hive = find_hive(str(scene.home.project), str(scene.home.path))
         fresh = Orchestrator(hive).respawn(hive.worker(worker))
     scene.wait_for_state(fresh.id, "error")
-    until(lambda: not scene.processes(), "its runner goes on")
+    until(lambda: not scene.processes(), "its runner still runs")
     delete(scene, worker)
     assert tasks(scene)[worker][0] == "open"
     delete(scene, fresh.id)
     assert tasks(scene)[worker][0] == "cancelled"
 
 
-def test_a_task_of_the_users_own_stays_open_and_is_named(scene: Scene) -> None:
+def test_a_task_of_the_user_stays_open_and_is_reported(scene: Scene) -> None:
     scene.hivepipe("task", "add", "Mend it.", "--id", "T-88")
-    worker = failed(scene, "--task-id", "T-88")
+    worker = failed_worker(scene, "--task-id", "T-88")
     said = scene.result("archive", worker).stderr
     assert said == "task T-88 stays open: hivepipe task done T-88 closes it\n"
     assert tasks(scene)["T-88"] == ("open", None)
 
 
-def test_a_worker_whose_task_was_cancelled_is_no_dead_one_and_is_left_alone(scene: Scene) -> None:
+def test_a_worker_with_a_cancelled_task_is_cancelled_and_not_died(scene: Scene) -> None:
     worker = scene.spawn(script(["ignore", "hang"]))
-    until(lambda: scene.played(), "it never began")
+    until(lambda: scene.played(), "it did not begin")
     scene.hivepipe("task", "cancel", worker, "--reason", "too late")
     assert scene.row(worker)["state"] == "working"
     scene.end_processes()
@@ -130,7 +130,7 @@ def test_a_worker_whose_task_was_cancelled_is_no_dead_one_and_is_left_alone(scen
     assert scene.row(worker)["state"] == "died"
 
 
-def test_a_worker_that_answered_without_a_status_ended_with_its_words(scene: Scene) -> None:
+def test_a_worker_without_a_status_is_shown_with_its_last_text(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.01"]))
     found = scene.wait_for_state(worker, "ended")
     assert found["note"] == "it wrote no status.json; its last words: said"

@@ -1,4 +1,4 @@
-"""What is believed of a worker lies where it cannot write, even if its project holds `.hive`."""
+"""Trusted state of a worker lies where it cannot write, even if its project contains `.hive`."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from tests.hive_scene import DONE, Scene, script, tick
 
 SKIP = "--dangerously-skip-permissions"
 ASKING = 'status {"status": "need_input", "question": "Which?", "options": ["a", "b"]}'
-SOON = {"STALE_SECS": "0.1", "GRACE_SECS": "0.1"}
+SHORT_TIMES = {"STALE_SECS": "0.1", "GRACE_SECS": "0.1"}
 
 
 @pytest.fixture
 def scene(private_home: Home) -> Iterator[Scene]:
-    """A hive whose list names the very project that holds it."""
+    """A hive whose list contains the project that holds it."""
     scene = Scene(private_home)
     scene.begin()
     scene.run("projects", "add", "self", ".")
@@ -32,20 +32,20 @@ def scene(private_home: Home) -> Iterator[Scene]:
         scene.end()
 
 
-def cards(scene: Scene, worker: str) -> Iterator[Path]:
-    """Yield every place below its project where a worker's state lay, or may be looked for."""
+def state_files(scene: Scene, worker: str) -> Iterator[Path]:
+    """Yield each path below its project where a worker's state is or was looked for."""
     for folder in ("state", "workers", "archive"):
         for part in ("", "state"):
             yield scene.hive / folder / worker / part / "worker.json"
 
 
-def grab(scene: Scene, worker: str, elsewhere: Path) -> None:
-    """Write whatever a worker can write below its cwd to have more rights, or be elsewhere."""
+def forge_state(scene: Scene, worker: str, elsewhere: Path) -> None:
+    """Write every file below its cwd by which a worker might gain rights or move elsewhere."""
     card = json.loads((scene.state(worker) / "worker.json").read_text())
     more = card | {"flags": [SKIP], "path": str(elsewhere), "respawns": -9}
     run = json.loads((scene.state(worker) / "runs" / "1.json").read_text())
     victim = run | {"number": 2, "pid": os.getpid(), "ended_at": "", "cost_usd": "-5"}
-    for path in cards(scene, worker):
+    for path in state_files(scene, worker):
         (path.parent / "runs").mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(more))
         (path.parent / "runs" / "2.json").write_text(json.dumps(victim))
@@ -55,15 +55,15 @@ def grab(scene: Scene, worker: str, elsewhere: Path) -> None:
     (scene.hive / "hive").write_text("{}")
 
 
-def test_a_worker_that_rewrites_its_project_gains_nothing(scene: Scene) -> None:
+def test_a_worker_that_forges_state_gains_no_rights(scene: Scene) -> None:
     elsewhere = scene.home.root / "elsewhere"
     elsewhere.mkdir()
     worker = scene.spawn(script([ASKING], ["crash"], [DONE]), "self")
     scene.wait_for_state(worker, "need_input")
-    grab(scene, worker, elsewhere)
+    forge_state(scene, worker, elsewhere)
     scene.run("answer", worker, "--option", "1")
     scene.wait_for_state(worker, "died")
-    grab(scene, worker, elsewhere)
+    forge_state(scene, worker, elsewhere)
     scene.run("resume", worker, "Go on.")
     scene.wait_for_state(worker, "done")
     played = scene.played()
@@ -74,15 +74,15 @@ def test_a_worker_that_rewrites_its_project_gains_nothing(scene: Scene) -> None:
     assert "total 0.00 USD" in scene.run("costs")
 
 
-def test_nor_does_one_that_is_respawned(scene: Scene) -> None:
+def test_a_respawned_worker_gains_no_rights_from_forged_state(scene: Scene) -> None:
     elsewhere = scene.home.root / "elsewhere"
     elsewhere.mkdir()
     worker = scene.spawn(script(["ignore", "hang"], ["hang"], ["cost 0.01"]), "self")
-    until(lambda: (scene.state(worker) / "runs" / "1.json").exists(), "not begun")
+    until(lambda: (scene.state(worker) / "runs" / "1.json").exists(), "it did not begin")
 
     def fresh() -> list[str]:
-        grab(scene, worker, elsewhere)
-        tick(scene, POLICY="respawn", **SOON)
+        forge_state(scene, worker, elsewhere)
+        tick(scene, POLICY="respawn", **SHORT_TIMES)
         return [each["id"] for each in scene.check() if each["id"] != worker]
 
     (successor,) = until(fresh, "no respawn")
@@ -101,13 +101,15 @@ def test_a_project_that_contains_the_trusted_files_is_refused(scene: Scene, abov
     assert "sets what workers may do" in said
 
 
-# ---- what 1.0.0 left
+# ---- state that 1.0.0 left
 
 
-def as_it_was(scene: Scene, workers: list[str], at_work: bool = False, **card: Any) -> None:
-    """Put the state back to where 1.0.0 had it."""
-    if not at_work:
-        until(lambda: not scene.processes(), "a runner is still at it")
+def move_to_old_place(
+    scene: Scene, workers: list[str], is_running: bool = False, **card: Any
+) -> None:
+    """Move the state back to where 1.0.0 had it."""
+    if not is_running:
+        until(lambda: not scene.processes(), "a runner still runs")
     for worker in workers:
         old = scene.hive / "state" / worker
         old.parent.mkdir(exist_ok=True)
@@ -117,11 +119,11 @@ def as_it_was(scene: Scene, workers: list[str], at_work: bool = False, **card: A
     shutil.rmtree(scene.records)
 
 
-def test_what_lay_in_the_hive_is_taken_over_once(scene: Scene) -> None:
+def test_state_in_the_hive_is_migrated_once(scene: Scene) -> None:
     workers = [scene.spawn(script([ASKING], [DONE])) for _ in range(2)]
     for worker in workers:
         scene.wait_for_state(worker, "need_input")
-    as_it_was(scene, workers)
+    move_to_old_place(scene, workers)
     assert len(scene.check()) == 2
     assert not (scene.hive / "state").exists()
     assert json.loads((scene.records / "projects.json").read_text())["self"]
@@ -135,10 +137,10 @@ def test_what_lay_in_the_hive_is_taken_over_once(scene: Scene) -> None:
     assert scene.played()[-1]["session"] == card["session"]
 
 
-def test_rights_that_nobody_chose_are_not_taken_over(scene: Scene) -> None:
+def test_rights_that_the_user_did_not_choose_are_not_migrated(scene: Scene) -> None:
     worker = scene.spawn(script([ASKING], [DONE]))
     scene.wait_for_state(worker, "need_input")
-    as_it_was(scene, [worker], flags=[SKIP])
+    move_to_old_place(scene, [worker], flags=[SKIP])
     outside = scene.home.root / "outside"
     outside.write_text("mine")
     old = scene.hive / "state" / worker
@@ -159,14 +161,14 @@ def test_rights_that_nobody_chose_are_not_taken_over(scene: Scene) -> None:
     assert outside.read_text() == "mine"
 
 
-def test_killed_at_any_step_it_is_taken_over_in_the_end(
+def test_a_migration_killed_at_any_step_is_completed_later(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = [scene.spawn(script([DONE])) for _ in range(2)]
     for worker in workers:
         scene.wait_for_state(worker, "done")
     before = {worker: (scene.state(worker) / "worker.json").read_bytes() for worker in workers}
-    as_it_was(scene, workers, flags=[SKIP])
+    move_to_old_place(scene, workers, flags=[SKIP])
     kept = scene.home.root / "kept"
     shutil.copytree(scene.hive, kept)
     steps = ("_copy", "_replace_forged", "_remove_old", "_identity", "write_small")
@@ -205,14 +207,14 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
             assert not (scene.hive / "state").exists()
 
 
-def test_a_working_worker_of_1_0_0_continues(scene: Scene) -> None:
+def test_a_running_worker_of_1_0_0_continues(scene: Scene) -> None:
     worker = scene.spawn(script(["hang"]))
     scene.wait_for_state(worker, "working")
     old = scene.hive / "state" / worker
-    as_it_was(scene, [worker], at_work=True)
+    move_to_old_place(scene, [worker], is_running=True)
     found = scene.row(worker)
     assert found["lives"]
-    assert old.resolve() == scene.state(worker)  # its runner writes its end there
+    assert old.resolve() == scene.state(worker)  # its runner records its end there
     assert "has a process" in scene.result("resume", worker, "x", expect=1).stderr
 
 

@@ -1,4 +1,4 @@
-"""Hooks count themselves by event and time; status and the page say it alike."""
+"""Run times of hooks are counted by event; `status` and the page show the same figures."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def client(redis_server: Server) -> redis.Redis:
 
 
 def fire_late(event: str, home: Home) -> None:
-    """Fire a hook whose event comes late."""
+    """Fire a hook whose event arrives late."""
     command = [sys.executable, "-I", "-S", str(hook_path(event))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=home.env) as hook:
         time.sleep(HELD_SECS)
@@ -34,7 +34,7 @@ def fire_late(event: str, home: Home) -> None:
 
 
 def test_every_hook_is_counted_with_its_time(private_home: Home, client: redis.Redis) -> None:
-    """A call that makes no job is, too; the time begins before the event is there."""
+    """A call that creates no job is counted too; the time includes the wait for the event."""
     fire("SessionStart", SESSION_START, private_home.env)
     fire("PreToolUse", PRE_BASH, private_home.env)
     fire_late("PreToolUse", private_home)
@@ -55,8 +55,8 @@ def test_every_hook_is_counted_with_its_time(private_home: Home, client: redis.R
     assert '>PreToolUse</th><td class="number">2</td>' in page.get("/health").text
 
 
-def test_the_time_is_that_of_the_whole_process(private_home: Home, client: redis.Redis) -> None:
-    """A start that takes long is in it, though it ended before the first line of the hook."""
+def test_the_time_covers_the_whole_process(private_home: Home, client: redis.Redis) -> None:
+    """The time includes the interpreter's start, which ends before the first line of the hook."""
     busy = f"import time\nwhile time.process_time() < {HELD_SECS}: pass\n"
     code = f"{busy}import runpy, sys\nrunpy.run_path(sys.argv[1])"
     command = [sys.executable, "-I", "-S", "-c", code, str(hook_path("SessionStart"))]
@@ -76,16 +76,16 @@ def test_hooks_without_redis_and_probes_are_not_counted(
     assert hook_times.hook_times(client) == {}
 
 
-def test_counts_are_put_aside_and_limited(
+def test_samples_of_the_counts_are_limited(
     client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hook_times, "MOST_SAMPLES", 3)
     for _ in range(5):
-        client.hincrby(hook_times.HOOK_TIMES_KEY, "Stop 56", 2)  # 16.4 ms
+        client.hincrby(hook_times.HOOK_TIMES_KEY, "Stop 56", 2)  # bucket 56 ends at 16.4 ms
         before = hook_times.hook_times(client)
         hook_times.add_sample(client)
         hook_times.add_sample(client)
     assert before == {"Stop": hook_times.HookTime(8, 16.4, 16.4)}
     assert hook_times.hook_times(client)["Stop"].hooks == 6
-    client.hincrby(hook_times.HOOK_TIMES_KEY, "Stop 80", 6)  # 1048.6 ms
+    client.hincrby(hook_times.HOOK_TIMES_KEY, "Stop 80", 6)  # bucket 80 ends at 1048.6 ms
     assert hook_times.hook_times(client) == {"Stop": hook_times.HookTime(12, 16.4, 1048.6)}

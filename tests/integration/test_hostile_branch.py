@@ -1,6 +1,6 @@
-"""A branch that carries everything a home was ever believed for: V1 of the findings, a to h.
+"""A branch that carries every kind of file a home might trust; letters a to h name the attacks.
 
-TEST_CODE names the source of another release, whose user is the victim then.
+TEST_CODE names the source of another release, which is attacked instead.
 """
 
 import json
@@ -32,21 +32,21 @@ STATES = ("resting", "running", "restarting")
 
 
 def command(*words: str) -> bytes:
-    """Return a command as Redis writes it into its file."""
+    """Return a command in the format of Redis' append-only file."""
     return f"*{len(words)}\r\n".encode() + b"".join(
         f"${len(word)}\r\n{word}\r\n".encode() for word in words
     )
 
 
 class Listener:
-    """An address that nobody may speak to."""
+    """An address to which no process may connect."""
 
     def __init__(self) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.socket.settimeout(0.2)
         self.port = self.socket.getsockname()[1]
 
-    def heard_anything(self) -> bool:
+    def was_contacted(self) -> bool:
         try:
             self.socket.accept()
         except TimeoutError:
@@ -63,7 +63,7 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture
 def victim(user: User) -> User:
-    """A user with a repository and a database of somebody else's."""
+    """A user with a repository and another program's database."""
     user.git("init", "-q", "-b", "main")
     (user.project / "README").write_text("a project\n")
     (user.project / ".gitignore").write_text(".hive-mind/\n.claude-state/\n.claude/\n")
@@ -88,10 +88,10 @@ def branch(user: User, plant: object) -> None:
         shutil.rmtree(user.project / name, ignore_errors=True)
 
 
-def bring(user: User, way: str, state: str) -> None:
-    """Bring the branch in while the stack is in this state; afterwards it is at rest or runs."""
+def merge_branch(user: User, way: str, state: str) -> None:
+    """Bring the branch in while the stack is in this state, and stop a stack that was running."""
     if state == "resting":
-        end_as_if_idle(user)
+        stop_as_if_idle(user)
     restart = threading.Thread(target=lambda: user.do("hivepipe", "restart"))
     if state == "restarting":
         restart.start()
@@ -99,18 +99,18 @@ def bring(user: User, way: str, state: str) -> None:
     if state == "restarting":
         restart.join()
     if state == "running":
-        end_as_if_idle(user)
+        stop_as_if_idle(user)
 
 
-def end_as_if_idle(user: User) -> None:
-    """End the stack without a word of the user's: the next hook starts it, also at once."""
+def stop_as_if_idle(user: User) -> None:
+    """Stop the stack without `down`, so that the next hook may start it at once."""
     os.kill(user.pid("supervisord"), signal.SIGTERM)
-    until(lambda: not user.processes(), "the stack goes on")
+    until(lambda: not user.processes(), "the stack still runs")
     for path in user.run_folder.rglob("starting"):
         path.unlink()
 
 
-def live(user: User, session: str, prompt: str = "hello") -> None:
+def run_session(user: User, session: str, prompt: str = "hello") -> None:
     transcript = user.home / ".claude" / "projects" / "-shop" / f"{session}.jsonl"
     transcript.parent.mkdir(parents=True, exist_ok=True)
     message = {
@@ -135,20 +135,20 @@ def live(user: User, session: str, prompt: str = "hello") -> None:
     user.fire("SessionStart", source="startup", **fields)
     user.fire("UserPromptSubmit", prompt=prompt, prompt_id=f"p-{session}", **fields)
     user.fire("SessionEnd", reason="other", **fields)
-    until(lambda: session in known(user), f"{session} was not recorded")
+    until(lambda: session in recorded_sessions(user), f"{session} was not recorded")
 
 
-def known(user: User) -> set[str]:
+def recorded_sessions(user: User) -> set[str]:
     return {entry["id"] for entry in user.sessions()}
 
 
 def cost(user: User) -> float:
-    """Return what all sessions cost together, in dollars."""
+    """Return the cost of all sessions together, in dollars."""
     report = json.loads(user.hivepipe("costs", "--json"))
     return float(report["total"]["cost_usd"] or 0)
 
 
-# ---- what the branch carries
+# ---- files of the branch
 
 
 def files_of_a_home(listener: Listener, user: User) -> object:
@@ -204,27 +204,31 @@ def planted_job(user: User) -> dict[str, object]:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_of_it_is_trusted(victim: User, listener: Listener, way: str, state: str) -> None:
+def test_no_file_of_the_branch_is_trusted(
+    victim: User, listener: Listener, way: str, state: str
+) -> None:
     user = victim
     branch(user, files_of_a_home(listener, user))
     browser = (user.home / "browser.sqlite").read_bytes()
     user.hivepipe("init")
-    live(user, "before")
+    run_session(user, "before")
     price = until(lambda: cost(user), "nothing was priced")
-    bring(user, way, state)
-    live(user, "after", f"the key is {SECRET} indeed")
-    assert known(user) == {"before", "after"}, "a spooled event that was planted, or a loss"
+    merge_branch(user, way, state)
+    run_session(user, "after", f"the key is {SECRET} indeed")
+    assert recorded_sessions(user) == {"before", "after"}, (
+        "a spooled event that was planted, or a loss"
+    )
     assert (user.home / "browser.sqlite").read_bytes() == browser, "b: another database"
     assert SECRET not in user.hivepipe("session", "show", "after"), "a: no redaction"
     until(lambda: cost(user) > price, "e: nothing is priced any more")
     assert cost(user) == pytest.approx(2 * price)
     with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
         assert not client.exists("planted"), "Redis has read the planted file"
-    assert not listener.heard_anything(), "g: a connection to elsewhere"
+    assert not listener.was_contacted(), "g: a connection to elsewhere"
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_link_leads_nothing_out_of_the_project(victim: User, state: str) -> None:
+def test_a_link_of_the_branch_is_not_written_through(victim: User, state: str) -> None:
     user = victim
     outside = user.home / "outside"
     outside.mkdir()
@@ -239,15 +243,15 @@ def test_a_link_leads_nothing_out_of_the_project(victim: User, state: str) -> No
     branch(user, plant)
     user.own(user.home)
     user.hivepipe("init")
-    live(user, "before")
-    bring(user, "checkout", state)
-    live(user, "after")
-    assert known(user) == {"before", "after"}, "f: git has deleted what was recorded"
+    run_session(user, "before")
+    merge_branch(user, "checkout", state)
+    run_session(user, "after")
+    assert recorded_sessions(user) == {"before", "after"}, "f: git has deleted what was recorded"
     assert list(outside.iterdir()) == [], "f: written through the link"
 
 
-def test_a_profile_that_it_carries_writes_no_file_and_reads_none(victim: User) -> None:
-    """C and d: a profile in a planted database, and a memory folder that is a link."""
+def test_a_profile_of_the_branch_is_not_used(victim: User) -> None:
+    """c and d: a profile in a planted database, and a memory folder that is a link."""
     user = victim
     mine = user.home / ".claude" / "CLAUDE.md"
     mine.parent.mkdir()
@@ -275,23 +279,23 @@ def test_a_profile_that_it_carries_writes_no_file_and_reads_none(victim: User) -
 
     branch(user, plant)
     user.hivepipe("init")
-    live(user, "before")
-    bring(user, "checkout", "resting")
+    run_session(user, "before")
+    merge_branch(user, "checkout", "resting")
     user.do("hivepipe", "config")  # commands compile the settings for the hooks
     user.fire("SessionStart", source="startup", session_id="after")
-    until(lambda: "after" in known(user), "after was not recorded")
-    end = time.monotonic() + 3  # what follows from the start of a session has its own jobs
+    until(lambda: "after" in recorded_sessions(user), "after was not recorded")
+    end = time.monotonic() + 3  # jobs that follow from the start of a session need time
     while time.monotonic() < end:
         assert mine.read_text() == "mine\n", "c: a person's file was written"
     said = user.fire("UserPromptSubmit", prompt="where is the zebra?", session_id="after")
     assert "lighthouse" not in "".join(said)
     found = [path for path in user.home.rglob("memory.db") if b"lighthouse" in path.read_bytes()]
     assert found == []
-    assert known(user) >= {"before", "after"}
+    assert recorded_sessions(user) >= {"before", "after"}
 
 
 def recorded_profile(user: User, text: str) -> Path:
-    """Return a folder with a database that has the profile bob, whose CLAUDE.md says `text`."""
+    """Return a folder with a database whose profile bob has the given text in CLAUDE.md."""
     place, taken = user.home / "evil", user.home / "taken"
     for made in (place, taken):
         made.mkdir()

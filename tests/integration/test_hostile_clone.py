@@ -1,4 +1,4 @@
-"""A cloned repository that ships `.hive-mind` and `.claude-state`: nothing of it is believed."""
+"""A cloned repository with `.hive-mind` and `.claude-state`: no file of it is trusted."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ PLANTED = "planted-by-the-clone"
 
 @pytest.fixture
 def hostile(user: User) -> Path:
-    """Give the user's project everything that could be believed; return a file it would make."""
+    """Give the user's project every file that might be trusted; return a file an attack creates."""
     proof = user.home / "pwned"
     home = user.project / ".hive-mind"
     for name in ("spool", "instances", "sessions", "context", "logs"):
@@ -71,7 +71,7 @@ def hostile(user: User) -> Path:
     return proof
 
 
-def everything_below(*folders: Path) -> str:
+def contents_of(*folders: Path) -> str:
     return "\n".join(
         path.read_bytes().decode("latin-1")
         for folder in folders
@@ -80,7 +80,7 @@ def everything_below(*folders: Path) -> str:
     )
 
 
-def test_hooks_and_commands_use_nothing_of_it(user: User, hostile: Path) -> None:
+def test_hooks_and_commands_use_no_file_of_the_clone(user: User, hostile: Path) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init", "--user")
     before = user.files(user.project)
@@ -88,7 +88,7 @@ def test_hooks_and_commands_use_nothing_of_it(user: User, hostile: Path) -> None
     for event in user.hooks(settings):
         assert user.fire(event, path=settings, source="startup") == [NEUTRAL]
     home = user.home / ".local" / "state" / "hivepipe" / "default"
-    assert len(list(home.glob("spool/*.json"))) == 7, "it opted nobody out, nor went direct"
+    assert len(list(home.glob("spool/*.json"))) == 7, "not opted out, and queued"
     user.hivepipe("up", "-d", HIVEPIPE_HOME=str(home))
     until(lambda: user.sessions(), "no session was recorded")
     assert [entry["id"] for entry in user.sessions()] == ["s1"]
@@ -96,11 +96,11 @@ def test_hooks_and_commands_use_nothing_of_it(user: User, hostile: Path) -> None
     user.hivepipe("down")
     user.hivepipe("drain")
     assert changed(before, user.files(user.project)) == {}
-    assert PLANTED not in everything_below(user.home / ".local")
+    assert PLANTED not in contents_of(user.home / ".local")
     assert not hostile.exists()
 
 
-def test_init_and_up_refuse_it_and_change_nothing(user: User, hostile: Path) -> None:
+def test_init_and_up_refuse_the_clone_and_change_nothing(user: User, hostile: Path) -> None:
     before = user.files()
     for command in (("init",), ("init", "--project"), ("up", "-d")):
         assert "is of the bash hooks" in user.hivepipe(*command, expect=1), "a foreign database"
@@ -117,11 +117,11 @@ def test_a_link_in_place_of_the_home_is_refused(user: User, hostile: Path) -> No
     assert changed(before, user.files(user.home)) == {}
 
 
-def test_settings_that_came_along_are_only_added_to(user: User) -> None:
+def test_settings_of_the_clone_are_only_added_to(user: User) -> None:
     theirs = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x # hivepipe"}]}]}}
     user.settings.parent.mkdir()
     user.settings.write_text(json.dumps(theirs))
     user.own(user.project)
     user.hivepipe("init")
     commands = [handler["command"] for group in user.hooks().values() for handler in group]
-    assert "x # hivepipe" in commands, "a mark alone makes no hook ours"
+    assert "x # hivepipe" in commands, "a comment alone does not mark a hook of hivepipe"

@@ -1,4 +1,4 @@
-"""A project folder is not trusted until its user says so."""
+"""A project folder is not trusted until the user agrees."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def git(*words: str, cwd: Path) -> None:
     )
 
 
-def test_a_home_that_came_with_the_project_is_refused_until_its_user_takes_it(
+def test_a_home_in_the_project_is_refused_until_the_user_adopts_it(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
     shipped = sandbox.project / ".hive-mind"
@@ -68,7 +68,7 @@ def test_a_subfolder_of_a_worktree_joins_the_main_checkouts_stack(
     assert not sandbox.processes()
 
 
-def test_what_git_clean_removed_comes_back_ignored(sandbox: Sandbox) -> None:  # noqa: F811
+def test_a_home_recreated_after_git_clean_is_ignored_by_git(sandbox: Sandbox) -> None:  # noqa: F811
     git("init", "-q", cwd=sandbox.project)
     sandbox.run("up", "-d")
     sandbox.run("down")
@@ -98,9 +98,7 @@ def test_the_command_ignores_pythonpath_and_the_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("python", ["", "/usr/bin/false"], ids=["without hivepipe", "failing"])
-def test_a_direct_run_that_cannot_start_is_no_failure_of_the_hook(
-    private_home: Home, python: str
-) -> None:
+def test_a_failed_direct_run_does_not_fail_the_hook(private_home: Home, python: str) -> None:
     home = private_home
     record = home.root / "state" / "hivepipe" / "projects"
     record.mkdir(parents=True, exist_ok=True)
@@ -127,14 +125,14 @@ def test_a_direct_run_that_cannot_start_is_no_failure_of_the_hook(
     assert "direct run failed" in logs[0].read_text()
 
 
-def test_status_is_not_healthy_once_the_store_has_not_answered_for_long(
+def test_status_is_unhealthy_while_the_store_does_not_answer(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
     sandbox.run("up", "-d")
     holder = sqlite3.connect(sandbox.home / "hive.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     sandbox.fire("s1")
-    until(lambda: sandbox.report()["store_trouble"], "no trouble was said")
+    until(lambda: sandbox.report()["store_trouble"], "no trouble is reported")
     with redis.Redis(unix_socket_path=sandbox.socket) as client:
         client.hset("hivepipe:trouble", "since", str(time.time() - 60))
     assert sandbox.status(expect=1)["healthy"] is False

@@ -1,4 +1,4 @@
-"""The predecessor's queue and database come in; nothing hostile in them runs."""
+"""The predecessor's queue and database are imported, and no hostile entry is executed."""
 
 import codecs
 import json
@@ -29,7 +29,7 @@ LOG = """INSERT INTO session_logs (session_id, log_level, message, data)
 
 
 class OldQueue:
-    """A folder as the bash queue kept it."""
+    """A folder of the bash queue."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -116,7 +116,7 @@ def old_database(home: Home, shape: str = "seed", more: str = "") -> Path:
 # ---- the queue
 
 
-def test_good_broken_doubled_and_hostile_entries(private_home: Home, queue: OldQueue) -> None:
+def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: OldQueue) -> None:
     run(private_home, "import-db", str(old_database(private_home)))
     witness = private_home.root / "ran"
     good = AGENT.format(id="t-1", swarm="w-1", name="it''s a, \"b\"", time="2026-01-02 05:00:00")
@@ -195,10 +195,10 @@ def test_good_broken_doubled_and_hostile_entries(private_home: Home, queue: OldQ
     assert sorted(path.name for path in private_home.path.iterdir()) == before
     (agent,) = private_home.rows("SELECT * FROM agents WHERE id = 't-1'")
     assert agent["name"] == 'it\'s a, "b"'
-    assert agent["created_at"] == "2026-01-02T04:00:00.000Z"  # five in Berlin
+    assert agent["created_at"] == "2026-01-02T04:00:00.000Z"  # 05:00 in Berlin
     (session,) = private_home.rows("SELECT * FROM sessions")
     assert json.loads(session["checkpoint_data"]) == {"operationCount": 4, "savedBy": "tty-3"}
-    assert session["updated_at"] == "2026-01-02T04:00:00.000Z"  # when it was queued, not now
+    assert session["updated_at"] == "2026-01-02T04:00:00.000Z"  # the time when it was queued
     assert session["status"] == "ended"
     messages = [row["message"] for row in private_home.rows("SELECT message FROM session_logs")]
     assert sorted(messages) == ["Auto-checkpoint: Edit", "first"]
@@ -217,7 +217,7 @@ def test_good_broken_doubled_and_hostile_entries(private_home: Home, queue: OldQ
     assert "ATTACH is not INSERT, UPDATE or DELETE" in shown
 
 
-def test_entries_come_by_priority_as_a_number_then_time_then_counter(queue: OldQueue) -> None:
+def test_entries_are_ordered_by_priority_time_and_counter(queue: OldQueue) -> None:
     for name in ("10_1767327600N_1", "3_1767327700N_2", "3_1767327600N_10", "3_1767327600N_9"):
         (queue.folder / "pending" / f"{name}.json").write_text("{}")
     names = [entry.path.stem for entry in entries(queue.folder, ("pending",))]
@@ -233,12 +233,12 @@ def test_entries_that_the_old_queue_broke_are_repaired(queue: OldQueue) -> None:
     assert [(entry.sql, entry.problem) for entry in found] == [("DELETE FROM agents", "")] * 2
 
 
-def test_an_entry_with_a_mark_of_its_encoding_is_read(queue: OldQueue) -> None:
+def test_an_entry_with_a_byte_order_mark_is_read(queue: OldQueue) -> None:
     queue.raw('\ufeff{"sql": "DELETE FROM agents"}')
     assert [entry.sql for entry in entries(queue.folder, ("pending",))] == ["DELETE FROM agents"]
 
 
-def test_what_is_no_file_of_the_queue_is_not_followed(queue: OldQueue) -> None:
+def test_links_and_large_files_in_the_queue_are_refused(queue: OldQueue) -> None:
     secret = queue.folder.parent / "secret.json"
     secret.write_text('{"sql": "DELETE FROM agents"}')
     (queue.folder / "pending" / "1_1.json").symlink_to(secret)
@@ -247,13 +247,13 @@ def test_what_is_no_file_of_the_queue_is_not_followed(queue: OldQueue) -> None:
     assert problems == ["no regular file", "larger than any entry"]
 
 
-def test_an_unreadable_entry_loses_no_other(private_home: Home, queue: OldQueue) -> None:
+def test_an_unreadable_entry_does_not_affect_others(private_home: Home, queue: OldQueue) -> None:
     theirs, ours = queue.raw("{}"), queue.raw("{}")
     (queue.folder / theirs).chmod(0)
     for folder in (private_home.root, queue.folder, queue.folder / "pending"):
         folder.chmod(0o755)
     uid = os.geteuid()
-    codecs.lookup("utf-8-sig")  # a module, which the other user may not be able to import
+    codecs.lookup("utf-8-sig")  # load the module, which the other user may not be able to import
     try:
         if uid == 0:
             os.seteuid(65534)
@@ -268,7 +268,7 @@ def test_an_unreadable_entry_loses_no_other(private_home: Home, queue: OldQueue)
     }
 
 
-def test_a_statement_that_never_ends_is_stopped_and_leaves_nothing() -> None:
+def test_an_endless_statement_is_stopped_and_rolled_back() -> None:
     sandbox = LegacySql({"swarms": [{"id": str(number)} for number in range(300)]})
     cross = "SELECT a.id || b.id || c.id || d.id FROM swarms a, swarms b, swarms c, swarms d"
     with pytest.raises(RefusedError, match="takes too long"):
@@ -283,7 +283,7 @@ def test_a_statement_that_never_ends_is_stopped_and_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_old_database_of_either_shape(private_home: Home, shape: str) -> None:
+def test_an_old_database_of_either_schema_is_imported(private_home: Home, shape: str) -> None:
     path = old_database(private_home, shape)
     before = path.read_bytes()
     assert run(private_home, "import-db", str(path), "--dry-run")["totals"] == {"taken": 5}
@@ -305,7 +305,7 @@ def test_an_old_database_of_either_shape(private_home: Home, shape: str) -> None
     assert "own database" in text(private_home, "import-db", own, expect=1)
 
 
-def test_counters_in_the_queue_grow_once(private_home: Home, queue: OldQueue) -> None:
+def test_counters_in_the_queue_are_added_once(private_home: Home, queue: OldQueue) -> None:
     run(private_home, "import-db", str(old_database(private_home)))
     queue.entry(
         "UPDATE instance_sessions SET checkpoint_count = checkpoint_count + 1, "
@@ -325,8 +325,8 @@ def test_an_entry_whose_row_was_refused_is_tried_again(private_home: Home, queue
     assert private_home.count("agents") == 2
 
 
-def test_what_is_imported_is_remembered_for_ever(private_home: Home, queue: OldQueue) -> None:
-    """`applied` forgets after 90 days."""
+def test_imported_rows_are_remembered_permanently(private_home: Home, queue: OldQueue) -> None:
+    """The rows of `applied` are deleted after 90 days."""
     path = old_database(private_home)
     queue.entry(LOG)
     run(private_home, "import-db", str(path))
@@ -353,7 +353,7 @@ CREATE TABLE empty (x TEXT);
 """
 
 
-def test_tasks_come_too_and_the_rest_is_named(private_home: Home) -> None:
+def test_tasks_are_imported_and_other_tables_named(private_home: Home) -> None:
     path = old_database(private_home, "claude-flow", TASKS)
     said = run(private_home, "import-db", str(path), expect=1)
     assert said["totals"] == {"taken": 8}
@@ -376,7 +376,7 @@ def test_tasks_come_too_and_the_rest_is_named(private_home: Home) -> None:
     assert "/hive.db" in shown
 
 
-def test_log_lines_of_the_shape_with_a_timestamp_keep_their_time(private_home: Home) -> None:
+def test_log_lines_with_a_timestamp_column_keep_their_time(private_home: Home) -> None:
     path = private_home.root / "old.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript("""
@@ -392,7 +392,7 @@ def test_log_lines_of_the_shape_with_a_timestamp_keep_their_time(private_home: H
 @pytest.mark.parametrize(
     "metadata", [{"sessionId": "old-1"}, {"spawn_context": {"session_id": "old-1"}}]
 )
-def test_the_session_of_an_agent_is_in_its_metadata(
+def test_the_session_of_an_agent_is_read_from_its_metadata(
     private_home: Home, metadata: dict[str, Any]
 ) -> None:
     more = f"UPDATE agents SET metadata = '{json.dumps(metadata)}'"
@@ -401,7 +401,7 @@ def test_the_session_of_an_agent_is_in_its_metadata(
     assert agent["session_id"] == "old-1"
 
 
-def test_an_agent_without_a_swarm_is_refused_in_words(private_home: Home) -> None:
+def test_an_agent_without_a_swarm_is_refused_with_a_reason(private_home: Home) -> None:
     path = old_database(private_home)
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE agents SET swarm_id = NULL")
@@ -411,14 +411,16 @@ def test_an_agent_without_a_swarm_is_refused_in_words(private_home: Home) -> Non
 
 
 @pytest.mark.parametrize("metadata", ["{torn", "[1]", '{"sessionId": 5}', '{"sessionId": "../x"}'])
-def test_metadata_that_name_no_session_cost_no_agent(private_home: Home, metadata: str) -> None:
+def test_an_agent_with_invalid_metadata_is_imported_without_a_session(
+    private_home: Home, metadata: str
+) -> None:
     more = f"UPDATE agents SET metadata = '{metadata}'"
     run(private_home, "import-db", str(old_database(private_home, "claude-flow", more)))
     (agent,) = private_home.rows("SELECT session_id FROM agents")
     assert agent["session_id"] is None
 
 
-def test_names_of_tables_and_columns_are_known_in_any_case(private_home: Home) -> None:
+def test_names_of_tables_and_columns_are_case_insensitive(private_home: Home) -> None:
     path = private_home.root / "old.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript("""
@@ -452,7 +454,7 @@ def test_names_of_tables_and_columns_are_known_in_any_case(private_home: Home) -
         ("'0001-01-01 00:00:00+10:00'", "0001-01-01 00:00:00+10:00"),
     ],
 )
-def test_times_that_are_numbers_are_times(private_home: Home, stored: str, kept: str) -> None:
+def test_numeric_times_are_converted(private_home: Home, stored: str, kept: str) -> None:
     path = old_database(private_home)
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TABLE numbers AS SELECT * FROM agents")
@@ -464,7 +466,7 @@ def test_times_that_are_numbers_are_times(private_home: Home, stored: str, kept:
     assert agent["created_at"] == kept
 
 
-def test_rows_that_lie_in_the_log_of_an_old_database_come_too_and_no_byte_changes(
+def test_rows_in_the_wal_of_an_old_database_are_imported_without_changing_it(
     private_home: Home,
 ) -> None:
     path = old_database(private_home)
@@ -480,7 +482,7 @@ def test_rows_that_lie_in_the_log_of_an_old_database_come_too_and_no_byte_change
     assert after == before
 
 
-def test_an_old_database_behind_a_link_is_not_read(private_home: Home) -> None:
+def test_a_link_to_an_old_database_is_refused(private_home: Home) -> None:
     link = private_home.root / "link.db"
     link.symlink_to(old_database(private_home))
     assert "is not a regular file" in text(private_home, "import-db", str(link), expect=1)
@@ -509,7 +511,7 @@ def test_an_old_database_is_not_trusted(private_home: Home) -> None:
     text(private_home, "import-db", str(private_home.root / "no.db"), expect=1)
 
 
-def test_what_an_old_database_holds_by_accident_costs_no_other_row(private_home: Home) -> None:
+def test_invalid_values_of_one_row_do_not_affect_other_rows(private_home: Home) -> None:
     path = private_home.root / "old.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript("""
@@ -528,7 +530,7 @@ def test_what_an_old_database_holds_by_accident_costs_no_other_row(private_home:
     assert rows == [{"id": "torn", "objective": "\ufffdf"}]
 
 
-def test_a_row_that_breaks_a_rule_of_the_store_costs_no_other_row(private_home: Home) -> None:
+def test_a_row_that_violates_a_constraint_does_not_affect_other_rows(private_home: Home) -> None:
     nobody = "INSERT INTO instance_sessions VALUES (2, 'old-1', NULL, 78, 'active', 1, 1);"
     path = old_database(private_home, more=nobody)
     said = run(private_home, "import-db", str(path), expect=1)
@@ -538,7 +540,7 @@ def test_a_row_that_breaks_a_rule_of_the_store_costs_no_other_row(private_home: 
     assert private_home.count("sessions") == 1
 
 
-def test_an_agent_that_came_without_times_gets_those_of_its_next_sign() -> None:
+def test_an_imported_agent_without_times_gets_those_of_its_next_event() -> None:
     job = Envelope(
         id="1" * 32,
         operation="finish_agent",

@@ -1,4 +1,4 @@
-"""init and uninstall, off and on, as an unprivileged user: nothing is left behind."""
+"""init and uninstall, off and on, as an unprivileged user; uninstall leaves nothing behind."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from hivepipe.install.hook_entries import EVENTS, events_of
 from tests.conftest import NEUTRAL, until
 from tests.installed import Installation, User, changed
 
-THEIRS = """{
+SETTINGS = """{
     "model": "opus",
     "hooks": {
         "PostToolUse": [
@@ -24,9 +24,9 @@ THEIRS = """{
 # ---- nothing left behind
 
 
-def test_home_processes_and_sockets_are_the_same_before_and_after(user: User) -> None:
+def test_uninstall_leaves_no_file_process_or_socket(user: User) -> None:
     user.settings.parent.mkdir()
-    user.settings.write_text(THEIRS)
+    user.settings.write_text(SETTINGS)
     user.git("init", "-q")
     user.own(user.project)
     before = user.files()
@@ -41,7 +41,7 @@ def test_home_processes_and_sockets_are_the_same_before_and_after(user: User) ->
     assert user.sockets() == []
 
 
-def test_what_was_recorded_stays_unless_it_is_purged(user: User) -> None:
+def test_uninstall_keeps_recorded_data_unless_purged(user: User) -> None:
     before = user.files()
     user.hivepipe("init")
     user.hivepipe("up", "-d")
@@ -61,9 +61,9 @@ def test_what_was_recorded_stays_unless_it_is_purged(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
-def test_settings_edited_by_hand_in_between_keep_the_edit(user: User) -> None:
+def test_uninstall_keeps_edits_of_the_settings(user: User) -> None:
     user.settings.parent.mkdir()
-    user.settings.write_text(THEIRS)
+    user.settings.write_text(SETTINGS)
     user.own(user.project)
     before = user.files()
     user.hivepipe("init")
@@ -73,7 +73,7 @@ def test_settings_edited_by_hand_in_between_keep_the_edit(user: User) -> None:
     user.play_session()
     said = user.hivepipe("uninstall", "--purge", "--yes")
     assert "edited" in said
-    assert user.settings.read_text() == THEIRS.replace(
+    assert user.settings.read_text() == SETTINGS.replace(
         '"model": "opus"', '"model": "haiku", "x": [1]'
     )
     assert list(changed(before, user.files())) == [str(user.settings)]
@@ -81,8 +81,8 @@ def test_settings_edited_by_hand_in_between_keep_the_edit(user: User) -> None:
     assert user.sockets() == []
 
 
-def test_purge_asks_with_sizes_and_no_means_no(user: User) -> None:
-    user.env["HIVEPIPE_AUTOSTART"] = "0"  # nothing changes behind the question
+def test_purge_asks_with_sizes_and_no_deletes_nothing(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"  # no hook may change files meanwhile
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")
     before = user.files()
@@ -93,7 +93,7 @@ def test_purge_asks_with_sizes_and_no_means_no(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
-def test_purge_leaves_what_others_keep_in_the_state_folder(user: User) -> None:
+def test_purge_keeps_other_files_of_the_state_folder(user: User) -> None:
     state = user.project / ".claude-state"
     state.mkdir()
     theirs = {"preferences.md": "tabs\n", "session.yaml": "a: 1\n", ".gitignore": "*.yaml\n"}
@@ -118,7 +118,7 @@ def test_a_dry_run_changes_nothing(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
-def test_nothing_to_uninstall_is_said(user: User) -> None:
+def test_uninstall_without_an_installation_reports_nothing_to_do(user: User) -> None:
     before = user.files()
     user.hivepipe("off")
     user.hivepipe("on")
@@ -138,16 +138,16 @@ def test_every_event_is_registered_and_its_command_runs(user: User) -> None:
     assert list((user.recorded / "spool").glob("*.json"))
 
 
-def test_init_twice_is_init_once(user: User) -> None:
+def test_init_is_idempotent(user: User) -> None:
     user.hivepipe("init")
     before = user.files()
     assert "already" in user.hivepipe("init")
     assert changed(before, user.files()) == {}
 
 
-def test_init_again_after_an_edit_keeps_the_way_back(user: User) -> None:
+def test_uninstall_after_a_second_init_keeps_edits(user: User) -> None:
     user.settings.parent.mkdir()
-    user.settings.write_text(THEIRS)
+    user.settings.write_text(SETTINGS)
     user.own(user.project)
     user.hivepipe("init")
     hooks = json.loads(user.settings.read_text())
@@ -157,16 +157,14 @@ def test_init_again_after_an_edit_keeps_the_way_back(user: User) -> None:
     user.hivepipe("init")
     assert "Stop" in user.hooks()
     user.hivepipe("uninstall")
-    assert json.loads(user.settings.read_text()) == json.loads(THEIRS) | {"later": True}
+    assert json.loads(user.settings.read_text()) == json.loads(SETTINGS) | {"later": True}
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [('{"a": 1,}', "not valid JSON"), ('{"hooks": []}', "not an object"), ("\xff", "not UTF-8")],
 )
-def test_settings_that_cannot_take_hooks_are_left_as_they_are(
-    user: User, text: str, reason: str
-) -> None:
+def test_invalid_settings_are_not_changed(user: User, text: str, reason: str) -> None:
     user.settings.parent.mkdir()
     user.settings.write_bytes(text.encode("latin-1"))
     user.own(user.project)
@@ -178,16 +176,16 @@ def test_settings_that_cannot_take_hooks_are_left_as_they_are(
     assert changed(before, user.files()) == {}
 
 
-def test_a_file_in_the_place_of_the_folder_is_named(user: User) -> None:
+def test_a_file_instead_of_the_folder_is_reported(user: User) -> None:
     (user.project / ".claude").touch()
     said = user.hivepipe("init", expect=1)
     assert f"{user.project}/.claude is not a folder" in said
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "project"])
-def test_read_only_settings_are_refused_and_nothing_is_made(user: User, what: str) -> None:
+def test_read_only_settings_are_refused_and_nothing_is_created(user: User, what: str) -> None:
     user.settings.parent.mkdir()
-    user.settings.write_text(THEIRS)
+    user.settings.write_text(SETTINGS)
     user.own(user.project)
     path, mode = {
         "file": (user.settings, 0o444),
@@ -198,17 +196,17 @@ def test_read_only_settings_are_refused_and_nothing_is_made(user: User, what: st
         shutil.rmtree(user.settings.parent)
     path.chmod(mode)
     probe = path if what == "file" else path / "probe"
-    assert user.do("sh", "-c", f"echo x >> '{probe}'").returncode, "the test would prove nothing"
+    assert user.do("sh", "-c", f"echo x >> '{probe}'").returncode, "the file is writable"
     before = user.files()
     assert "read-only" in user.hivepipe("init", expect=1)
     assert changed(before, user.files()) == {}
     path.chmod(0o755)
 
 
-def test_mode_and_link_of_a_settings_file_stay(user: User) -> None:
+def test_mode_and_link_of_a_settings_file_are_kept(user: User) -> None:
     real = user.project / "dotfiles" / "claude.json"
     real.parent.mkdir()
-    real.write_text(THEIRS)
+    real.write_text(SETTINGS)
     real.chmod(0o640)
     user.settings.parent.mkdir()
     user.settings.symlink_to("../dotfiles/claude.json")
@@ -234,7 +232,7 @@ def test_a_link_that_leads_out_of_the_project_is_refused(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
-def test_the_home_folder_is_no_project_and_no_home(user: User) -> None:
+def test_the_users_home_folder_is_refused_as_project_and_as_home(user: User) -> None:
     user.home.chmod(0o700)
     before = user.files(user.home)
     assert "--user" in user.hivepipe("init", cwd=user.home, expect=1)
@@ -244,7 +242,7 @@ def test_the_home_folder_is_no_project_and_no_home(user: User) -> None:
     assert changed(before, user.files(user.home)) == {}
 
 
-def test_for_the_user_all_projects_go_to_one_home_and_none_is_written_to(user: User) -> None:
+def test_hooks_of_all_projects_record_into_one_home(user: User) -> None:
     before = user.files()
     user.hivepipe("init", "--user")
     settings = user.home / ".claude" / "settings.json"
@@ -292,7 +290,7 @@ def test_hivepipe_hook_is_found_through_a_link_and_as_a_wheel_installs_it(
 
 
 def has_claude(user: User, version: str) -> None:
-    """Put a Claude Code on the user's PATH that says its version."""
+    """Put a program `claude` that prints this version on the user's PATH."""
     program = user.home / "claude-bin" / "claude"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'\n")
@@ -308,7 +306,7 @@ def test_only_events_that_claude_code_knows_are_registered(user: User, scope: st
         "--user": user.home / ".claude" / "settings.json",
     }[scope]
     path.parent.mkdir(exist_ok=True)
-    path.write_text(THEIRS)
+    path.write_text(SETTINGS)
     user.own(user.home)
     has_claude(user, "2.1.80")
     said = user.hivepipe("init", scope)
@@ -319,10 +317,10 @@ def test_only_events_that_claude_code_knows_are_registered(user: User, scope: st
     assert "does not know" not in said
     assert set(user.hooks(path)) >= {event.name for event in EVENTS}
     user.hivepipe("uninstall", *(["--user"] if scope == "--user" else []))
-    assert path.read_text() == THEIRS
+    assert path.read_text() == SETTINGS
 
 
-def test_what_an_unknown_claude_code_may_not_know_is_left_out_and_said(user: User) -> None:
+def test_without_a_known_version_only_old_events_are_registered(user: User) -> None:
     assert "`claude` is not on PATH" in user.hivepipe("init")
     assert set(user.hooks()) == {event.name for event in EVENTS if not event.since}
 
@@ -338,7 +336,7 @@ def test_a_state_folder_with_a_space_gets_the_shell_form(user: User) -> None:
 
 
 @pytest.mark.parametrize("form", [(), ("--in-tree",)], ids=["outside", "in tree"])
-def test_git_add_adds_nothing_of_ours(user: User, form: tuple[str, ...]) -> None:
+def test_git_add_adds_no_file_of_hivepipe(user: User, form: tuple[str, ...]) -> None:
     user.git("init", "-q")
     user.hivepipe("init", *form)
     user.hivepipe("up", "-d")
@@ -351,7 +349,7 @@ def test_git_add_adds_nothing_of_ours(user: User, form: tuple[str, ...]) -> None
     assert user.git("status", "--short", "--ignored") == ignored
 
 
-def test_an_exclude_file_without_a_last_line_break_is_given_back_exactly(user: User) -> None:
+def test_an_exclude_file_is_restored_exactly(user: User) -> None:
     user.git("init", "-q")
     exclude = user.project / ".git" / "info" / "exclude"
     exclude.write_text("/.claude/settings.json\n*.tmp")
@@ -363,7 +361,7 @@ def test_an_exclude_file_without_a_last_line_break_is_given_back_exactly(user: U
     assert exclude.read_text() == "/.claude/settings.json\n*.tmp"
 
 
-def test_settings_that_git_ignores_already_need_no_line(user: User) -> None:
+def test_settings_that_git_already_ignores_get_no_line(user: User) -> None:
     user.git("init", "-q")
     exclude = user.project / ".git" / "info" / "exclude"
     exclude.write_text("/.claude/settings.local.json\n")
@@ -377,7 +375,7 @@ def test_settings_that_git_ignores_already_need_no_line(user: User) -> None:
 def test_committed_local_settings_are_changed_with_a_warning(user: User) -> None:
     user.git("init", "-q")
     user.settings.parent.mkdir()
-    user.settings.write_text(THEIRS)
+    user.settings.write_text(SETTINGS)
     user.own(user.project)
     user.git("add", "-A")
     assert "git tracks this file" in user.hivepipe("init")
@@ -405,7 +403,7 @@ def test_a_worktree_is_recorded_in_its_main_checkout_and_uninstalled_with_it(use
 # ---- off and on
 
 
-def test_off_ends_the_recording_at_once_and_on_takes_it_up_again(user: User) -> None:
+def test_off_stops_recording_at_once_and_on_resumes_it(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("off")
     before = user.files()
@@ -421,7 +419,7 @@ def test_off_ends_the_recording_at_once_and_on_takes_it_up_again(user: User) -> 
     assert len(list((user.recorded).glob("spool/*.json"))) == 1
 
 
-def test_a_project_without_a_home_of_its_own_opts_out_of_the_common_one(user: User) -> None:
+def test_off_opts_a_project_out_of_the_shared_home(user: User) -> None:
     user.hivepipe("init", "--user")
     settings = user.home / ".claude" / "settings.json"
     user.hivepipe("off")
@@ -432,8 +430,8 @@ def test_a_project_without_a_home_of_its_own_opts_out_of_the_common_one(user: Us
     assert len(list(user.home.glob(".local/state/hivepipe/default/spool/*.json"))) == 1
 
 
-def test_uninstall_takes_the_hooks_out_of_copies_in_worktrees(user: User) -> None:
-    """`claude -w` and people copy settings.local.json into a new worktree."""
+def test_uninstall_removes_hooks_from_copies_in_worktrees(user: User) -> None:
+    """`claude -w` and users copy settings.local.json into a new worktree."""
     user.git("init", "-q")
     user.git("commit", "-q", "--allow-empty", "-m", "first")
     user.hivepipe("init")
@@ -465,7 +463,7 @@ def test_uninstall_takes_the_hooks_out_of_copies_in_worktrees(user: User) -> Non
     assert "has a copy of them" in said  # the link leads out of its worktree
 
 
-def test_uninstall_names_the_hooks_of_branches_in_worktrees(user: User) -> None:
+def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
     user.git("init", "-q")
     user.git("commit", "-q", "--allow-empty", "-m", "first")
     user.hivepipe("init")
@@ -481,13 +479,13 @@ def test_uninstall_names_the_hooks_of_branches_in_worktrees(user: User) -> None:
         assert said.count("has a copy of them") == 1
         assert f"cd '{tree}' && hivepipe uninstall" in said
     assert shared.read_text() == before
-    assert "has a copy of them" in user.hivepipe("uninstall")  # and nothing else to do
+    assert "has a copy of them" in user.hivepipe("uninstall")  # the only thing left to do
     assert user.do("sh", "-c", f"cd '{tree}' && hivepipe uninstall").returncode == 0
     assert "hooks" not in json.loads(shared.read_text())
     assert "has a copy" not in user.hivepipe("uninstall")
 
 
-def test_off_in_a_worktree_is_off_in_all_of_the_repository(user: User) -> None:
+def test_off_in_a_worktree_applies_to_the_whole_repository(user: User) -> None:
     user.git("init", "-q")
     user.git("commit", "-q", "--allow-empty", "-m", "x")
     tree = user.home / "tree"
@@ -533,5 +531,5 @@ def test_a_home_with_recorded_files_is_not_removed_as_unused(user: User, kept: s
     said = user.hivepipe("uninstall")
     if not kept.startswith("archive"):
         assert "kept" in said
-    assert path.exists() or kept.endswith("1_1.json")  # an event that the stack took in
+    assert path.exists() or kept.endswith("1_1.json")  # the stack applied the event
     assert path.parent.exists()

@@ -1,7 +1,7 @@
-"""Every way to install hivepipe gives hooks that record, also while pip replaces the package.
+"""Every way to install hivepipe gives hooks that record, even while pip replaces the package.
 
-pip itself, on the real project: as a wheel and editable; pipx and uv where they are on PATH. The
-packages of others are lent from the environment of the tests: no network is needed.
+Runs pip on the project as a wheel and editable, and pipx and uv if they are on PATH. Dependencies
+come from the environment of the tests, so that no network is needed.
 """
 
 import json
@@ -29,7 +29,7 @@ PARTS = (
 )
 INSTALL_SECS = 600
 ROUNDS = ASKED_ROUNDS or 3
-SHOOTERS = 2
+THREADS = 2
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +63,7 @@ def pip(python: str | Path, *words: str) -> None:
 
 
 class Account:
-    """A user with an environment of their own, one project, and a stand-in for Claude Code."""
+    """A user with an own environment and one project; `fire` runs hooks as Claude Code does."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -129,8 +129,8 @@ def account(tmp_path: Path) -> Account:
     return Account(tmp_path)
 
 
-def must_record(account: Account, handlers: dict[str, Any]) -> None:
-    """Fire two events; both must be rows."""
+def assert_records(account: Account, handlers: dict[str, Any]) -> None:
+    """Fire two events; both must be stored."""
     start = account.fire(handlers["SessionStart"], "SessionStart", source="startup")
     assert (start.returncode, start.stderr) == (0, "")
     prompt = account.fire(
@@ -151,30 +151,28 @@ def test_hooks_of_an_installation_record(
         account.install(str(wheel))
     else:
         account.install("-e", str(clone))
-        # hatchling leaves a folder of the package's name in an editable environment, too.
+        # hatchling creates a folder with the package's name in an editable environment too
         assert (account.packages / "hivepipe" / "_hooks").is_dir()
     account.hivepipe("init", scope)
     name = "settings.json" if scope == "--project" else "settings.local.json"
-    must_record(account, account.handlers(name))
+    assert_records(account, account.handlers(name))
 
 
 @pytest.mark.parametrize("form", ["wheel", "editable"])
 def test_hivepipe_hook_records_without_a_copy_in_the_state_folder(
     account: Account, clone: Path, wheel: Path, form: str
 ) -> None:
-    """What settings of 1.0.0 that git shares run, and the plugin."""
+    """Settings of 1.0.0 in a shared file and the plugin run this command."""
     account.install(*([str(wheel)] if form == "wheel" else ["-e", str(clone)]))
     account.hivepipe("init")
     shutil.rmtree(account.folder / ".local/state/hivepipe/hooks")
     old = 'h=$(command -v hivepipe-hook) && exec "$h" {}; exit 0 # hivepipe'
     names = {"SessionStart": "session_start", "UserPromptSubmit": "user_prompt_submit"}
-    must_record(account, {event: {"command": old.format(name)} for event, name in names.items()})
+    assert_records(account, {event: {"command": old.format(name)} for event, name in names.items()})
 
 
 @pytest.mark.parametrize("tool", ["pipx", "uv"])
-def test_an_installer_of_applications_gives_hooks_that_record(
-    account: Account, clone: Path, tool: str
-) -> None:
+def test_hooks_of_pipx_and_uv_record(account: Account, clone: Path, tool: str) -> None:
     program = shutil.which(tool)
     if not program:
         pytest.skip(f"{tool} is not on PATH")
@@ -196,14 +194,14 @@ def test_an_installer_of_applications_gives_hooks_that_record(
         pytest.skip(f"{tool} cannot install here: {done.stderr[-200:]}")
     account.bin = account.folder / ".local" / "bin"
     account.hivepipe("init")
-    must_record(account, account.handlers())
+    assert_records(account, account.handlers())
 
 
 # ---- an upgrade
 
 
-class Load:
-    """Hooks that fire for ever, as sessions at work would, and what each of them answered."""
+class HookLoad:
+    """Threads that fire hooks until the end, as sessions at work do, and check each answer."""
 
     def __init__(self, account: Account, handlers: dict[str, Any]) -> None:
         self.account = account
@@ -211,9 +209,11 @@ class Load:
         self.fired: list[str] = []
         self.wrong: list[object] = []
         self.is_over = threading.Event()
-        self.threads = [threading.Thread(target=self._shoot, args=(n,)) for n in range(SHOOTERS)]
+        self.threads = [
+            threading.Thread(target=self._fire_until_over, args=(n,)) for n in range(THREADS)
+        ]
 
-    def __enter__(self) -> "Load":
+    def __enter__(self) -> "HookLoad":
         for thread in self.threads:
             thread.start()
         return self
@@ -223,11 +223,11 @@ class Load:
         for thread in self.threads:
             thread.join()
 
-    def _shoot(self, shooter: int) -> None:
+    def _fire_until_over(self, thread: int) -> None:
         number = 0
         while not self.is_over.is_set():
             number += 1
-            prompt = f"prompt {shooter} {number}"
+            prompt = f"prompt {thread} {number}"
             done = self.account.fire(
                 self.handlers["UserPromptSubmit"],
                 "UserPromptSubmit",
@@ -264,7 +264,7 @@ def test_an_upgrade_under_load_loses_no_event(
     account.hivepipe("init", scope)
     name = "settings.json" if scope == "--project" else "settings.local.json"
     pauses = random.Random(SEED)
-    with Load(account, account.handlers(name)) as load:
+    with HookLoad(account, account.handlers(name)) as load:
         for _ in range(ROUNDS):
             account.install("--force-reinstall", str(wheel))
             time.sleep(pauses.random())
@@ -273,10 +273,8 @@ def test_an_upgrade_under_load_loses_no_event(
     assert prompts_of(account) == set(load.fired)
 
 
-def test_a_package_that_is_gone_loses_no_event(
-    account: Account, wheel: Path, prompts_of: Any
-) -> None:
-    """The environment is deleted, as by `pipx reinstall`; the interpreter behind it stays."""
+def test_a_deleted_package_loses_no_event(account: Account, wheel: Path, prompts_of: Any) -> None:
+    """The environment is deleted, as by `pipx reinstall`, but the base interpreter stays."""
     account.install(str(wheel))
     account.hivepipe("init")
     handlers = account.handlers()
@@ -288,9 +286,7 @@ def test_a_package_that_is_gone_loses_no_event(
     assert prompts_of(account) == {"a"}
 
 
-def test_the_next_start_of_the_stack_brings_the_hooks_up_to_the_package(
-    account: Account, wheel: Path
-) -> None:
+def test_the_next_start_of_the_stack_updates_the_hooks(account: Account, wheel: Path) -> None:
     account.install(str(wheel))
     account.hivepipe("init")
     hook = Path(account.handlers()["Stop"]["command"])
@@ -313,7 +309,7 @@ def test_the_next_start_of_the_stack_brings_the_hooks_up_to_the_package(
         account.hivepipe("down")
 
 
-def test_entries_of_1_0_0_are_replaced_by_init_and_taken_out_by_uninstall(
+def test_entries_of_1_0_0_are_replaced_by_init_and_removed_by_uninstall(
     account: Account, wheel: Path
 ) -> None:
     account.install(str(wheel))

@@ -1,4 +1,4 @@
-"""From hook to row: jobs of hooks are counted by the time they took; status and page agree."""
+"""Latencies from hook to row are counted per operation; `status` and the page agree."""
 
 import json
 import time
@@ -25,7 +25,7 @@ def client(redis_server: Server) -> redis.Redis:
 
 
 def finish(client: redis.Redis, id: str, took_secs: float, **fields: Any) -> None:
-    """A finished job, as it stays for a minute."""
+    """Add a finished job, which stays for a minute."""
     ended = datetime.now(UTC)
     times = {"created_at": ended - timedelta(seconds=took_secs), "ended_at": ended}
     said = {name: f"{at:%Y-%m-%dT%H:%M:%S.%fZ}" for name, at in times.items()}
@@ -33,12 +33,12 @@ def finish(client: redis.Redis, id: str, took_secs: float, **fields: Any) -> Non
     client.zadd("rq:finished:low", {id: time.time() + 60})
 
 
-def test_a_job_of_a_hook_is_counted_once_and_shown_alike(
+def test_a_job_of_a_hook_is_counted_once_and_shown_equally(
     private_home: Home, redis_server: Server, client: redis.Redis, writer: Writer
 ) -> None:
     writer.start()
     fire("SessionStart", SESSION_START, private_home.env)
-    until(lambda: is_drained(private_home, redis_server, writer), "the session is recorded")
+    until(lambda: is_drained(private_home, redis_server, writer), "the session is not recorded")
     latencies.add_sample(client)
     latencies.add_sample(client)
 
@@ -69,7 +69,7 @@ def test_percentiles_are_at_most_a_step_too_high(client: redis.Redis) -> None:
     assert of_all == found
 
 
-def test_what_is_no_job_of_a_hook_is_left_out(client: redis.Redis) -> None:
+def test_jobs_without_a_hook_are_not_counted(client: redis.Redis) -> None:
     finish(client, "reaper-29924518", 1)
     finish(client, "others", 1, hp="")
     finish(client, "broken", 1, created_at="long ago")
@@ -83,9 +83,7 @@ def test_what_is_no_job_of_a_hook_is_left_out(client: redis.Redis) -> None:
     assert found == {"op": latencies.Latency(1, 1, 1)}
 
 
-def test_the_looks_of_the_past_are_limited(
-    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_samples_are_limited(client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latencies, "MOST_SAMPLES", 3)
     for number in range(5):
         finish(client, f"job{number}", 1)
@@ -94,7 +92,7 @@ def test_the_looks_of_the_past_are_limited(
     assert [each.jobs for each in latencies.latencies(client).course.values()] == [1, 1, 1]
 
 
-def test_one_slow_minute_hides_no_other() -> None:
+def test_bars_stay_visible_beside_a_slow_minute() -> None:
     course = [{"at": "", "jobs": 1, "p50_ms": 1.0, "p99_ms": ms} for ms in (4.0, 20.0, 60_000.0)]
     bars = latency_bars(course)
     assert [bar.p99_ms for bar in bars] == [4, 20, 60_000]
@@ -104,7 +102,7 @@ def test_one_slow_minute_hides_no_other() -> None:
     assert latency_bars([]) == []
 
 
-def test_looks_of_a_clock_that_was_set_back_are_counted(client: redis.Redis) -> None:
+def test_samples_of_a_clock_that_was_set_back_are_counted(client: redis.Redis) -> None:
     ahead = {"at": "2999-01-01T00:00:00.000000Z", "operations": {"op": {"8": 2}}}
     client.lpush(latencies.LATENCIES_KEY, json.dumps(ahead))
     finish(client, "job", 1)

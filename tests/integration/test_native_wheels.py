@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.integration import test_installation_forms as forms
-from tests.integration.test_installation_forms import Account, must_record
+from tests.integration.test_installation_forms import Account, assert_records
 from tests.native import BUILT
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
@@ -107,7 +107,7 @@ def test_a_wheel_records_where_there_is_no_compiler(
     hook = doctor_of(account)
     assert hook["kind"] == ("native" if kind == "native" else "python")
     assert bool(hook["reason"]) == (kind != "native")
-    must_record(account, handlers)
+    assert_records(account, handlers)
 
 
 def without_compiler(folder: Path) -> Path:
