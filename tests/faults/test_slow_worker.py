@@ -170,7 +170,7 @@ def test_a_forgotten_worker_registers_again(crew: Crew) -> None:
     crew.until_noted("held")
 
 
-def test_a_job_that_is_stopped_in_the_middle_is_queued_again(crew: Crew) -> None:
+def test_a_job_stopped_during_its_call_is_queued_again(crew: Crew) -> None:
     """It returns to the head of its queue without a used attempt, and the next worker runs it."""
     job_id = crew.ask("resumed", "hold")
     until(lambda: crew.began("resumed"), "not begun")

@@ -1,4 +1,4 @@
-"""Data outside the work tree, in it on request, and what git and strangers do to a work tree."""
+"""Data outside the work tree or in it on request, and changes to a work tree by git and others."""
 
 import shutil
 import sqlite3
@@ -23,18 +23,18 @@ def prompt(user: User, session: str) -> None:
     assert user.fire("UserPromptSubmit", **fields) == [NEUTRAL]
 
 
-def known(user: User) -> set[str]:
+def recorded_sessions(user: User) -> set[str]:
     return {entry["id"] for entry in user.sessions()}
 
 
-def record_one(user: User, session: str) -> None:
+def record_session(user: User, session: str) -> None:
     prompt(user, session)
-    until(lambda: session in known(user), f"{session} was not recorded")
+    until(lambda: session in recorded_sessions(user), f"{session} was not recorded")
 
 
 @pytest.fixture
 def repository(user: User) -> User:
-    """A git repository with a commit and a branch `feature` that carries what could be believed."""
+    """A git repository with a branch `feature` that contains files a home might trust."""
     user.git("init", "-q", "-b", "main")
     user.do("sh", "-c", "echo '.hive-mind/\n.claude-state/' > .gitignore")
     user.git("add", ".gitignore")
@@ -59,19 +59,19 @@ def plant(user: User, project: Path) -> None:
     (home / "hook-settings.json").write_text('{"v":1,"values":{"HIVEPIPE_DISABLED":"1"}}')
     (logs / "hook-errors.log").symlink_to(user.home / ".bashrc")
     with closing(sqlite3.connect(home / "hive.db")) as db:
-        db.execute("CREATE TABLE agents (id TEXT)")  # of the bash hooks, as it seems
+        db.execute("CREATE TABLE agents (id TEXT)")  # looks like the database of the bash hooks
     user.own(project)
 
 
 # ---- outside
 
 
-def test_nothing_of_ours_lies_in_the_project(user: User) -> None:
+def test_no_file_of_hivepipe_is_in_the_project(user: User) -> None:
     before = user.files(user.project)
     user.hivepipe("init")
     user.hivepipe("up", "-d")
     user.play_session()
-    until(lambda: "s1" in known(user), "no session was recorded")
+    until(lambda: "s1" in recorded_sessions(user), "no session was recorded")
     now = changed(before, user.files(user.project))
     assert set(now) == {str(user.settings.parent), str(user.settings)}
     home = Path(user.hivepipe("home").strip())
@@ -82,22 +82,22 @@ def test_nothing_of_ours_lies_in_the_project(user: User) -> None:
     assert str(home) in user.hivepipe("doctor")
 
 
-def test_no_clean_checkout_or_clone_loses_anything(repository: User) -> None:
+def test_clean_checkout_and_clone_lose_no_event(repository: User) -> None:
     user = repository
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    record_one(user, "before")
+    record_session(user, "before")
     for number, words in enumerate((("clean", "-fdxq"), ("checkout", "-q", "feature"))):
         user.git(*words)
         user.hivepipe("init")
-        record_one(user, f"s{number}")
+        record_session(user, f"s{number}")
     bundle = user.home / "copy.git"
     user.git("clone", "-q", "--bare", str(user.project), str(bundle))
     shutil.rmtree(user.project)
     user.git("clone", "-q", str(bundle), str(user.project), cwd=user.home)
     user.hivepipe("init")
-    record_one(user, "after")
-    assert known(user) == {"before", "s0", "s1", "after"}
+    record_session(user, "after")
+    assert recorded_sessions(user) == {"before", "s0", "s1", "after"}
     assert "SET" not in (user.recorded / "appendonly.aof").read_text(errors="replace")[:20]
 
 
@@ -107,10 +107,10 @@ def test_no_clean_checkout_or_clone_loses_anything(repository: User) -> None:
 def in_tree(user: User) -> None:
     user.hivepipe("init", "--in-tree")
     user.hivepipe("up", "-d")
-    record_one(user, "before")
+    record_session(user, "before")
 
 
-def test_only_data_lies_in_the_tree(user: User) -> None:
+def test_only_data_is_in_the_tree(user: User) -> None:
     in_tree(user)
     found = {
         str(path.relative_to(user.project))
@@ -144,7 +144,7 @@ def link_the_folder(user: User) -> None:
     user.own(user.home / "elsewhere")
 
 
-def track_it(user: User) -> None:
+def track_database(user: User) -> None:
     user.git("init", "-q")
     user.git("add", "-f", ".hive-mind/hive.db")
 
@@ -162,31 +162,35 @@ def put_the_folder_back(user: User) -> None:
 REFUSED = {
     "another database": (put_another_database, put_the_database_back, "is not the database"),
     "a link": (link_the_folder, put_the_folder_back, "is a link"),
-    "tracked": (track_it, lambda u: u.git("rm", "-qr", "--cached", ".hive-mind"), "git tracks"),
+    "tracked": (
+        track_database,
+        lambda u: u.git("rm", "-qr", "--cached", ".hive-mind"),
+        "git tracks",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_tree_that_was_tampered_with_is_refused(user: User, case: str) -> None:
-    break_it, mend_it, text = REFUSED[case]
+def test_a_changed_home_in_the_tree_is_refused(user: User, case: str) -> None:
+    tamper, repair, text = REFUSED[case]
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     in_tree(user)
     user.hivepipe("down")
     shutil.copy(user.project / ".hive-mind" / "hive.db", user.home / "kept.db")
-    break_it(user)
+    tamper(user)
     assert text in user.hivepipe("up", "-d", expect=1)
     assert text in user.hivepipe("doctor", expect=1)
     before = user.files(user.project, user.home / "elsewhere")
     prompt(user, "meanwhile")
-    assert list((user.recorded / "spool").glob("*.json")), "the event is kept outside"
+    assert list((user.recorded / "spool").glob("*.json")), "the event is not kept outside"
     assert changed(before, user.files(user.project, user.home / "elsewhere")) == {}
-    mend_it(user)
+    repair(user)
     user.hivepipe("up", "-d")
-    until(lambda: {"before", "meanwhile"} <= known(user), "an event was lost")
+    until(lambda: {"before", "meanwhile"} <= recorded_sessions(user), "an event was lost")
 
 
 def forged_log(user: User, suffix: str) -> bytes:
-    """Return a log of SQLite's that changes a row of the user's database, if it is applied."""
+    """Return an SQLite log that would change a row of the user's database if it were applied."""
     copy = user.home / "forged.db"
     shutil.copy(user.project / ".hive-mind" / "hive.db", copy)
     with closing(sqlite3.connect(copy, isolation_level=None)) as db:
@@ -196,7 +200,7 @@ def forged_log(user: User, suffix: str) -> bytes:
 
 
 def rollback_journal(before: bytes) -> bytes:
-    """Return the journal that gives a database these pages back (sqlite.org/fileformat2.html)."""
+    """Return the journal that restores these pages (sqlite.org/fileformat2.html)."""
     size = int.from_bytes(before[16:18], "big")
     pages = [before[at : at + size] for at in range(0, len(before), size)]
     head = bytes.fromhex("d9d505f920a163d7") + pack(">5I", len(pages), 0, len(pages), 512, size)
@@ -206,7 +210,7 @@ def rollback_journal(before: bytes) -> bytes:
     )
 
 
-USES = (
+COMMANDS = (
     *(
         ("task", "list"),
         ("drain",),
@@ -218,7 +222,7 @@ USES = (
 
 
 @pytest.mark.parametrize("suffix", ["wal", "journal"])
-def test_a_log_that_a_branch_brings_is_never_applied(user: User, suffix: str) -> None:
+def test_an_sqlite_log_of_a_branch_is_not_applied(user: User, suffix: str) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     in_tree(user)
     user.hivepipe("task", "add", "--id", "t1", "mine")
@@ -231,7 +235,7 @@ def test_a_log_that_a_branch_brings_is_never_applied(user: User, suffix: str) ->
     user.own(user.project)
     user.git("add", "-f", str(log))
     user.git("commit", "-q", "-m", "planted")
-    for words in USES:
+    for words in COMMANDS:
         user.do("hivepipe", *words)
     assert f"git tracks .hive-mind/hive.db-{suffix}" in user.hivepipe("task", "list", expect=1)
     user.git("checkout", "-q", "main")
@@ -239,14 +243,12 @@ def test_a_log_that_a_branch_brings_is_never_applied(user: User, suffix: str) ->
 
 
 @pytest.mark.parametrize("layout", ["in the tree", "outside"])
-def test_a_database_that_is_removed_under_a_running_stack_loses_no_later_event(
-    user: User, layout: str
-) -> None:
-    """As by `git clean -fdx` or `git stash --all`: what was recorded is gone with it."""
+def test_later_events_survive_the_removal_of_a_database_in_use(user: User, layout: str) -> None:
+    """As by `git clean -fdx` or `git stash --all`; what was recorded before is lost."""
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init", *(["--in-tree"] if layout == "in the tree" else []))
     user.hivepipe("up", "-d")
-    record_one(user, "before")
+    record_session(user, "before")
     if layout == "in the tree":
         for folder in (".hive-mind", ".claude-state"):
             shutil.rmtree(user.project / folder)
@@ -255,14 +257,17 @@ def test_a_database_that_is_removed_under_a_running_stack_loses_no_later_event(
             path.unlink()
     prompt(user, "after")
     until(
-        lambda: user.do("hivepipe", "sessions").returncode == 0 and "after" in known(user), "lost"
+        lambda: (
+            user.do("hivepipe", "sessions").returncode == 0 and "after" in recorded_sessions(user)
+        ),
+        "lost",
     )
     user.hivepipe("restart")
-    assert known(user) == {"after"}
+    assert recorded_sessions(user) == {"after"}
 
 
-def test_a_database_that_a_command_creates_is_the_homes_own(user: User) -> None:
-    """The stack refuses a database that does not have the number of its home."""
+def test_a_database_that_a_command_creates_has_the_number_of_its_home(user: User) -> None:
+    """The stack refuses a database without the number of its home."""
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init", "--in-tree")
     user.hivepipe("up", "-d")
@@ -271,14 +276,14 @@ def test_a_database_that_a_command_creates_is_the_homes_own(user: User) -> None:
         shutil.rmtree(user.project / folder)
     prompt(user, "drained")
     user.hivepipe("drain")
-    assert known(user) == {"drained"}
+    assert recorded_sessions(user) == {"drained"}
     user.hivepipe("up", "-d")
-    record_one(user, "queued")
-    assert known(user) == {"drained", "queued"}
+    record_session(user, "queued")
+    assert recorded_sessions(user) == {"drained", "queued"}
 
 
-def test_the_log_of_a_database_that_was_moved_away_is_not_applied(user: User) -> None:
-    """A kill leaves `hive.db-wal`, and nobody knows that it belongs to the file beside it."""
+def test_the_wal_of_a_removed_database_is_not_applied(user: User) -> None:
+    """A killed process leaves `hive.db-wal`, which does not name the database it belongs to."""
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init", "--in-tree")
     user.hivepipe("up", "-d")
@@ -291,20 +296,20 @@ def test_the_log_of_a_database_that_was_moved_away_is_not_applied(user: User) ->
     Path(f"{path}-wal").write_bytes(log)
     prompt(user, "after")
     user.hivepipe("drain")
-    assert known(user) == {"after"}
+    assert recorded_sessions(user) == {"after"}
 
 
 # ---- moving
 
 
-def test_data_moves_out_and_in_again(user: User) -> None:
+def test_data_is_moved_out_and_in_again(user: User) -> None:
     in_tree(user)
     user.hivepipe("move-home")
     assert {path.name for path in user.project.iterdir()} == {".claude"}
-    record_one(user, "outside")
+    record_session(user, "outside")
     user.hivepipe("move-home", "--in-tree")
-    record_one(user, "inside")
-    assert known(user) == {"before", "outside", "inside"}
+    record_session(user, "inside")
+    assert recorded_sessions(user) == {"before", "outside", "inside"}
     assert "nothing to do" in user.hivepipe("move-home", "--in-tree")
     user.hivepipe("uninstall", "--purge", "--yes")
     assert list(user.project.iterdir()) == []
@@ -313,7 +318,7 @@ def test_data_moves_out_and_in_again(user: User) -> None:
 def test_a_home_of_1_0_is_converted_by_the_first_start(user: User) -> None:
     old = user.has_a_home_of_1_0()
     prompt(user, "spooled")
-    until(lambda: "spooled" in known(user), "an event was lost")
+    until(lambda: "spooled" in recorded_sessions(user), "an event was lost")
     assert {path.name for path in old.iterdir()} <= {
         ".gitignore",
         "hive.db",
@@ -323,7 +328,7 @@ def test_a_home_of_1_0_is_converted_by_the_first_start(user: User) -> None:
     assert user.hivepipe("home").strip() == str(user.recorded)
     user.hivepipe("move-home")
     assert {path.name for path in user.project.iterdir()} == {".claude"}
-    assert known(user) == {"spooled"}
+    assert recorded_sessions(user) == {"spooled"}
 
 
 def test_a_home_of_1_0_that_git_tracks_is_not_converted(user: User) -> None:
@@ -335,14 +340,14 @@ def test_a_home_of_1_0_that_git_tracks_is_not_converted(user: User) -> None:
     before = user.files(old)
     assert "git tracks" in user.hivepipe("up", "-d", expect=1)
     prompt(user, "meanwhile")
-    assert list((user.recorded / "spool").glob("*.json")), "the event is kept outside"
+    assert list((user.recorded / "spool").glob("*.json")), "the event is not kept outside"
     assert changed(before, user.files(old)) == {}
 
 
-def test_a_renamed_project_takes_its_home_along(user: User) -> None:
+def test_a_renamed_project_keeps_its_home(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    record_one(user, "before")
+    record_session(user, "before")
     renamed = user.home / "renamed"
     assert "still exists" in user.hivepipe("move-home", "--from", str(user.project), expect=1)
     user.project.rename(renamed)
@@ -352,8 +357,8 @@ def test_a_renamed_project_takes_its_home_along(user: User) -> None:
     assert user.hivepipe("home").strip() == str(home)
     user.hivepipe("init")
     assert user.hivepipe("home").strip() == str(home)
-    record_one(user, "after")
-    assert known(user) == {"before", "after"}
+    record_session(user, "after")
+    assert recorded_sessions(user) == {"before", "after"}
     assert "nothing was recorded" in user.hivepipe(
         "move-home", "--from", str(user.home / "never"), expect=1
     )
@@ -361,10 +366,10 @@ def test_a_renamed_project_takes_its_home_along(user: User) -> None:
     assert not home.exists()
 
 
-# ---- what a branch, a missing git and a person's file must not do
+# ---- a branch, a missing git and a user's file
 
 
-def test_a_branch_names_no_environment_of_a_home_of_1_0(user: User) -> None:
+def test_the_environment_in_a_tracked_home_of_1_0_is_not_used(user: User) -> None:
     old, proof = user.has_a_home_of_1_0(), user.home / "pwned"
     evil = user.project / "evil"
     evil.mkdir()
@@ -377,13 +382,13 @@ def test_a_branch_names_no_environment_of_a_home_of_1_0(user: User) -> None:
     user.git("add", "-f", ".hive-mind/environment", ".hive-mind/config.toml", "evil")
     prompt(user, "meanwhile")
     assert "git tracks" in user.hivepipe("up", "-d", expect=1)
-    assert list((user.recorded / "spool").glob("*.json")), "the event is kept outside"
+    assert list((user.recorded / "spool").glob("*.json")), "the event is not kept outside"
     assert not proof.exists()
     assert not (user.recorded / "config.toml").exists()
 
 
 @pytest.mark.parametrize("git", ["missing", "declines"])
-def test_where_git_does_not_say_what_it_tracks_nothing_is_trusted(user: User, git: str) -> None:
+def test_without_an_answer_of_git_nothing_is_trusted(user: User, git: str) -> None:
     user.git("init", "-q")
     if git == "missing":
         tools = user.home / "tools"
@@ -398,24 +403,24 @@ def test_where_git_does_not_say_what_it_tracks_nothing_is_trusted(user: User, gi
     assert not (user.project / ".hive-mind").exists()
 
 
-def test_a_move_replaces_no_file_of_a_persons(user: User) -> None:
+def test_a_move_replaces_no_file_of_the_user(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    record_one(user, "before")
+    record_session(user, "before")
     mine = user.project / ".hive-mind" / "hive.db"
     mine.parent.mkdir()
     mine.write_text("mine\n")
     user.own(mine.parent)
     assert "is there already" in user.hivepipe("move-home", "--in-tree", expect=1)
     assert mine.read_text() == "mine\n"
-    assert known(user) == {"before"}
+    assert recorded_sessions(user) == {"before"}
     mine.unlink()
     user.hivepipe("move-home", "--in-tree")
-    assert known(user) == {"before"}
+    assert recorded_sessions(user) == {"before"}
 
 
-def test_a_look_at_the_number_of_a_database_keeps_its_locks(tmp_path: Path) -> None:
-    """Else the next process that closes the database takes the -wal of this one away."""
+def test_reading_the_number_of_a_database_keeps_its_locks(tmp_path: Path) -> None:
+    """Otherwise the next process that closes the database would delete the -wal of this one."""
     path = tmp_path / "hive.db"
     code = "from pathlib import Path; from hivepipe.db.database import Database;"
     with closing(Database(path)) as db:

@@ -1,4 +1,4 @@
-"""What becomes of a session's job, for each way in which a provider can fail."""
+"""The outcome of a session's summary job for each way in which a provider can fail."""
 
 import json
 import socket
@@ -21,33 +21,33 @@ WRONG = {"summary": "It went well, and there is nothing more to say of it."}
 SLOW_DOWN = error(429, "rate_limit_error", "slow down", Retry_After="40")
 
 
-def no_more(handler: Handler) -> None:
-    """Say that the money is spent, as each provider says it."""
+def quota_exceeded(handler: Handler) -> None:
+    """Report an exhausted quota in the provider's own form."""
     if llm_server.is_anthropic(handler):
         error(400, "invalid_request_error", "Your credit balance is too low")(handler)
     else:
         error(429, "insufficient_quota", "you exceeded your quota")(handler)
 
 
-# case -> answers, then what is in the row, and how often was asked; a wait in between: at least, at
-# most so many seconds
+# case -> answers, then the kind and the reason in the row, the number of requests, and the wait
+# before the retry: at least and at most this many seconds
 CASES: dict[str, tuple[list[Answer], str, str, int, tuple[float, float] | None]] = {
     "success": ([], "llm", "", 1, None),
     "mended": ([success(WRONG)], "llm", "", 2, None),
     "never mended": ([success(WRONG), success(WRONG)], "plain", "answer: ", 2, None),
     "429": ([SLOW_DOWN], "llm", "", 2, (40, 41)),
     "500": ([error(500, "api_error", "oops")], "llm", "", 2, (7, 23)),
-    "quota": ([no_more], "plain", "quota: ", 1, None),
+    "quota": ([quota_exceeded], "plain", "quota: ", 1, None),
     "bad key": ([error(401, "invalid_api_key", f"bad key {CANARY}")], "plain", "auth: ", 1, None),
     "malformed": ([llm_server.raw(b"{")], "plain", "answer: ", 1, None),
     "30 MB": ([llm_server.flood], "plain", "too large: ", 1, None),
 }
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-# Two seconds of a processor each: one of each outcome, all of them by HIVEPIPE_TEST_ROUNDS; every
-# failure in both protocols, without a job: tests/unit/test_llm_protocols.py.
+# Each case takes two seconds of CPU time. One of each outcome runs; HIVEPIPE_TEST_ROUNDS runs all.
+# tests/unit/test_llm_protocols.py has every failure in both protocols, without a job.
 OUTCOMES = {
     "openai": ("never mended", "429", "500", "quota", "bad key", "30 MB"),
-    "anthropic": ("quota",),  # which it says in its own way
+    "anthropic": ("quota",),  # its form of this error differs
 }
 SESSIONS = {
     (kind, name): str(UUID(int=((k << 8) + n + 1) << 96 | n))
@@ -70,8 +70,8 @@ def llm() -> Iterator[Provider]:
         yield server
 
 
-def waits(scene: Scene) -> dict[str, float]:
-    """Return for how long the jobs of sessions wait that are to be tried again."""
+def retry_waits(scene: Scene) -> dict[str, float]:
+    """Return how many seconds each job waits until its retry, by session."""
     found = {}
     for job, at in scene.redis.zscan_iter("rq:scheduled:llm"):
         description = scene.redis.hget(f"rq:job:{job.decode()}", "description")
@@ -79,7 +79,7 @@ def waits(scene: Scene) -> dict[str, float]:
     return found
 
 
-def asks(scene: Scene) -> list[psutil.Process]:
+def calling_processes(scene: Scene) -> list[psutil.Process]:
     """Return the processes that the worker started."""
     found: list[psutil.Process] = psutil.Process(scene.llm.pid).children(recursive=True)
     return found
@@ -89,7 +89,7 @@ def asks(scene: Scene) -> list[psutil.Process]:
 def scenes(
     private_home: Home, new_server: Callable[[Home], Server], llm: Provider
 ) -> Iterator[dict[str, Scene]]:
-    """A stack per provider; the key of each is in the environment of its worker alone."""
+    """A stack per provider; the key of each is only in the environment of its worker."""
     made = {}
     for kind, key in KEYS.items():
         home = private_home.another(f".hive-{kind}")
@@ -107,7 +107,7 @@ def scenes(
         scene.close()
 
 
-def test_a_table_of_what_happens_to_each_job(scenes: dict[str, Scene], llm: Provider) -> None:
+def test_each_failure_has_its_outcome(scenes: dict[str, Scene], llm: Provider) -> None:
     scripts = {(kind, name): list(CASES[name][0]) for kind, name in SESSIONS}
     asked = dict.fromkeys(SESSIONS, 0)
 
@@ -132,7 +132,9 @@ def test_a_table_of_what_happens_to_each_job(scenes: dict[str, Scene], llm: Prov
     def all_waited() -> bool:
         for scene in scenes.values():
             scene.make_due("slow")
-            waited.update({job: secs for job, secs in waits(scene).items() if job not in waited})
+            waited.update(
+                {job: secs for job, secs in retry_waits(scene).items() if job not in waited}
+            )
         return len(waited) == sum(CASES[name][4] is not None for _, name in SESSIONS)
 
     until(all_waited, "429 and 500 do not wait")
@@ -143,7 +145,7 @@ def test_a_table_of_what_happens_to_each_job(scenes: dict[str, Scene], llm: Prov
             assert wait[0] - 35 < waited[session[:8]] <= wait[1], case
     until(
         lambda: sum(scene.executed() for scene in scenes.values()) == len(SESSIONS),
-        "not all was executed",
+        "not all jobs were executed",
     )
     print(f"\n{'provider':<10} {'answers':<14}{'asked':>6}  {'summary':<8}why")
     for case, session in SESSIONS.items():
@@ -160,8 +162,8 @@ def test_a_table_of_what_happens_to_each_job(scenes: dict[str, Scene], llm: Prov
     assert not [path for path, data in scene.everything().items() if CANARY.encode() in data]
 
 
-def test_a_provider_that_is_absent_then_hangs_then_answers(scene: Scene, llm: Provider) -> None:
-    """It waits, and the worker that does not fork goes on; what is set meanwhile counts at once."""
+def test_a_provider_that_is_down_then_hangs_then_answers(scene: Scene, llm: Provider) -> None:
+    """The job waits for a retry, the worker continues, and changed settings apply at once."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     scene.configure(openai_url=f"http://127.0.0.1:{port}/v1")
@@ -169,27 +171,28 @@ def test_a_provider_that_is_absent_then_hangs_then_answers(scene: Scene, llm: Pr
     scene.command("summaries", "enable", "--yes")
     scene.start()
     scene.end()
-    until(lambda: scene.make_due("slow") or len(waits(scene)) == 1, "it does not wait")
+    until(lambda: scene.make_due("slow") or len(retry_waits(scene)) == 1, "no retry is scheduled")
     assert "unreachable" in scene.llm.text
     assert scene.spent()["today"]["calls"] <= 1
 
     llm.otherwise = llm_server.hang
     scene.use(llm, llm_timeout=3)
     scene.make_due()
-    until(lambda: asks(scene), "nobody asks")
+    until(lambda: calling_processes(scene), "no call is running")
     assert processes_with(CANARY) == set()
-    until(lambda: len(waits(scene)) == 1, "not given up")
+    until(lambda: len(retry_waits(scene)) == 1, "not given up")
     assert "timeout" in scene.llm.text
-    assert asks(scene) == []
+    assert calling_processes(scene) == []
     assert scene.llm.is_running
-    assert scene.spent()["today"]["calls"] >= 2  # nobody said what the hung one used: its most
+    # the usage of a call without an answer is unknown, so its maximum counts
+    assert scene.spent()["today"]["calls"] >= 2
 
     llm.otherwise = success()
     scene.use(llm)
     assert scene.wait_for_summary()["kind"] == "llm"
 
 
-def test_killed_between_call_and_record_is_not_asked_again(scene: Scene, llm: Provider) -> None:
+def test_a_call_of_a_killed_worker_is_not_repeated(scene: Scene, llm: Provider) -> None:
     called = []
 
     def answer(handler: Handler) -> None:
@@ -201,8 +204,8 @@ def test_killed_between_call_and_record_is_not_asked_again(scene: Scene, llm: Pr
     scene.use(llm)
     scene.start()
     scene.end()
-    until(lambda: scene.make_due("slow") or called, "never asked")
-    until(lambda: not scene.llm.is_running, "it lives")
+    until(lambda: scene.make_due("slow") or called, "no request came")
+    until(lambda: not scene.llm.is_running, "it still runs")
     scene.llm.start()
     row = scene.wait_for_summary()
     assert (row["kind"], row["reason"]) == (
@@ -228,7 +231,7 @@ summariser.summarise(SummaryInput("s", Excerpt("Mend it. " * 50, 5), {}))
 """
 
 
-def test_killed_with_the_answer_in_its_hands_has_let_it_go_before(
+def test_an_answer_is_passed_on_before_a_kill_can_repeat_the_call(
     scene: Scene, llm: Provider
 ) -> None:
     scene.use(llm)
@@ -248,14 +251,14 @@ def test_killed_with_the_answer_in_its_hands_has_let_it_go_before(
     assert len(llm.requests) == 1
 
 
-def test_a_job_that_is_stopped_in_the_middle_is_queued_again(scene: Scene, llm: Provider) -> None:
-    """The call ends with the worker, at once; the next worker asks again."""
+def test_a_job_stopped_during_its_call_is_queued_again(scene: Scene, llm: Provider) -> None:
+    """The call ends with the worker, at once; the next worker repeats it."""
     llm.script = [llm_server.hang]
     scene.use(llm)
     scene.start()
     scene.end()
-    until(lambda: scene.make_due("slow") or llm.requests, "never asked")
-    (child,) = asks(scene)
+    until(lambda: scene.make_due("slow") or llm.requests, "no request came")
+    (child,) = calling_processes(scene)
     assert scene.llm.end() == 0
     assert not child.is_running()
     scene.llm.start()
@@ -263,7 +266,7 @@ def test_a_job_that_is_stopped_in_the_middle_is_queued_again(scene: Scene, llm: 
     assert (row["kind"], len(llm.requests)) == ("llm", 2)
 
 
-def test_what_was_agreed_to_goes_with_the_home(scene: Scene, llm: Provider) -> None:
+def test_what_names_the_folder_of_agreements(scene: Scene, llm: Provider) -> None:
     scene.use(llm)
     folder = scene.home.root / "state" / "hivepipe" / "summaries"
     assert len(list(folder.iterdir())) == 1

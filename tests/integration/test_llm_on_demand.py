@@ -1,4 +1,4 @@
-"""The llm worker of a running stack: it runs only while summaries are enabled."""
+"""The llm worker of a running stack runs only while summaries are enabled."""
 
 from contextlib import suppress
 
@@ -7,23 +7,23 @@ import psutil
 from tests.integration.test_stack import ONE_OF_EACH, Sandbox, eventually, sandbox  # noqa: F401
 
 
-def served(sandbox: Sandbox) -> dict[str, list[str]]:  # noqa: F811
+def served_queues(sandbox: Sandbox) -> dict[str, list[str]]:  # noqa: F811
     report = sandbox.report()
     workers = report["workers"]
     assert isinstance(workers, list)
     return {each["role"]: each["queues"] for each in workers if each["alive"]}
 
 
-def test_it_starts_and_ends_with_the_agreement(sandbox: Sandbox) -> None:  # noqa: F811
+def test_the_llm_worker_starts_and_ends_with_the_setting(sandbox: Sandbox) -> None:  # noqa: F811
     config = sandbox.configure("")
     sandbox.run("up", "-d")
-    eventually(lambda: served(sandbox).get("slow") == ["slow", "llm"])
+    eventually(lambda: served_queues(sandbox).get("slow") == ["slow", "llm"])
     assert sandbox.counts() == ONE_OF_EACH
     assert sandbox.status()["healthy"]
 
     config.write_text("summaries = true\n")
-    eventually(lambda: served(sandbox).get("llm") == ["llm"])
-    eventually(lambda: served(sandbox).get("slow") == ["slow"])
+    eventually(lambda: served_queues(sandbox).get("llm") == ["llm"])
+    eventually(lambda: served_queues(sandbox).get("slow") == ["slow"])
     assert sandbox.counts() == ONE_OF_EACH | {"llm": 1}
     assert sandbox.status()["healthy"]
     with suppress(psutil.NoSuchProcess):
@@ -32,7 +32,7 @@ def test_it_starts_and_ends_with_the_agreement(sandbox: Sandbox) -> None:  # noq
 
     config.write_text("")
     eventually(lambda: sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: served(sandbox).get("slow") == ["slow", "llm"])
+    eventually(lambda: served_queues(sandbox).get("slow") == ["slow", "llm"])
     assert sandbox.status()["healthy"]
     sandbox.run("down")
     assert not sandbox.counts()

@@ -1,4 +1,4 @@
-"""Memories: indexed when they change, found by words and by meaning, forgotten when told."""
+"""Memories are indexed on change, found by words and by meaning, and forgotten on request."""
 
 import json
 import sqlite3
@@ -40,7 +40,7 @@ class Scene:
         hook_answer(event["hook_event_name"], said, self.home.env)
 
     def write(self, name: str, text: str) -> Path:
-        """Let Claude write a memory."""
+        """Write a memory as Claude does."""
         path = self.folder / name
         path.write_text(text)
         call = {"file_path": str(path), "content": text}
@@ -67,7 +67,7 @@ class Scene:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
         try:
             return connection.execute(sql).fetchall()
-        except sqlite3.OperationalError:  # it is being made
+        except sqlite3.OperationalError:  # the index is being created
             return []
         finally:
             connection.close()
@@ -78,7 +78,7 @@ def scene(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(private_home, monkeypatch)
 
 
-def test_what_claude_writes_down_is_indexed_and_found(
+def test_a_memory_that_claude_writes_is_indexed_and_found(
     scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
 ) -> None:
     writer.start()
@@ -90,7 +90,7 @@ def test_what_claude_writes_down_is_indexed_and_found(
     for name in ("memory.db", "memory.db-wal"):
         path = scene.home.path / name
         assert not path.exists() or KEY.encode() not in path.read_bytes()
-    # An edit elsewhere is none of a memory's.
+    # An edit of a file outside the folder is not indexed.
     other = {"file_path": str(scene.home.project / "memory" / "x.md"), "content": ""}
     scene.fire(changed(payloads.POST_WRITE, tool_input=other, tool_use_id="toolu_other"))
     assert writer.end() == 0
@@ -98,7 +98,7 @@ def test_what_claude_writes_down_is_indexed_and_found(
     assert scene.found("green") == ["tea.md"]
     assert scene.found("coffee") == []
     assert (scene.home.path / "memory.db").stat().st_mode & 0o777 == 0o600
-    # What was shown in a session is on record, for the rating of its summary.
+    # Memories shown in a session are stored, for the rating of its summary.
     assert scene.found("tea", HIVEPIPE_SESSION_ID=SESSION) == ["tea.md"]
     (shown,) = scene.home.rows("SELECT session_id, memory FROM retrievals")
     assert shown == {"session_id": SESSION, "memory": "tea.md"}
@@ -117,7 +117,8 @@ def test_the_index_follows_the_files(scene: Scene) -> None:
     before = scene.index("SELECT id FROM chunks ORDER BY id")
     (scene.folder / "a.md").touch()
     assert scene.found("tea") == ["a.md"]
-    assert scene.index("SELECT id FROM chunks ORDER BY id") == before  # the same text: not anew
+    # the text is the same, so it is not indexed again
+    assert scene.index("SELECT id FROM chunks ORDER BY id") == before
     (scene.folder / "a.md").write_text("Black coffee.")
     (scene.folder / "deep" / "b.txt").unlink()
     assert scene.found("green") == []
@@ -132,13 +133,13 @@ def test_the_index_follows_the_files(scene: Scene) -> None:
     scene.run("memory", "forget", "/nowhere", code=1)
 
 
-def test_what_was_useful_comes_first(scene: Scene) -> None:
+def test_memories_rated_useful_come_first(scene: Scene) -> None:
     scene.home.path.mkdir()
     scene.config.parent.mkdir(parents=True)
     scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
     for name in ("a.md", "b.md"):
         (scene.folder / name).write_text("Green tea.")
-    scene.run("task", "add", "x")  # makes the database
+    scene.run("task", "add", "x")  # creates the database
     assert scene.found("tea", HIVEPIPE_SESSION_ID=SESSION) == ["a.md", "b.md"]
     connection = sqlite3.connect(scene.home.database)
     connection.execute(
@@ -151,7 +152,7 @@ def test_what_was_useful_comes_first(scene: Scene) -> None:
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """An embeddings endpoint that knows three topics."""
+    """An embeddings endpoint with three topics."""
 
     texts: list[str]
     works: bool
@@ -170,7 +171,7 @@ class Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing to stderr."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -185,33 +186,33 @@ def endpoint() -> Iterator[str]:
     thread.join()
 
 
-def test_with_a_provider_they_are_found_by_meaning(scene: Scene, endpoint: str) -> None:
+def test_with_an_endpoint_memories_are_found_by_meaning(scene: Scene, endpoint: str) -> None:
     scene.home.path.mkdir()
     scene.config.parent.mkdir(parents=True)
     said = f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n'
     scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n{said}')
     (scene.folder / "drinks.md").write_text(f"Tea, always green. Key {KEY}")
     (scene.folder / "ops.md").write_text("How we deploy on Tuesdays.")
-    # No word of it stands in the file.
+    # No word of the query is in the file.
     assert scene.found("TEA-ish", "things")[0] == "drinks.md"
-    assert len(Endpoint.texts) == 3  # two files, one query
+    assert len(Endpoint.texts) == 3  # two files and one query
     assert not any(KEY in text for text in Endpoint.texts)
     assert scene.found("deploying?")[0] == "ops.md"
-    assert len(Endpoint.texts) == 4  # the files are not asked for again
+    assert len(Endpoint.texts) == 4  # the files are not sent again
     (scene.folder / "ops.md").write_text("How we deploy on Mondays.")
     assert scene.found("deploy")[0] == "ops.md"
     assert len(Endpoint.texts) == 6
     Endpoint.works = False
-    assert scene.found("mondays") == ["ops.md"]  # by words
+    assert scene.found("mondays") == ["ops.md"]  # found by words
 
 
-def test_a_repository_cannot_name_an_endpoint(scene: Scene, endpoint: str) -> None:
+def test_a_repository_cannot_set_the_endpoint(scene: Scene, endpoint: str) -> None:
     scene.home.path.mkdir()
     (scene.home.path / "config.toml").write_text(f'embeddings_url = "{endpoint}"\n')
     assert "belongs into" in scene.run("config", code=1)
 
 
-def test_a_prompt_brings_memories_with_it_where_that_is_wanted(
+def test_memories_are_added_to_a_prompt_if_enabled(
     scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
 ) -> None:
     writer.start()
@@ -219,33 +220,33 @@ def test_a_prompt_brings_memories_with_it_where_that_is_wanted(
     (scene.folder / "cart.md").write_text(f"The checkout asks the tax service. Key {KEY}")
     prompt = changed(payloads.USER_PROMPT_SUBMIT, prompt="Why is the tax service slow at checkout?")
 
-    def told(event: dict[str, Any], *, wanted: bool = False) -> str:
+    def context_of(event: dict[str, Any], *, wanted: bool = False) -> str:
         scene.home.set(**({"memory_recall": True} if wanted else {}))
         said = changed(event, transcript_path=str(scene.claude / f"{SESSION}.jsonl"))
         name = event["hook_event_name"]
         found = checked(name, hook_answer(name, said, scene.home.env))
         return str(found.get("additionalContext", ""))
 
-    told(payloads.SESSION_START)
-    assert told(prompt) == ""
-    told(payloads.SESSION_START, wanted=True)  # which has the folder indexed
+    context_of(payloads.SESSION_START)
+    assert context_of(prompt) == ""
+    context_of(payloads.SESSION_START, wanted=True)  # this indexes the folder
     ready = scene.home.path / "recall"
-    until(lambda: list(ready.glob("swarm-*.txt")), "nothing is kept ready")
+    until(lambda: list(ready.glob("swarm-*.txt")), "no text is prepared")
     assert KEY not in "".join(path.read_text() for path in ready.iterdir())
-    assert told(prompt) == ""  # still off for this one
-    text = told(prompt, wanted=True)
+    assert context_of(prompt) == ""  # recall is still off
+    text = context_of(prompt, wanted=True)
     assert str(scene.folder / "cart.md") in text
     assert "The checkout asks the tax service." in text
-    assert "cart.md" not in told(prompt, wanted=True)
-    until(lambda: scene.home.rows("SELECT * FROM retrievals"), "not on record")
+    assert "cart.md" not in context_of(prompt, wanted=True)
+    until(lambda: scene.home.rows("SELECT * FROM retrievals"), "not stored")
     (shown,) = scene.home.rows("SELECT session_id, memory, text FROM retrievals")
     assert (shown["session_id"], shown["memory"]) == (SESSION, "cart.md")
     assert "The checkout asks the tax service." in shown["text"]
-    told(changed(payloads.SESSION_START, source="compact"), wanted=True)
-    assert "cart.md" in told(prompt, wanted=True)
+    context_of(changed(payloads.SESSION_START, source="compact"), wanted=True)
+    assert "cart.md" in context_of(prompt, wanted=True)
     assert writer.end() == 0
     assert slow_worker.end() == 0
-    # A person sees the same beforehand, and takes it back at once.
+    # `context` shows the same beforehand, and `forget` applies at once.
     asked = ("context", "--prompt", "tax service")
     assert "The checkout asks the tax service." in scene.run(*asked)
     scene.run("memory", "forget", str(scene.folder / "cart.md"))
@@ -271,11 +272,11 @@ def test_forgetting_a_text_reaches_the_index_and_the_texts_for_prompts(scene: Sc
     assert "memories" in said
     assert held() == []
     assert scene.found("invoice") == ["b.md"]
-    assert (scene.folder / "a.md").exists()  # the user's own
+    assert (scene.folder / "a.md").exists()  # it is the user's own file
     assert json.loads(scene.run("disk", "--json"))["stores"]["memory"] > 0
 
 
-def test_a_search_finds_nothing_of_another_swarm_or_profile(scene: Scene) -> None:
+def test_a_search_is_limited_to_the_swarm_and_the_profile(scene: Scene) -> None:
     folders = {name: scene.home.root / name for name in ("bank", "ada", "bob", "users")}
     for folder in (scene.folder, *folders.values()):
         folder.mkdir(exist_ok=True)

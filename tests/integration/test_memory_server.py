@@ -1,4 +1,4 @@
-"""Ratings of memories, against a server that takes agent-swarm's form and no other."""
+"""Ratings of memories are sent to a server that accepts only agent-swarm's form."""
 
 import json
 import uuid
@@ -38,11 +38,11 @@ def llm() -> Iterator[Provider]:
 @pytest.fixture
 def swarm() -> Iterator[Provider]:
     with provider() as server:
-        server.otherwise = strict
+        server.otherwise = answer_strictly
         yield server
 
 
-def strict(handler: Handler, known: tuple[str, ...] = KNOWN) -> None:
+def answer_strictly(handler: Handler, known: tuple[str, ...] = KNOWN) -> None:
     """Answer as agent-swarm's server does."""
     headers = {name.lower(): value for name, value in handler.headers.items()}
     if headers.get("authorization") != f"Bearer {KEY}":
@@ -52,7 +52,7 @@ def strict(handler: Handler, known: tuple[str, ...] = KNOWN) -> None:
     events = handler.body.get("events")
     if handler.path != "/api/memory/rate" or not isinstance(events, list) or not events:
         return handler.send(400, b'{"error": "events: Required"}')
-    wrong = next((text for text in map(trouble_of, events) if text), "")
+    wrong = next((text for text in map(problem_of, events) if text), "")
     if wrong:
         return handler.send(400, json.dumps({"error": wrong}).encode())
     refused = [each["memoryId"] for each in events if each["memoryId"] not in known]
@@ -61,7 +61,7 @@ def strict(handler: Handler, known: tuple[str, ...] = KNOWN) -> None:
     return handler.send(200, json.dumps(said).encode())
 
 
-def trouble_of(event: dict[str, Any]) -> str:
+def problem_of(event: dict[str, Any]) -> str:
     if not isinstance(event.get("memoryId"), str) or not event["memoryId"]:
         return "memoryId: Required"
     if type(event.get("signal")) not in (int, float) or not -1 <= event["signal"] <= 1:
@@ -77,8 +77,8 @@ def trouble_of(event: dict[str, Any]) -> str:
     )
 
 
-def rate(scene: Scene, **env: str) -> str:
-    """Summarise a text by hand, two memories with it; return all that is printed."""
+def summarise(scene: Scene, **env: str) -> str:
+    """Summarise a text with two memories; return the command's output."""
     text, memories = scene.home.root / "text", scene.home.root / "memories"
     text.write_text("Mend the parser.\n" * 100)
     memories.write_text("".join(json.dumps({"name": it, "text": "x"}) + "\n" for it in KNOWN))
@@ -97,19 +97,19 @@ def give_task(scene: Scene, task: str) -> None:
         assign_task(db, task, SESSION, "2026-11-21T00:00:00.000Z", 1)
 
 
-@pytest.mark.parametrize(("task", "told"), [("", {}), ("T-88", {}), (TASK, {"taskId": TASK})])
-def test_ratings_are_sent_once_in_the_servers_form(
-    scene: Scene, llm: Provider, swarm: Provider, task: str, told: dict[str, str]
+@pytest.mark.parametrize(("task", "task_field"), [("", {}), ("T-88", {}), (TASK, {"taskId": TASK})])
+def test_ratings_are_sent_once_in_the_form_of_the_server(
+    scene: Scene, llm: Provider, swarm: Provider, task: str, task_field: dict[str, str]
 ) -> None:
     scene.use(llm, memory_rating=True, memory_server=f"{swarm.url}/")
     scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY)
     if task:
         give_task(scene, task)
-    assert "memory server" not in rate(scene)
+    assert "memory server" not in summarise(scene)
     ((path, headers, body),) = swarm.requests
     assert path == "/api/memory/rate"
     assert {name.lower(): value for name, value in headers.items()}["x-agent-id"] == SESSION
-    one = {"weight": 0.8, "source": "llm", **told}
+    one = {"weight": 0.8, "source": "llm", **task_field}
     assert body == {
         "events": [
             {"memoryId": "lexer", "signal": -1, **one},
@@ -119,44 +119,44 @@ def test_ratings_are_sent_once_in_the_servers_form(
     assert alerts(scene) == []
 
 
-def test_a_refusal_is_shown_with_its_reason_and_over_when_ratings_are_taken(
+def test_a_refusal_is_reported_until_ratings_are_accepted(
     scene: Scene, llm: Provider, swarm: Provider
 ) -> None:
     scene.use(llm, memory_rating=True, memory_server=swarm.url)
-    said = rate(scene)
+    said = summarise(scene)
     reason = "HTTP 401: Unauthorized (no key was sent: `hivepipe credentials set "
     assert f"the memory server did not take the ratings: {reason}" in said
     (text,) = alerts(scene)
     assert reason in text
-    assert len(swarm.requests) == 1  # not tried again
+    assert len(swarm.requests) == 1  # not sent again
     scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY + "x")
-    rate(scene)
+    summarise(scene)
     assert alerts(scene) == ["the memory server did not take ratings: HTTP 401: Unauthorized"]
     scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY)
-    swarm.otherwise = lambda handler: strict(handler, known=("lexer",))
-    rate(scene)
+    swarm.otherwise = lambda handler: answer_strictly(handler, known=("lexer",))
+    summarise(scene)
     (text,) = alerts(scene)
     assert text.endswith("1 of 2 ratings were refused: parser: memory not found")
-    swarm.otherwise = strict
-    rate(scene)
+    swarm.otherwise = answer_strictly
+    summarise(scene)
     assert alerts(scene) == []
     assert len(scene.home.rows("SELECT * FROM memory_ratings")) == 2
 
 
-def test_the_key_goes_to_the_users_own_address_alone(
+def test_the_key_is_sent_only_to_the_users_own_address(
     scene: Scene, llm: Provider, swarm: Provider
 ) -> None:
-    """A project can set the environment: it gets no key by that, whatever its server says of it."""
+    """A project that sets the environment does not get the key, and error texts do not show it."""
     scene.use(llm, memory_rating=True)
     scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY)
-    assert "HTTP 401" in rate(scene, HIVEPIPE_MEMORY_SERVER=swarm.url)
+    assert "HTTP 401" in summarise(scene, HIVEPIPE_MEMORY_SERVER=swarm.url)
     ((_, headers, _),) = swarm.requests
     assert "authorization" not in {name.lower() for name in headers}
     scene.configure(openai_url=f"{llm.url}/v1", memory_rating=True, memory_server=swarm.url)
     swarm.otherwise = lambda handler: handler.send(
         400, json.dumps({"error": f"never heard of {KEY}"}).encode()
     )
-    said = rate(scene) + "".join(alerts(scene))
+    said = summarise(scene) + "".join(alerts(scene))
     assert "HTTP 400: never heard of " in said
     assert KEY not in said
     assert CANARY not in said

@@ -1,4 +1,4 @@
-"""`hivepipe migrate`, as an unprivileged user: nothing is lost, everything comes once."""
+"""`hivepipe migrate`, as an unprivileged user, imports everything once and loses nothing."""
 
 import json
 import os
@@ -53,7 +53,9 @@ def without_state(found: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("shape", ["seed", "claude-flow"])
-def test_everything_comes_once_and_nothing_is_lost(user: User, old: OldProject, shape: str) -> None:
+def test_everything_is_imported_once_and_nothing_is_lost(
+    user: User, old: OldProject, shape: str
+) -> None:
     old.whole(shape)
     user.own(user.project)
     user.git("init", "-q")
@@ -90,7 +92,7 @@ def test_everything_comes_once_and_nothing_is_lost(user: User, old: OldProject, 
     assert without_state(states(user.project)) == without_state(before)
 
 
-def test_it_ends_with_the_probe(user: User, old: OldProject) -> None:
+def test_migrate_ends_with_the_probe(user: User, old: OldProject) -> None:
     old.hooks()
     user.own(user.project)
     said = user.hivepipe("migrate", "--yes", "--probe", expect=1, HIVEPIPE_DISABLED="1")
@@ -103,7 +105,7 @@ def test_it_ends_with_the_probe(user: User, old: OldProject) -> None:
     assert f"probe    {HOOKS} of {HOOKS} hooks recorded an event" in said
 
 
-def test_json_is_one_object_before_and_after(user: User, old: OldProject) -> None:
+def test_json_is_one_object_for_plan_and_result(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     before = states(user.project)
@@ -134,7 +136,7 @@ def test_json_is_one_object_before_and_after(user: User, old: OldProject) -> Non
     assert without_state(states(user.project)) == without_state(before)
 
 
-def test_a_plain_uninstall_keeps_both_and_undo_gives_the_old_one_its_place(
+def test_uninstall_keeps_both_homes_and_undo_restores_the_old_one(
     user: User, old: OldProject
 ) -> None:
     old.whole()
@@ -151,7 +153,7 @@ def test_a_plain_uninstall_keeps_both_and_undo_gives_the_old_one_its_place(
     assert "nothing to undo" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
 
 
-def test_after_a_plain_uninstall_it_installs_hivepipe_again(user: User, old: OldProject) -> None:
+def test_migrate_after_uninstall_installs_hivepipe_again(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     user.hivepipe("migrate", "--yes")
@@ -164,7 +166,7 @@ def test_after_a_plain_uninstall_it_installs_hivepipe_again(user: User, old: Old
     assert "already migrated" in user.hivepipe("migrate", "--yes")
 
 
-def test_hooks_that_were_edited_meanwhile_keep_the_edit(user: User, old: OldProject) -> None:
+def test_edits_of_the_settings_after_migrate_are_kept(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     shared = user.project / ".claude/settings.json"
@@ -177,7 +179,7 @@ def test_hooks_that_were_edited_meanwhile_keep_the_edit(user: User, old: OldProj
     assert "task-agent-tracker.sh" in shared.read_text()
 
 
-def test_hivepipe_was_installed_beside_the_old_hooks(user: User, old: OldProject) -> None:
+def test_hivepipe_installed_beside_old_hooks_is_migrated(user: User, old: OldProject) -> None:
     old.hooks()
     user.own(user.project)
     before = states(user.project)
@@ -200,7 +202,7 @@ def test_hivepipe_was_installed_beside_the_old_hooks(user: User, old: OldProject
     } | {name: b"" for name in after if name.startswith(".claude-state")}
 
 
-def test_nothing_to_migrate_is_said(user: User, old: OldProject) -> None:
+def test_migrate_reports_that_there_is_nothing(user: User, old: OldProject) -> None:
     before = user.files()
     for words in (("migrate",), ("migrate", "--yes"), ("migrate", "--dry-run")):
         said = user.hivepipe(*words)
@@ -209,7 +211,7 @@ def test_nothing_to_migrate_is_said(user: User, old: OldProject) -> None:
     assert user.files() == before
 
 
-def test_below_the_old_project_its_folder_is_named(user: User, old: OldProject) -> None:
+def test_migrate_in_a_subfolder_names_the_project(user: User, old: OldProject) -> None:
     old.whole()
     below = user.project / "src" / "deep"
     below.mkdir(parents=True)
@@ -227,7 +229,7 @@ def test_the_answer_no_changes_nothing(user: User, old: OldProject) -> None:
     assert user.files() == before
 
 
-def test_only_a_queue(user: User, old: OldProject) -> None:
+def test_migrate_imports_a_queue_alone(user: User, old: OldProject) -> None:
     old.entry(agent("queued-1"))
     user.own(user.project)
     said = user.hivepipe("migrate", "--yes")
@@ -236,7 +238,7 @@ def test_only_a_queue(user: User, old: OldProject) -> None:
     assert counts(user)["agents"] == 0
 
 
-def test_only_hooks(user: User, old: OldProject) -> None:
+def test_migrate_replaces_hooks_alone(user: User, old: OldProject) -> None:
     old.hooks()
     user.own(user.project)
     said = user.hivepipe("migrate", "--yes")
@@ -246,7 +248,7 @@ def test_only_hooks(user: User, old: OldProject) -> None:
     assert "no problem found" in user.hivepipe("doctor")
 
 
-def test_only_archives_and_skills(user: User, old: OldProject) -> None:
+def test_migrate_imports_archives_and_skills_alone(user: User, old: OldProject) -> None:
     old.archives()
     user.own(user.project)
     before = states(user.project)
@@ -261,7 +263,7 @@ def test_only_archives_and_skills(user: User, old: OldProject) -> None:
     assert "nothing new" in user.hivepipe("migrate", "--yes")
 
 
-def test_hooks_of_the_users_own_settings_are_found(user: User, old: OldProject) -> None:
+def test_old_hooks_in_the_users_settings_are_found(user: User, old: OldProject) -> None:
     old.scripts()
     path = user.home / ".claude/settings.json"
     path.parent.mkdir()
@@ -275,7 +277,7 @@ def test_hooks_of_the_users_own_settings_are_found(user: User, old: OldProject) 
     assert path.read_text() == text
 
 
-def test_a_hook_that_may_be_the_users_own_is_named_and_stays(user: User, old: OldProject) -> None:
+def test_a_hook_that_may_be_the_users_own_is_named_and_kept(user: User, old: OldProject) -> None:
     old.whole()
     command = "sqlite3 .hive-mind/hive.db 'DELETE FROM agents'"
     handler = {"type": "command", "command": command}
@@ -289,9 +291,7 @@ def test_a_hook_that_may_be_the_users_own_is_named_and_stays(user: User, old: Ol
 
 
 @pytest.mark.parametrize("content", [b"not a database\n" * 10, b""])
-def test_a_database_that_is_none_is_named_and_kept(
-    user: User, old: OldProject, content: bytes
-) -> None:
+def test_an_invalid_database_is_named_and_kept(user: User, old: OldProject, content: bytes) -> None:
     old.entries()
     (old.home / "hive.db").write_bytes(content)
     user.own(user.project)
@@ -302,7 +302,7 @@ def test_a_database_that_is_none_is_named_and_kept(
     assert "no problem found" in user.hivepipe("doctor")
 
 
-def test_a_damaged_table_costs_no_other(user: User, old: OldProject) -> None:
+def test_a_damaged_table_does_not_affect_others(user: User, old: OldProject) -> None:
     path = old.database()
     with closing(sqlite3.connect(path)) as db:
         (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'agents'").fetchone()
@@ -318,7 +318,7 @@ def test_a_damaged_table_costs_no_other(user: User, old: OldProject) -> None:
 
 @contextmanager
 def process(user: User, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """Run something as the user, in the project; it says a line when it is ready."""
+    """Run a command as the user in the project and wait for its first line."""
     with subprocess.Popen(
         [*AS_USER, *words], cwd=user.project, stdout=subprocess.PIPE, text=True, env=user.env
     ) as found:
@@ -355,7 +355,7 @@ def test_migrate_refuses_a_database_in_use_and_continues_in_the_next_run(
     assert counts(user)["agents"] == 5
 
 
-def test_an_old_worker_that_runs_is_named_and_left_alone(user: User, old: OldProject) -> None:
+def test_a_running_old_worker_is_named_and_not_stopped(user: User, old: OldProject) -> None:
     old.whole()
     worker = old.write(
         ".claude/hooks/queue-worker.sh", "#!/bin/bash\necho ready\nwhile true; do sleep 1; done\n"
@@ -372,7 +372,7 @@ def test_an_old_worker_that_runs_is_named_and_left_alone(user: User, old: OldPro
     assert counts(user)["agents"] == 5
 
 
-def test_a_worker_that_comes_back_later_is_taken_in_again(user: User, old: OldProject) -> None:
+def test_later_files_of_an_old_worker_are_imported_again(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     user.hivepipe("migrate", "--yes")
@@ -401,7 +401,7 @@ def test_a_worker_that_comes_back_later_is_taken_in_again(user: User, old: OldPr
         "UPDATE sessions SET checkpoint_data = '{}', updated_at = datetime('now')",
     ],
 )
-def test_old_hooks_that_write_into_our_database_are_named(
+def test_old_hooks_that_write_into_the_new_database_are_named(
     user: User, old: OldProject, statement: str
 ) -> None:
     old.whole()
@@ -416,7 +416,7 @@ def test_old_hooks_that_write_into_our_database_are_named(
     assert "another program wrote rows" in findings_of(user)["old-rows"]["text"]
 
 
-def test_init_and_up_lead_to_migrate_and_change_nothing(user: User, old: OldProject) -> None:
+def test_init_and_up_point_to_migrate_and_change_nothing(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     before = user.files(user.home)
@@ -435,8 +435,8 @@ def test_init_and_up_lead_to_migrate_and_change_nothing(user: User, old: OldProj
     assert "old-home" in findings_of(user)
 
 
-def test_a_home_that_was_adopted_by_an_earlier_release(user: User, old: OldProject) -> None:
-    """1.0.0 took the old folder as its own with --adopt, and could store nothing there."""
+def test_an_old_home_that_1_0_0_adopted_is_migrated(user: User, old: OldProject) -> None:
+    """1.0.0 adopted the old folder with --adopt, and could store nothing there."""
     user.has_a_home_of_1_0()
     user.play_session()
     assert list((user.recorded / "spool").iterdir())
@@ -455,7 +455,7 @@ def test_a_home_that_was_adopted_by_an_earlier_release(user: User, old: OldProje
     assert "no problem found" in user.hivepipe("doctor")
 
 
-def test_a_home_of_hivepipes_own_stays_where_it_is(user: User, old: OldProject) -> None:
+def test_a_home_of_hivepipe_is_not_moved(user: User, old: OldProject) -> None:
     user.hivepipe("init")
     user.play_session()
     user.hivepipe("drain")
@@ -515,7 +515,7 @@ def test_foreign_files_are_named_and_moved(user: User, old: OldProject) -> None:
     assert UID != 0
 
 
-def test_an_old_home_that_cannot_be_moved_stays_and_is_named(user: User, old: OldProject) -> None:
+def test_an_old_home_that_cannot_be_moved_is_named_and_kept(user: User, old: OldProject) -> None:
     old.database()
     user.own(user.home)
     user.project.chmod(0o555)
@@ -529,7 +529,7 @@ def test_an_old_home_that_cannot_be_moved_stays_and_is_named(user: User, old: Ol
     assert counts(user)["sessions"] == 1
 
 
-def test_the_variable_of_the_old_database_is_no_trap(user: User, old: OldProject) -> None:
+def test_migrate_refuses_the_variable_of_the_old_database(user: User, old: OldProject) -> None:
     path = old.database().rename(user.home / "elsewhere.db")
     old.hooks()
     user.own(user.home)
@@ -538,7 +538,7 @@ def test_the_variable_of_the_old_database_is_no_trap(user: User, old: OldProject
     assert "hivepipe migrate" in user.hivepipe("init", expect=1, HIVE_DB=str(path))
 
 
-def test_a_days_work_after_it(user: User, old: OldProject) -> None:
+def test_sessions_are_recorded_after_migrate(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     del user.env["HIVEPIPE_AUTOSTART"]
@@ -553,7 +553,7 @@ def test_a_days_work_after_it(user: User, old: OldProject) -> None:
 
 
 @pytest.mark.parametrize("whose", ["project", "user"])
-def test_settings_that_cannot_be_read_are_named_before_anything_changes(
+def test_invalid_settings_stop_migrate_before_any_change(
     user: User, old: OldProject, whose: str
 ) -> None:
     old.whole()
@@ -573,7 +573,7 @@ def test_settings_that_cannot_be_read_are_named_before_anything_changes(
 
 
 @pytest.mark.parametrize("name", [".claude-state", ".claude-state/logs"])
-def test_exports_behind_a_link_are_named_before_anything_changes(
+def test_linked_exports_stop_migrate_before_any_change(
     user: User, old: OldProject, name: str
 ) -> None:
     old.whole()
@@ -603,7 +603,7 @@ def test_a_failed_installation_can_be_continued_or_undone(user: User, old: OldPr
     assert "did not end" not in user.hivepipe("doctor")
 
 
-def test_the_hooks_of_a_worktree_are_taken_out_from_there(user: User, old: OldProject) -> None:
+def test_old_hooks_of_a_worktree_are_removed_in_the_worktree(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     user.git("init", "-q")
@@ -621,7 +621,7 @@ def test_the_hooks_of_a_worktree_are_taken_out_from_there(user: User, old: OldPr
     assert user.git("status", "--porcelain", "-uno") == ""
 
 
-def test_of_several_at_once_one_migrates(user: User, old: OldProject) -> None:
+def test_parallel_migrations_import_once(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     before = states(user.project)
@@ -636,7 +636,7 @@ def test_of_several_at_once_one_migrates(user: User, old: OldProject) -> None:
     assert states(user.project) == before
 
 
-def test_what_came_later_is_no_obstacle_for_the_old_home(user: User, old: OldProject) -> None:
+def test_undo_restores_the_old_home_beside_later_files(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
     before = without_state(states(user.project))

@@ -1,4 +1,4 @@
-"""The steps of docs/moving.md, each in the folder that the page means; nothing recorded is lost."""
+"""The steps of docs/moving.md, run in the folders that the page means, lose no recorded event."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.conftest import ROOT, until
 from tests.installed import Installation, User
 from tests.integration.test_readme import steps
 
-# How the steps begin that change the place: where the following ones are typed.
+# Folders in which steps are run; steps that begin in a certain way change the folder.
 ANOTHER_MACHINE, OLD_PLACE, NEW_PLACE = "new/shop", "shop", "src/shop"
 
 
@@ -24,7 +24,7 @@ def test_upgrade_backup_and_both_moves_keep_what_was_recorded(
         until(lambda: ids(user, OLD_PLACE) == {"s1"}, "nothing was recorded")
         place = OLD_PLACE
         for step in steps(ROOT / "docs" / "moving.md"):
-            place = type_step(user, step, place)
+            place = run_step(user, step, place)
             if step.startswith(("hivepipe restore", "hivepipe init --adopt")):
                 until(lambda at=place: ids(user, at) == {"s1"}, step)  # type: ignore[misc]
         assert place == NEW_PLACE
@@ -32,13 +32,13 @@ def test_upgrade_backup_and_both_moves_keep_what_was_recorded(
         user.end_all()
 
 
-def type_step(user: User, step: str, place: str) -> str:
-    """Type a step where it belongs; return where the next one does."""
+def run_step(user: User, step: str, place: str) -> str:
+    """Run a step in its folder, and return the folder of the next step."""
     command = re.sub(r"hivepipe-2026-\S+", "hivepipe-2*.tar.gz", step)
     if command == "hivepipe init" and (user.home / "shop-hivepipe.tar.gz").exists():
         place = ANOTHER_MACHINE
     if command.startswith("hivepipe uninstall") and place == ANOTHER_MACHINE:
-        place = OLD_PLACE  # the last section begins in a project that is set up
+        place = OLD_PLACE  # the last section begins in an installed project
         user.hivepipe("init", "--adopt")
     if command.startswith("cd "):
         return NEW_PLACE

@@ -1,6 +1,6 @@
 """A predecessor's project through `migrate`, a day of work, and `uninstall --purge`.
 
-Everything old is there afterwards, byte for byte, and everything came once.
+At the end all old files are the same bytes as before, and every row was imported once.
 """
 
 import json
@@ -41,7 +41,7 @@ def old_rows(user: User) -> dict[str, int]:
 
 
 def live_through_a_day(user: User) -> None:
-    """Two sessions with prompts, edits, a skill and an agent, through the registered hooks."""
+    """Fire the events of a session with a prompt, an edit, a skill and an agent."""
     transcript = user.home / ".claude" / "projects" / "shop" / "s1.jsonl"
     transcript.parent.mkdir(parents=True, exist_ok=True)
     message = {"type": "user", "sessionId": "s1", "message": {"role": "user", "content": "neword"}}
@@ -65,7 +65,7 @@ def live_through_a_day(user: User) -> None:
 
 
 @pytest.mark.parametrize("shape", ["seed", "claude-flow"])
-def test_a_project_moves_over_works_and_goes_back(user: User, shape: str) -> None:
+def test_a_project_is_migrated_used_and_restored(user: User, shape: str) -> None:
     old = OldProject(user.project).whole(shape)
     user.own(user.project)
     before = states(user.project)

@@ -1,4 +1,4 @@
-"""The native hook with its intake, and without one."""
+"""The native hook, with an intake and without one."""
 
 import json
 import platform
@@ -35,7 +35,7 @@ def test_an_event_goes_through_the_intake_to_redis(setting: Setting) -> None:
     assert not setting.home.spool
 
 
-def test_without_an_intake_the_raw_event_waits_on_disk(setting: Setting) -> None:
+def test_without_an_intake_the_raw_event_is_spooled(setting: Setting) -> None:
     assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
     (raw,) = setting.raw()
     assert raw.stat().st_mode & 0o777 == 0o600
@@ -48,7 +48,7 @@ def test_without_an_intake_the_raw_event_waits_on_disk(setting: Setting) -> None
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
-def test_what_may_be_answered_is_the_python_hooks_without_an_intake(
+def test_without_an_intake_the_python_hook_handles_events_with_output(
     setting: Setting, event: str
 ) -> None:
     setting.fire(setting.native, event, encoded(payloads.EVENTS[event]))
@@ -56,14 +56,14 @@ def test_what_may_be_answered_is_the_python_hooks_without_an_intake(
     assert len(setting.home.spool) == 1
 
 
-def test_the_python_hook_runs_where_it_is_wanted(setting: Setting) -> None:
+def test_the_python_hook_runs_if_it_is_set(setting: Setting) -> None:
     setting.fire(setting.native, "Stop", encoded(payloads.STOP), HIVEPIPE_HOOK="python")
     assert setting.raw() == []
     assert len(setting.home.spool) == 1
 
 
-def test_a_redis_without_an_intake_gets_the_event_and_no_second_stack(setting: Setting) -> None:
-    """As under a Procfile without the intake: a second stack would end that Redis."""
+def test_without_an_intake_the_event_goes_to_redis_and_starts_no_stack(setting: Setting) -> None:
+    """As with a Procfile without the intake: a second stack would stop that Redis."""
     server = setting.redis()
     assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
     assert jobs_of(server)
@@ -86,17 +86,17 @@ def test_an_intake_ends_with_its_supervisor(setting: Setting) -> None:
     until((setting.runtime / "intake.sock").exists, "the intake does not listen")
     supervisor.kill()
     supervisor.wait()
-    until(lambda: not intake.exists(), "the intake goes on without its supervisor")
+    until(lambda: not intake.exists(), "the intake still runs without its supervisor")
 
 
-def test_an_intake_that_hangs_costs_time_and_no_event(setting: Setting) -> None:
+def test_a_hanging_intake_loses_no_event(setting: Setting) -> None:
     server = setting.redis()
     intake = setting.intake()
     intake.signal(signal.SIGSTOP)
     setting.fire(setting.native, "Stop", encoded(payloads.STOP))
     assert len(setting.raw()) == 1
-    intake.signal(signal.SIGCONT)  # it takes the event, too
-    until(lambda: jobs_of(server), "the intake does not go on")
+    intake.signal(signal.SIGCONT)  # the intake also receives the event
+    until(lambda: jobs_of(server), "the intake does not continue")
     before = jobs_of(server)
     setting.convert()
     (spooled,) = setting.home.spool
@@ -105,8 +105,8 @@ def test_an_intake_that_hangs_costs_time_and_no_event(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("size", [60_000, *range(64_600, 65_600, 100), 100_000])
-def test_an_environment_that_fills_the_head_loses_no_event(setting: Setting, size: int) -> None:
-    """The native hook passes on 64 kB; with more the Python hook takes the event."""
+def test_a_large_environment_loses_no_event(setting: Setting, size: int) -> None:
+    """The native hook passes on at most 64 kB of environment; above that the Python hook runs."""
     setting.fire(setting.native, "Stop", encoded(payloads.STOP), HIVEPIPE_TASK_ID="x" * size)
     assert len(setting.raw()) + len(setting.home.spool) == 1
     setting.convert()
@@ -151,7 +151,7 @@ LINES: dict[str, bytes] = {
     "odd": b'{"session_id":"\xff","cwd":7}',
     "large": b'{"session_id":"s1","x":"' + b"y" * 1_200_000 + b'"}',
 }
-FOR_IT = {
+PREPARED = {
     "v": 1,
     "day": time.strftime("%Y-%m-%d"),
     "today_usd": 4.5,
@@ -161,29 +161,29 @@ FOR_IT = {
 
 
 @pytest.mark.parametrize("has_intake", [True, False])
-@pytest.mark.parametrize("said", LINES)
-def test_the_status_line_is_that_of_the_python_hook(
-    setting: Setting, said: str, has_intake: bool
+@pytest.mark.parametrize("line", LINES)
+def test_the_native_status_line_equals_that_of_the_python_hook(
+    setting: Setting, line: str, has_intake: bool
 ) -> None:
-    (setting.home.path / "status-line.json").write_text(json.dumps(FOR_IT))
+    (setting.home.path / "status-line.json").write_text(json.dumps(PREPARED))
     if has_intake:
         setting.intake()
     environments: list[dict[str, str]] = [{}, {"HIVEPIPE_DISABLED": "1"}, {"HIVEPIPE_NESTED": "1"}]
     for env in environments:
-        shown = setting.fire(setting.python, "Statusline", LINES[said], **env)
-        assert setting.fire(setting.native, "Statusline", LINES[said], **env) == shown
-    before = setting.fire(setting.python, "Statusline", LINES[said], "echo before; cat")
-    assert setting.fire(setting.native, "Statusline", LINES[said], "echo before; cat") == before
+        shown = setting.fire(setting.python, "Statusline", LINES[line], **env)
+        assert setting.fire(setting.native, "Statusline", LINES[line], **env) == shown
+    before = setting.fire(setting.python, "Statusline", LINES[line], "echo before; cat")
+    assert setting.fire(setting.native, "Statusline", LINES[line], "echo before; cat") == before
     assert before.startswith(b"before\n")
     setting.register(state="off")
-    assert setting.fire(setting.native, "Statusline", LINES[said]) == (
-        setting.fire(setting.python, "Statusline", LINES[said])
+    assert setting.fire(setting.native, "Statusline", LINES[line]) == (
+        setting.fire(setting.python, "Statusline", LINES[line])
     )
     assert not (setting.home.path / "spool").exists()
 
 
-def test_the_status_line_needs_no_python_where_an_intake_runs(setting: Setting) -> None:
-    (setting.home.path / "status-line.json").write_text(json.dumps(FOR_IT))
+def test_the_status_line_needs_no_python_with_an_intake(setting: Setting) -> None:
+    (setting.home.path / "status-line.json").write_text(json.dumps(PREPARED))
     intake = setting.intake()
     shown = setting.fire(setting.python, "Statusline", LINES["costs"])
     assert shown.startswith(b"$1.23 session")

@@ -1,4 +1,4 @@
-"""Wheels with the native hook of each platform, and the pure one: what is in them, what runs."""
+"""Wheels with the native hook of each platform, and the pure wheel: their contents and hooks."""
 
 import json
 import os
@@ -30,8 +30,8 @@ TAGS = {
     "x86_64-macos": "macosx_11_0_x86_64",
     "aarch64-macos": "macosx_11_0_arm64",
 }
-# Of each target the first bytes of a program: ELF with its machine, Mach-O with its processor.
-BEGINS = {
+# The first bytes of each target's program: ELF with the machine, Mach-O with the processor.
+HEADERS = {
     "x86_64-linux-musl": (18, struct.pack("<H", 62), b"\x7fELF\x02"),
     "aarch64-linux-musl": (18, struct.pack("<H", 183), b"\x7fELF\x02"),
     "x86_64-macos": (4, struct.pack("<I", 0x01000007), b"\xcf\xfa\xed\xfe"),
@@ -40,7 +40,7 @@ BEGINS = {
 
 
 def wheel_of(clone: Path, folder: Path, **env: str) -> Path:
-    """Build a wheel by pip, as a person does; HIVEPIPE_ is put before the names."""
+    """Build a wheel by pip as a user does; `env` names variables without the prefix HIVEPIPE_."""
     folder.mkdir()
     words = ["--no-deps", "--no-index", "--no-cache-dir", "--no-build-isolation", "-w", str(folder)]
     given = {f"HIVEPIPE_{name}": value for name, value in env.items()}
@@ -70,26 +70,26 @@ def test_a_wheel_of_each_platform_has_its_program_and_tag(
     assert tags == {f"py3-none-{tag}" for tag in TAGS[target].split(".")}
     assert "Root-Is-Purelib: false" in about
     program = program_in(wheel)
-    at, machine, magic = BEGINS[target]
+    at, machine, magic = HEADERS[target]
     assert program.startswith(magic)
     assert program[at:].startswith(machine)
 
 
-def test_the_pure_wheel_stays(clone: Path, tmp_path: Path) -> None:
+def test_the_pure_wheel_has_no_program(clone: Path, tmp_path: Path) -> None:
     wheel = wheel_of(clone, tmp_path / "made", BUILD="pure")
     assert wheel.name == "hivepipe-1.0.0-py3-none-any.whl"
     assert program_in(wheel) == b""
 
 
 def doctor_of(account: Account) -> dict[str, str]:
-    """Return what doctor says of the hook; whether all is well does not matter."""
+    """Return doctor's entry on the hook, whatever else doctor finds."""
     command = [account.bin / "hivepipe", "doctor", "--json"]
     done = subprocess.run(command, cwd=account.project, env=account.env, capture_output=True)
     return dict(json.loads(done.stdout)["hook"])
 
 
 @pytest.mark.parametrize("kind", ["native", "pure", "of-another-machine"])
-def test_a_wheel_records_where_there_is_no_compiler(
+def test_hooks_of_a_wheel_record_without_a_compiler(
     account: Account, clone: Path, tmp_path: Path, kind: str
 ) -> None:
     """The environment has no ziglang, and PATH no `cc`."""
@@ -120,8 +120,8 @@ def without_compiler(folder: Path) -> Path:
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="this machine has no compiler of its own")
-def test_the_compiler_of_the_machine_builds_where_there_is_no_ziglang(tmp_path: Path) -> None:
-    """What the README's lines make: requirements.lock has no ziglang."""
+def test_the_machines_compiler_builds_without_ziglang(tmp_path: Path) -> None:
+    """As after the README's commands: requirements.lock has no ziglang."""
     build = ROOT / "native" / "build.py"
     code = f"""
 import runpy, sys

@@ -1,4 +1,4 @@
-"""A stack opens no port, and connects only to addresses that its user named."""
+"""A stack opens no port, and connects only to addresses that its user set."""
 
 import psutil  # type: ignore[import-untyped]
 
@@ -11,12 +11,12 @@ def test_no_process_of_a_stack_has_a_connection_or_a_port(user: User) -> None:
     user.hivepipe("up", "-d")
     user.play_session()
     until(lambda: user.sessions(), "nothing was recorded")
-    found = [process for process in psutil.process_iter() if is_of(process, user)]
+    found = [process for process in psutil.process_iter() if belongs_to(process, user)]
     assert len(found) >= 4
     assert [each.net_connections("inet") for each in found if each.net_connections("inet")] == []
 
 
-def is_of(process: psutil.Process, user: User) -> bool:
+def belongs_to(process: psutil.Process, user: User) -> bool:
     try:
         return str(process.cwd()).startswith(str(user.home))
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""An odd HOME, a small `ulimit -f`, open modes, a Procfile: doctor says what is wrong, and that."""
+"""doctor names the cause of an unusual HOME, a small `ulimit -f`, open modes or a Procfile."""
 
 import json
 import resource
@@ -24,18 +24,18 @@ HOMES = {
 each_home = pytest.mark.parametrize("home", HOMES.values(), ids=HOMES)
 
 
-def move(user: User, home: str | None) -> None:
-    """Give the user another HOME."""
+def set_home(user: User, home: str | None) -> None:
+    """Set the user's HOME to another value."""
     closed = user.project.parent / "closed"
     closed.mkdir(exist_ok=True)
     closed.chmod(0o555)
-    assert user.do("sh", "-c", f"echo x > '{closed}/probe'").returncode, "it proves nothing"
+    assert user.do("sh", "-c", f"echo x > '{closed}/probe'").returncode, "the folder is writable"
     del user.env["HOME"]
     if home is not None:
         user.env["HOME"] = home.format(closed=closed)
 
 
-def examined(user: User) -> dict[str, dict[str, Any]]:
+def findings_of(user: User) -> dict[str, dict[str, Any]]:
     said = user.do("hivepipe", "doctor", "--json").stdout
     return {entry["check"]: entry for entry in json.loads(said)["findings"]}
 
@@ -45,31 +45,29 @@ def examined(user: User) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.skipif(not AS_USER, reason="the tests run as a user whose password entry has a home")
 @each_home
-def test_init_says_what_is_wrong_with_home_and_doctor_finds_it(
-    user: User, home: str | None
-) -> None:
+def test_init_and_doctor_name_an_unusable_home(user: User, home: str | None) -> None:
     """`nobody` has no home in the password database either."""
-    move(user, home)
+    set_home(user, home)
     done = user.do("hivepipe", "init")
     assert done.returncode == 1
     assert "keeps its records in" in done.stderr
     assert "set HOME, or XDG_STATE_HOME and XDG_DATA_HOME" in done.stderr
     assert ("HOME is not set" in done.stderr) == (not home)
     assert not user.settings.exists()
-    assert "keeps its records in" in examined(user)["state-folder"]["text"]
+    assert "keeps its records in" in findings_of(user)["state-folder"]["text"]
     user.env["XDG_STATE_HOME"] = str(user.run_folder / "state")
     assert "keeps its records in" in user.hivepipe("init", expect=1)
     user.env["XDG_DATA_HOME"] = str(user.run_folder / "data")
     known = len(events_of(None))
     assert f"{known} of {known} hooks recorded" in user.hivepipe("init", "--probe")
-    assert "state-folder" not in examined(user)
+    assert "state-folder" not in findings_of(user)
 
 
 @each_home
-def test_a_hook_keeps_its_event_whatever_home_the_session_has(user: User, home: str | None) -> None:
+def test_a_hook_spools_its_event_with_any_home(user: User, home: str | None) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
-    move(user, home)
+    set_home(user, home)
     assert user.fire("SessionStart", source="startup") == [NEUTRAL]
     assert len(list((user.recorded / "spool").glob("*.json"))) == 1
 
@@ -77,8 +75,8 @@ def test_a_hook_keeps_its_event_whatever_home_the_session_has(user: User, home: 
 # ---- ulimit -f
 
 
-def limited(user: User, limit: int, *words: str) -> Any:
-    """Run a command of a shell with a limit, soft and hard."""
+def run_limited(user: User, limit: int, *words: str) -> Any:
+    """Run a command in a shell with a soft and a hard limit."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     blocks = limit // 1024
     shell = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *words]
@@ -86,8 +84,8 @@ def limited(user: User, limit: int, *words: str) -> Any:
     return user.do(*shell)
 
 
-def small(user: User) -> None:
-    """Make a small database, with no stack."""
+def create_database(user: User) -> None:
+    """Create a small database, without a stack."""
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")
@@ -95,85 +93,85 @@ def small(user: User) -> None:
 
 
 @pytest.mark.parametrize("kb", [4, 40])
-def test_a_small_limit_is_named_and_no_database_called_damaged(user: User, kb: int) -> None:
-    small(user)
-    done = limited(user, kb * 1024, "hivepipe", "doctor", "--json")
+def test_a_small_limit_is_named_and_not_called_damage(user: User, kb: int) -> None:
+    create_database(user)
+    done = run_limited(user, kb * 1024, "hivepipe", "doctor", "--json")
     found = {entry["check"]: entry for entry in json.loads(done.stdout)["findings"]}
     assert "ulimit -f" in found["file-size"]["text"]
     assert f"{kb * 1024:,} bytes" in found["file-size"]["text"]
     assert not any("damaged" in entry["text"] for entry in found.values())
     assert not any("mv " in entry["mend"] for entry in found.values())
     user.fire("UserPromptSubmit", prompt="hello", prompt_id="p1")
-    done = limited(user, kb * 1024, "hivepipe", "drain")
+    done = run_limited(user, kb * 1024, "hivepipe", "drain")
     assert done.returncode == 0 or "ulimit -f" in done.stderr
-    assert "file-size" not in examined(user)
-    assert "database" not in examined(user)
+    assert "file-size" not in findings_of(user)
+    assert "database" not in findings_of(user)
 
 
 def test_a_soft_limit_is_raised(user: User) -> None:
-    small(user)
+    create_database(user)
     done = user.do("bash", "-c", "ulimit -S -f 40; exec hivepipe up -d")
     assert done.returncode == 0, done.stderr
-    assert "file-size" not in examined(user)
+    assert "file-size" not in findings_of(user)
     user.play_session()
     until(lambda: user.sessions()[0]["status"] == "ended", "the writer could not write")
     user.hivepipe("down")
 
 
 def test_a_stack_starts_with_few_open_files_and_processes(user: User) -> None:
-    small(user)
+    create_database(user)
     done = user.do("bash", "-c", "ulimit -n 64 -u 100; exec hivepipe up -d")
     assert done.returncode == 0, done.stderr
     user.hivepipe("down")
 
 
-def test_a_supervisor_that_ends_at_once_says_why(user: User) -> None:
-    small(user)
+def test_a_supervisor_that_ends_at_once_is_reported_with_its_error(user: User) -> None:
+    create_database(user)
     done = user.do("bash", "-c", "ulimit -n 16; exec hivepipe up -d")
     assert done.returncode == 1
     assert "ended at once: OSError: [Errno 24] Too many open files" in done.stderr
 
 
 def test_a_stack_with_a_small_limit_is_named_by_doctor(user: User) -> None:
-    small(user)
-    limited(user, 40 * 1024, "hivepipe", "up", "-d")
-    found = examined(user)
+    create_database(user)
+    run_limited(user, 40 * 1024, "hivepipe", "up", "-d")
+    found = findings_of(user)
     assert "file-size" in found, found
     assert "database is intact" in found["file-size"]["text"]
     user.hivepipe("down")
 
 
-def test_a_database_that_is_damaged_is_still_called_so(user: User) -> None:
-    small(user)
+def test_a_damaged_database_is_still_called_damaged(user: User) -> None:
+    create_database(user)
     (user.recorded / "hive.db").write_bytes(b"no database " * 1000)
-    assert "damaged" in examined(user)["database"]["text"]
+    assert "damaged" in findings_of(user)["database"]["text"]
 
 
 # ---- modes
 
 
-def test_a_config_that_an_editor_wrote_is_safe_in_a_folder_of_ones_own(user: User) -> None:
+def test_a_readable_config_in_a_private_folder_is_allowed(user: User) -> None:
     user.hivepipe("init")
     config = user.recorded / "config.toml"
     config.write_text("idle_secs = 60\n")
     config.chmod(0o644)
     user.own(config)
-    assert "modes" not in examined(user)
+    assert "modes" not in findings_of(user)
     config.parent.chmod(0o755)
-    assert "modes" in examined(user)
+    assert "modes" in findings_of(user)
 
 
-def test_a_hive_that_others_may_read_is_named_and_repaired(user: User) -> None:
+def test_a_hive_readable_by_others_is_named_and_repaired(user: User) -> None:
     user.hivepipe("init")
     hive = user.project / ".hive"
     (hive / "workers").mkdir(parents=True)
     user.own(hive)
     user.hivepipe("hive", "init", "--adopt")
     hive.chmod(0o755)
-    found = examined(user)["modes"]
+    found = findings_of(user)["modes"]
     assert str(hive) in found["text"]
     assert user.do("sh", "-c", found["mend"]).returncode == 0
-    assert "modes" not in examined(user)
+    assert "modes" not in findings_of(user)
 
 
 # ---- a Procfile
@@ -190,32 +188,36 @@ def start(user: User, folder: Path, *names: str) -> None:
     assert user.do("sh", script, HIVEPIPE_HOME=home).returncode == 0
 
 
-def test_processes_of_a_procfile_need_no_supervisor_of_ours(user: User, folder: Path) -> None:
+def test_processes_of_a_procfile_need_no_supervisor(user: User, folder: Path) -> None:
     user.hivepipe("init")
     start(user, folder, "redis", "writer", "slow", "llm", "scheduler")
     until(lambda: "redis" in " ".join(user.processes()), "Redis did not start")
     user.play_session()
     until(lambda: [each["id"] for each in user.sessions()] == ["s1"], "no session was recorded")
-    found = examined(user)
+    found = findings_of(user)
     assert [entry for entry in found.values() if not entry["is_note"]] == []
     assert user.do("hivepipe", "status").returncode == 0
     user.end_all()
 
 
-def test_a_redis_of_a_procfile_that_nothing_reaches_is_named(user: User, folder: Path) -> None:
+def test_a_redis_of_a_procfile_without_its_socket_is_named(user: User, folder: Path) -> None:
     user.hivepipe("init")
     start(user, folder, "redis", "scheduler")
     runtime = Path(user.env["XDG_RUNTIME_DIR"], "hivepipe")
-    until(lambda: "redis" not in examined(user) and list(runtime.glob("*/redis.sock")), "no Redis")
+    until(
+        lambda: "redis" not in findings_of(user) and list(runtime.glob("*/redis.sock")), "no Redis"
+    )
     (sock,) = runtime.glob("*/redis.sock")
     sock.unlink()
-    found = examined(user)["redis"]
+    found = findings_of(user)["redis"]
     assert "its socket is missing; events wait on disk" in found["text"]
     assert user.do("hivepipe", "status").returncode == 1
     assert user.do("sh", "-c", found["mend"]).returncode == 0
-    until(lambda: "run without Redis" in examined(user)["redis"]["text"], "it stays")
+    until(
+        lambda: "run without Redis" in findings_of(user)["redis"]["text"], "the old finding stays"
+    )
     start(user, folder, "redis")
-    until(lambda: "redis" not in examined(user), "it is not found again")
+    until(lambda: "redis" not in findings_of(user), "it is not found again")
     user.end_all()
 
 
@@ -223,6 +225,6 @@ def test_a_stack_whose_supervisor_was_killed_is_still_named(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
     psutil.Process(user.pid("supervisord")).kill()
-    found = examined(user)
+    found = findings_of(user)
     assert "these processes run without their supervisor" in found["supervisor"]["text"]
     user.end_all()

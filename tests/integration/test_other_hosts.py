@@ -1,4 +1,4 @@
-"""Sessions of other programs than Claude Code: they are recorded, and carry their host's name."""
+"""Sessions of other programs than Claude Code are recorded with the name of the program."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An existing Redis: on this machine, on another, or used by another program."""
+"""An existing Redis: on this machine, on another one, or used by another program."""
 
 import os
 import posix
@@ -24,7 +24,7 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
 
 PASSWORD = "p@ss/word"
 URL_PASSWORD = "p%40ss%2Fword"
-OURS = {kind: n for kind, n in ONE_OF_EACH.items() if kind not in ("redis", "forwarder")}
+WITHOUT_REDIS = {kind: n for kind, n in ONE_OF_EACH.items() if kind not in ("redis", "forwarder")}
 
 
 class TheirRedis:
@@ -78,31 +78,31 @@ def recorded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
 
 
 def counts(sandbox: Sandbox) -> dict[str, int]:  # noqa: F811
-    """Without the server that belongs to the test."""
+    """Return the number of each kind of process, without the server of the test."""
     return {kind: n for kind, n in sandbox.counts().items() if kind != "redis"}
 
 
-def remote(theirs: TheirRedis) -> str:
-    """An address of this machine that is no loopback address by its name."""
+def remote_url(theirs: TheirRedis) -> str:
+    """Return an address of this machine that does not count as a loopback address."""
     return f"redis://0.0.0.0:{theirs.port}/2"
 
 
 # ---- on this machine
 
 
-def test_hooks_speak_to_a_loopback_redis_with_password_and_database(
+def test_hooks_push_to_a_loopback_redis_with_password_and_database(
     sandbox: Sandbox,  # noqa: F811
     new_redis: Callable[..., TheirRedis],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     theirs = new_redis("--requirepass", PASSWORD)
     sandbox.run("up", "-d", "--redis-url", f"redis://:{URL_PASSWORD}@localhost:{theirs.port}/3")
-    assert counts(sandbox) == OURS
+    assert counts(sandbox) == WITHOUT_REDIS
     address = f"redis://:{URL_PASSWORD}@127.0.0.1:{theirs.port}/3"
     assert recorded(sandbox, monkeypatch)["socket"] == address
     client = theirs.client(3, password=PASSWORD)
     sandbox.fire("s-1")
-    assert int(client.get("hivepipe:accepted") or 0) == 1, "the hook itself pushed"  # type: ignore[arg-type]
+    assert int(client.get("hivepipe:accepted") or 0) == 1, "the hook did not push"  # type: ignore[arg-type]
     eventually(lambda: sandbox.sessions() == {"s-1"})
     said = sandbox.run("status")
     assert f"redis://:***@127.0.0.1:{theirs.port}/3" in said
@@ -111,11 +111,11 @@ def test_hooks_speak_to_a_loopback_redis_with_password_and_database(
     sandbox.run("rq", "--", "info", "--only-queues")
 
     sandbox.run("down")
-    assert client.ping(), "it is not ours to stop"
+    assert client.ping(), "down stopped a foreign Redis"
     sandbox.fire("s-2")
-    assert sandbox.spooled == 1, "down: nothing goes to a server that runs on"
+    assert sandbox.spooled == 1, "down, but an event was pushed"
     sandbox.run("up", "-d")
-    assert recorded(sandbox, monkeypatch)["socket"] == address, "chosen once"
+    assert recorded(sandbox, monkeypatch)["socket"] == address, "the choice was not stored"
     eventually(lambda: sandbox.sessions() == {"s-1", "s-2"})
 
     sandbox.run("up", "-d", "--embedded")
@@ -123,7 +123,7 @@ def test_hooks_speak_to_a_loopback_redis_with_password_and_database(
     accepted = client.get("hivepipe:accepted")
     sandbox.fire("s-3")
     eventually(lambda: "s-3" in sandbox.sessions())
-    assert client.get("hivepipe:accepted") == accepted, "it gets nothing more"
+    assert client.get("hivepipe:accepted") == accepted, "it got another job"
 
 
 def test_a_unix_socket_with_a_database(sandbox: Sandbox, theirs: TheirRedis) -> None:  # noqa: F811
@@ -133,7 +133,7 @@ def test_a_unix_socket_with_a_database(sandbox: Sandbox, theirs: TheirRedis) -> 
     eventually(lambda: sandbox.sessions() == {"s-1"})
 
 
-def test_a_bare_redis_url_names_another_redis(
+def test_redis_url_alone_is_not_used(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:
@@ -148,23 +148,25 @@ def test_a_bare_redis_url_names_another_redis(
     sandbox.run("up", "-d", HIVEPIPE_REDIS_URL=f"redis://127.0.0.1:{theirs.port}/2")
     assert b"hivepipe:owner" in theirs.client(2).keys("*")  # type: ignore[operator]
     sandbox.fire("s-2", HIVEPIPE_REDIS_URL=theirs_url)
-    assert int(theirs.client(2).get("hivepipe:accepted") or 0) == 1, "hooks believe the record"  # type: ignore[arg-type]
+    assert int(theirs.client(2).get("hivepipe:accepted") or 0) == 1, (
+        "the hook did not use the record"
+    )  # type: ignore[arg-type]
 
 
 # ---- elsewhere
 
 
-def test_a_remote_redis_is_the_forwarders(
+def test_only_the_forwarder_connects_to_a_remote_redis(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:
-    sandbox.run("up", "-d", "--redis-url", remote(theirs))
-    whole = OURS | {"forwarder": 1}
+    sandbox.run("up", "-d", "--redis-url", remote_url(theirs))
+    whole = WITHOUT_REDIS | {"forwarder": 1}
     assert counts(sandbox) == whole
     os.kill(sandbox.pid("forwarder"), signal.SIGSTOP)
-    os.kill(sandbox.pid("writer"), signal.SIGSTOP)  # which drains the spool, too
+    os.kill(sandbox.pid("writer"), signal.SIGSTOP)  # the writer drains the spool too
     sandbox.fire("s-1")
-    assert sandbox.spooled == 1, "a hook never waits for a network"
+    assert sandbox.spooled == 1, "the hook did not spool"
     os.kill(sandbox.pid("forwarder"), signal.SIGCONT)
     eventually(lambda: sandbox.spooled == 0)
     os.kill(sandbox.pid("writer"), signal.SIGCONT)
@@ -173,12 +175,12 @@ def test_a_remote_redis_is_the_forwarders(
     theirs.end()
     for number in range(2, 7):
         sandbox.fire(f"s-{number}")
-    assert sandbox.spooled == 5, "they wait on disk while it is away"
+    assert sandbox.spooled == 5, "not all events were spooled"
     theirs.start()
     eventually(lambda: len(sandbox.sessions()) == 6)
     assert sandbox.spooled == 0
 
-    # It has forgotten everything: else the stack would not start again, on queues of its own.
+    # The restarted Redis has lost its data; without an owner the stack would not start again.
     eventually(lambda: theirs.client(2).exists("hivepipe:owner"))
     kill_all(sandbox)
     sandbox.fire("s-7")
@@ -190,7 +192,7 @@ def test_a_remote_redis_is_the_forwarders(
 
 
 def kill_all(sandbox: Sandbox) -> None:  # noqa: F811
-    """Kill a stack at one blow: none of it starts another anew meanwhile."""
+    """Stop all processes before killing them, so that none starts another."""
     pids = [sandbox.pid(kind) for kind in counts(sandbox)]
     for name in (signal.SIGSTOP, signal.SIGKILL):
         for pid in pids:
@@ -198,10 +200,10 @@ def kill_all(sandbox: Sandbox) -> None:  # noqa: F811
     eventually(lambda: counts(sandbox) == {})
 
 
-# ---- somebody else's
+# ---- used by another program
 
 
-def test_a_redis_of_another_home_is_refused_by_name(
+def test_a_redis_of_another_home_is_refused_and_named(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
     monkeypatch: pytest.MonkeyPatch,
@@ -218,7 +220,7 @@ def test_a_redis_of_another_home_is_refused_by_name(
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/2")
 
 
-def test_a_redis_that_an_application_uses_is_refused_and_left_as_it_was(
+def test_a_redis_of_an_application_is_refused_and_not_changed(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:
@@ -230,7 +232,7 @@ def test_a_redis_that_an_application_uses_is_refused_and_left_as_it_was(
     assert counts(sandbox) == {}
 
 
-def test_a_foreign_job_in_our_queue_is_kept_and_a_hook_that_pushed_starts_the_stack(
+def test_a_foreign_job_is_kept_and_a_hook_starts_a_killed_stack(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:
@@ -247,12 +249,12 @@ def test_a_foreign_job_in_our_queue_is_kept_and_a_hook_that_pushed_starts_the_st
 
     kill_all(sandbox)
     sandbox.fire("s-2")
-    assert sandbox.spooled == 0, "the hook pushed, and saw that nobody works"
-    eventually(lambda: counts(sandbox) == OURS)
+    assert sandbox.spooled == 0, "the hook did not push"
+    eventually(lambda: counts(sandbox) == WITHOUT_REDIS)
     eventually(lambda: sandbox.sessions() == {"s-1", "s-2"})
 
 
-def test_a_cluster_is_refused_with_a_sentence(
+def test_a_cluster_is_refused_with_a_reason(
     sandbox: Sandbox,  # noqa: F811
     new_redis: Callable[..., TheirRedis],
 ) -> None:
@@ -261,12 +263,12 @@ def test_a_cluster_is_refused_with_a_sentence(
     assert "is a Redis Cluster, which RQ does not support" in said
 
 
-def test_a_redis_that_forgets_is_named(
+def test_a_redis_that_evicts_keys_is_named(
     sandbox: Sandbox,  # noqa: F811
     new_redis: Callable[..., TheirRedis],
 ) -> None:
-    forgetful = new_redis("--maxmemory-policy", "allkeys-lru")
-    said = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{forgetful.port}")
+    evicting = new_redis("--maxmemory-policy", "allkeys-lru")
+    said = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{evicting.port}")
     assert "may throw events away when it is full" in said
 
 
@@ -280,7 +282,7 @@ def test_a_redis_that_forgets_is_named(
         ("redis://:secret@127.0.0.1/name", "no address of a Redis"),
     ],
 )
-def test_an_address_that_leads_nowhere_is_refused_without_its_password(
+def test_an_unusable_address_is_refused_without_its_password(
     sandbox: Sandbox,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
     url: str,
@@ -297,16 +299,16 @@ def test_only_one_redis_can_be_chosen(sandbox: Sandbox) -> None:  # noqa: F811
     assert "REDIS_URL is not set" in sandbox.run("up", "--use-env-redis", expect=64)
 
 
-# ---- and gone again
+# ---- uninstall
 
 
-def waiting(client: "redis.Redis") -> int:
+def unfinished(client: "redis.Redis") -> int:
     """Return how many jobs wait or run."""
     found = accounts(client)
     return found["waiting"] + found["running"] + found["retrying"]
 
 
-def test_uninstall_leaves_nothing_of_ours_and_all_of_theirs(
+def test_uninstall_deletes_only_keys_of_hivepipe(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:
@@ -314,14 +316,14 @@ def test_uninstall_leaves_nothing_of_ours_and_all_of_theirs(
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
     sandbox.fire("s1")
     eventually(lambda: "s1" in sandbox.sessions())
-    os.kill(sandbox.pid("scheduler"), signal.SIGSTOP)  # else more comes by the clock
-    eventually(lambda: not waiting(theirs.client(3)))
+    os.kill(sandbox.pid("scheduler"), signal.SIGSTOP)  # the scheduler would enqueue periodic jobs
+    eventually(lambda: not unfinished(theirs.client(3)))
     sandbox.run("uninstall")
     assert theirs.client(3).keys("*") == [b"mine"]
     assert sandbox.processes().keys() <= {"redis"}
 
 
-def test_uninstall_keeps_jobs_that_were_never_done_unless_it_purges(
+def test_uninstall_keeps_unfinished_jobs_unless_it_purges(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Operations of installed packages with pip and a running stack, as docs/operations.md has them."""
+"""Operations of installed packages, with pip and a running stack, as in docs/operations.md."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tests.installed import Installation, User, give
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 PROJECT, MODULE = re.findall(r"```(?:toml|python)\n(.*?)```", PAGE, re.DOTALL)
 
-# name -> its function, and the reason in `hivepipe failed`; None: it is no failed job.
+# name -> the function's body, and the reason in `hivepipe failed` (None: the job does not fail)
 FAULTS = {
     "raises": ("raise RuntimeError('password=hunter2hunter2')", "RuntimeError: password="),
     "exits": ("os._exit(3)", "exit code 3"),
@@ -26,7 +26,7 @@ FAULTS = {
     "talks": ("print('x' * 10**7)", None),
     "comes_back": ("first(event)", None),
 }
-EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")  # of the session
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")  # events of the session
 HEAD = """
 import os, sys, time
 from pathlib import Path
@@ -49,8 +49,8 @@ def package(folder: Path, name: str, project: str, module: str) -> Path:
     return folder
 
 
-def faulty(folder: Path) -> Path:
-    """Write a package whose functions do all that a function should not."""
+def faulty_package(folder: Path) -> Path:
+    """Write a package with functions that fail in every way, and one that works."""
     functions = [
         f"@operation(on=['SessionEnd'], retries={int(name == 'comes_back')}, timeout_secs=1)\n"
         f"def {name}(event):\n    {body}\n"
@@ -77,7 +77,7 @@ def install(installation: Installation, source: Path) -> None:
 def user(folder: Path, tmp_path: Path) -> Iterator[User]:
     installation = Installation(folder)
     install(installation, package(tmp_path / "notes", "session_notes", PROJECT, MODULE))
-    install(installation, faulty(tmp_path / "faulty"))
+    install(installation, faulty_package(tmp_path / "faulty"))
     made = User(folder, installation)
     made.hivepipe("init")
     yield made
@@ -86,12 +86,12 @@ def user(folder: Path, tmp_path: Path) -> Iterator[User]:
 
 
 def failed(user: User) -> dict[str, str]:
-    """Return name of the operation -> reason, of the failed jobs."""
+    """Return operation -> reason of the failed jobs."""
     jobs = json.loads(user.hivepipe("failed", "list", "--json"))["failed"]
     return {str(job["reason"]).split(": ")[1]: str(job["reason"]) for job in jobs}
 
 
-def test_the_example_runs_and_faults_are_failed_jobs_only(user: User) -> None:
+def test_the_example_runs_and_faults_only_fail_their_jobs(user: User) -> None:
     user.hivepipe("up", "-d")
     user.play_session()
     notes = user.project.parent / "session-notes.txt"
@@ -118,7 +118,7 @@ def test_doctor_names_each_operation(user: User) -> None:
     assert sum("cannot be loaded" in text for text in found) == 2
 
 
-def test_drain_runs_them_without_a_stack(user: User) -> None:
+def test_drain_runs_operations_without_a_stack(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.play_session()
     done = user.do("hivepipe", "drain")

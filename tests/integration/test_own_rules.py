@@ -1,4 +1,4 @@
-"""The user's own rules apply to every text, from every writer."""
+"""The user's own redaction rules apply to every text that any process writes."""
 
 import subprocess
 from collections.abc import Callable
@@ -29,21 +29,21 @@ def prompt(home: Home) -> str:
     return untagged(row["prompt"])
 
 
-def test_the_writer_knows_them(home: Home, redis_server: Server, writer: Writer) -> None:
+def test_the_writer_applies_own_rules(home: Home, redis_server: Server, writer: Writer) -> None:
     writer.start()
     fire("SessionStart", SESSION_START, home.env)
     fire("UserPromptSubmit", PROMPT, home.env)
-    until(lambda: is_drained(home, redis_server, writer), "drained")
+    until(lambda: is_drained(home, redis_server, writer), "not drained")
     assert prompt(home) == CLEAN
 
 
-def test_the_direct_path_and_the_drain_know_them(home: Home) -> None:
+def test_the_direct_path_and_drain_apply_own_rules(home: Home) -> None:
     fire("UserPromptSubmit", PROMPT, home.with_env(AUTOSTART="0"))
     assert command(home, "drain").returncode == 0
     assert prompt(home) == CLEAN
 
 
-def test_whoever_redacts_uses_the_homes_key(home: Home) -> None:
+def test_every_redaction_uses_the_key_of_the_home(home: Home) -> None:
     fire("UserPromptSubmit", PROMPT, home.with_env(AUTOSTART="0"))
     assert command(home, "drain").returncode == 0
     (row,) = home.rows("SELECT prompt FROM prompts")
@@ -53,14 +53,14 @@ def test_whoever_redacts_uses_the_homes_key(home: Home) -> None:
     assert "***REDACTED:email:" in row["prompt"]
 
 
-def test_with_a_bad_rule_the_built_in_ones_are_in_force(
+def test_with_an_invalid_rule_the_built_in_rules_apply(
     home: Home, redis_server: Server, new_writer: Callable[[Home], Writer]
 ) -> None:
     (home.path / "config.toml").write_text(RULE.replace("EMP-[", "EMP-("))
     writer = new_writer(home)
     writer.start()
     fire("UserPromptSubmit", PROMPT, home.env)
-    until(lambda: is_drained(home, redis_server, writer), "drained")
+    until(lambda: is_drained(home, redis_server, writer), "not drained")
     assert prompt(home) == "ask EMP-123456, ***EMAIL***"
     assert "rule 'employee'" in writer.text
     said = command(home, "config")

@@ -1,4 +1,4 @@
-"""What hivepipe did not make is as it was, after everything that hivepipe does."""
+"""Files that hivepipe did not create are unchanged after every command."""
 
 import json
 import os
@@ -24,14 +24,14 @@ def logs(user: User) -> Path:
     return user.project / ".claude-state" / "logs"
 
 
-def with_predecessor(user: User) -> tuple[old.State, dict[str, str]]:
+def add_predecessor_files(user: User) -> tuple[old.State, dict[str, str]]:
     before = old.make(logs(user))
     user.own(user.project)
     return before, user.files()
 
 
-def live(user: User) -> None:
-    """Have a stack that takes everything in, and a skill used."""
+def run_stack(user: User) -> None:
+    """Run a stack that imports everything, and use a skill."""
     user.hivepipe("init", "--in-tree")
     user.hivepipe("up", "-d")
     user.fire(
@@ -41,8 +41,8 @@ def live(user: User) -> None:
         tool_response={"success": True},
         tool_use_id="toolu_1",
     )
-    until(lambda: listed(user) == KEYS, "the archives were not taken in")
-    until(lambda: exported(user) == 43, "the export does not have old and new")
+    until(lambda: listed(user) == KEYS, "the archives were not imported")
+    until(lambda: exported(user) == 43, "the export lacks old or new uses")
 
 
 def listed(user: User) -> set[str]:
@@ -59,9 +59,9 @@ def exported(user: User) -> int:
     return count
 
 
-def test_what_was_there_is_there_after_a_day_and_a_purge(user: User) -> None:
-    before, files = with_predecessor(user)
-    live(user)
+def test_a_purge_restores_every_earlier_file(user: User) -> None:
+    before, files = add_predecessor_files(user)
+    run_stack(user)
     user.hivepipe("disk", "--prune")
     assert "oldword" in user.hivepipe("search", "oldword")
     assert old.TOKEN not in user.hivepipe("search", "oldword")
@@ -79,9 +79,9 @@ def test_what_was_there_is_there_after_a_day_and_a_purge(user: User) -> None:
     assert changed(files, user.files()) == {}
 
 
-def test_an_uninstall_gives_back_what_was_there_and_keeps_what_was_recorded(user: User) -> None:
-    before, _ = with_predecessor(user)
-    live(user)
+def test_uninstall_restores_earlier_files_and_keeps_recorded_data(user: User) -> None:
+    before, _ = add_predecessor_files(user)
+    run_stack(user)
     user.hivepipe("uninstall")
     assert old.state(logs(user), before) == before
     assert (user.project / ".hive-mind" / "hive.db").exists()
@@ -92,7 +92,7 @@ def test_an_uninstall_gives_back_what_was_there_and_keeps_what_was_recorded(user
     assert old.state(logs(user)) == before
 
 
-def test_a_purge_leaves_nothing_of_an_instance_with_a_name(user: User) -> None:
+def test_a_purge_deletes_files_of_a_named_instance(user: User) -> None:
     before = user.files()
     user.hivepipe("init")
     user.env |= {"HIVEPIPE_INSTANCE_ID": "ann.2", "HIVEPIPE_HOOK": "python"}
@@ -105,9 +105,9 @@ def test_a_purge_leaves_nothing_of_an_instance_with_a_name(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
-def test_a_purge_leaves_what_a_person_put_there_or_changed(user: User) -> None:
-    before, _ = with_predecessor(user)
-    live(user)
+def test_a_purge_keeps_files_that_a_user_added_or_changed(user: User) -> None:
+    before, _ = add_predecessor_files(user)
+    run_stack(user)
     user.hivepipe("down")
     home, month = user.recorded, logs(user) / "main-session" / "2025-01"
     (copy,) = month.glob("*abc123_*.jsonl")
@@ -138,11 +138,11 @@ def test_a_purge_leaves_what_a_person_put_there_or_changed(user: User) -> None:
     assert not (user.project / ".hive-mind").exists()
 
 
-# ---- by age
+# ---- retention
 
 
 def old_archive(home: Home) -> Path:
-    """Have an archive of hivepipe's own that is over its time."""
+    """Create an expired archive of hivepipe's own."""
     claude = home.root / ".claude" / "projects" / "-shop"
     claude.mkdir(parents=True)
     transcript = claude / "0ld.jsonl"
@@ -156,7 +156,7 @@ def old_archive(home: Home) -> Path:
     return path
 
 
-def test_the_first_day_announces_and_a_log_says_what_went(private_home: Home) -> None:
+def test_deletions_are_announced_on_the_first_day_and_logged(private_home: Home) -> None:
     path = old_archive(private_home)
     (entry,) = json.loads(private_home.command("status", "--json", expect=None))["deletions"]
     assert (entry["kind"], entry["number"], entry["paths"]) == ("archive", 1, [str(path)])
@@ -192,16 +192,16 @@ def test_a_rotated_log_of_another_program_is_never_deleted(private_home: Home, n
     assert after[name] == before[name]
 
 
-def test_a_manifest_that_was_killed_while_it_was_made_is_made_again(tmp_path: Path) -> None:
+def test_an_empty_manifest_is_created_again(tmp_path: Path) -> None:
     (tmp_path / "manifest.db").touch()
     manifest = Manifest(str(tmp_path))
     assert manifest.installed_at() > 0
     assert not manifest.adopts
 
 
-def test_forgetting_a_session_leaves_logs_of_another_program(user: User) -> None:
-    before, _ = with_predecessor(user)
-    live(user)
+def test_forget_keeps_logs_of_another_program(user: User) -> None:
+    before, _ = add_predecessor_files(user)
+    run_stack(user)
     theirs = logs(user) / "security-audit.log.2025-01-09"
     theirs.write_text("[2025-01-09T14:30:00Z] Redacted 1 API key from session abc123\n")
     user.own(user.project)
@@ -215,7 +215,7 @@ def test_forgetting_a_session_leaves_logs_of_another_program(user: User) -> None
 
 
 @pytest.mark.parametrize("without", ["", "hive.db", "queue"])
-def test_a_purge_where_hivepipe_never_worked_deletes_nothing(user: User, without: str) -> None:
+def test_a_purge_without_an_installation_deletes_nothing(user: User, without: str) -> None:
     project = OldProject(user.project).whole()
     (project.home / "empty").mkdir()
     if without:
@@ -238,7 +238,7 @@ def test_a_purge_follows_no_link_to_a_home(user: User) -> None:
 
 
 @pytest.mark.parametrize("text", ["hive.db*\n!.gitignore\n", "*\n"])
-def test_a_projects_own_ignore_files_stay_as_they_are(user: User, text: str) -> None:
+def test_ignore_files_of_a_project_are_not_changed(user: User, text: str) -> None:
     for name in (".hive-mind", ".claude-state"):
         (user.project / name).mkdir()
         (user.project / name / ".gitignore").write_text(text)
@@ -254,7 +254,7 @@ def test_a_projects_own_ignore_files_stay_as_they_are(user: User, text: str) -> 
     assert user.git("status", "--porcelain") == ""
 
 
-def test_folders_that_have_the_names_of_exports_and_logs_come_back(user: User) -> None:
+def test_folders_named_like_exports_and_logs_are_restored(user: User) -> None:
     old.make(logs(user))
     for name in ("skill-usage.json", "archive-index.json", "cleanup.log"):
         (logs(user) / name).unlink()

@@ -1,4 +1,4 @@
-"""The wheel has each script, style and template of the page, with its hash; none is fetched."""
+"""The wheel has each part of the page with its hash, and the page loads nothing from elsewhere."""
 
 import base64
 import csv
@@ -19,7 +19,7 @@ PARTS = [
     for path in (ROOT / "hivepipe/web" / folder).rglob("*")
     if path.is_file()
 ]
-# What a browser loads by itself: attributes of tags, imports of scripts, addresses in styles.
+# Addresses that a browser loads: attributes of tags, imports of scripts, addresses in styles.
 LOADS = re.compile(rb"""(?:\b(?:src|href)=["']?|@import\s|\bimport\s[^;]*from\s["']|url\(["']?)""")
 
 
@@ -41,7 +41,7 @@ def test_each_part_of_the_page_is_in_the_wheel_with_its_hash(wheel: ZipFile) -> 
         assert hashes[name] == f"sha256={digest}", name
 
 
-def test_the_licence_is_in_the_wheel_and_no_part_is_of_others(wheel: ZipFile) -> None:
+def test_the_licence_is_in_the_wheel_and_no_part_is_of_a_third_party(wheel: ZipFile) -> None:
     licences = [name for name in wheel.namelist() if name.endswith("/licenses/LICENSE")]
     assert [wheel.read(name) for name in licences] == [(ROOT / "LICENSE").read_bytes()]
     scripts = [name for name in wheel.namelist() if Path(name).suffix in (".js", ".css", ".html")]

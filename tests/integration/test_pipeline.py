@@ -1,4 +1,4 @@
-"""From real hooks through real processes to rows: exactly the expected ones, whatever happens."""
+"""From real hooks through real processes to exactly the expected rows, even with failures."""
 
 import itertools
 import json
@@ -49,7 +49,7 @@ from tests.payloads import (
 
 INJECTION = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
 INSTANCE = "instance-ana"
-# Whatever holds a time, or is made from one.
+# fields that hold a time or are derived from one
 TIMES = {
     "created_at",
     "updated_at",
@@ -74,7 +74,7 @@ TIMES = {
     "detached_time_ns",
 }
 UNSTABLE = {*TIMES, "concluded_by", "pid", "pid_started", "boot", "pid_space", "job_id"}
-NUMBERED = ("session_logs", "prompts", "skill_uses")  # their ids tell the order of arrival only
+NUMBERED = ("session_logs", "prompts", "skill_uses")  # their ids only show the order of arrival
 
 
 def edit(number: int, **more: Any) -> Payload:
@@ -109,11 +109,11 @@ DAY: list[Payload] = [
     SESSION_END,
 ]
 JOBS_OF_THE_DAY = 1 + 2 + 3 * 3 + 4 + 4 + 1 + 1 + 1 + 1 + 2 + 3
-SLOW_JOBS_OF_THE_DAY = 3 * 2 + 2  # of a subagent's stop, a turn's, and the end; the conclusion's
+SLOW_JOBS_OF_THE_DAY = 3 * 2 + 2  # per subagent stop, turn and end; and for the conclusion
 
 
 def masked(value: Any, name: str = "") -> Any:
-    """Replace what differs from run to run, also inside JSON, by whether it is there."""
+    """Mask values that differ between runs, also inside JSON; None stays None."""
     if name in UNSTABLE:
         return None if value is None else "~"
     if isinstance(value, dict):
@@ -127,7 +127,7 @@ def masked(value: Any, name: str = "") -> Any:
 
 
 def tables(home: Home) -> dict[str, list[dict[str, Any]]]:
-    """Return every row of every table, masked and in an order of their own."""
+    """Return every row of every table, masked and sorted."""
     names = [
         row["name"]
         for row in home.rows(
@@ -141,9 +141,9 @@ def tables(home: Home) -> dict[str, list[dict[str, Any]]]:
             for row in rows:
                 del row["id"]
         found[name] = sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
-    # Ids made from the time of an event differ; how many there are does not.
+    # Ids derived from the time of an event differ; their number does not.
     found["applied"] = [{"jobs": len(found["applied"])}]
-    del found["activity"]  # heartbeats travel through Redis alone
+    del found["activity"]  # heartbeats do not use the spool
     return found
 
 
@@ -225,7 +225,7 @@ def swarm_of(home: Home) -> str:
 
 
 def failed_agent_id(tool_use_id: str) -> str:
-    """CONTRACTS: `task-agent-<hash of session and tool_use_id>`."""
+    """Return `task-agent-<hash of session and tool_use_id>`, as CONTRACTS says."""
     from hashlib import blake2b  # noqa: PLC0415
 
     named = f"{SESSION}\0{tool_use_id}".encode()
@@ -390,7 +390,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "hive_runs": [],
         "hive_statuses": [],
         "cost_states": [],
-        "usage": [],  # nobody read a transcript
+        "usage": [],  # no transcript was read
         "usage_sums": [],
         "repeated_messages": [],
         "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
@@ -399,7 +399,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
 
 
 def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Compare table by table: a difference of all at once is unreadable."""
+    """Compare table by table, so that a difference is readable."""
     assert sorted(found) == sorted(expected)
     for name, rows in expected.items():
         wanted = sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
@@ -432,7 +432,7 @@ def test_a_day_gives_exactly_its_rows_by_both_paths(
 def test_an_injection_is_text_by_both_paths(
     private_home: Home, redis_server: Server, writer: Writer, field: str
 ) -> None:
-    resolved = ("agentType", "resolvedModel")  # say it better than what was asked for
+    resolved = ("agentType", "resolvedModel")  # otherwise these fields of the response are used
     response = {key: value for key, value in DAY[5]["tool_response"].items() if key not in resolved}
     tool_input = {**DAY[5]["tool_input"], field: INJECTION}
     hostile = changed(DAY[5], tool_input=tool_input, tool_response=response)
@@ -441,14 +441,14 @@ def test_an_injection_is_text_by_both_paths(
     run_through_the_queue(private_home, redis_server, writer, [SESSION_START, hostile])
     run_directly(other, [SESSION_START, hostile])
     for home in (private_home, other):
-        assert home.rows(f"SELECT id, status, {column} AS said FROM agents") == [
-            {"id": "a0done", "status": "completed", "said": INJECTION}
+        assert home.rows(f"SELECT id, status, {column} AS text FROM agents") == [
+            {"id": "a0done", "status": "completed", "text": INJECTION}
         ]
         assert home.rows("SELECT status FROM sessions") == [{"status": "active"}]
     assert_same(tables(other), tables(private_home))
 
 
-def test_each_instance_counts_for_itself_and_the_session_sums_up(
+def test_operations_are_counted_by_instance_and_summed_by_session(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     edits = {"one": 2, "two": 3, "three": 4}
@@ -476,7 +476,7 @@ def test_each_instance_counts_for_itself_and_the_session_sums_up(
 
 
 def wave(count: int, start: int = 0) -> list[Payload]:
-    """Events of one session that each leave a row of their own, whatever their order."""
+    """Return events of one session that each create a row, in any order."""
     events: list[Payload] = []
     for number in range(start, start + count):
         agent = changed(SUBAGENT_START, agent_id=f"wave{number}")
@@ -486,8 +486,8 @@ def wave(count: int, start: int = 0) -> list[Payload]:
     return events
 
 
-def assert_wave(home: Home, events: list[Payload]) -> None:
-    """Each event has its row, and one only."""
+def assert_rows_of_wave(home: Home, events: list[Payload]) -> None:
+    """Each event has exactly one row."""
     kinds = Counter(event["hook_event_name"] for event in events)
     agents = {event["agent_id"] for event in events if event["hook_event_name"] == "SubagentStart"}
     prompts = sorted(event["prompt"] for event in events if "prompt" in event)
@@ -498,7 +498,7 @@ def assert_wave(home: Home, events: list[Payload]) -> None:
     assert home.count("applied") == jobs + 1  # and the session's start
 
 
-def test_a_stopped_redis_costs_no_event_and_doubles_none(
+def test_a_stopped_redis_loses_and_repeats_no_event(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     env = private_home.with_env(INSTANCE_ID=INSTANCE)
@@ -515,7 +515,7 @@ def test_a_stopped_redis_costs_no_event_and_doubles_none(
         "not drained",
         secs=150,
     )
-    assert_wave(private_home, events)
+    assert_rows_of_wave(private_home, events)
     assert accepted(redis_server) == private_home.count("applied")
 
 
@@ -546,7 +546,7 @@ def test_fifty_first_hooks_at_once_without_a_stack(
 
 
 @pytest.mark.parametrize("cwd", ["nowhere", "/nowhere/at/all", "../up", "", "\0"])
-def test_an_event_whose_folder_is_none_is_kept_all_the_same(private_home: Home, cwd: str) -> None:
+def test_an_event_with_an_invalid_folder_is_kept(private_home: Home, cwd: str) -> None:
     env = private_home.env
     del env["CLAUDE_PROJECT_DIR"]
     fire("SessionStart", changed(SESSION_START, cwd=cwd), env)
@@ -556,7 +556,7 @@ def test_an_event_whose_folder_is_none_is_kept_all_the_same(private_home: Home, 
 # ---- the spool without Redis
 
 
-def test_a_whole_spool_is_applied_directly_and_what_is_bad_is_set_aside(
+def test_a_spool_is_drained_directly_and_bad_files_are_set_aside(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = private_home.with_env(INSTANCE_ID=INSTANCE)
@@ -578,7 +578,7 @@ def test_a_whole_spool_is_applied_directly_and_what_is_bad_is_set_aside(
     report = direct.drain(str(private_home.path))
     assert (report.applied, report.failed) == (300, {})
     assert set(report.set_aside) == {torn, foreign, abandoned}
-    assert_wave(private_home, events)
+    assert_rows_of_wave(private_home, events)
     assert [path.name for path in spool.iterdir() if path.is_file()] == [young.name]
     bad = spool / "bad"
     names = {path.name for path in (torn, foreign, abandoned)}
@@ -586,10 +586,10 @@ def test_a_whole_spool_is_applied_directly_and_what_is_bad_is_set_aside(
     for name in names:
         assert Path(bad / f"{name}.reason").read_text().strip()
     assert direct.drain(str(private_home.path)).applied == 0
-    assert_wave(private_home, events)
+    assert_rows_of_wave(private_home, events)
 
 
-def test_two_instances_that_resume_one_session_at_once_are_two(
+def test_two_instances_of_one_session_are_counted_separately(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     resume = {"hook_event_name": "SessionStart", "session_id": "R", "source": "resume"}
@@ -631,14 +631,15 @@ def test_a_failed_job_keeps_no_secret(
     connection.close()
     fire("PostToolUse", agent, private_home.with_env(CHECKPOINT_INTERVAL="3600"))
     with redis_server.client() as client:
-        until(lambda: client.zcard("rq:failed:low") == 1, "no failed job")  # demoted
-        (letter,) = client.zrange("rq:failed:low", 0, -1)
-        kept = b"".join(client.hgetall(b"rq:job:" + letter).values())
+        # each retry lowered its priority
+        until(lambda: client.zcard("rq:failed:low") == 1, "no failed job")
+        (job,) = client.zrange("rq:failed:low", 0, -1)
+        kept = b"".join(client.hgetall(b"rq:job:" + job).values())
     assert token.encode() not in kept
     assert b"REDACTED" in kept
 
 
-def test_a_spool_file_that_cannot_even_be_set_aside_stops_nothing(
+def test_a_bad_spool_file_that_cannot_be_moved_stops_nothing(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     spool = private_home.path / "spool"
@@ -653,7 +654,7 @@ def test_a_spool_file_that_cannot_even_be_set_aside_stops_nothing(
     assert writer.end() == 0
 
 
-def test_a_named_pipe_in_place_of_the_throttle_costs_no_stop(
+def test_a_named_pipe_instead_of_the_checkpoint_file_loses_no_event(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     (private_home.path / "instances").mkdir(mode=0o700, parents=True)

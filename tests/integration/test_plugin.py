@@ -1,4 +1,4 @@
-"""hivepipe as a plugin of Claude Code: with its package and without, beside settings and alone."""
+"""hivepipe as a plugin of Claude Code: with and without its package, with and without settings."""
 
 import json
 import os
@@ -16,12 +16,12 @@ from tests.integration.test_readme import README, steps
 
 ID = "hivepipe@hivepipe"
 PARTS = (".claude-plugin", "hivepipe", "hooks", "skills")
-# Nothing of ours, and a Python that is new enough.
+# without hivepipe, but with a recent Python
 BARE_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 class Plugin:
-    """A copy of the repository where Claude Code keeps its plugins, and an account that has it."""
+    """A copy of the repository where Claude Code keeps plugins, enabled for a user."""
 
     def __init__(self, user: User) -> None:
         self.user = user
@@ -36,7 +36,7 @@ class Plugin:
         self.switch(True)
 
     def switch(self, on: bool) -> None:
-        """Write what Claude Code writes when a plugin is installed or switched off."""
+        """Write what Claude Code writes when a plugin is enabled or disabled."""
         settings = self.user.home / ".claude" / "settings.json"
         settings.write_text(json.dumps({"enabledPlugins": {ID: on}}))
         copy = {"scope": "user", "installPath": str(self.root), "version": "1.0.0"}
@@ -64,7 +64,7 @@ class Plugin:
 
     @property
     def spool(self) -> list[Path]:
-        """The events that wait in the home of those who have none."""
+        """The spooled events of the default home."""
         return list((self.user.home / ".local/state/hivepipe/default/spool").glob("*.json"))
 
 
@@ -84,7 +84,7 @@ def settings_of(plugin: Plugin) -> dict[str, Any]:
 # ---- without the package
 
 
-def test_without_the_package_events_are_kept_and_the_command_is_said_once_a_day(
+def test_without_the_package_events_are_spooled_and_the_command_shown_once_a_day(
     plugin: Plugin,
 ) -> None:
     before = plugin.user.files(plugin.user.project)
@@ -112,7 +112,7 @@ def test_without_the_package_an_event_waits_for_two_weeks(plugin: Plugin) -> Non
     assert "1 event dropped" in log.read_text()
 
 
-def test_what_was_kept_is_taken_in_once_the_package_is_there(plugin: Plugin) -> None:
+def test_spooled_events_are_applied_after_installation(plugin: Plugin) -> None:
     plugin.fire("SessionStart", source="startup")
     plugin.fire("PostToolUse", **EDIT, tool_response={})
     assert plugin.spool
@@ -123,13 +123,13 @@ def test_what_was_kept_is_taken_in_once_the_package_is_there(plugin: Plugin) -> 
     assert not plugin.spool
     shown = plugin.user.hivepipe("sessions", "--all", "--json", HIVEPIPE_HOME=home)
     assert [session["id"] for session in json.loads(shown)["sessions"]] == ["s1"]
-    # The package is there and registered: nothing is left to say.
+    # With the package registered, there is no notice.
     notice = plugin.user.home / ".local/state/hivepipe/default/notice"
     notice.unlink()
     assert plugin.fire("SessionStart", source="startup") == NEUTRAL
 
 
-def test_the_command_installs_by_the_hashes_of_the_plugins_own_copy(plugin: Plugin) -> None:
+def test_the_shown_command_installs_from_the_plugins_copy(plugin: Plugin) -> None:
     said = json.loads(plugin.fire("SessionStart", path=f"{plugin.python}:/bin"))
     copy = shlex.quote(str(plugin.root))
     typed = [step for step in steps(README) if "venvs/hivepipe" in step and "export" not in step]
@@ -138,24 +138,24 @@ def test_the_command_installs_by_the_hashes_of_the_plugins_own_copy(plugin: Plug
     assert shlex.split(said["systemMessage"].split("run: ")[1]) == shlex.split(wanted)
 
 
-def test_a_package_that_was_never_registered_is_one_command_away(plugin: Plugin) -> None:
+def test_with_an_unregistered_package_the_shown_command_is_init(plugin: Plugin) -> None:
     said = json.loads(plugin.fire("SessionStart", path=plugin.user.env["PATH"]))
     assert said["systemMessage"].endswith("run: hivepipe init --user")
 
 
 @pytest.mark.parametrize("fault", ["none", "old", "gone"])
-def test_no_python_an_old_one_or_a_plugin_that_is_gone_is_no_error(
+def test_a_missing_or_old_python_or_a_removed_plugin_is_no_error(
     plugin: Plugin, fault: str
 ) -> None:
     programs = plugin.user.home / "programs"
     programs.mkdir()
-    if fault == "old":  # says of itself what an old Python says of itself
+    if fault == "old":  # the plugin takes the Python for an old one
         text = (plugin.root / "hivepipe/hook/plugin.py").read_text()
         assert "sys.hexversion < OLDEST" in text
         newer = text.replace("0x030B0000", "0x7F000000")
         (plugin.root / "hivepipe/hook/plugin.py").write_text(newer)
         (programs / "python3").symlink_to((plugin.python / "python3").readlink())
-    elif fault == "gone":  # an update removed it while a session runs
+    elif fault == "gone":  # as if an update removed it while a session runs
         handlers = (plugin.root / "hooks/hooks.json").read_text()
         shutil.rmtree(plugin.root)
         (plugin.root / "hooks").mkdir(parents=True)
@@ -166,8 +166,8 @@ def test_no_python_an_old_one_or_a_plugin_that_is_gone_is_no_error(
     assert plugin.spool == []
 
 
-def test_a_shim_is_the_last_resort(plugin: Plugin) -> None:
-    """pyenv has one for every version, installed or not, and says so on stderr."""
+def test_a_pyenv_shim_is_used_last(plugin: Plugin) -> None:
+    """pyenv has a shim for every version, even for versions that are not installed."""
     shims = plugin.user.home / ".pyenv" / "shims"
     shims.mkdir(parents=True)
     for name in ("python3.12", "python3"):
@@ -182,9 +182,9 @@ def test_a_shim_is_the_last_resort(plugin: Plugin) -> None:
 # ---- with the package
 
 
-def test_hooks_that_a_team_shares_stay_beside_the_plugin(plugin: Plugin) -> None:
+def test_shared_hooks_are_kept_beside_the_plugin(plugin: Plugin) -> None:
     plugin.user.hivepipe("init", "--project")
-    found = examined(plugin)
+    found = doctor_report(plugin)
     assert [entry["mend"] for entry in found["findings"] if entry["check"] == "hooks-twice"] == [""]
     assert found["healthy"]
 
@@ -193,16 +193,16 @@ def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
     plugin.switch(False)
     plugin.user.hivepipe("init")
     assert plugin.user.hooks()
-    assert examined(plugin)["hooks"] == [str(plugin.user.settings)]
+    assert doctor_report(plugin)["hooks"] == [str(plugin.user.settings)]
     plugin.switch(True)
-    found = examined(plugin)
+    found = doctor_report(plugin)
     assert [entry["mend"] for entry in found["findings"] if entry["check"] == "hooks-twice"] == [
         "hivepipe init"
     ]
     said = plugin.user.hivepipe("init")
     assert "would run twice" in said
     assert not plugin.user.settings.exists()
-    found = examined(plugin)
+    found = doctor_report(plugin)
     assert found["hooks"] == [f"the plugin {ID} 1.0.0"]
     assert found["healthy"]
     shown = plugin.user.hivepipe("what")
@@ -214,24 +214,26 @@ def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
     assert f"claude plugin uninstall {ID}" in plugin.user.hivepipe("uninstall")
 
 
-def examined(plugin: Plugin) -> dict[str, Any]:
+def doctor_report(plugin: Plugin) -> dict[str, Any]:
     return dict(json.loads(plugin.user.do("hivepipe", "doctor", "--json").stdout))
 
 
-def test_doctor_says_what_is_wrong_with_the_plugin(plugin: Plugin) -> None:
+def test_doctor_reports_problems_of_the_plugin(plugin: Plugin) -> None:
     plugin.user.hivepipe("init")
     manifest = plugin.root / ".claude-plugin/plugin.json"
     manifest.write_text(manifest.read_text().replace('"1.0.0"', '"0.0.9"'))
-    (finding,) = [found for found in examined(plugin)["findings"] if found["check"] == "plugin"]
+    (finding,) = [
+        found for found in doctor_report(plugin)["findings"] if found["check"] == "plugin"
+    ]
     assert finding["is_note"]
     assert "0.0.9" in finding["text"]
     shutil.rmtree(plugin.root)
-    found = {entry["check"]: entry for entry in examined(plugin)["findings"]}
+    found = {entry["check"]: entry for entry in doctor_report(plugin)["findings"]}
     assert found["plugin"]["mend"] == f"claude plugin install {ID}"
     assert "hooks" in found
 
 
-def test_beside_settings_each_event_counts_once_and_the_plugin_stands_back(plugin: Plugin) -> None:
+def test_beside_settings_hooks_the_plugin_records_no_event_twice(plugin: Plugin) -> None:
     user = plugin.user
     plugin.switch(False)
     user.hivepipe("init")
@@ -239,18 +241,19 @@ def test_beside_settings_each_event_counts_once_and_the_plugin_stands_back(plugi
     home = user.recorded
 
     def both(event: str, **fields: object) -> list[str]:
-        """Run both handlers of an event; return the names of what either kept."""
+        """Run both handlers of an event; return the names of files that the plugin's wrote."""
         before = set((home / "spool").glob("*"))
         assert plugin.fire(event, path=user.env["PATH"], **fields) == NEUTRAL
         by_plugin = {path.name for path in set((home / "spool").glob("*")) - before}
         user.fire(event, **fields)
         return sorted(by_plugin)
 
-    user.env["HIVEPIPE_INSTANCE_ID"] = "i1"  # what both have as their parent, in Claude Code
-    assert both("SessionStart", source="startup")  # first: nobody knows of the settings' hooks
+    user.env["HIVEPIPE_INSTANCE_ID"] = "i1"  # the id of the common parent process in Claude Code
+    # at first the plugin does not know of the settings' hooks
+    assert both("SessionStart", source="startup")
     assert both("PostToolUse", **EDIT, tool_response={}) == []
     assert both("Stop", stop_hook_active=False) == []
-    # The settings' hook of this event is taken out while the session runs.
+    # The settings' hook of this event is removed while the session runs.
     settings = settings_of(plugin)
     del settings["hooks"]["Stop"]
     user.settings.write_text(json.dumps(settings, indent=2))
@@ -262,8 +265,8 @@ def test_beside_settings_each_event_counts_once_and_the_plugin_stands_back(plugi
     assert session["operations"] == 1
 
 
-def test_a_process_that_reads_no_settings_keeps_the_plugin_working(plugin: Plugin) -> None:
-    """`--setting-sources user`: the project's settings name hooks, and nobody runs them."""
+def test_without_project_settings_the_plugin_records(plugin: Plugin) -> None:
+    """With `--setting-sources user` nothing runs the hooks that the project's settings name."""
     plugin.switch(False)
     plugin.user.hivepipe("init")
     plugin.switch(True)
@@ -275,7 +278,7 @@ def test_a_process_that_reads_no_settings_keeps_the_plugin_working(plugin: Plugi
         assert len(list((home / "spool").glob("*"))) > before
 
 
-def test_what_claude_may_run_by_the_skill_reads_and_exists(plugin: Plugin) -> None:
+def test_commands_that_the_skill_allows_exist_and_only_read(plugin: Plugin) -> None:
     text = (ROOT / "skills/recall/SKILL.md").read_text()
     (line,) = [line for line in text.splitlines() if line.startswith("allowed-tools: ")]
     allowed = [

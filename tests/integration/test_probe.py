@@ -1,4 +1,4 @@
-"""The probe: an event through every registered hook, and is it a row? No trace of it stays."""
+"""The probe sends an event through every registered hook and checks its row; no trace is left."""
 
 import json
 import shutil
@@ -14,12 +14,12 @@ from tests.installed import User, changed
 from tests.integration.test_plugin import Plugin
 
 RECORDED = {"recorded"}
-HOOKS = len(events_of(None))  # no Claude Code says which it is
+HOOKS = len(events_of(None))  # for an unknown version of Claude Code
 PLUGGED_IN = len(events_of(OLDEST_WITH_PLUGIN))
 
 
 def probed(user: User, expect: int = 0, **env: str) -> list[dict[str, Any]]:
-    """Return what `doctor --probe` says of each hook."""
+    """Return doctor's probe result of each hook."""
     said = json.loads(user.do("hivepipe", "doctor", "--probe", "--json", **env).stdout)
     wrong = [entry for entry in said["findings"] if entry["check"] == "probe"]
     assert bool(wrong) == bool(expect), wrong
@@ -30,14 +30,14 @@ def verdicts(found: list[dict[str, Any]]) -> set[str]:
     return {each["verdict"] for each in found}
 
 
-def traces(user: User) -> dict[str, int]:
-    """Return how many rows every table of the home has."""
+def row_counts(user: User) -> dict[str, int]:
+    """Return the number of rows in each table of the home."""
     with sqlite3.connect(user.recorded / "hive.db") as db:
         names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
         return {name: db.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0] for name in names}
 
 
-# ---- what works
+# ---- hooks that record
 
 
 def test_init_ends_with_a_probe_and_leaves_nothing_after_uninstall(user: User) -> None:
@@ -50,7 +50,7 @@ def test_init_ends_with_a_probe_and_leaves_nothing_after_uninstall(user: User) -
     assert changed(before, user.files()) == {}
 
 
-def test_init_can_do_without_it(user: User) -> None:
+def test_init_can_skip_the_probe(user: User) -> None:
     assert "probe" not in user.hivepipe("init")
     assert not (user.recorded / "hive.db").exists()
 
@@ -78,17 +78,18 @@ def test_a_probe_leaves_no_row_no_marker_and_no_file(user: User) -> None:
     user.hivepipe("drain")
     (user.recorded / "spool").mkdir(mode=0o700, exist_ok=True)
     user.own(user.recorded)
-    before, files = traces(user), set(user.files(user.recorded))
-    found = probed(user)  # stopped by the user: nothing is started
+    before, files = row_counts(user), set(user.files(user.recorded))
+    found = probed(user)  # the stack was stopped by the user, so the probe starts none
     assert verdicts(found) == RECORDED
     assert all(each["by_hand"] for each in found)
-    until(lambda: not user.processes(), "a process of hooks has not ended")  # with an open database
-    assert traces(user) == before
+    # such a process has the database open
+    until(lambda: not user.processes(), "a process of hooks has not ended")
+    assert row_counts(user) == before
     assert set(user.files(user.recorded)) <= files
     assert [session["id"] for session in user.sessions()] == ["s1"]
 
 
-def test_events_that_wait_are_left_to_the_stack(user: User) -> None:
+def test_the_probe_leaves_spooled_events_to_the_stack(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")
@@ -116,15 +117,15 @@ def test_the_plugin_is_probed_with_its_package_and_beside_settings(user: User) -
     assert verdicts(found) == RECORDED
 
 
-# ---- what does not
+# ---- hooks that do not record
 
 
 def launcher(user: User) -> Path:
     return Path(user.hooks()["Stop"][0]["command"])
 
 
-def neutral(user: User) -> None:
-    """What `hivepipe-hook` of an editable installation did: it answers and keeps nothing."""
+def record_nothing(user: User) -> None:
+    """Answer and record nothing, as `hivepipe-hook` of an editable installation once did."""
     launcher(user).write_text("#!/bin/sh\n")
 
 
@@ -148,18 +149,18 @@ BROKEN = {
         "failed",
         "exit code 1",
     ),
-    "it answers and keeps nothing": (neutral, "answered, but not recorded", "neither in"),
+    "it answers and keeps nothing": (record_nothing, "answered, but not recorded", "neither in"),
     "it hangs": (hang, "failed", "no answer within 1 s"),
     "the home cannot be written": (locked_home, "answered, but not recorded", "cannot be written"),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_records_nothing_is_named(user: User, name: str) -> None:
-    make, verdict, words = BROKEN[name]
+def test_hooks_that_record_nothing_are_named(user: User, name: str) -> None:
+    break_hooks, verdict, words = BROKEN[name]
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
-    make(user)
+    break_hooks(user)
     found = probed(user, expect=1)
     assert len(found) == HOOKS
     assert verdicts(found) == {verdict}
@@ -170,21 +171,21 @@ def test_what_records_nothing_is_named(user: User, name: str) -> None:
     (user.recorded).chmod(0o700)
 
 
-def test_plain_doctor_never_says_that_all_is_well_of_hooks_that_it_did_not_fire(
+def test_doctor_without_a_probe_does_not_claim_that_hooks_record(
     user: User,
 ) -> None:
     user.hivepipe("init")
-    neutral(user)
+    record_nothing(user)
     assert "and every hook records" not in user.do("hivepipe", "doctor").stdout
 
 
-def test_one_hook_of_all_is_named(user: User) -> None:
+def test_a_changed_hook_is_not_probed(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     text = user.settings.read_text().replace('["stop"]', '["stop_it"]')
     user.settings.write_text(text)
     found = {each["event"]: each["verdict"] for each in probed(user)}
-    assert "Stop" not in found, "that is no command of ours: the check hook-events names it"
+    assert "Stop" not in found, "a foreign command, which the check hook-events names"
     assert set(found.values()) == RECORDED
 
 
@@ -205,11 +206,11 @@ def test_a_project_that_is_switched_off_is_not_probed(user: User) -> None:
     said = user.do("hivepipe", "doctor", "--probe", "--json").stdout
     assert verdicts(json.loads(said)["probe"]) == {"not fired"}
     assert changed(before, user.files()) == {}
-    user.hivepipe("init", "--probe")  # still a success: off is the user's own word
+    user.hivepipe("init", "--probe")  # init still succeeds, since the user switched the project off
 
 
 def test_hooks_of_an_older_installation_are_not_fired(user: User) -> None:
-    """They would take the event for a session's."""
+    """An older hook would record the event as a session's."""
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     settings = json.loads(user.settings.read_text())
@@ -222,7 +223,7 @@ def test_hooks_of_an_older_installation_are_not_fired(user: User) -> None:
     assert set(found.values()) == RECORDED
 
 
-def test_a_database_that_takes_nothing_is_named_by_init(user: User) -> None:
+def test_init_names_a_database_that_cannot_be_written(user: User) -> None:
     user.hivepipe("init")
     database = user.recorded / "hive.db"
     database.write_bytes(b"no database " * 1000)

@@ -1,4 +1,4 @@
-"""The processes of a stack log JSON where that is set, and each line says which job it is about."""
+"""Processes of a stack log JSON if it is set, and each line names its job."""
 
 import json
 import logging
@@ -47,7 +47,7 @@ def test_every_line_is_an_object_and_names_its_job(
     assert all(line["process"] == "scheduler" for line in lines(private_home, "scheduler"))
 
 
-def test_a_line_about_no_job_names_none_and_a_traceback_stays_in_its_line() -> None:
+def test_a_line_without_a_job_names_none_and_a_traceback_is_one_line() -> None:
     formatter = JsonLines("writer")
     try:
         raise ValueError("two\nlines")
@@ -64,13 +64,13 @@ def test_a_line_about_no_job_names_none_and_a_traceback_stays_in_its_line() -> N
 
 
 @pytest.fixture(autouse=True)
-def about_nothing() -> None:
+def reset_job() -> None:
     about_job()
 
 
 @pytest.mark.parametrize("formatter", [TextLines(), JsonLines("writer")])
 def test_every_line_is_redacted(formatter: logging.Formatter) -> None:
-    """What a handler's error says may be what a person wrote."""
+    """The error of a handler may quote a text of a user."""
     try:
         raise KeyError(TOKEN)
     except KeyError as error:

@@ -1,4 +1,4 @@
-"""The Procfile as it stands: honcho starts it, RQ runs the workers, jobs are applied."""
+"""The unchanged Procfile: honcho starts it, RQ runs the workers, jobs are applied."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def honcho(private_home: Home) -> Iterator[Process]:
         made.end(signal.SIGTERM)
 
 
-def test_the_procfile_stores_what_hooks_say(private_home: Home, honcho: Process) -> None:
+def test_the_procfile_stores_events_of_hooks(private_home: Home, honcho: Process) -> None:
     home = private_home
     until(lambda: "writer.1 started" in honcho.text, "honcho starts nothing")
     until(lambda: Path(home.address).exists(), "no Redis")
@@ -43,7 +43,7 @@ def test_the_procfile_stores_what_hooks_say(private_home: Home, honcho: Process)
     with connect(home.address) as connection:
         until(
             lambda: living_roles(rq_workers(connection)) >= {"writer", "slow", "llm"},
-            "not all work",
+            "not all workers run",
         )
         found = rq_workers(connection)
         assert {queue for worker in found for queue in worker.queues} == set(ALL_QUEUES)

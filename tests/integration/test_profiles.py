@@ -1,4 +1,4 @@
-"""Profiles: whose session it is, every version of its files kept, nobody else's file touched."""
+"""Profiles: each session belongs to one, and all versions of its files are kept."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ SOUL = "I am Ana. I look after the checkout of the shop, and I write tests befor
 
 
 class Scene:
-    """The workers of a home, and sessions of the profile ana in folders of their own."""
+    """The workers of a home, and sessions of the profile ana, each in a folder."""
 
     def __init__(self, home: Home, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = home
@@ -27,7 +27,7 @@ class Scene:
         self.monkeypatch = monkeypatch
 
     def folder(self, name: str, **files: str) -> Path:
-        """Make a folder with these files, named without their .md."""
+        """Create a folder with these files, named without their .md."""
         folder = self.home.root / name
         folder.mkdir(exist_ok=True)
         for stem, text in files.items():
@@ -45,7 +45,7 @@ class Scene:
         self.fire(payloads.SESSION_START, session, folder, **more)
 
     def write(self, session: str, folder: Path, name: str, text: str) -> None:
-        """Let the agent write one of its files."""
+        """Write one of the agent's files as the agent does."""
         (folder / name).write_text(text)
         wrote = {"file_path": str(folder / name), "content": text}
         call = f"toolu_{session}_{len(text)}_{text[:3].strip()}"
@@ -56,7 +56,7 @@ class Scene:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until every job is done, also what follows from slow ones."""
+        """Wait until every job is done, including follow-ups of slow jobs."""
         until(lambda: not self._waiting(), "jobs of profiles wait")
 
     def _waiting(self) -> list[str]:
@@ -68,7 +68,7 @@ class Scene:
             ]
 
     def versions(self, name: str = "SOUL.md") -> list[tuple[str, str]]:
-        """Return source and text of each, the oldest first."""
+        """Return source and text of each version, oldest first."""
         sql = f"SELECT * FROM identity_versions WHERE name = '{name}' ORDER BY time_ns, id"
         return [(row["change_source"], row["text"]) for row in self.home.rows(sql)]
 
@@ -109,17 +109,17 @@ def test_two_sessions_edit_one_file_and_an_old_copy_replaces_nothing(scene: Scen
         ("self_edit", f"{SOUL}Ana likes coffee, too."),
     ]
     assert scene.versions() == kept
-    # The session with the older text ends last: nothing in its folder changed since.
+    # The session with the older text ends last; its folder was not changed since.
     scene.end("s-b", b)
     scene.end("s-a", a)
     assert scene.versions() == kept
-    # A folder with the oldest copy of all is brought up to date, not the other way round.
+    # The oldest copy in a folder is updated and does not become a new version.
     c = scene.folder("c", SOUL=SOUL)
     scene.start("s-c", c)
     scene.settle()
     newest = f"{SOUL}Ana likes coffee, too."
     until(lambda: (c / "SOUL.md").read_text() == newest, "it was not brought up to date")
-    # What was changed without a tool is found at the end.
+    # A change without a tool is found at the end of the session.
     (c / "SOUL.md").write_text(f"{SOUL}Ana likes water.")
     scene.end("s-c", c)
     last = [*kept, ("session_sync", f"{SOUL}Ana likes water.")]
@@ -128,9 +128,7 @@ def test_two_sessions_edit_one_file_and_an_old_copy_replaces_nothing(scene: Scen
     assert [entry["session_id"] for entry in found["versions"]] == ["s-c", "s-b", "s-a", "s-a"]
 
 
-def test_versions_that_follow_fast_are_all_kept_though_the_worker_is_late(
-    scene: Scene, writer: Writer
-) -> None:
+def test_fast_edits_are_all_kept_even_if_the_writer_is_late(scene: Scene, writer: Writer) -> None:
     folder = scene.folder("a")
     scene.start("s-a", folder)
     scene.settle()
@@ -156,17 +154,18 @@ def test_a_short_file_is_refused(scene: Scene) -> None:
     short.write_text("y" * 50)
     refused = scene.run("profile", "put", "ana", "SOUL.md", str(short))
     assert (refused.exit_code, "50 characters" in refused.stderr) == (1, True)
-    short.write_text("z" * (256 * 1024 + 1))  # no worker would read it back
+    short.write_text("z" * (256 * 1024 + 1))  # a worker could not read it back
     refused = scene.run("profile", "put", "ana", "SOUL.md", str(short))
     assert (refused.exit_code, "more than 256 kB" in refused.stderr) == (1, True)
 
 
-def test_claude_md_is_written_for_the_session_and_given_back(scene: Scene) -> None:
+def test_claude_md_is_written_for_the_session_and_restored(scene: Scene) -> None:
     folder = scene.folder("a", CLAUDE="The user's own words.\n")
     ours = scene.folder("texts", ours=f"What Ana knows of the shop. {SOUL}")
     scene.start("s-0", folder)
     scene.end("s-0", folder)
-    assert (folder / "CLAUDE.md").read_text() == "The user's own words.\n"  # nobody asked for it
+    # the profile does not write the file by default
+    assert (folder / "CLAUDE.md").read_text() == "The user's own words.\n"
     scene.run("profile", "add", "ana", "--write-claude-md")
     assert scene.run("profile", "put", "ana", "CLAUDE.md", str(ours / "ours.md")).exit_code == 0
     scene.start("s-1", folder)
@@ -193,10 +192,10 @@ def test_an_edited_claude_md_is_kept(scene: Scene) -> None:
     (folder / "CLAUDE.md").write_text(edited)
     scene.end("s-1", folder)
     assert (folder / "CLAUDE.md").read_text() == edited
-    assert scene.versions("CLAUDE.md")[-1] == ("session_sync", edited)  # and is kept
+    assert scene.versions("CLAUDE.md")[-1] == ("session_sync", edited)  # stored as a version
 
 
-def test_what_git_tracks_is_never_written_nor_two_profiles_in_one_folder(scene: Scene) -> None:
+def test_a_tracked_file_or_a_shared_folder_is_not_written(scene: Scene) -> None:
     folder = scene.folder("a", CLAUDE="Tracked.\n", SOUL=SOUL)
     git: Callable[..., Any] = lambda *words: subprocess.run(  # noqa: E731
         ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.io", *words],
@@ -216,8 +215,8 @@ def test_what_git_tracks_is_never_written_nor_two_profiles_in_one_folder(scene: 
     scene.start("s-2", folder)
     scene.settle()
     assert git("status", "--porcelain").stdout == b""
-    until(lambda: "git tracks it" in (scene.home.root / "slow.log").read_text(), "not said")
-    # Not tracked, but another profile's session is open there.
+    until(lambda: "git tracks it" in (scene.home.root / "slow.log").read_text(), "not reported")
+    # The file is not tracked, but a session of another profile is open in the folder.
     shared = scene.folder("b")
     scene.start("s-bo", shared, AGENT_ID="bo")
     scene.settle()
@@ -226,24 +225,27 @@ def test_what_git_tracks_is_never_written_nor_two_profiles_in_one_folder(scene: 
     assert not (shared / "CLAUDE.md").exists()
 
 
-def test_the_briefing_names_the_profile_and_tells_a_lead_what_others_do(scene: Scene) -> None:
+def test_the_briefing_has_the_profile_and_the_tasks_of_others_for_a_lead(scene: Scene) -> None:
     folder = scene.folder("a", SOUL=SOUL)
     scene.run("profile", "add", "lea", "--role", "lead")
     scene.run("task", "add", "Split checkout.py", "--id", "t-7")
     scene.start("s-a", folder, TASK_ID="t-7")
     scene.fire(payloads.POST_AGENT_ASYNC, "s-a", folder, TASK_ID="t-7")
 
-    def told(profile: str) -> str:
+    def context_of(profile: str) -> str:
         said = scene.fire(payloads.SESSION_START, f"s-{profile}", folder, AGENT_ID=profile)
         return str(checked("SessionStart", said).get("additionalContext", ""))
 
-    until(lambda: SOUL.strip() in told("ana"), "the profile is not told")
-    until(lambda: ": t-7\n  > Split checkout.py" in told("lea"), "the lead is not told")
-    text = told("lea")
+    until(lambda: SOUL.strip() in context_of("ana"), "the context lacks the profile")
+    until(
+        lambda: ": t-7\n  > Split checkout.py" in context_of("lea"),
+        "the context lacks the others' tasks",
+    )
+    text = context_of("lea")
     assert "- ana (active" in text
     assert "Explore (" in text
     assert "duplicate their work" in text
-    assert "Open sessions" not in told("ana")
+    assert "Open sessions" not in context_of("ana")
     listed = json.loads(scene.run("profile", "list", "--json").stdout)["profiles"]
     assert {entry["id"]: entry["status"] for entry in listed} == {"ana": "online", "lea": "online"}
     for session in ("s-a", "s-ana"):
@@ -259,7 +261,7 @@ exit 0
 """
 
 
-def test_only_tunnels_of_this_session_and_of_ended_ones_are_removed(
+def test_only_tunnels_of_ended_sessions_are_removed(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -301,7 +303,7 @@ def test_only_tunnels_of_this_session_and_of_ended_ones_are_removed(
     ]
 
 
-def test_a_version_is_shown_of_its_own_file_alone(scene: Scene) -> None:
+def test_a_version_is_shown_only_for_its_file(scene: Scene) -> None:
     scene.start("s-a", scene.folder("a", SOUL=SOUL))
     scene.settle()
     for name, text in (("CLAUDE.md", "c" * 120), ("SOUL.md", "s" * 120)):
@@ -318,7 +320,7 @@ def test_a_version_is_shown_of_its_own_file_alone(scene: Scene) -> None:
     assert "no version 9" in scene.run("profile", "show", "bot-2", "--version", "9").stderr
 
 
-def test_a_profile_is_removed_with_its_versions_unless_a_session_works_as_it(scene: Scene) -> None:
+def test_a_profile_in_use_is_not_removed(scene: Scene) -> None:
     folder = scene.folder("a", SOUL=SOUL)
     scene.start("s-a", folder)
     scene.settle()
@@ -329,7 +331,7 @@ def test_a_profile_is_removed_with_its_versions_unless_a_session_works_as_it(sce
     path = scene.home.root / "SOUL.md"
     path.write_text("s" * 120)
     assert scene.run("profile", "put", "bot-2", "SOUL.md", str(path)).exit_code == 0
-    assert scene.run("profile", "remove", "bot-2").exit_code == 1  # nobody said yes
+    assert scene.run("profile", "remove", "bot-2").exit_code == 1  # without --yes
     assert "bot-2 is removed" in scene.run("profile", "remove", "bot-2", "--yes").stdout
     for table, column in (("profiles", "id"), ("identity_versions", "profile_id")):
         assert scene.home.rows(f"SELECT * FROM {table} WHERE {column} = 'bot-2'") == []

@@ -1,4 +1,4 @@
-"""Where hooks keep quiet: in CI and in the cloud unless asked, and for root in another's home."""
+"""Hooks record nothing in CI or in the cloud unless enabled, nor as root for another user."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from tests.installed import AS_USER, SECS, User, changed
 
 
 def fire(user: User, event: str, *as_user: str, **env: str) -> str:
-    """Run a hook by its path in this user's project, as somebody, and return its answer."""
+    """Run a hook by its path in the user's project as the given user, and return its output."""
     hook = user.installation.folder / "hooks" / f"{event}.py"
     done = subprocess.run(
         [*as_user, user.installation.bin / "python", "-I", "-S", hook],
@@ -35,7 +35,7 @@ def spooled(home: Path) -> int:
 
 
 @pytest.mark.parametrize("name", ["CI", "CLAUDE_CODE_REMOTE"])
-def test_nothing_is_stored_in_an_unregistered_project(user: User, name: str) -> None:
+def test_in_ci_nothing_is_stored_of_an_unregistered_project(user: User, name: str) -> None:
     before = user.files()
     assert fire(user, "session_start", *AS_USER, **{name: "true"}) == NEUTRAL
     assert fire(user, "stop", *AS_USER, **{name: "true"}) == NEUTRAL
@@ -44,7 +44,7 @@ def test_nothing_is_stored_in_an_unregistered_project(user: User, name: str) -> 
     assert changed(before, user.files()) != {}
 
 
-def test_whoever_asks_gets_events_there_too(user: User) -> None:
+def test_in_ci_events_are_stored_if_it_is_set(user: User) -> None:
     default = user.home / ".local/state/hivepipe/default"
     fire(user, "stop", *AS_USER, CI="true", HIVEPIPE_AUTOSTART="1")
     assert spooled(default) == 1
@@ -61,7 +61,7 @@ def test_whoever_asks_gets_events_there_too(user: User) -> None:
 
 @pytest.fixture
 def ana(user: User) -> User:
-    """A user who is not root, beside a root who runs the tests."""
+    """A user who is not root, while root runs the tests."""
     if not AS_USER:
         pytest.skip("needs root")
     user.env["HIVEPIPE_AUTOSTART"] = "0"
@@ -96,7 +96,7 @@ def test_root_leaves_nothing_in_another_users_home(ana: User) -> None:
     assert changed(before, ana.files()) == {}
 
 
-def test_root_in_another_users_project_gets_advice(ana: User, folder: Path) -> None:
+def test_root_in_another_users_project_is_advised(ana: User, folder: Path) -> None:
     roots = folder / "root"
     roots.mkdir()
     before = ana.files(ana.home)
