@@ -11,7 +11,7 @@ from tests.faults.injections.damage import table
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what the rounds of all faults have hit, whichever process of xdist ran them."""
+    """Print a table of the faults that were injected in all processes of xdist."""
     rows: dict[tuple[str, str], int] = {}
     damage: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():
@@ -28,7 +28,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def bench(private_home: Home, redis_server: Server) -> Iterator[Bench]:
-    """A private home with a running Redis; writers are started by the test."""
+    """A private home with a running Redis; the test starts the writers."""
     made = Bench(private_home, redis_server)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""What the fault tests share: a project with a Redis, writers that can be stopped, failed jobs."""
+"""Helpers of the fault tests: a project with Redis, writers that pause or die, and failed jobs."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ from tests.rounds import SEED
 
 LAUNCHER = Path(__file__).with_name("launch_writer.py")
 
-# The calls between which a kill makes a difference, as the interpreter names them.
+# Calls around which a kill may make a difference, by their names in the interpreter.
 TOUCHING_CALLS = {
     "open", "close", "write", "writelines", "flush", "fsync", "rename", "unlink", "truncate",
     "mkdir", "fchmod", "flock", "execute",
@@ -46,7 +46,7 @@ TOUCHING_CALLS = {
 
 
 class Killer:
-    """Counts the calls that touch files, each before and after; kills at the one it is told."""
+    """Counts calls that touch files, before and after each, and kills the process at one."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -60,7 +60,7 @@ class Killer:
 
 
 def killed_at(at: int, work: Callable[[], object]) -> bool:
-    """Do the work in a child that is killed at this call; False: it had fewer."""
+    """Do the work in a child that is killed at a call; return False if it made fewer calls."""
     child = os.fork()
     if not child:
         try:
@@ -73,7 +73,7 @@ def killed_at(at: int, work: Callable[[], object]) -> bool:
 
 
 class PausingWriter(Writer):
-    """The writer, run by launch_writer.py."""
+    """A writer that launch_writer.py runs and that pauses at a point."""
 
     def __init__(self, home: Home, **options: Any) -> None:
         super().__init__(home)
@@ -83,7 +83,7 @@ class PausingWriter(Writer):
         self.command = [sys.executable, "-I", str(LAUNCHER), said]
 
     def reached(self, point: str) -> None:
-        """Wait until this very process has come to the point."""
+        """Wait until this process has reached a point."""
 
         path = self.folder / f"{point}.{self.pid}"
         end = time.monotonic() + 20
@@ -99,7 +99,7 @@ class PausingWriter(Writer):
 
 
 class Bench:
-    """A home, its Redis, its writers, and the harness's own count of what it handed over."""
+    """A home with its Redis and writers, and the numbers of events fired."""
 
     def __init__(self, home: Home, server: Server) -> None:
         self.home = home
@@ -127,7 +127,7 @@ class Bench:
         return made
 
     def worker(self, role: str) -> Process:
-        """Start the worker of `slow` or `llm`."""
+        """Start the slow worker or the LLM worker."""
         script = str(ROOT / "workers" / f"{role}.py")
         log = self.home.root / f"{role}.log"
         made = Process([sys.executable, "-I", script], log, self.home.env, self.home.root)
@@ -142,22 +142,22 @@ class Bench:
         return made
 
     def forget(self) -> None:
-        """Start again with an empty Redis and no database; no writer may be running."""
+        """Empty Redis and delete the database; no writer may run."""
         self.redis.flushall()
         for path in self.home.database.parent.glob("hive.db*"):
             path.unlink()
 
-    # ---- a whole stack in the place of the bare Redis
+    # ---- a whole stack instead of Redis alone
 
     def up(self) -> None:
-        """Start it, and stop its clock when all that was overdue is done."""
+        """Start a stack, wait for all overdue periodic jobs, and stop its scheduler."""
         self.server.end()
         self.command("up", "-d", "--adopt")
         self.has_slow_worker = True
         self.stop_the_clock()
 
     def stop_the_clock(self) -> None:
-        """Stop all periodic jobs."""
+        """Wait until each periodic job has run once, and suspend the scheduler."""
         wanted = {row.name for row in PERIODIC if not row.fallback_for}
         names = "SELECT name FROM slots"
         until(lambda: {r["name"] for r in self.home.rows(names)} >= wanted, "not all ran")
@@ -167,18 +167,18 @@ class Bench:
     def down(self) -> None:
         """Stop the stack."""
         for pid in self.pids().values():
-            os.kill(pid, signal.SIGCONT)  # else it would be waited for
+            os.kill(pid, signal.SIGCONT)  # otherwise `down` would wait for it
         self.command("down")
 
     def pids(self) -> dict[str, int]:
-        """Return the processes of the stack that run."""
+        """Return the pids of the stack's processes."""
         said = json.loads(self.command("status", "--json", expect=None))
         return {entry["name"]: entry["pid"] for entry in said["processes"] if entry["pid"]}
 
     # ---- handing over
 
     def push(self, events: Sequence[Fired]) -> None:
-        """Hand events over as hooks do, without the processes."""
+        """Push events to Redis as hooks do, without their processes."""
         for sent in oracle.messages(events, self.project, self.swarm):
             self.send(sent)
 
@@ -186,7 +186,7 @@ class Bench:
         return wire.push(self.server.address, sent, 5.0) if sent else 0
 
     def fire(self, events: Iterable[Fired], at_once: int, **env: str) -> None:
-        """Fire real hooks."""
+        """Fire real hooks, `at_once` in parallel."""
         listed = [event for event in events for _ in range(event.times)]
 
         def one(event: Fired) -> None:
@@ -203,7 +203,7 @@ class Bench:
             list(pool.map(one, listed))
 
     def command(self, *arguments: str, expect: int | None = 0) -> str:
-        """Run the command line in the project; return what it said."""
+        """Run a command in the project and return its output."""
         run = (self.home.env, self.home.project, PATIENCE_SECS)
         done = self.forker.run(arguments, "", *run)
         assert expect in (None, done.returncode), done.stdout + done.stderr
@@ -213,18 +213,18 @@ class Bench:
 
     @property
     def accounts(self) -> dict[str, int]:
-        """The product's accounts, without finished periodic jobs."""
+        """Return the product's accounts without finished periodic jobs."""
         while True:
             by_the_clock = int(self.redis.get("hivepipe:periodic") or 0)
             figures = accounts(self.redis)
             if by_the_clock == int(self.redis.get("hivepipe:periodic") or 0):
-                break  # no periodic job came between the two
+                break  # no periodic job ended between the two readings
         for name in ("accepted", "done"):
             figures[name] -= by_the_clock
         return figures
 
     def handed_on(self) -> dict[str, int]:
-        """Count the jobs that the writer moved to a slow worker; none runs here."""
+        """Count the jobs that the writer moved to a slow worker, if none runs."""
         if self.has_slow_worker:
             return {"waiting": 0, "retrying": 0}
         return {
@@ -233,15 +233,15 @@ class Bench:
         }
 
     def to_be_done(self) -> int:
-        """Count what waits for a writer, or is with one."""
+        """Count the jobs that wait for a writer or are claimed by one."""
         figures = self.accounts
         return figures["waiting"] + figures["running"] - self.handed_on()["waiting"]
 
     def is_settled(self, writer: Writer | None = None) -> bool:
-        """Is every job done, dead or handed on, and nothing on disk?"""
+        """Return whether every job is done, failed or handed on, and the spool is empty."""
         if writer is not None and not writer.is_running:
             pytest.fail(f"the writer ended: {writer.text[-3000:]}")
-        # Counted first: a job that is handed on in between must not count as waiting.
+        # Counted first, because a job that is handed on in between must not count as waiting.
         handed_on = sum(self.handed_on().values())
         figures = self.accounts
         busy = figures["waiting"] + figures["running"] + figures["retrying"]
@@ -258,7 +258,7 @@ class Bench:
         return self.home.count("applied")
 
     def dead(self) -> dict[str, str]:
-        """Return the failed jobs: id -> reason."""
+        """Return the failed jobs with their reasons."""
         found = {}
         for queue in ALL_QUEUES:
             for job_id in self.redis.zrange(f"rq:failed:{queue}", 0, -1):
@@ -274,14 +274,14 @@ class Bench:
 
     @property
     def hook_log(self) -> str:
-        """What the hooks wrote into their log."""
+        """The content of the hooks' log."""
         path = self.home.logs / "hook-errors.log"
         return path.read_text() if path.exists() else "the hooks' log is empty"
 
     # ---- asserting
 
     def assert_tables(self, events: Sequence[Fired], exact_times: bool = True) -> None:
-        """Hold every table against the oracle."""
+        """Compare every table with the oracle."""
         wanted: Any = oracle.expected(events, self.project, self.swarm)
         found: Any = oracle.comparable(self.tables())
         if not exact_times:
@@ -290,7 +290,7 @@ class Bench:
         assert not said, f"{len(said)} differences:\n" + "\n".join([*said[:12], self.hook_log])
 
     def assert_accounts(self, jobs: int, dead: int = 0, archived: int = 0) -> None:
-        """Hold the accounts against the number of jobs; `archived`: done by a stock worker."""
+        """Compare the accounts with the number of jobs; `archived`: slow jobs of a stock worker."""
         handed_on = self.handed_on()
         written = jobs - dead - sum(handed_on.values())
         assert self.accounts == {
@@ -301,7 +301,7 @@ class Bench:
             "discarded": 0,
             **handed_on,
         }
-        if not self.has_slow_worker:  # whose work leaves no record
+        if not self.has_slow_worker:  # the slow worker leaves no record in `applied`
             assert self.applied() == written - archived
 
 

@@ -1,7 +1,7 @@
-"""Run the intake, killed at one call of the first event: `launch_intake.py ROOT AT VERSION`.
+"""Run the intake and kill it at one call of the first event: `launch_intake.py ROOT AT VERSION`.
 
-Counted are the calls, before and after, that another process could notice. VERSION, if it is not
-empty: the only one of frames that it knows, as an intake of another release.
+Calls that another process could notice are counted, before and after each. VERSION, if not empty,
+is the only frame version that this intake knows.
 """
 
 import sys

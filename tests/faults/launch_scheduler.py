@@ -1,10 +1,10 @@
-"""Run the scheduler as it is, with a table and a lock of the test's.
+"""Run the scheduler with its own table and lock time.
 
 python -I launch_scheduler.py <address> <json>
 
-rows    [[name, interval_secs, operation] or with the worker that it stands in for, ...]
-home    where the spool is
-lock    for how long a lock is held without being renewed
+rows    [[name, interval_secs, operation], ...], optionally with the worker that the row replaces
+home    the folder of the spool
+lock    seconds for which a lock is held without renewal
 """
 
 import json

@@ -1,13 +1,14 @@
-"""Run a worker as it is, with one slow operation more: `test_work`, whose payload says what to do.
+"""Run a worker with one additional slow operation, `test_work`.
 
 python -I launch_slow.py <script of workers/> <folder for marks>
 
-how        ok, hold (until the file `go`, leaving when told to stop), stubborn (the same, but
-           deaf to that), die, refuse (a JobError), bug, wrongtype (of a key in Redis),
-           missing (a file), full (the disk), unreadable (the store), or once (missing the first
-           time)
-note       the result: a prompt of that text
-settle_s   how long it is to wait
+The payload of `test_work` has these fields:
+
+how        ok, hold (wait for the file `go`, but end when told to stop), stubborn (hold without
+           ending), die, refuse (raise JobError), bug, wrongtype (of a key in Redis), missing (a
+           file), full (the disk), unreadable (the store), or once (missing the first time)
+note       the result: a prompt with this text
+settle_s   seconds to wait first
 """
 
 import errno

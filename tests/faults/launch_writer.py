@@ -1,10 +1,10 @@
-"""Run workers/writer.py as it is, but stop or die at a named point.
+"""Run workers/writer.py, which pauses or dies at a point.
 
     python -I launch_writer.py '{"folder": "...", "pause": "executed"}'
 
-pause: "claimed" (before the transaction), "executed" (before COMMIT), "committed" (before the
-acknowledgement). The `after`-th batch to come there leaves a marker `<point>.<pid>` and waits for
-the file `go`. Every process marks its first claim as `first-claim.<pid>`.
+pause: "claimed" (before the transaction), "executed" (before COMMIT) or "committed" (before the
+acknowledgement). At this point the batch after the first `after` ones writes a marker
+`<point>.<pid>` and waits for the file `go`. Every process marks its first claim as `first-claim.<pid>`.
 poison: a prompt whose job kills its process.
 """
 
@@ -27,7 +27,7 @@ from hivepipe.worker import writer
 OPTIONS = {"pause": "", "after": 0, "poison": "", **json.loads(sys.argv[1])}
 FOLDER = Path(OPTIONS["folder"])
 come = {"": 0}
-batch = {"in commit": False}  # else it is a transaction of heartbeats
+batch = {"in commit": False}  # otherwise the transaction stores heartbeats
 
 
 def mark(point: str) -> None:

@@ -1,7 +1,7 @@
 """A seeded mix of events, and the rows that SPEC requires in every table afterwards.
 
-`expected` is pure and calls nothing of the product's handlers. `messages` is the stimulus: what
-the hooks would hand over, made by the product's own plan and encoding, with times of our choice.
+`expected` uses none of the product's handlers. `messages` makes the input with the product's own
+plan and encoding, at chosen times.
 """
 
 import json
@@ -33,12 +33,14 @@ from tests.payloads import (
 Rows = dict[str, list[dict[str, Any]]]
 
 FIRST_NS = 1_790_000_000_000_000_000  # September 2026
-STEP_NS = 7_003_000_000  # beyond the window in which a doubled event is known by its bytes
+# Longer than the window in which a doubled event is recognised by its bytes.
+STEP_NS = 7_003_000_000
 SESSIONS = tuple(f"5e551011-0000-4000-8000-00000000000{n}" for n in range(4))
 INSTANCES = {0: ("inst-a", "inst-b", "inst-c"), 1: ("inst-d", "inst-e"), 2: ("inst-f",)}
 OPERATIONS = ("Write", "Edit", "MultiEdit", "NotebookEdit", "Agent", "Task")
-ARCHIVE = ("archive_transcript", "archive_transcript")  # at once, and settled
-CONCLUSION = "conclude_session"  # short work, outside of any transaction of the writer
+# Immediately, and after the transcript has settled.
+ARCHIVE = ("archive_transcript", "archive_transcript")
+CONCLUSION = "conclude_session"  # short work outside of the writer's transactions
 PROCESS_END = "finish_process"
 SLOW = {ARCHIVE[0], PROCESS_END}
 PROCESS_GOES_ON = ("clear", "resume")
@@ -46,7 +48,7 @@ PROCESS_GOES_ON = ("clear", "resume")
 
 @dataclass(frozen=True)
 class Fired:
-    """One event, who fires it, when (nominally), and how often."""
+    """One event with its instance, its nominal time, and how often it is fired."""
 
     payload: Payload
     instance: str
@@ -68,7 +70,7 @@ class Fired:
 
 @dataclass(frozen=True)
 class Mix:
-    """`opening` and `closing` are fired one by one, `bulk` in any order and many at a time."""
+    """Events: `opening` and `closing` are fired one by one, `bulk` in parallel and in any order."""
 
     opening: tuple[Fired, ...]
     bulk: tuple[Fired, ...]
@@ -80,13 +82,13 @@ class Mix:
 
 
 def at(time_ns: int) -> str:
-    """UTC with milliseconds, as SPEC 3 wants times."""
+    """Return UTC with milliseconds, the format of SPEC 3."""
     moment = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ns // 1_000_000 % 1000:03d}Z"
 
 
 def timed(events: Iterable[Fired], first_ns: int = FIRST_NS) -> tuple[Fired, ...]:
-    """Give the events nominal times in their order."""
+    """Return the events with nominal times in their order."""
     return tuple(replace(e, time_ns=first_ns + n * STEP_NS) for n, e in enumerate(events))
 
 
@@ -147,8 +149,10 @@ def edit(number: int, session: str, instance: str) -> Fired:
 
 
 def nobodys_edit(number: int, instance: str) -> Fired:
-    """An edit whose session nobody can name: its jobs have no effect but to be counted, and a
-    running total is what a job executed twice would spoil."""
+    """Return an edit without a session: its jobs only change counters.
+
+    A job that is executed twice would make the counter wrong.
+    """
     return edit(number, "", instance)
 
 
@@ -161,7 +165,7 @@ def agent(number: int, session: str, instance: str, kind: str = "completed") -> 
         "bare": POST_AGENT_REMOTE,
     }[kind]
     wanted = {**base["tool_input"], "description": f"Task {number} " + "x" * 120}
-    if kind == "bare":  # nothing asked for: SPEC's defaults
+    if kind == "bare":  # without these, SPEC's defaults apply
         del wanted["model"], wanted["subagent_type"]
     more: dict[str, Any] = {}
     if kind in ("completed", "async"):
@@ -225,7 +229,7 @@ _MAKERS = {
 
 
 def _opening() -> list[Fired]:
-    """Every instance comes in once; the last is one whose hooks were installed while it ran."""
+    """Return the first event of each instance; the hooks of the last one were installed later."""
     starts = [
         start(place, instance, source="resume" if n else "startup", session_title=f"title {n}")
         for place in (0, 1)
@@ -235,7 +239,7 @@ def _opening() -> list[Fired]:
 
 
 def _closing() -> list[Fired]:
-    """The last word about every session, so that its state does not depend on the bulk's order."""
+    """Return a last event of each session, so that its state is independent of the bulk's order."""
     s0, s1, s2, s3 = SESSIONS
     return [
         Fired(changed(SESSION_END, session_id=s0, reason="logout"), "inst-c"),
@@ -246,7 +250,7 @@ def _closing() -> list[Fired]:
         edit(90_103, s3, "inst-e"),
         Fired(changed(STOP_FAILURE, session_id=s3), "inst-e"),
         edit(90_104, s1, "inst-d"),
-        stop(90_105, s1, "inst-d"),  # work goes on in the background
+        stop(90_105, s1, "inst-d"),  # work continues in the background
         stop(90_106, s2, "inst-f", background_tasks=[]),
         Fired(changed(SESSION_END, session_id=s2), "inst-f"),
     ]
@@ -256,7 +260,7 @@ def _closing() -> list[Fired]:
 
 
 def operations(event: Fired, enters_session: bool) -> list[str]:  # noqa: C901  a table
-    """Name the jobs that one event becomes, HIVEPIPE_CHECKPOINT_INTERVAL being 0."""
+    """Return the jobs of an event, with HIVEPIPE_CHECKPOINT_INTERVAL=0."""
     p = event.payload
     tool = p.get("tool_name")
     found = ["start_session"] if enters_session or event.name == "SessionStart" else []
@@ -285,7 +289,7 @@ def operations(event: Fired, enters_session: bool) -> list[str]:  # noqa: C901  
 
 
 def _entering(events: Sequence[Fired]) -> list[bool]:
-    """Whose marker names no session, another one, or one that ended, when the event is fired."""
+    """Return for each event whether the marker of its instance names no open session of this id."""
     marked: dict[str, str] = {}
     ended: set[str] = set()
     found = []
@@ -301,12 +305,12 @@ def _entering(events: Sequence[Fired]) -> list[bool]:
 
 
 def _follow_ups(events: Sequence[Fired]) -> int:
-    """Return how many jobs follow from sessions' ends: an archiving each, and a clean-up.
+    """Return how many jobs follow from sessions' ends: each archives and may clean up.
 
     Every end is concluded before the next event.
     """
     inside: dict[str, str] = {}
-    exits: set[str] = set()  # sessions that a process ended with since their last conclusion
+    exits: set[str] = set()  # sessions that a process has left since their last conclusion
     found = 0
     for event in events:
         if not event.session:
@@ -323,7 +327,7 @@ def _follow_ups(events: Sequence[Fired]) -> int:
 
 
 def job_count(events: Sequence[Fired]) -> int:
-    """Return how many jobs the events make, each counted once however often it is fired."""
+    """Return how many jobs the events make; repeated events count once."""
     return _follow_ups(events) + sum(
         len(operations(event, enters_session))
         for event, enters_session in zip(events, _entering(events), strict=True)
@@ -341,7 +345,7 @@ def slow_count(events: Sequence[Fired]) -> int:
 
 
 def expected(events: Sequence[Fired], project: str, swarm: str) -> Rows:
-    """Return the rows of every table after these events, whose times rise in their order."""
+    """Return the rows of every table after these events, whose times are ascending."""
     name = project.rsplit("/", 1)[-1]
     rows: dict[str, Any] = defaultdict(dict)
     lists: Rows = {"session_logs": [], "prompts": [], "skill_uses": []}
@@ -433,7 +437,7 @@ def _state(session: dict[str, Any], event: Fired, status: str) -> None:
 
 
 def _settle(session: dict[str, Any], assignments: Iterable[dict[str, Any]]) -> None:
-    """A session ends with its last instance; an event after that opens it again."""
+    """Set the final status: a session ends with its last instance, and a later event reopens it."""
     inside = [
         row
         for row in assignments
@@ -589,7 +593,7 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
 
 # ---- comparing
 
-_OURS_ALONE = {  # pids, hosts, and how the store keeps its order: not SPEC's
+_OURS_ALONE = {  # columns that SPEC does not define: pids, hosts and the order of events
     "sessions": {
         *("checkpoint_time_ns", "metadata", "turn", "last_end_ns", "last_end_reason"),
         *("process_end_ns", "concluded_ns", "concluded_before_ns", "concluded_by", "turn_ended_at"),
@@ -616,7 +620,7 @@ _TIMES = {
 
 
 def comparable(rows: Rows) -> Rows:
-    """Return rows as the database has them in the oracle's shape."""
+    """Return rows of the database in the oracle's shape."""
     found: Rows = {}
     for table in (*TABLES, "counters"):
         found[table] = []
@@ -644,7 +648,7 @@ TABLES = (
 
 
 def without_times(value: Any, name: str = "") -> Any:
-    """Keep of every time only whether there is one."""
+    """Replace times by a marker that says only whether there is one."""
     if name in _TIMES:
         return None if value is None else "~"
     if isinstance(value, dict):
@@ -655,7 +659,7 @@ def without_times(value: Any, name: str = "") -> Any:
 
 
 def differences(wanted: Rows, found: Rows) -> list[str]:
-    """Name every row that is missing, and every one that should not be there."""
+    """Return every missing and every unexpected row."""
     said = []
     for table in wanted:
         left = [json.dumps(row, sort_keys=True) for row in found.get(table, [])]
@@ -669,12 +673,12 @@ def differences(wanted: Rows, found: Rows) -> list[str]:
     return sorted(said)
 
 
-# ---- the stimulus
+# ---- the input
 
 
 def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any]]:
-    """Return what the hooks would hand over, one list per firing, in order."""
-    # The oracle above knows nothing of the product.
+    """Return the jobs that hooks would push, one list for each firing, in order."""
+    # The oracle above is independent of the product.
     from hivepipe.events import job_plan, parse_event  # noqa: PLC0415
 
     totals: dict[tuple[str, str], int] = defaultdict(int)

@@ -1,7 +1,7 @@
-"""Two installed releases of hivepipe: today's, and one to come that writes another envelope.
+"""Two installed releases of hivepipe: today's and an invented next one with another envelope.
 
-The one to come is made from today's source by a few changes, such as a later release will have:
-the time of the event has another name, the old name is upgraded, the schema has one more step.
+The next release is today's source with a few changes: the event's time has another name, the old
+name is upgraded, and the schema has one more step.
 """
 
 import shutil
@@ -22,7 +22,7 @@ print(importlib.metadata.version("hivepipe"), hivepipe.__file__)
 """
 _STEP = 'MIGRATIONS += (("9000 note", "ALTER TABLE sessions ADD COLUMN note TEXT;"),)\n'
 
-# file, what stands there, what the next release has
+# file, text in today's release, text in the next release
 _CHANGES = (
     ("events/job_plan.py", "ENVELOPE_VERSION = 1\n", "ENVELOPE_VERSION = 2\n"),
     (
@@ -46,10 +46,10 @@ _CHANGES = (
 
 
 class Release:
-    """An installation: an interpreter with hivepipe in its site-packages, as pip leaves it."""
+    """An installation: an interpreter with hivepipe in its site-packages, as pip installs it."""
 
     def __init__(self, folder: Path, version: str) -> None:
-        """Install this version there; it finds its dependencies in our own site-packages."""
+        """Install a version; it finds its dependencies in the site-packages of the tests."""
         venv.create(folder, symlinks=True)
         self.python = str(folder / "bin" / "python")
         (self._site,) = (folder / "lib").glob("python*/site-packages")
@@ -57,10 +57,10 @@ class Release:
         self.install(version)
 
     def install(self, version: str) -> None:
-        """Put this version in the place of whichever is there."""
+        """Replace the installed version by this one."""
         for old in self._site.glob("hivepipe*"):
             shutil.rmtree(old)
-        ignored = shutil.ignore_patterns("hook_path.*")  # what `up` makes, and pip does not
+        ignored = shutil.ignore_patterns("hook_path.*")  # `up` makes these files
         for source, target in (("hivepipe", ""), ("hooks", "_hooks"), ("workers", "_workers")):
             shutil.copytree(ROOT / source, self.package / target, ignore=ignored)
         if version == NEXT:
@@ -104,5 +104,5 @@ class Release:
 
     @cached_property
     def forker(self) -> Forker:
-        """What runs its commands."""
+        """Runs its commands."""
         return Forker([self.python], [self.python, *CLI[1:]])

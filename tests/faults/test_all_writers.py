@@ -1,4 +1,4 @@
-"""The rows are the same from the writer, a stock `rq worker`, the direct path and `drain`."""
+"""The writer, `rq worker`, the direct path and `drain` store the same rows."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ from tests.rounds import SEED, rounds
 
 RQ = str(Path(sys.executable).with_name("rq"))
 
-# A stock worker that a kill -9 meets when the effect is committed and RQ does not know it yet.
+# a stock worker that is killed after the commit and before RQ records the success
 DIES_AFTER_ITS_FIRST_JOB = """
 import os, signal, sys
 from rq import SimpleWorker
@@ -29,7 +29,7 @@ main()
 
 
 def stock_worker(bench: Bench, *options: str, command: tuple[str, ...] = (RQ,)) -> Process:
-    """Start `rq worker` as the README says, without a class of hivepipe."""
+    """Start `rq worker` as the README describes, without a class of hivepipe."""
     made = Process(
         [*command, "worker", "-u", bench.server.url, *options, *QUEUES],
         bench.home.root / "stock.log",
@@ -42,7 +42,7 @@ def stock_worker(bench: Bench, *options: str, command: tuple[str, ...] = (RQ,)) 
 
 
 def balance(bench: Bench) -> dict[str, int]:
-    """Return the accounts, in which accepted equals the sum of all others."""
+    """Return the accounts, in which `accepted` equals the sum of all others."""
     figures = bench.accounts
     assert figures["accepted"] == sum(n for name, n in figures.items() if name != "accepted")
     return figures
@@ -59,7 +59,7 @@ def test_a_stock_workers_jobs_are_counted_as_done(bench: Bench, asked: str) -> N
     bench.push(events)
     worker = stock_worker(bench, "--burst")
     until(lambda: not worker.is_running, "the stock worker works", 60)
-    if asked != "at once":  # what Redis does a minute after the job
+    if asked != "at once":  # Redis does this a minute after the job.
         for queue in QUEUES:
             for job_id in bench.redis.zrange(f"rq:finished:{queue}", 0, -1):
                 bench.redis.delete(b"rq:job:" + job_id)
@@ -72,7 +72,7 @@ def test_a_stock_workers_jobs_are_counted_as_done(bench: Bench, asked: str) -> N
 
 
 def test_a_job_that_a_killed_stock_worker_had_done_is_counted_once(bench: Bench) -> None:
-    """Its effect is there, RQ calls it started; our writer takes it over and does nothing."""
+    """The job is done but RQ shows it as started; hivepipe's writer takes it and does nothing."""
     events = oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")])
     bench.push(events)
     command = (sys.executable, "-I", "-c", DIES_AFTER_ITS_FIRST_JOB)
@@ -93,7 +93,7 @@ def test_a_job_that_a_killed_stock_worker_had_done_is_counted_once(bench: Bench)
 
 
 def let_the_lease_end(bench: Bench) -> None:
-    """What time does: RQ's lease of the job and its knowledge of the worker run out."""
+    """Expire RQ's lease of the job and its record of the worker."""
     for queue in QUEUES:
         for member in bench.redis.zrange(f"rq:wip:{queue}", 0, -1):
             bench.redis.zadd(f"rq:wip:{queue}", {member: 1})
@@ -102,7 +102,7 @@ def let_the_lease_end(bench: Bench) -> None:
 
 
 def test_a_done_job_that_is_buried_and_discarded_counts_as_discarded(bench: Bench) -> None:
-    """RQ can fail a job after its effect; whatever becomes of it, it is in the accounts once."""
+    """RQ can fail a job after its effect; the accounts contain it once all the same."""
     events = oracle.timed([oracle.start(0, "inst-a")])
     bench.push(events)
     (job_id,) = bench.redis.lrange("rq:queue:high", 0, -1)
@@ -121,7 +121,7 @@ def test_a_done_job_that_is_buried_and_discarded_counts_as_discarded(bench: Benc
 
 
 def test_all_writers_at_once(bench: Bench) -> None:
-    """RULINGS 45: one writer is for speed; rows are right with any writer, or all at once."""
+    """RULINGS 45: one writer is only for speed; the rows are right with any number of writers."""
     events = oracle.mix(SEED, 40 * rounds(2))
     writer = bench.plain_writer()
     stock = [stock_worker(bench), stock_worker(bench, "-w", "rq.SimpleWorker")]
@@ -160,7 +160,7 @@ def test_all_writers_at_once(bench: Bench) -> None:
 
 
 def drain(bench: Bench) -> None:
-    """Accept a file that the writer takes meanwhile, and a busy database."""
+    """Run `drain`; it may fail on a busy database or a file that the writer takes."""
     COMMANDS.run(["drain"], "", bench.home.env, bench.home.project, 60)
     time.sleep(0.05)
 

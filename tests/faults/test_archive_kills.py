@@ -1,4 +1,4 @@
-"""kill -9 of an archiver, at each call that touches a file: a retry gives the same bytes."""
+"""kill -9 of an archiver at each call that touches a file: a retry gives the same bytes."""
 
 import shutil
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from tests.archive_scene import TOKEN, Scene, line, lines
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 
-STEP = 1 if rounds(0) else 17  # HIVEPIPE_TEST_ROUNDS: every call
+STEP = 1 if rounds(0) else 17  # HIVEPIPE_TEST_ROUNDS tests every call
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def both_looks(scene: Scene, path: Path | None = None, **said: str) -> Callable[[], object]:
-    """What a turn's two jobs do."""
+    """Return the work of both archiving jobs of a turn."""
     return lambda: (scene.extend(path, **said), scene.extend(path, settled=True, **said))
 
 
@@ -79,7 +79,7 @@ def test_killed_at_every_call(
     shutil.copytree(live, before)
 
     def again() -> Callable[[], object]:
-        """The folders as they were, seen by a process that knows nothing yet."""
+        """Restore the folders and return the work of a new process."""
         shutil.rmtree(live)
         shutil.copytree(before, live)
         return fresh_work()

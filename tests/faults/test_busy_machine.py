@@ -1,4 +1,4 @@
-"""A machine so busy that a hook does not run for a while, at the worst moment."""
+"""A busy machine: a hook is suspended at the worst moments."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ from tests.faults import oracle
 from tests.faults.harness import Bench
 from tests.payloads import STOP
 
-# The hook, with something to say, not scheduled again for a second after it has said it.
+# the hook, suspended for a second after it has written its answer
 SLOW_TO_END = f"""
 import sys
 sys.path.append({str(ROOT)!r})
@@ -33,7 +33,7 @@ hook.run("Stop")
 """
 
 
-# The hook, stopped before or after Redis has taken its event, or on its way to the disk.
+# the hook, suspended before or after Redis has taken its event, or while it writes to the disk
 HELD_UP = """
 import sys
 sys.path.append(sys.argv[1])
@@ -60,7 +60,7 @@ hook.run("Stop")
 
 @pytest.mark.parametrize("when", ["before", "after", "writing"])
 def test_a_hook_that_is_out_of_time_keeps_its_event(bench: Bench, when: str) -> None:
-    """It goes to the disk, and counts once though Redis may have it."""
+    """The event goes to the spool, and counts once even if Redis has it too."""
     bench.fire([oracle.start(0, "inst-a")], 1)
     stop = oracle.stop(1, oracle.SESSIONS[0], "inst-a", background_tasks=[])
     done = subprocess.run(
@@ -100,7 +100,7 @@ def test_a_hook_that_is_late_after_its_answer_is_not_out_of_time(
 
 
 def test_an_operation_is_counted_though_the_tally_is_held_for_a_while(bench: Bench) -> None:
-    """Many hooks of an instance at once: the one with the lock waits for its turn to run."""
+    """Many hooks of an instance run at once, and the lock of their tally is held for a while."""
     edits = [oracle.edit(n, oracle.SESSIONS[0], "inst-a") for n in range(3)]
     env = bench.home.with_env(INSTANCE_ID="inst-a", CHECKPOINT_INTERVAL="0")
     fire(edits[0].name, edits[0].payload, env)

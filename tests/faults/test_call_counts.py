@@ -1,4 +1,4 @@
-"""Every tool call is counted once, whatever is killed while hooks note it."""
+"""Every tool call is counted once, whatever is killed while hooks record it."""
 
 import os
 import random
@@ -24,18 +24,18 @@ from tests.payloads import POST_BASH, PRE_BASH, changed
 from tests.rounds import SEED, rounds
 
 SESSIONS = tuple(f"c0a11000-0000-4000-8000-00000000000{n}" for n in range(5))
-CALLS = 8  # of each session, in each round
+CALLS = 8  # of each session in each round
 
 
 class Callers:
-    """Five sessions that make tool calls, with real hooks."""
+    """Five sessions that make tool calls with real hooks."""
 
     def __init__(self, env: dict[str, str]) -> None:
         self.env = env
         self.fired = dict.fromkeys(SESSIONS, 0)
 
     def call(self, session: str) -> None:
-        """Make the calls of a round; each has an event before and one after."""
+        """Make the calls of a round, with an event before and one after each call."""
         for _ in range(CALLS):
             self.fired[session] += 1
             number = self.fired[session]
@@ -59,7 +59,7 @@ def counted(database: os.PathLike[str]) -> dict[str, int]:
     sql = "SELECT session_id, sum(calls) FROM activity GROUP BY session_id"
     with closing(sqlite3.connect(database)) as asked, suppress(sqlite3.OperationalError):
         return dict(asked.execute(sql).fetchall())
-    return {}  # no writer was ready yet
+    return {}  # no writer has started yet
 
 
 def all_counted(database: os.PathLike[str], callers: Callers, secs: float = 60) -> None:
@@ -68,7 +68,7 @@ def all_counted(database: os.PathLike[str], callers: Callers, secs: float = 60) 
     except pytest.fail.Exception:
         assert counted(database) == callers.fired
     time.sleep(0.1)
-    assert counted(database) == callers.fired  # and not one more
+    assert counted(database) == callers.fired  # it does not rise further
 
 
 # ---- a whole stack
@@ -103,7 +103,7 @@ def test_all_calls_are_counted_whatever_is_killed(
     assert not list(sandbox.home.glob("call-notes*"))
 
 
-# ---- a Redis that says no
+# ---- a Redis that refuses writes
 
 
 def refuse_by_memory(bench: Bench) -> Callable[[], None]:
@@ -117,7 +117,7 @@ def refuse_as_a_copy(bench: Bench) -> Callable[[], None]:
 
 
 def load_for_long(bench: Bench) -> Callable[[], None]:
-    """Redis answers LOADING for as long as it reads its file."""
+    """Make Redis answer LOADING while it reads its file."""
     bench.server.end()
     bench.server.command += ["--key-load-delay", "1000"]
     pad = bench.home.path / "appendonly.aof"
@@ -144,7 +144,7 @@ def test_calls_that_redis_refuses_are_counted_later(
     callers = Callers(bench.home.env)
     bench.plain_writer()
     callers.call(SESSIONS[0])
-    # A writer that Redis refuses at its start ends, and nobody starts it again here.
+    # A writer that Redis refuses at its start ends, and nothing here restarts it.
     until(lambda: counted(bench.home.database).get(SESSIONS[0]) == CALLS, "no writer")
     for _ in range(rounds(1)):
         take_again = refuse(bench)
@@ -155,12 +155,12 @@ def test_calls_that_redis_refuses_are_counted_later(
 
 
 def test_stock_workers_alone_count_them_too(bench: Bench) -> None:
-    """The scheduler's rows do what our writer does."""
+    """A row of the scheduler replaces the writer's part."""
     callers = Callers(bench.home.env)
     bench.redis.config_set("maxmemory", 1)
     callers.call_while(lambda: None)
     bench.redis.config_set("maxmemory", 0)
     assert (bench.home.path / "call-notes").exists()
     StockStack(bench).start()
-    all_counted(bench.home.database, callers, 180)  # several workers start first
+    all_counted(bench.home.database, callers, 180)  # several workers have to start first
     assert not list(bench.home.path.glob("call-notes*"))

@@ -1,4 +1,4 @@
-"""Redis' memory is full: it takes nothing new, and what it holds is worked off all the same."""
+"""Redis' memory is full: it refuses new jobs, and the jobs that it has are done."""
 
 import time
 
@@ -15,7 +15,7 @@ EVENTS = oracle.mix(SEED, 40).all
 
 
 def test_what_it_holds_is_worked_off(bench: Bench) -> None:
-    """Nothing else makes room. What waits on disk, and for the clock, comes when there is some."""
+    """Only finished jobs free memory. Then spool files and scheduled jobs follow."""
     *sent, last = oracle.messages(EVENTS, bench.project, bench.swarm)
     row, now = next(row for row in PERIODIC if row.name == "alerts"), time.time()
     tick = tick_of(row, slot_at(now, row.interval_secs), int(now * 1e9))

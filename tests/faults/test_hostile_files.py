@@ -1,4 +1,4 @@
-"""A pipe, a folder or nothing that can be read where a file is expected: nothing hangs or ends."""
+"""A pipe, a folder or an unreadable file in place of a file: no process hangs or ends."""
 
 import logging
 import os
@@ -29,8 +29,8 @@ from tests.faults import oracle
 from tests.faults.harness import Bench
 from tests.payloads import SESSION_START
 
-TORN = 2000  # more than a turn sets aside
-LONGEST_SECS = 20  # a guard: who opens a pipe waits for ever
+TORN = 2000  # more than one turn sets aside
+LONGEST_SECS = 20  # Opening a pipe would wait for ever.
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_a_pipe_keeps_no_reader_waiting(private_home: Home, reader: str) -> None
     path = private_home.path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
-    with suppress(HivepipeError, OSError):  # who cannot do without it says so
+    with suppress(HivepipeError, OSError):  # Readers that need the file raise an error.
         read(str(private_home.path))
 
 
@@ -75,7 +75,7 @@ def test_the_doctor_looks_beside_a_pipe(bench: Bench) -> None:
 def test_what_cannot_be_moved_stops_no_other_event(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A torn file whose reason cannot be written, as its place is taken; said once in a while."""
+    """A torn file whose reason file cannot be written stays, and the error is logged only once."""
     spool = bench.home.path / "spool"
     (sent,) = oracle.messages(oracle.timed([oracle.start(0, "inst-a")]), bench.project, bench.swarm)
     keeper = Housekeeper(bench.redis, bench.home.path, bench.server.address)
@@ -101,7 +101,7 @@ def test_thousands_of_torn_files_hold_up_no_newer_event(bench: Bench) -> None:
         (spool / f"{number:020d}_1.json").write_text("{")
     write_spool(str(spool), time.time_ns(), sent)
     began = time.monotonic()
-    assert keeper.drain() == 1  # while torn files that are older wait
+    assert keeper.drain() == 1  # older torn files still wait
     assert keeper.has_unreadable_files
     assert time.monotonic() - began < LONGEST_SECS / 4
     while keeper.has_unreadable_files:
@@ -130,7 +130,7 @@ def test_nor_on_the_direct_path(private_home: Home, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
-    """What Redis has is written; the spool is looked at again when it is one."""
+    """Jobs in Redis are written; the spool is read again when it is a folder."""
     spool = bench.home.path / "spool"
     bench.home.path.mkdir(exist_ok=True)
     spool.write_text("")
@@ -145,7 +145,7 @@ def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
 
 @pytest.mark.parametrize("what", ["logs", "logs/writer.log", "appendonly.aof"])
 def test_nothing_starts_where_a_file_leads_elsewhere(private_home: Home, what: str) -> None:
-    """A home that came with a clone, and was taken: what a process opens first is looked at."""
+    """An adopted home from a clone: the first files that a process opens are checked."""
     path = private_home.path / what
     private_home.path.mkdir(mode=0o700, exist_ok=True)
     path.parent.mkdir(exist_ok=True)
@@ -168,7 +168,7 @@ def test_nothing_starts_where_a_file_leads_elsewhere(private_home: Home, what: s
 
 @pytest.mark.parametrize("umask", [0o000, 0o277, 0o777])
 def test_what_a_hook_makes_is_its_users_under_any_umask(private_home: Home, umask: int) -> None:
-    """One that denies the owner, too, would make a spool that takes and gives nothing."""
+    """A umask that denies the owner would make a spool without access."""
     before = os.umask(umask)
     try:
         for _ in range(2):

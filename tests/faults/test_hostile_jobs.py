@@ -1,4 +1,4 @@
-"""Jobs that an attacker pushes straight into Redis: nothing runs, nothing breaks."""
+"""Jobs that an attacker pushes directly to Redis: none is executed, and nothing breaks."""
 
 import json
 import os
@@ -55,12 +55,12 @@ def called(function: str, *arguments: Any) -> bytes:
 
 
 def nested(depth: int) -> bytes:
-    """A list in a list in a list, said in bytes."""
+    """Return the pickle of a deeply nested list."""
     return b"\x80\x05" + b"(" * depth + b"l" * depth + b"."
 
 
 def hostile_jobs(canary: Path) -> dict[str, tuple[dict[str, Any], str]]:
-    """Return name -> fields of the hash beside the usual ones, and a word of the reason."""
+    """Return name -> unusual fields of the job's hash, and a word of the failure's reason."""
     harm = Global(canary)
     touch = f"touch {canary}"
     return {
@@ -132,7 +132,7 @@ def hostile_jobs(canary: Path) -> dict[str, tuple[dict[str, Any], str]]:
 def plant(
     connection: redis.Redis, fields: dict[str, Any], job_id: str = "evil", queue: str = "medium"
 ) -> None:
-    """Put a job there as RQ does, with these fields; None leaves one out."""
+    """Push a job as RQ does, with these fields; None leaves a field out."""
     usual = {
         "created_at": "2026-11-21T01:00:00.000000Z",
         "enqueued_at": "2026-11-21T01:00:00.000000Z",
@@ -149,7 +149,7 @@ def plant(
 
 
 class Surrounded:
-    """Ordinary jobs before and after a hostile one, and a writer like a supervisor's."""
+    """Ordinary jobs before and after a hostile one, and a writer."""
 
     def __init__(self, bench: Bench, edits: int = 6) -> None:
         self.bench = bench
@@ -168,7 +168,7 @@ class Surrounded:
             self.bench.send(messages)
 
     def check_ordinary(self) -> None:
-        """All ordinary jobs are applied by the first writer, which lives."""
+        """The first writer applies all ordinary jobs and keeps running."""
         jobs = oracle.job_count(self.events)
         self.writer.start()
 
@@ -183,7 +183,7 @@ class Surrounded:
 
 
 def test_each_hostile_job(bench: Bench) -> None:
-    """One after the other, each in one batch with two ordinary events: the writer outlives all."""
+    """Each job shares a batch with two ordinary events; the writer survives all of them."""
     canary = bench.home.root / "canary"
     hostile = hostile_jobs(canary)
     around = Surrounded(bench, 2 * len(hostile))
@@ -210,7 +210,7 @@ def test_each_hostile_job(bench: Bench) -> None:
 
 
 def test_a_global_in_the_meta(bench: Bench) -> None:
-    """Never read: the job itself is an ordinary one, and is executed."""
+    """The meta is never read: the job itself is ordinary and is executed."""
     canary = bench.home.root / "canary"
     around = Surrounded(bench)
     around.before()
@@ -227,7 +227,7 @@ def test_a_global_in_the_meta(bench: Bench) -> None:
 
 
 def test_a_newer_envelope_waits(bench: Bench) -> None:
-    """RULINGS 21: it stays in its queue, with a warning, and stops no other job."""
+    """RULINGS 21: the job stays in its queue with a warning and stops no other job."""
     around = Surrounded(bench)
     around.before()
     plant(bench.redis, {"data": enveloped(v=2), "hp": "2"})
@@ -274,7 +274,7 @@ def test_an_id_that_is_no_text(bench: Bench) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "list", "missing"])
 def test_what_stands_in_place_of_the_hash(bench: Bench, kind: str) -> None:
-    """A key of another type under the id of a job, or none: no other job is affected."""
+    """A key of another type, or no key, under the id of a job affects no other job."""
     around = Surrounded(bench)
     around.before()
     for job_id in ("evil", "due"):
@@ -297,7 +297,7 @@ def test_whoever_asks_for_the_oldest_job_gets_an_answer(bench: Bench) -> None:
 
 
 def test_a_hundred_megabytes(bench: Bench) -> None:
-    """Larger than any job of hivepipe: it fails, and neither the writer nor Redis falls over."""
+    """The job is larger than any of hivepipe's: it fails, and writer and Redis keep running."""
     around = Surrounded(bench)
     around.before()
     plant(bench.redis, {"data": bytes(100_000_000)})
@@ -309,7 +309,7 @@ def test_a_hundred_megabytes(bench: Bench) -> None:
 
 
 def show_all(bench: Bench, ids: list[str]) -> None:
-    """Run `failed show` of each in one process."""
+    """Run `failed show` for each job in one process."""
     code = """if True:
         import sys
         from hivepipe.cli.main import main
@@ -329,11 +329,11 @@ def show_all(bench: Bench, ids: list[str]) -> None:
 
 
 def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
-    """With every reader and worker nothing runs or breaks; each is a failed job to discard."""
+    """With all readers and workers running nothing is executed or breaks; each job fails."""
     canary = bench.home.root / "canary"
     hostile = hostile_jobs(canary)
     around = Surrounded(bench)
-    bench.redis.set("rq:job:no-job", "x")  # first in its queue: who asks how old it is?
+    bench.redis.set("rq:job:no-job", "x")  # the first job of its queue, whose age is asked for
     bench.redis.rpush("rq:queue:medium", "no-job")
     bench.redis.rpush("rq:queue:low", b"\xff\xfe")
     around.before()
@@ -365,7 +365,7 @@ def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
 
 
 def test_a_small_pickle_takes_little_memory() -> None:
-    """LONG_BINPUT with a huge index makes C's unpickler allocate and fill a table of that size."""
+    """LONG_BINPUT with a huge index makes C's unpickler allocate a table of that size."""
     index = 1 << 25
     pickled = b"\x80\x02K\x01r" + index.to_bytes(4, "little") + b"."
     code = (

@@ -1,6 +1,6 @@
 """kill -9 of the process that writes identity files, at each call that touches a file.
 
-CLAUDE.md is never torn, what a person wrote is never lost, and the next try finishes.
+CLAUDE.md is never torn, the user's text is never lost, and a retry finishes the work.
 """
 
 import shutil
@@ -25,7 +25,7 @@ from hivepipe.operations.profiles import profile_book, sync_identity
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 
-STEP = 1 if rounds(0) else 5  # HIVEPIPE_TEST_ROUNDS: every call
+STEP = 1 if rounds(0) else 5  # HIVEPIPE_TEST_ROUNDS tests every call
 USERS = b"# Mine\nWhat I tell Claude in this folder, written by hand over many weeks.\n" * 3
 USERS_NEXT = b"# Mine, again\nI have thought about it, and this is how it is to be done.\n" * 3
 OURS = "# Ada\nWrite short sentences, and say first what a change is for. " * 3
@@ -33,7 +33,7 @@ OURS_NEXT = "# Ada, second edition\nWrite no sentences at all where a table will
 
 
 class Folders:
-    """A profile's folder and a home; both can be put back to where a test begins."""
+    """A profile's folder and a home, which can be reset to the beginning of a test."""
 
     def __init__(self, root: Path) -> None:
         self.live, self._before = root / "live", root / "before"
@@ -56,7 +56,7 @@ class Folders:
         return any(path.read_bytes() == text for path in self.live.rglob("*") if path.is_file())
 
     def left_over(self) -> list[str]:
-        """Name what does not belong there once all is given back."""
+        """Return the files that should not exist after the restore."""
         kept = Path(self.home, "identity", "before")
         found = [*self.file.parent.iterdir(), *(kept.iterdir() if kept.exists() else ())]
         return [path.name for path in found if path != self.file]
@@ -68,7 +68,7 @@ def folders(tmp_path: Path) -> Folders:
 
 
 def kills(folders: Folders, name: str, work: Callable[[], object]) -> Iterator[int]:
-    """Yield after each kill, the folders as it left them."""
+    """Yield after each kill, before the folders are reset."""
     folders.begins_here()
     call = 1 + random_of(name).randrange(STEP)
     count = 0
@@ -149,14 +149,14 @@ def test_what_a_person_wrote_between_two_sessions_is_given_back(folders: Folders
     assert write(folders, OURS_NEXT) == ""
     assert back(folders) == ""
     assert folders.held() == USERS_NEXT
-    assert folders.is_anywhere(USERS)  # and so is what stood there at the very first
+    assert folders.is_anywhere(USERS)  # the text of the very beginning is kept too
 
 
-# ---- the jobs around it
+# ---- the jobs that write the files
 
 
 class Session:
-    """A session of ada's, its jobs done as workers do them."""
+    """A session of the profile ada, whose jobs are done as the workers do them."""
 
     def __init__(self, folders: Folders) -> None:
         self.folders = folders
@@ -193,7 +193,7 @@ class Session:
         self.take_in()
 
     def take_in(self) -> None:
-        """Do what was handed back, as the writer does: effect and record in one transaction."""
+        """Apply the resulting jobs as the writer does: effect and record in one transaction."""
         for parent, jobs in self.handed_back:
             for job in jobs:
                 child = changed(parent, id=f"{parent.id}-{job.subject}", operation="x")
@@ -226,7 +226,7 @@ def test_killed_at_the_start_of_a_session(session: Session) -> None:
     for call in kills(folders, "start", session.run_start):
         count += 1
         assert folders.held() in (USERS, OURS.encode()), f"torn by a kill at {call}"
-        session.run_start()  # the job comes again
+        session.run_start()  # the job is repeated
         assert folders.held() == OURS.encode()
         assert session.versions("SOUL.md") == [("session_sync", OURS)]
         session.run_end()

@@ -1,4 +1,4 @@
-"""A laptop that slept, a clock that jumped: a lease has ended, and its writer lives."""
+"""A lease ends while its writer lives, after a suspend or a step of the clock."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ EVENTS = oracle.mix(SEED, 40).all
 
 
 def end_leases(bench: Bench) -> int:
-    """What a clock that jumps an hour does; return how many there were."""
+    """Expire all leases, as a clock that steps an hour ahead does; return their number."""
     ended = 0
     for queue in QUEUES:
         for member in bench.redis.zrange(f"rq:wip:{queue}", 0, -1):
@@ -28,7 +28,7 @@ def end_leases(bench: Bench) -> int:
 
 @pytest.mark.parametrize("point", ["claimed", "committed"])
 def test_jobs_of_a_living_writer_are_not_taken(bench: Bench, point: str) -> None:
-    """Neither the reconciler nor a second writer; the one that holds it finishes it."""
+    """Neither the reconciler nor a second writer takes them; their writer finishes them."""
     bench.push(EVENTS)
     writer = bench.writer(pause=point)
     writer.reached(point)
@@ -46,7 +46,7 @@ def test_jobs_of_a_living_writer_are_not_taken(bench: Bench, point: str) -> None
 
 @pytest.mark.parametrize("point", ["claimed", "committed"])
 def test_rqs_own_clean_up_doubles_nothing(bench: Bench, point: str) -> None:
-    """`rq info` takes jobs whose lease has ended: they come twice, and count once."""
+    """`rq info` requeues jobs with an expired lease: they are executed again and count once."""
     bench.push(EVENTS)
     writer = bench.writer(pause=point)
     writer.reached(point)

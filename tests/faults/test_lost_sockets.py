@@ -1,4 +1,4 @@
-"""The sockets and locks of a stack are removed while it runs."""
+"""Sockets and locks of a running stack are removed."""
 
 import random
 import shutil
@@ -19,12 +19,12 @@ EVENTS = 12
 
 
 def is_whole(sandbox: Sandbox) -> bool:  # noqa: F811
-    """Is there one of each process, all that was handed over is done, and nothing on disk?"""
+    """Return whether the stack is healthy, complete and idle."""
     report = sandbox.report()
     accounts = dict(report["accounts"] or {})  # type: ignore[call-overload]
     return bool(
         report["healthy"]
-        and accounts  # while Redis is being replaced there are none
+        and accounts  # there are none while Redis is replaced
         and sandbox.counts() == ONE_OF_EACH
         and accounts["accepted"] == accounts["done"]
         and report["spool"] == 0
@@ -34,7 +34,7 @@ def is_whole(sandbox: Sandbox) -> bool:  # noqa: F811
 def fire_some(sandbox: Sandbox, fired: set[str]) -> None:  # noqa: F811
     for _ in range(EVENTS):
         name = f"s-{len(fired)}"
-        sandbox.fire(name, HIVEPIPE_AUTOSTART="0")  # the stack has to mend itself
+        sandbox.fire(name, HIVEPIPE_AUTOSTART="0")  # the stack has to repair itself
         fired.add(name)
 
 
@@ -89,7 +89,7 @@ def folder_and_its_parent_removed(folder: Path) -> None:
 
 
 def all_locks_removed(folder: Path) -> None:
-    """The one beside the data as well: Redis is known by its socket's path alone."""
+    """Remove also the lock beside the data: Redis is only known by the path of its socket."""
     shutil.rmtree(folder)
     (HOME_OF[folder] / "redis.lock").unlink()
 
@@ -136,5 +136,5 @@ def test_the_stack_repairs_itself_and_nothing_is_lost(
 def lives(pid: int) -> bool:
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # it may end between `open` and `read`
+    except (FileNotFoundError, ProcessLookupError):  # the process may end between `open` and `read`
         return False

@@ -1,4 +1,4 @@
-"""Workers of every kind at once; the orchestrator is killed in the middle, and says all again."""
+"""Hive workers of every kind at once; the orchestrator is killed and repeats its commands."""
 
 import json
 import random
@@ -22,7 +22,7 @@ ERROR = (
 )
 FULL = 'status {"status": "context_full", "progress": "half", "remaining": "the other half"}'
 
-# name -> runs, in dollars what each costs, and how it stands in the end
+# name -> runs, cost in dollars, final state
 SCRIPTS: dict[str, tuple[list[list[str]], str, str]] = {
     "succeed": ([["say on it", "call Edit a.py", "cost 0.01", "cost 0.11", DONE]], "0.11", "done"),
     "ask": ([["cost 0.20", ASK, "torn"], ["cost 0.02", DONE]], "0.22", "done"),
@@ -57,7 +57,7 @@ def scene(private_home: Home) -> Iterator[Scene]:
 
 
 def plans_of(number: int) -> list[dict[str, str]]:
-    """Return what is to be spawned: every script, in both projects."""
+    """Return the workers to spawn: every script, in both projects."""
     names = [*SCRIPTS] * (number // len(SCRIPTS) + 1)
     return [
         {
@@ -91,7 +91,7 @@ def test_workers_of_every_kind_survive_a_killed_orchestrator(scene: Scene) -> No
     until(lambda: len(scene.played()) >= number // 2, first.text)
     assert first.is_running, first.text
     first.end(signal.SIGKILL)
-    assert len(scene.played()) < number  # it was killed in the middle
+    assert len(scene.played()) < number  # the kill came in the middle
     second = Orchestrating(scene, plans)
     second.start()
     until(lambda: not second.is_running, second.text)
@@ -137,7 +137,7 @@ def costs(scene: Scene) -> Decimal:
 
 
 def booked(scene: Scene) -> Decimal:
-    """Return what the store knows of runs that are over."""
+    """Return the stored costs of finished runs."""
     sql = "SELECT SUM(cost_micro_usd) AS spent FROM hive_runs WHERE ended_at > ''"
     return Decimal(scene.home.rows(sql)[0]["spent"]) / 1_000_000
 
@@ -164,7 +164,7 @@ def test_a_monitor_that_was_killed_says_the_rest_when_it_is_back(scene: Scene) -
         assert monitor.text.count(line) == 2
         said = scene.home.rows("SELECT status FROM hive_statuses ORDER BY changed_ns")
         assert [row["status"] for row in said] == ["working", "done"]
-        reported = scene.hive / "reported.json"  # written once the line is out and dealt with
+        reported = scene.hive / "reported.json"  # written after the line was printed and handled
         until(lambda: f"{worker} ended" in reported.read_text(), "not dealt with")
         assert scene.run("monitor", "--once") == ""
     finally:
@@ -191,7 +191,7 @@ def test_a_full_context_is_parked_and_a_new_worker_continues(scene: Scene) -> No
     (row,) = scene.home.rows("SELECT respawn_of FROM hive_workers WHERE respawn_of IS NOT NULL")
     assert row["respawn_of"] == worker
 
-    # The fresh one plays the same script, and fills its context too: one respawn is the limit.
+    # The new worker plays the same script and fills its context too. One respawn is the limit.
     def parked() -> bool:
         scene.run("monitor", "--once", "--respawn")
         return (scene.state(fresh) / "runs/2.json").exists() and scene.is_recorded(fresh, 2)

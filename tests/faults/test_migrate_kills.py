@@ -1,4 +1,7 @@
-"""kill -9 of `migrate`, and of its undoing, at calls that touch files: the next run finishes it."""
+"""kill -9 of `migrate` and of its undo at calls that touch files:
+
+the next run finishes the work.
+"""
 
 import json
 import os
@@ -26,12 +29,12 @@ TABLES = (
     *("swarms", "sessions", "agents", "instance_sessions", "session_logs", "tasks", "prompts"),
     *("skill_uses", "imported_skills", "imported_skill_sessions"),
 )
-# What differs from run to run, and means nothing.
+# columns that differ between runs
 _TIMES = {"applied_at", "imported_at", "job_id"}
 
 
 class Scene:
-    """A predecessor's project, put back to where it began before each round."""
+    """A project of the predecessor, reset before each round."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -59,7 +62,7 @@ class Scene:
             undo(str(self.project))
 
     def state(self) -> dict[str, Any]:
-        """Return all that matters in the end."""
+        """Return the final state: files, settings, record, archives and rows."""
         claude = self.project / ".claude"
         record = json.loads(next(Path(state_folder(), "migrated").iterdir()).read_text())
         return {
@@ -72,7 +75,7 @@ class Scene:
         }
 
     def _archives(self) -> dict[str, bytes]:
-        """Return the originals, which stay, and the copies."""
+        """Return the original archives, which must not change, and the copies."""
         logs = self.project / ".claude-state" / "logs"
         return {str(path.relative_to(logs)): path.read_bytes() for path in logs.rglob("*.jsonl")}
 
@@ -97,7 +100,7 @@ def scene(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 def calls_of(scene: Scene, work: Any) -> int:
-    """Return about how many calls the work makes, found by halving."""
+    """Return roughly how many calls the work makes, a power of two."""
     low, high = 1, 2
     while killed_at(high, work):
         scene.again()

@@ -1,4 +1,4 @@
-"""Many hooks at a time, a tenth of the events fired twice: every table equals the oracle's rows."""
+"""Many parallel hooks, a tenth of the events twice: every table equals the oracle's rows."""
 
 import json
 import signal
@@ -17,16 +17,16 @@ from tests.faults.oracle import Fired, Mix, Rows
 from tests.rounds import SEED, rounds
 
 AT_ONCE = 50
-SLACK_NS = 2_000_000  # the store keeps milliseconds
+SLACK_NS = 2_000_000  # the database stores milliseconds
 
 
 def mixed(few: int = 5) -> Mix:
-    """So many times 40 events; with HIVEPIPE_TEST_ROUNDS=25, the 1,000 that SPEC asks for."""
+    """Return a mix of 40 events for each round; HIVEPIPE_TEST_ROUNDS=25 gives SPEC's 1,000."""
     return oracle.mix(SEED, 40 * rounds(few))
 
 
 def check_times(bench: Bench, events: tuple[Fired, ...]) -> None:
-    """Every row's time lies within the life of the hooks that fired its event."""
+    """The time of every row lies between start and end of the hooks that fired its event."""
     rows: Rows = oracle.comparable(bench.tables())
     found = {("prompt", r["prompt_id"]): r["created_at"] for r in rows["prompts"]}
     found |= {("skill", r["arguments"]): r["created_at"] for r in rows["skill_uses"]}
@@ -72,11 +72,11 @@ def test_through_the_queue(bench: Bench) -> None:
 
 
 def test_redis_killed_in_the_middle(bench: Bench) -> None:
-    """kill -9 of Redis twice while hooks fire; the events meanwhile wait in the spool."""
+    """kill -9 of Redis twice while hooks fire; meanwhile events go to the spool."""
     events = mixed()
     writer = bench.plain_writer()
     bench.fire(events.opening, 1)
-    bench.settle(writer)  # it is up
+    bench.settle(writer)  # the writer runs
     feeder = threading.Thread(target=bench.fire, args=(events.bulk, AT_ONCE))
     feeder.start()
     spooled = 0
@@ -98,7 +98,7 @@ def test_redis_killed_in_the_middle(bench: Bench) -> None:
 
 
 def test_through_the_direct_path(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Redis and writer; what the busy database made wait is in the spool."""
+    """Without Redis and a writer; events that met a busy database are in the spool."""
     events = mixed(1)
     bench.server.end(signal.SIGKILL)
     bench.fire(events.opening, 1, USE_QUEUE="false")
@@ -114,7 +114,7 @@ def test_through_the_direct_path(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_direct_path_leaves_a_file_that_cannot_be_applied(bench: Bench) -> None:
-    """The oracle's own check: an event of no session is not applied, and is not lost."""
+    """An event whose session does not exist is neither applied nor lost."""
     lost = oracle.agent(1, oracle.SESSIONS[0], "inst-a")
     marker = bench.home.path / "instances" / "inst-a"
     marker.parent.mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_the_direct_path_leaves_a_file_that_cannot_be_applied(bench: Bench) -> N
 def test_the_direct_path_continues_after_a_job_that_breaks_its_handler(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the writer does; the file stays."""
+    """It continues as the writer does, and the file stays."""
     bench.server.end(signal.SIGKILL)
     events = oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")])
     first, second = oracle.messages(events, bench.project, bench.swarm)
@@ -145,6 +145,6 @@ def test_the_direct_path_continues_after_a_job_that_breaks_its_handler(
 
 
 def _broken(message: Message) -> str:
-    """Return its envelope, of another job, with a total that no store can take."""
+    """Return a message's envelope with another id and a total that no column can store."""
     text = message.envelope.replace(message.id, message.id[::-1])
     return text.replace('op_count":1', f'op_count":{1 << 63}')

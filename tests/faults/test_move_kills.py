@@ -1,4 +1,4 @@
-"""A home that is moved or converted, killed at any step, ends as if it had not been killed."""
+"""A move or conversion of a home that is killed at any step ends like an undisturbed one."""
 
 import os
 import posix
@@ -51,7 +51,7 @@ def register(project: Path, home: str, tree: str = "") -> None:
 
 
 def fill(home: str) -> None:
-    """Have sessions, exports, and files that only the home has."""
+    """Write sessions, exports, and all other files of a home."""
     path = database_path(home)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     Database(path).close()
@@ -92,7 +92,7 @@ def copy_of_the_database(home: str) -> Path:
 
 
 def recorded(home: str) -> dict[str, object]:
-    """Return what a person has recorded, wherever it lies."""
+    """Return the recorded data of a home, at whatever place."""
     kept = Path(kept_folder(home))
     with closing(sqlite3.connect(database_path(home))) as db:
         sessions = [row[0] for row in db.execute("SELECT id FROM sessions ORDER BY id")]
@@ -106,7 +106,7 @@ def recorded(home: str) -> dict[str, object]:
 
 
 def killed(step: int, work: Callable[[], object]) -> int:
-    """Do work in a process that is killed at this step; return how many steps it took."""
+    """Do work in a process that is killed at a step; return how many steps it took."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -136,7 +136,7 @@ def killed(step: int, work: Callable[[], object]) -> int:
 
 
 def everywhere(project: Path, home: str) -> list[str]:
-    """Return the folders that hold exports or a database now."""
+    """Return the places that have a database or exports now."""
     places = {
         project / ".hive-mind" / "hive.db",
         project / ".claude-state" / "logs" / "skill-usage.json",
@@ -166,7 +166,7 @@ def test_a_move_of_the_data(project: Path, into_the_tree: bool) -> None:
         for folder in (home, f"{project}/.hive-mind", f"{project}/.claude-state"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    for _ in range(2):  # the first one may compile modules, in steps that no other takes
+    for _ in range(2):  # the first run may compile modules, with additional steps
         clear()
         wanted = make()
         steps = killed(0, work)

@@ -1,4 +1,4 @@
-"""Kills of the intake and of native hooks at every step: no event is lost, none doubled."""
+"""Kills of the intake and of native hooks at every step: no event is lost or doubled."""
 
 import json
 import os
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for t
 QUEUES = ("high", "medium", "low")
 PROMPT = encoded(payloads.EVENTS["UserPromptSubmit"])
 STEPS_AT_MOST = 400
-STRIDE = 1 if ASKED_ROUNDS else 5  # of the steps of an event, each is hit in turn
+STRIDE = 1 if ASKED_ROUNDS else 5  # distance between two tested steps of an event
 LAUNCHER = Path(__file__).with_name("launch_intake.py")
 
 
@@ -56,7 +56,8 @@ def call(number: int) -> bytes:
     return encoded(changed(payloads.PRE_BASH, **named))
 
 
-# What is acknowledged before anything else; answered before it is handed over; answered after that.
+# Kinds of events by the time of their answer: before any work, before the jobs are pushed, and
+# after that.
 KINDS: dict[str, tuple[Callable[[int], bytes], str]] = {
     "PostToolUse": (skill_use, "SELECT count(*) AS n FROM v_skill_uses"),
     "UserPromptSubmit": (prompt, "SELECT count(*) AS n FROM v_prompts"),
@@ -71,7 +72,7 @@ def send(setting: Setting, number: int) -> None:
 
 
 def apply_all(setting: Setting, server: Server, writer: Writer, secs: float = 60) -> None:
-    """Let the writer apply what is in Redis and in the spool."""
+    """Let the writer apply all jobs in Redis and in the spool."""
     if not writer.is_running:
         writer.start()
     until(lambda: not setting.raw() and not setting.home.spool, "the spool stays", secs)
@@ -85,7 +86,7 @@ def uses(setting: Setting) -> int:
 
 
 def launch(setting: Setting, at: int, version: str = "") -> Process:
-    """Start an intake that is killed at this step; `version`: the only one that it knows."""
+    """Start an intake that is killed at a step; `version` is the only one that it knows."""
     command = [sys.executable, "-I", "-S", str(LAUNCHER), str(ROOT), str(at), version]
     env = {**setting.env, "HIVEPIPE_HOME": str(setting.home.path)}
     made = Process(command, setting.home.root / "intake.log", env, setting.home.root)
@@ -97,7 +98,7 @@ def launch(setting: Setting, at: int, version: str = "") -> Process:
 
 
 def lives_on(intake: Process) -> bool:
-    """Tell whether it survived: its sockets are closed a moment before it has ended."""
+    """Return whether the intake survived; its sockets close a moment before it ends."""
     end = time.monotonic() + 1
     while intake.is_running and time.monotonic() < end:
         time.sleep(0.002)
@@ -128,7 +129,7 @@ def test_an_intake_killed_at_any_step_loses_and_doubles_no_event(
 
 
 def assert_answered(kind: str, answers: list[bytes]) -> None:
-    """A prompt is answered as a whole or not at all, and before most of the work is done."""
+    """A prompt is answered completely or not at all, and before most of the work."""
     said = {answer for answer in answers if answer}
     assert len(said) == (kind == "UserPromptSubmit")
     if said:
@@ -189,7 +190,7 @@ def test_an_intake_that_is_killed_again_and_again_loses_nothing_of_32_clients(
 def test_an_intake_that_stops_and_goes_on_or_is_replaced_loses_nothing_of_32_clients(
     setting: Setting, new_writer: Callable[[Home], Writer]
 ) -> None:
-    """Clients wait in vain, find the mark of others that did, or ask while it is just back."""
+    """Clients wait in vain, find the mark of a hanging intake, or connect after a resume."""
     server = setting.redis()
     events = 640 if ASKED_ROUNDS else 160
     is_over = threading.Event()
@@ -217,7 +218,7 @@ def test_an_intake_that_stops_and_goes_on_or_is_replaced_loses_nothing_of_32_cli
 
 
 def of_version_2(setting: Setting) -> None:
-    """Let the native hook write frames of a version that the code here does not know."""
+    """Make the native hook write frames of a version unknown to the intake."""
     program = setting.native.read_bytes()
     assert program.count(b"HPv1") == 1
     setting.native.unlink()
@@ -229,7 +230,7 @@ def of_version_2(setting: Setting) -> None:
 def test_a_client_and_an_intake_of_two_versions_lose_and_double_nothing(
     setting: Setting, new_writer: Callable[[Home], Writer], is_client_newer: bool
 ) -> None:
-    """The spool keeps what the intake does not know, until code of that version drains it."""
+    """The spool keeps events that the intake does not know for code of their version."""
     server = setting.redis()
     if is_client_newer:
         setting.intake()
@@ -242,7 +243,7 @@ def test_a_client_and_an_intake_of_two_versions_lose_and_double_nothing(
     assert len(raw) == 8
     if is_client_newer:
         setting.convert()
-        assert setting.raw() == raw  # the code of version 1 leaves them
+        assert setting.raw() == raw  # code of version 1 leaves them alone
         for path in raw:
             path.write_bytes(path.read_bytes().replace(b"HPv2", b"HPv1", 1))
     apply_all(setting, server, new_writer(setting.home))
@@ -257,14 +258,14 @@ def test_a_stopped_intake_costs_time_and_no_event(
     intake.signal(signal.SIGSTOP)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda number: send(setting, number), range(48)))
-    assert len(setting.raw()) >= 4  # the first ones waited, the others went to Redis
-    intake.signal(signal.SIGCONT)  # it takes those that waited, too
+    assert len(setting.raw()) >= 4  # the first hooks waited, the others went to Redis
+    intake.signal(signal.SIGCONT)  # the intake now takes the events that waited
     apply_all(setting, server, new_writer(setting.home))
     assert uses(setting) == 48
 
 
 def test_after_one_event_that_waited_the_next_ones_do_not(setting: Setting) -> None:
-    """Of a program that never answers; a while later one of them tries it again."""
+    """The socket belongs to a program that never answers; after a while one hook tries it again."""
     path = setting.runtime / "intake.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -282,7 +283,7 @@ def test_after_one_event_that_waited_the_next_ones_do_not(setting: Setting) -> N
 
 
 def connections(listener: socket.socket) -> int:
-    """Take the connections that wait; return how many these were."""
+    """Accept all waiting connections and return their number."""
     for number in range(99):
         try:
             listener.accept()[0].close()
@@ -299,11 +300,11 @@ def test_an_intake_that_continues_is_used_at_once(setting: Setting) -> None:
     send(setting, 1)
     assert mark.exists()
     assert setting.fire(setting.native, "UserPromptSubmit", PROMPT) == b""
-    assert len(setting.raw()) == 1  # what may be answered is the Python hook's meanwhile
+    assert len(setting.raw()) == 1  # Meanwhile the Python hook answers what can be answered.
     intake.signal(signal.SIGCONT)
     until(lambda: not mark.exists(), "the mark stays")
     intake.signal(signal.SIGSTOP)
-    send(setting, 2)  # which shows that it was asked again
+    send(setting, 2)  # shows that the intake was asked again
     assert mark.exists()
     assert len(setting.raw()) == 2
 
@@ -325,7 +326,7 @@ Talk = Callable[[socket.socket], object]
 
 @contextmanager
 def someone(setting: Setting, talk: Talk, backlog: int = 16) -> Iterator[None]:
-    """Listen in the place of the intake."""
+    """Listen in place of the intake."""
     path = setting.runtime / "intake.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -408,7 +409,7 @@ def test_a_frame_of_another_version_is_not_answered(setting: Setting, version: b
         client.connect(str(setting.runtime / "intake.sock"))
         client.sendall(version + struct.pack("<II", 3, 2) + b"a=\0{}")
         assert client.recv(10) == b""
-    send(setting, 1)  # the next one is
+    send(setting, 1)  # the next event is answered
     assert jobs_of(server)
 
 
@@ -437,7 +438,7 @@ def test_a_converter_killed_halfway_is_followed_by_another(setting: Setting) -> 
     setting.convert()
     (first,) = setting.home.spool
     jobs = json.loads(first.read_text())["jobs"]
-    raw.write_bytes(whole)  # it was killed before it removed this
+    raw.write_bytes(whole)  # as if the converter was killed before it removed this file
     setting.convert()
     again = {job["envelope"]["id"] for job in json.loads(first.read_text())["jobs"]}
     assert again <= {job["envelope"]["id"] for job in jobs}

@@ -1,4 +1,4 @@
-"""Neither Redis nor the home takes an event: memory keeps it, else it is counted."""
+"""Neither Redis nor the home accepts an event: it is kept in memory, otherwise counted as lost."""
 
 import os
 import random
@@ -27,7 +27,7 @@ NUMBER = 10
 
 @contextmanager
 def immutable(*folders: Path) -> Iterator[None]:
-    """Forbid creating, renaming and removing files there, for root, too."""
+    """Forbid creating, renaming and removing files in folders, even for root."""
     present = [folder for folder in folders if folder.is_dir()]
     if os.geteuid() or not all(chattr("+i", folder) for folder in present):
         pytest.skip("this file system has no immutable folders, or not for us")
@@ -54,7 +54,7 @@ def prompts(number: int, first: int = 0) -> tuple[oracle.Fired, ...]:
 
 @pytest.fixture
 def folders(bench: Bench) -> Iterator[list[Path]]:
-    """The folders that take events of this home; nothing is left in memory."""
+    """The folders that take events of this home; the memory folder is removed afterwards."""
     runtime = Path(bench.server.address).parent
     memory = Path(all_folders(str(bench.home.path))[2])
     yield [bench.home.path, runtime, memory]
@@ -91,7 +91,7 @@ def test_lost_events_are_counted_and_shown(bench: Bench, folders: list[Path]) ->
     until(lambda: (folders[0] / "lost-events").exists(), "no file for the count")
     writer.end()
     redis_is_gone(bench)
-    bench.home.logs.mkdir(exist_ok=True)  # as every stack makes it
+    bench.home.logs.mkdir(exist_ok=True)  # every stack makes this folder
     full = folders[2] / "spool"
     full.mkdir(parents=True, mode=0o700)
     for folder in (folders[2], folders[2].parent):
@@ -128,7 +128,7 @@ def test_folders_immutable_and_a_process_killed(
     sandbox: Sandbox,  # noqa: F811
     kind: str,
 ) -> None:
-    """The sessions of all events are there afterwards, those of the worst moment among them."""
+    """All sessions are recorded, including those of events during both faults."""
     order = random.Random(SEED)
     sandbox.run("up", "-d")
     fired: set[str] = set()

@@ -1,4 +1,4 @@
-"""With the writer stopped in the middle of a batch, everybody counts the same."""
+"""With the writer stopped in the middle of a batch, all tools show the same figures."""
 
 import json
 import re
@@ -21,7 +21,7 @@ LINE = re.compile(
 
 
 def rq_info(bench: Bench) -> dict[str, tuple[int, ...]]:
-    """Return queued, executing, finished, failed of each queue, as `rq info` says."""
+    """Return queued, executing, finished and failed jobs of each queue, by `rq info`."""
     said = subprocess.run(
         [RQ, "info", "--raw", "-Q", "-u", bench.server.url],
         capture_output=True,
@@ -40,7 +40,7 @@ def rq_info(bench: Bench) -> dict[str, tuple[int, ...]]:
 
 
 def on_the_dashboard(base: str) -> dict[str, tuple[int, ...]]:
-    """Return the same figures, as rq-dashboard says."""
+    """Return the same figures by rq-dashboard."""
     keys = ("started", "finished", "failed")
     return {
         queue["name"]: (queue["count"], *(queue[f"{key}_job_registry_count"] for key in keys))
@@ -50,7 +50,7 @@ def on_the_dashboard(base: str) -> dict[str, tuple[int, ...]]:
 
 @pytest.mark.parametrize("point", ["claimed", "committed"])
 def test_stopped_in_mid_batch(bench: Bench, dashboard: Callable[[], str], point: str) -> None:
-    """Ten done, one dead, 200 claimed and held, the others waiting."""
+    """Ten jobs are done, one has failed, 200 are claimed, and the others wait."""
     session = oracle.SESSIONS[0]
     first = oracle.timed(
         [oracle.start(0, "inst-a"), *(oracle.edit(n, session, "inst-a") for n in range(3))]
@@ -71,7 +71,7 @@ def test_stopped_in_mid_batch(bench: Bench, dashboard: Callable[[], str], point:
     writer.reached(point)
     writer.signal(signal.SIGSTOP)
     until(lambda: Path(f"/proc/{writer.pid}/stat").read_text().split()[2] == "T", "not stopped")
-    # Strict order, but a tenth of the 200 places goes to the lower queues.
+    # strict order, but a tenth of the 200 places is for the lower queues
     running = {"high": 100, "medium": 80, "low": 20}
     done = {"high": 4, "medium": 3, "low": 3}
     dead = {"high": 0, "medium": 0, "low": 1}
@@ -80,7 +80,7 @@ def test_stopped_in_mid_batch(bench: Bench, dashboard: Callable[[], str], point:
     assert sum(row[1] for row in shown.values()) == 200
     assert shown == wanted
     assert on_the_dashboard(dashboard()) == wanted
-    said = json.loads(bench.command("status", "--json", expect=1))  # nothing supervises here
+    said = json.loads(bench.command("status", "--json", expect=1))  # no supervisor runs here
     assert said["queues"] == {"slow": 0, "llm": 0} | {q: row[0] for q, row in wanted.items()}
     assert said["accounts"] == bench.accounts
     assert bench.accounts == {

@@ -1,4 +1,4 @@
-"""One day's jobs, and one day's events, in random orders: one final database, and the right one."""
+"""Jobs and events of a day in random orders give the same, correct database."""
 
 import json
 import random
@@ -22,12 +22,12 @@ from tests.rounds import ASKED_ROUNDS, SEED
 
 PROJECT = "/home/ana/shop"
 SWARM = "swarm-0123456789abcdef"
-ORDERS = 100 if ASKED_ROUNDS >= 20 else 20  # of a day's jobs
-LONGEST = 50  # rounds of retrying what misses its parent
+ORDERS = 100 if ASKED_ROUNDS >= 20 else 20  # orders of a day's jobs
+LONGEST = 50  # rounds of retries for jobs without their parent
 
 
 def jobs_of(events: Sequence[Fired]) -> list[Envelope]:
-    """Return the writes; slow work has no place in a transaction."""
+    """Return the jobs that write; slow work is not part of a transaction."""
     known = {}
     for sent in oracle.messages(events, PROJECT, SWARM):
         for message in sent:
@@ -38,7 +38,7 @@ def jobs_of(events: Sequence[Fired]) -> list[Envelope]:
 def settled(
     path: Path, jobs: Sequence[Envelope], batch: int = 1
 ) -> dict[str, list[dict[str, Any]]]:
-    """Execute jobs in this order, so many in a transaction; what misses its parent comes again."""
+    """Execute jobs in this order, `batch` in a transaction; retry those without their parent."""
     db = Database(path)
     waiting = list(jobs)
     for _ in range(LONGEST):
@@ -86,12 +86,12 @@ def assert_one_database(events: Sequence[Fired], folder: Path, orders: int, seed
 
 
 def test_one_day_in_random_orders(tmp_path: Path) -> None:
-    """SPEC 2.4: every write commutes, whatever arrives first."""
+    """SPEC 2.4: all writes commute."""
     assert_one_database(oracle.mix(SEED, 70).all, tmp_path, ORDERS, SEED)
 
 
 def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) -> None:
-    """The same, the jobs that make sessions being executed first, in their own order."""
+    """The same, but the jobs that create sessions are executed first, in their own order."""
     events = oracle.mix(SEED, 70).all
     jobs = jobs_of(events)
     starts = [job for job in jobs if job.operation == "start_session"]
@@ -104,7 +104,7 @@ def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) ->
 
 
 def test_every_job_twice_is_once(tmp_path: Path) -> None:
-    """Also what only counts: nothing but `applied` knows that it was counted."""
+    """This includes jobs that only count, which nothing but `applied` protects."""
     jobs = jobs_of(oracle.mix(SEED, 70).all)
     counted = {"operation": "count_dropped", "payload": {"what": "events", "number": 3}}
     nobodys = {"operation": "activate_session", "payload": {}, "session": "", "instance": "new"}
@@ -117,7 +117,7 @@ def test_every_job_twice_is_once(tmp_path: Path) -> None:
 
 
 def test_starts_in_every_order(tmp_path: Path) -> None:
-    """Three starts of one session, the newest of which says neither model nor title."""
+    """Three starts of one session, the newest of which has neither model nor title."""
     starts = [
         oracle.start(0, "inst-a", model="claude-a", session_title="first"),
         oracle.start(0, "inst-b", model="claude-b", session_title="second"),
@@ -127,7 +127,7 @@ def test_starts_in_every_order(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -> None:
-    """The later end counts, and the time to live runs from there."""
+    """The later end counts, and the time to live starts there."""
     session = oracle.SESSIONS[0]
     events = oracle.timed(
         [
@@ -145,7 +145,7 @@ def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -
 
 @pytest.mark.parametrize("last", ["Stop", "SessionEnd"])
 def test_the_first_event_of_an_instance_may_end_the_turn(tmp_path: Path, last: str) -> None:
-    """Hooks installed in a running session whose next event is its turn's or its own end."""
+    """Hooks were installed in a running session, whose next event ends its turn or itself."""
     session = oracle.SESSIONS[0]
     events = {
         "Stop": oracle.stop(1, session, "inst-a", background_tasks=[]),
@@ -156,7 +156,7 @@ def test_the_first_event_of_an_instance_may_end_the_turn(tmp_path: Path, last: s
 
 
 def test_the_oracle_sees_a_difference() -> None:
-    """A comparison that finds nothing has to be able to find something."""
+    """A comparison that finds no difference has to be able to find one."""
     rows = oracle.expected(oracle.mix(SEED, 70).all, PROJECT, SWARM)
     other = json.loads(json.dumps(rows))
     other["agents"][0]["status"] = "running"
@@ -165,13 +165,13 @@ def test_the_oracle_sees_a_difference() -> None:
     assert all(rows[table] for table in rows if table != "counters")
 
 
-# ---- what starts say
+# ---- status, title and model
 
 
 def test_a_fork_that_was_announced_as_its_parent_leaves_the_parent_as_it_was(
     tmp_path: Path,
 ) -> None:
-    """Up to some version after 2.1.197: SessionStart of the parent, then events of the fork."""
+    """Up to some version after 2.1.197 a fork's SessionStart names its parent."""
     parent, fork = oracle.SESSIONS[:2]
     ended = Fired(changed(SESSION_END, session_id=parent), "inst-a")
     events = oracle.timed(
@@ -209,7 +209,7 @@ def test_a_compaction_leaves_a_session_at_what_it_was(tmp_path: Path, busy: bool
 
 
 def test_titles_and_models_come_from_every_source(tmp_path: Path) -> None:
-    """A title by the user outweighs one by Claude, the model is that of the last message."""
+    """A title of the user outweighs one of Claude; the model is that of the last message."""
     session, time_ns = oracle.SESSIONS[0], oracle.FIRST_NS
     events = [oracle.start(0, "inst-a", model="claude-a", session_title=...)]
     started = jobs_of(oracle.timed(events))

@@ -1,4 +1,4 @@
-"""A job that kills its writer is found, and set apart."""
+"""A job that kills its writer is found and failed."""
 
 import json
 import signal
@@ -10,7 +10,7 @@ from tests.rounds import SEED
 
 
 def test_a_job_that_kills_its_writer(bench: Bench) -> None:
-    """Dead after its third kill; of all the others of its batches every effect is there once."""
+    """It fails after its third kill; all other jobs of its batches are applied once."""
     others = oracle.mix(SEED, 60)
     poison = oracle.prompt(666, oracle.SESSIONS[0], "inst-a")
     events = oracle.timed((*others.opening, *others.bulk[:20], poison, *others.bulk[20:]))

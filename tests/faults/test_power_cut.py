@@ -1,4 +1,4 @@
-"""What a kill never shows, as the kernel keeps what was written: is it on the disk in time?"""
+"""Order of syncs to the disk, which a kill does not test because the kernel keeps all writes."""
 
 import os
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from hivepipe.files.folders import Folder
 from hivepipe.queue.aof_sync import AofSync
 from tests.archive_scene import Scene, lines
 
-Seen = list[tuple[str, int]]  # what was done to which file, and how large it was
+Seen = list[tuple[str, int]]  # operation and suffix of a file, and its size
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    """Note every sync, and every write of what says how far others reach."""
+    """Record every sync, and every write of a file that says how far others are valid."""
     found: Seen = []
     sync: Callable[[int], None] = os.fsync
     overwrite = Folder.overwrite
@@ -36,7 +36,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
 
 def test_a_commit_is_synced(tmp_path: Path) -> None:
-    """SQLite syncs by itself, if it is told to: FULL is 2."""
+    """SQLite syncs each commit with the setting FULL, which is 2."""
     db = Database(tmp_path / "hive.db")
     row = db.row("PRAGMA synchronous", {})
     assert row is not None

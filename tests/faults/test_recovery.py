@@ -1,4 +1,4 @@
-"""The store answers again, or the clock is set back: no job waits longer."""
+"""Jobs wait no longer than necessary after the store recovers or the clock is set back."""
 
 import sqlite3
 import time
@@ -14,7 +14,7 @@ EVENTS = oracle.mix(SEED, 40).all
 
 
 def test_retries_are_due_when_the_store_answers_again(bench: Bench) -> None:
-    """The backoff would let them wait for an hour."""
+    """The backoff alone would make them wait an hour."""
     writer = bench.plain_writer()
     until(bench.home.database.exists, "no database")
     bench.push(EVENTS[:5])

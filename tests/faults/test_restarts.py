@@ -1,4 +1,4 @@
-"""Restarts of the writer under load: nothing lost, nothing double."""
+"""Restarts of the writer under load lose and double nothing."""
 
 import signal
 import threading
@@ -10,12 +10,12 @@ from tests.faults.harness import Bench, random_of
 from tests.rounds import rounds
 
 RESTARTS = rounds(3)
-EVENTS_A_SECOND = 83  # edits: one job for each of the three queues, so 250 jobs/s
+EVENTS_A_SECOND = 83  # each edit has one job in each of three queues, so 250 jobs/s
 MOST_EVENTS = 1000 * RESTARTS
 
 
 class Load(threading.Thread):
-    """Edits of one session at a steady pace until told to stop; keeps what it handed over."""
+    """Edits of one session at a steady rate until `end`; counts what it has sent."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Load(threading.Thread):
                     break
                 self.bench.send(messages)
                 self.sent += 1
-        except Exception as error:  # noqa: BLE001  shown by the test
+        except Exception as error:  # noqa: BLE001  the test reports it
             self.failed = error
         self.secs = time.monotonic() - began
 
@@ -74,7 +74,7 @@ def test_restarts_under_load(bench: Bench) -> None:
 
 
 def test_a_writer_that_comes_before_redis(bench: Bench) -> None:
-    """It waits, and works when Redis is there."""
+    """The writer waits for Redis and then works."""
     events = oracle.timed([oracle.start(0, "inst-a")])
     bench.push(events)
     bench.server.end(signal.SIGKILL)
@@ -88,7 +88,7 @@ def test_a_writer_that_comes_before_redis(bench: Bench) -> None:
 
 
 def test_sigterm_while_redis_is_away(bench: Bench) -> None:
-    """SPEC 2.12: exit 0, also then."""
+    """SPEC 2.12: exit code 0 without Redis too."""
     writer = bench.writer()
     bench.push(oracle.timed([oracle.start(0, "inst-a")]))
     writer.reached("first-claim")
@@ -100,7 +100,7 @@ def test_sigterm_while_redis_is_away(bench: Bench) -> None:
 
 
 def test_a_writer_that_waits_for_jobs_survives_a_failover(bench: Bench) -> None:
-    """Redis unblocks it by an error of its own; at first every other write is refused, too."""
+    """Redis unblocks its wait with an error, and first refuses every second write."""
     writer = bench.plain_writer()
     until(bench.home.database.exists, "no database")
     bench.settle(writer)

@@ -1,7 +1,7 @@
-"""`make faults`: every fault in seeded rounds, and the table of what was hit.
+"""`make faults`: every fault in seeded rounds, with a table of the steps that were hit.
 
-HIVEPIPE_TEST_ROUNDS=200 asks for so many rounds in all; HIVEPIPE_TEST_SEED for others than the
-usual ones; HIVEPIPE_TEST_ROUND=17 for one round alone, of the fault that `-k` names.
+HIVEPIPE_TEST_ROUNDS=200 sets the number of all rounds, HIVEPIPE_TEST_SEED the seed.
+HIVEPIPE_TEST_ROUND=17 runs one round alone, of the fault that `-k` selects.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The seed's scenarios on a whole stack: real hooks, `hivepipe up`, the real command line."""
+"""The seed's scenarios on a whole stack: real hooks, `hivepipe up` and the real command line."""
 
 import json
 import sqlite3
@@ -17,13 +17,13 @@ from tests.rounds import ASKED_ROUNDS
 
 SESSION = oracle.SESSIONS[0]
 LONG_SECS = 30 if ASKED_ROUNDS >= 25 else 3
-UNWELL_SECS = 10  # from then on `status` calls the store unwell
-INTERVAL_SECS = 4  # of the timeline, 60 in the seed
+UNWELL_SECS = 10  # after this time `status` reports the store as unhealthy
+INTERVAL_SECS = 4  # of the timeline; 60 in the seed
 
 
 @pytest.fixture
 def stack(bench: Bench) -> Iterator[Bench]:
-    """The bench with a stack in the place of its bare Redis; the session has begun."""
+    """A bench with a whole stack and one started session."""
     bench.up()
     bench.fire([oracle.start(0, "inst-a")], 1)
     bench.settle()
@@ -33,7 +33,7 @@ def stack(bench: Bench) -> Iterator[Bench]:
 
 @contextmanager
 def shell(bench: Bench) -> Iterator[sqlite3.Connection]:
-    """Another program on the database, foreign keys off, as the sqlite3 shell has them."""
+    """A connection without foreign keys, as the sqlite3 shell makes it."""
     connection = sqlite3.connect(bench.home.database, isolation_level=None, timeout=10)
     try:
         yield connection
@@ -68,7 +68,7 @@ def check(bench: Bench, *events: Fired) -> None:
 
 
 def test_a_lock_of_half_a_minute(stack: Bench) -> None:
-    """Nothing dies; `status` calls the store unwell after 10 s, and well when it is."""
+    """No job fails; `status` is degraded at first, unhealthy after 10 s, and healthy afterwards."""
     before = stack.pids()
     events = [
         oracle.agent(1, SESSION, "inst-a"),
@@ -82,7 +82,8 @@ def test_a_lock_of_half_a_minute(stack: Bench) -> None:
         until(lambda: status(stack)["store_trouble"], "no word of it")
         assert status(stack)["condition"] == "degraded"
         time.sleep(max(began + LONG_SECS - time.monotonic(), 0))
-        if LONG_SECS <= UNWELL_SECS:  # no such patience: it began earlier
+        # With a short lock, move the begin of the trouble into the past.
+        if LONG_SECS <= UNWELL_SECS:
             since = float(stack.redis.hget("hivepipe:trouble", "since"))
             stack.redis.hset("hivepipe:trouble", "since", str(since - UNWELL_SECS))
         stack.fire(events[2:], 1)
@@ -99,12 +100,12 @@ def test_a_lock_of_half_a_minute(stack: Bench) -> None:
     assert (said["healthy"], said["store_trouble"]) == (True, None)
     assert stack.pids() == before
     retries = [line for line in log(stack).splitlines() if "will retry: insert_agent" in line]
-    # 0.1, 0.2, 0.4, 1, 2, 4, 8, 16 s, each with a busy wait of 0.1 s.
+    # 0.1, 0.2, 0.4, 1, 2, 4, 8, 16 s, each with a busy wait of 0.1 s
     assert 4 <= len(retries) <= 9
 
 
 def test_a_store_that_was_in_trouble_when_the_stack_went_down(stack: Bench) -> None:
-    """What the writer before had to say of it is no news any more."""
+    """The new writer removes the trouble that the previous one reported."""
     with locked(stack):
         stack.fire([oracle.edit(1, SESSION, "inst-a")], 1)
         until(lambda: status(stack)["store_trouble"], "no word of it")
@@ -118,7 +119,7 @@ def test_a_store_that_was_in_trouble_when_the_stack_went_down(stack: Bench) -> N
 
 
 def test_a_swarm_that_was_deleted(stack: Bench) -> None:
-    """The failed job names it and the steps; after they are done, a retry lands."""
+    """The failed job names the swarm and the steps to take; after them a retry succeeds."""
     agent = oracle.agent(1, SESSION, "inst-a")
     with shell(stack) as other:
         other.row_factory = sqlite3.Row
@@ -152,12 +153,12 @@ def test_a_swarm_that_was_deleted(stack: Bench) -> None:
 
 
 def test_the_seeds_timeline(stack: Bench) -> None:
-    """A, B and C checkpoint 15 s apart, each at most once a minute; here 4 s are the minute."""
+    """Three instances checkpoint in turn, each at most once a minute, which is 4 s here."""
     others = [oracle.start(0, "inst-b"), oracle.start(0, "inst-c")]
     stack.fire(others, 1)
     stack.settle()
     step = INTERVAL_SECS / 4
-    timeline = [  # seconds, instance, is a checkpoint due?
+    timeline = [  # seconds, instance, whether a checkpoint is due
         (0, "inst-a", True),
         (15, "inst-b", True),
         (30, "inst-c", True),
@@ -170,7 +171,7 @@ def test_the_seeds_timeline(stack: Bench) -> None:
     made = {"inst-a": 0, "inst-b": 0, "inst-c": 0}
     began = time.monotonic()
     for number, (secs, instance, due) in enumerate(timeline):
-        # A little late rather than early: elapsed >= interval passes.
+        # A little late rather than early: a checkpoint is due after the whole interval.
         at = max(began + secs / 15 * step, first.get(instance, 0) + secs // 60 * INTERVAL_SECS)
         time.sleep(max(at - time.monotonic(), 0))
         logged = stack.home.count("session_logs")

@@ -1,4 +1,4 @@
-"""The scheduler for real: doubled, stopped, without Redis, without its data."""
+"""Real schedulers: several at once, stopped ones, without Redis, and with an emptied Redis."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ SLACK_SECS = 60  # beyond the interval, as the plan allows
 
 
 class Clockwork:
-    """Schedulers over one home."""
+    """Schedulers of one home."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -64,7 +64,7 @@ class Clockwork:
         until(lambda: len(self.slots(name)) >= wanted, f"no {more} more of {name}", secs)
 
     def assert_regular(self, name: str, interval_secs: int) -> None:
-        """No slot twice, no gap beyond the interval and a minute; say what was seen."""
+        """No slot is executed twice, and no gap exceeds the interval by more than a minute."""
         found = self.slots(name)
         assert all(row["executions"] == 1 for row in found)
         numbers = [row["slot"] for row in found]
@@ -81,13 +81,13 @@ def clockwork(bench: Bench) -> Clockwork:
 
 
 def acting(schedulers: list[Process], bench: Bench) -> Process | None:
-    """The one whose log says last that it acts, by the holder of the lock."""
+    """Return the scheduler whose log says that it holds the lock."""
     holder = (bench.redis.get("rq:scheduler_lock") or b"-").decode()
     return next((each for each in schedulers if f"scheduler {holder} is active" in each.text), None)
 
 
 def slot_waiting(bench: Bench) -> int:
-    """Return the slot that the tick `quick` opens, or 0 if there is none."""
+    """Return the slot of the waiting tick `quick`, or 0 without one."""
     data = bench.redis.hget("rq:job:tick-quick", "data")
     return (read_envelope(envelope_text(data)).slot or 0) if data else 0
 
@@ -138,13 +138,13 @@ def test_a_stock_worker_executes_ticks_too(clockwork: Clockwork) -> None:
 def test_a_tick_that_is_due_again_while_a_stock_worker_has_it_is_counted_twice(
     bench: Bench,
 ) -> None:
-    """Else `status` misses a job for ever: a tick's id is the same each time."""
+    """Otherwise `status` would miss a job for ever, because a tick's id never changes."""
     row = Periodic("quick", 1, "cleanup_agents", "")
     TickScheduler(bench.redis, [row])._make(row, time.time() - 10)
     assert ticks.fire(bench.redis, row, time.time())
-    claimed = bench.redis.lpop("rq:queue:medium")  # a worker has it
+    claimed = bench.redis.lpop("rq:queue:medium")  # a worker has claimed it
     assert ticks.fire(bench.redis, row, time.time() + 2)
-    bench.redis.rpush("rq:queue:medium", claimed)  # and executes it, and the next one
+    bench.redis.rpush("rq:queue:medium", claimed)  # the worker executes it, and the next one
     command = [str(Path(sys.executable).with_name("rq")), "worker", "-u", bench.server.url, "-b"]
     subprocess.run(
         [*command, "high", "medium", "low"],
@@ -184,7 +184,7 @@ def test_an_executed_slot_of_slow_work_is_not_executed_again(clockwork: Clockwor
     until(lambda: clockwork.slots("tardy"), "no slot")
     scheduler.end()
     bench.settle(writer)
-    bench.redis.delete(*bench.redis.keys("rq:job:tardy-*"))  # as if its minute had passed
+    bench.redis.delete(*bench.redis.keys("rq:job:tardy-*"))  # as after a minute
     bench.redis.rpush("rq:queue:medium", "tick-tardy")
     bench.redis.rpush("hivepipe:bell", 1)
     until(lambda: not bench.redis.llen("rq:queue:medium"), "not taken")
@@ -246,7 +246,7 @@ def test_one_that_was_stopped_for_long_does_not_act_beside_another(clockwork: Cl
     clockwork.until_more("quick", 3)
     assert acting([first, second], bench) is second
     assert first.end() == 0
-    assert acting([second], bench) is second  # its lock is still there
+    assert acting([second], bench) is second  # its lock still exists
     clockwork.assert_regular("quick", QUICK[1])
 
 
@@ -276,7 +276,7 @@ def test_redis_without_its_data_is_given_the_ticks_again(clockwork: Clockwork) -
     bench.redis.flushall()
     clockwork.until_more("quick", 2)
     clockwork.assert_regular("quick", QUICK[1])
-    (only,) = clockwork.slots("daily")  # enqueued again, and known
+    (only,) = clockwork.slots("daily")  # enqueued again, and recognised
     assert only["executions"] == 1
 
 
@@ -291,7 +291,7 @@ def kill_and_lose_its_file(bench: Bench, _crew: list[Process]) -> None:
 
 
 def change_to_another(bench: Bench, crew: list[Process]) -> None:
-    """`hivepipe up -d --redis-url`: everything ends and comes back with an empty Redis."""
+    """`hivepipe up -d --redis-url`: all processes restart with an empty Redis."""
     for process in crew:
         process.end()
     kill_and_lose_its_file(bench, crew)
@@ -300,7 +300,7 @@ def change_to_another(bench: Bench, crew: list[Process]) -> None:
 
 
 def test_redis_removed_at_random_skips_no_turn_and_doubles_none(clockwork: Clockwork) -> None:
-    """In tests/unit/test_slots.py the same with made time: there every slot is counted."""
+    """tests/unit/test_slots.py tests the same with an artificial clock and counts every slot."""
     bench = clockwork.bench
     writer, slow = bench.plain_writer(), bench.worker("slow")
     crew = [clockwork.scheduler(QUICK, SLOW), slow, writer]
@@ -330,7 +330,7 @@ def test_overdue_rows_run_at_the_start_and_others_do_not(clockwork: Clockwork) -
     with closing(sqlite3.connect(bench.home.database)) as store, store:
         store.execute("UPDATE slots SET slot = slot - 1 WHERE name = 'hourly'")
         store.execute("DELETE FROM applied WHERE job_id LIKE 'hourly-%'")
-    bench.redis.delete(*bench.redis.keys("rq:job:hourly-*"))  # as if an hour had passed
+    bench.redis.delete(*bench.redis.keys("rq:job:hourly-*"))  # as after an hour
     bench.plain_writer()
     row = Periodic("hourly", 3600, "cleanup_agents", "")
     ticks.set_due(bench.redis, row, time.time() - 1000)  # it was due while no scheduler ran
@@ -354,7 +354,7 @@ def test_rows_that_were_removed_or_changed_do_not_linger(clockwork: Clockwork) -
     assert b"tick-gone" not in bench.redis.zrange("rq:scheduler:scheduled_jobs", 0, -1)
     clockwork.assert_regular("changed", 2)
     figures = accounts(bench.redis)
-    assert figures["discarded"] == 2  # both waited
+    assert figures["discarded"] == 2  # both ticks had waited
     bench.writers[1].end()
     bench.settle()
     figures = accounts(bench.redis)

@@ -1,7 +1,7 @@
-"""Instances on one session that end, are killed and come back, in every order: one final state.
+"""Instances of a session that end, are killed and return, in every order: one final state.
 
-Every scenario is told to a model that knows nothing of the product, and to the product: its own
-plan, its handlers and its reaper, with jobs that arrive in any order and twice.
+Every scenario runs in a model that is independent of the product, and in the product's plan,
+handlers and reaper, with jobs in any order and twice.
 """
 
 import itertools
@@ -30,7 +30,8 @@ from tests.payloads import CWD, SESSION, TRANSCRIPT
 from tests.rounds import ASKED_ROUNDS, SEED
 
 FIRST_NS = 1_790_000_000_000_000_000
-STEP_NS = 7_003_000_000  # beyond the window in which a doubled event is known by its bytes
+# Longer than the window in which a doubled event is recognised by its bytes.
+STEP_NS = 7_003_000_000
 OTHER = "5e551011-0000-4000-8000-0000000000ff"
 STEPS_OF_TWO = ("end A", "end B", "kill A", "kill B", "resume A", "event A", "event B", "clear B")
 SHUFFLES = 4 if ASKED_ROUNDS >= 20 else 1
@@ -43,11 +44,11 @@ Step = str  # "<what> <instance>"
 
 @dataclass
 class Model:
-    """What a session is after these steps, told in their order."""
+    """The state of a session after the steps so far."""
 
     inside: set[str] = field(default_factory=set)
     killed: set[str] = field(default_factory=set)
-    ends: int = 0  # how often no instance was left
+    ends: int = 0  # how often the last instance left
 
     def tell(self, step: Step) -> None:
         what, who = step.split()
@@ -68,7 +69,7 @@ class Model:
 
 
 def possible(steps: Sequence[Step]) -> bool:
-    """Can this happen? Who ends is in the session, who comes back is not, the dead do no more."""
+    """Return whether the steps can happen: only instances inside end, the dead do nothing."""
     model = Model({"A", "B"})
     for step in steps:
         what, who = step.split()
@@ -89,14 +90,15 @@ def possible(steps: Sequence[Step]) -> bool:
 
 
 class Product:
-    """One home's store, and whatever its hooks hand over."""
+    """The database of one home, and the jobs of its hooks."""
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = home
         self.db = Database(home / "hive.db")
         self.time_ns = FIRST_NS
         self.processes = {"A": "instance-a", "B": "instance-b", "C": "instance-c"}
-        self.marks: dict[str, tuple[str, bool]] = {}  # by instance: its session; has it ended?
+        # Instance -> its session, and whether that has ended.
+        self.marks: dict[str, tuple[str, bool]] = {}
         self.dead: set[str] = set()
         self.started = 0
         self.followed: Counter[str] = Counter()
@@ -111,7 +113,7 @@ class Product:
         return Liveness(False, "process gone") if gone else Liveness(True)
 
     def messages(self, step: Step) -> list[Message]:
-        """Return what the hook of this step hands over; a kill has no hook."""
+        """Return the jobs of the hook of this step; a kill has no hook."""
         what, who = step.split()
         self.time_ns += STEP_NS
         if what == "kill":
@@ -147,7 +149,7 @@ class Product:
         return job_plan.encode(job_plan.plan(event, context), event, context)
 
     def deliver(self, messages: Sequence[Message], *, is_all: bool = True) -> None:
-        """Execute jobs in this order; what misses its parent comes again with the next ones."""
+        """Execute jobs in this order; jobs without their parent are retried after the others."""
         self.waiting += [read_envelope(message.envelope) for message in messages]
         for _ in range(50 if is_all else 1):
             self.waiting = [job for job in self.waiting if not self._execute(job)]
@@ -168,7 +170,7 @@ class Product:
         return True
 
     def _follow(self, parent: Envelope, follows: list[Job]) -> None:
-        """Redis knows for a minute which ids it has had."""
+        """Accept follow-up jobs; Redis refuses an id that it had within a minute."""
         assert self.session(parent.session)["status"] == "ended"
         for message, job in zip(follow_ups(parent, follows), follows, strict=True):
             if message.id not in self.known:
@@ -176,7 +178,7 @@ class Product:
                 self.followed[f"{job.operation} {parent.session}"] += 1
 
     def reap(self, *, is_all: bool = True) -> None:
-        """Let the reaper look until it finds nothing more."""
+        """Run the reaper until it finds nothing more."""
         for turn in range(10):
             self.reaped.clear()
             self.time_ns += 120 * 10**9
@@ -221,7 +223,7 @@ def product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["Produc
 
 
 class Products:
-    """A new one for each order."""
+    """Makes a new product for each order."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
@@ -240,7 +242,7 @@ class Products:
 
 
 def scenarios(count: int) -> list[tuple[Step, ...]]:
-    """Return every order of so many of the steps that can happen, after both instances started."""
+    """Return every possible order of a number of steps, after both instances started."""
     return [steps for steps in itertools.permutations(STEPS_OF_TWO, count) if possible(steps)]
 
 
@@ -256,7 +258,7 @@ def check_state(found: Product, model: Model, said: object) -> None:
 def test_every_order_of_ends_kills_and_returns_with_jobs_at_once(
     product: Products, count: int
 ) -> None:
-    """Each job arrives at once; the reaper looks after every step."""
+    """Each job arrives at once, and the reaper runs after every step."""
     chosen = scenarios(count)
     random.Random(SEED).shuffle(chosen)
     for steps in chosen[: 20 * SHUFFLES]:
@@ -302,7 +304,7 @@ def test_jobs_that_arrive_shuffled_and_twice_come_to_the_same(
 def test_three_instances_end_and_what_follows_does_so_once(
     product: Products, order: tuple[Step, ...]
 ) -> None:
-    """In whatever order the events happened, and in every order in which the jobs arrive."""
+    """The order of the events and the order in which their jobs arrive do not matter."""
     for arrival in itertools.permutations(range(3)):
         found = product.new()
         for who in "ABC":
@@ -336,7 +338,7 @@ def test_an_exit_before_another_instance_clears_is_cleaned_up_after(product: Pro
 
 
 def test_the_reaper_finds_an_end_without_its_follow_up(product: Products) -> None:
-    """B ends while A, which was killed, still counts; then A's loss is noted, without an end."""
+    """B ends while A, which was killed, still counts. Then A's loss is recorded without an end."""
     found = product.new()
     for step in ("start A", "start B", "kill A", "end B"):
         found.deliver(found.messages(step))
@@ -359,7 +361,7 @@ def test_the_reaper_finds_an_end_without_its_follow_up(product: Products) -> Non
 
 
 def test_the_migration_leaves_ended_sessions_ended(tmp_path: Path) -> None:
-    """Sessions of 1.0 that ended are concluded; an event opens one again."""
+    """Ended sessions of 1.0 are concluded; an event reopens one."""
     with closing(Database(tmp_path / "hive.db")) as db:
         db.execute(
             """INSERT INTO sessions (id, status, turn, state_time_ns, last_end_ns, concluded_ns)

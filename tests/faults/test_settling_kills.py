@@ -1,4 +1,7 @@
-"""kill -9 while earlier lines are cleared of what was found later: a retry gives the same bytes."""
+"""kill -9 while secrets found later are removed from earlier lines:
+
+a retry gives the same bytes.
+"""
 
 import random
 import shutil
@@ -25,14 +28,14 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def settle(live: Path) -> None:
-    """What the jobs at the end of a session do, in a process that knows nothing yet."""
+    """Do the jobs at the end of a session, as a new process does."""
     scene = Scene(live)
     for path in (scene.path, scene.agent_path()):
         scene.extend(path, settled=True)
 
 
 def calls_of(prepared: Path, live: Path) -> int:
-    """Return how many calls a run has at which it can be killed."""
+    """Return how many calls of a run can be killed."""
     low, high = 1, 1 << 14
     while low < high:
         middle = (low + high) // 2
@@ -54,7 +57,7 @@ def test_killed_while_it_settles(tmp_path: Path) -> None:
     agent = scene.agent_path()
     agent.write_bytes(b"".join(agent_lines(of)))
     scene.extend(agent)
-    with scene.path.open("ab") as grows:  # some of it comes with the last look
+    with scene.path.open("ab") as grows:  # The last archiving finds some of it.
         grows.write(b"".join(main_lines(of)[8:]) + line(60, f"bye {of.queue}"))
     assert left_of(of, live / "shop")
     shutil.copytree(live, prepared)

@@ -1,4 +1,4 @@
-"""Slow work beside the writer: handed on, held, interrupted, killed, retried; writes go on."""
+"""Slow work: handed on, interrupted, killed and retried, while the writer continues."""
 
 import json
 import shutil
@@ -49,7 +49,7 @@ class Crew:
         return made
 
     def message(self, note: str, how: str, settle_s: float = 0) -> Message:
-        """As a hook would have made it."""
+        """Return the job as a hook makes it."""
         payload: dict[str, Any] = {"how": how, "note": note, "settle_s": settle_s}
         parent = envelope_of(
             {
@@ -73,13 +73,13 @@ class Crew:
         return message.id
 
     def began(self, note: str) -> list[float]:
-        """When the work was begun, each time."""
+        """Return the times at which the work was started."""
         path = self.folder / f"began-{note}"
         lines = path.read_text().splitlines() if path.exists() else []
         return [float(line.split()[0]) for line in lines]
 
     def noted(self) -> list[str]:
-        """What has come back into the store."""
+        """Return the results in the database."""
         found = self.bench.home.rows("SELECT prompt FROM prompts ORDER BY prompt")
         return [row["prompt"].removeprefix("noted ") for row in found]
 
@@ -118,7 +118,7 @@ def test_handed_on_executed_and_its_result_stored(crew: Crew) -> None:
     crew.until_noted("one")
     assert crew.bench.redis.hget(f"rq:job:{job_id}", "origin") == b"slow"
     assert crew.bench.redis.zscore("rq:finished:slow", job_id)
-    assert_balanced(crew, 2)  # the session's start, the work; its result is no job
+    assert_balanced(crew, 2)  # The start of the session and the work. The result is no job.
 
 
 def test_writes_do_not_wait_for_slow_work(crew: Crew) -> None:
@@ -156,7 +156,7 @@ def test_the_lease_is_renewed(crew: Crew) -> None:
 
 
 def test_a_forgotten_worker_registers_again(crew: Crew) -> None:
-    """A laptop that sleeps for long wakes up to a Redis that knows none of its workers."""
+    """After a long suspend Redis knows none of the workers."""
     crew.ask("held", "hold")
     until(lambda: crew.began("held"), "not begun")
     names = [name for name in crew.bench.redis.smembers("rq:workers")]
@@ -184,7 +184,7 @@ def test_a_job_stopped_during_its_call_is_queued_again(crew: Crew) -> None:
 
 
 def test_a_kill_after_the_stop_is_not_its_fault(crew: Crew) -> None:
-    """Four stops that ended in a kill: still no failed job."""
+    """Four stops that end in a kill fail no job."""
     crew.ask("long", "stubborn")
     box = Path(crew.bench.server.address).with_name("slow.job")
     for times in range(1, 5):
@@ -198,7 +198,7 @@ def test_a_kill_after_the_stop_is_not_its_fault(crew: Crew) -> None:
 
 
 def test_a_job_that_kills_its_worker(crew: Crew) -> None:
-    """Dead after the third time; what waited behind it is done."""
+    """It fails after the third kill, and the job behind it is done."""
     job_id = crew.ask("poison", "die")
     crew.ask("innocent")
     for _ in range(3):
@@ -270,7 +270,7 @@ def test_a_stock_worker_executes_slow_work_too(crew: Crew) -> None:
 
 @pytest.mark.parametrize("how", ["ok", "missing"])
 def test_without_redis(crew: Crew, how: str) -> None:
-    """`drain` executes slow work at once; what fails stays in the spool."""
+    """`drain` executes slow work at once; a job that fails stays in the spool."""
     crew.bench.settle()
     crew.writer.end()
     crew.slow.end()

@@ -1,4 +1,4 @@
-"""Every kind of process of a stack is killed, again and again, while hooks go on."""
+"""Every process of a stack is killed repeatedly while hooks fire."""
 
 import os
 import random
@@ -17,7 +17,7 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
 from tests.rounds import SEED, rounds
 
 with_parent_death = pytest.mark.skipif(
-    sys.platform != "linux", reason="no process is told of its parent's death"
+    sys.platform != "linux", reason="no signal at a parent's death"
 )
 CHILDREN = [kind for kind in EVERY if kind != "supervisord"]
 
@@ -58,11 +58,11 @@ def test_every_kind_of_child_comes_back_each_time_and_nothing_is_lost(
     print(f"{rounds(1) * len(CHILDREN)} kills, {fired} events")
 
 
-# ---- the supervisor dies
+# ---- the supervisor is killed
 
 
 def kill_all_but_redis(sandbox: Sandbox) -> None:  # noqa: F811
-    """Kill them at once: none sees another one die."""
+    """Kill all at once, so that none sees another one die."""
     found = sandbox.processes()
     victims = [process for kind in EVERY if kind != "redis" for process in found[kind]]
     for process in victims:
@@ -83,13 +83,13 @@ def test_redis_ends_in_order_when_all_others_are_killed(sandbox: Sandbox) -> Non
 def test_hooks_start_a_stack_of_which_all_but_redis_was_killed(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
-    """Whether it was stopped or at work, each event is applied, also those that Redis had taken."""
+    """Each event is applied, including those that Redis had taken, whether workers ran or not."""
     sandbox.run("up", "-d")
     fired = 0
     for _ in range(rounds(2)):
         eventually(lambda: sandbox.counts() == ONE_OF_EACH)
         for kind in ("writer", "slow"):
-            sandbox.processes()[kind][0].suspend()  # what is fired now waits in Redis
+            sandbox.processes()[kind][0].suspend()  # events now wait in Redis
         for file in sandbox.run_folder.rglob("starting"):
             file.unlink()  # a hook starts no stack within 10 s of the last start
         for _ in range(5):

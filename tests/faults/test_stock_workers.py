@@ -1,6 +1,6 @@
-"""`rq worker high medium low` alone, with our scheduler: what it stores is what our writer stores.
+"""`rq worker high medium low` with hivepipe's scheduler stores the same rows as the writer.
 
-HIVEPIPE_TEST_ROUNDS: so many waves of events, each with its faults.
+HIVEPIPE_TEST_ROUNDS sets the number of waves of events with faults.
 """
 
 import json
@@ -35,9 +35,9 @@ SETTLE_SECS = 300.0
 
 
 class StockStack:
-    """A stock worker and a scheduler that fires only the rows that replace hivepipe's workers.
+    """A stock worker, and a scheduler with only those rows that replace hivepipe's workers.
 
-    The rows are faster than they are, and no cleanup deletes what the events made.
+    The rows have short intervals. No clean-up deletes what the events made.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -63,13 +63,13 @@ class StockStack:
         self.scheduler.start()
 
     def keep(self) -> None:
-        """What a Procfile's supervisor does."""
+        """Restart ended processes, as a Procfile's supervisor does."""
         for process in (self.worker, self.scheduler):
             if not process.is_running:
                 process.start()
 
     def horses(self) -> list[int]:
-        """Return the pids of the work horses, which outlive a kill -9 of their worker."""
+        """Return the pids of the work horses, which survive a kill -9 of their worker."""
         said = subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(self.worker.pid)],
             capture_output=True, text=True, check=False,
@@ -77,7 +77,7 @@ class StockStack:
         return [int(pid) for pid in said.stdout.split()]
 
     def is_settled(self) -> bool:
-        """Is all that the events became done, and nothing on disk?"""
+        """Return whether all jobs of the events are done and the spool is empty."""
         self.keep()
         with closing(self.bench.server.client()) as client:
             lists = [client.lrange(f"rq:queue:{queue}", 0, -1) for queue in QUEUES]
@@ -96,7 +96,7 @@ def stock(bench: Bench) -> StockStack:
 
 
 def feed(bench: Bench, sent: list[Any], rng: random.Random) -> None:
-    """Hand over as hooks do: to disk when Redis does not answer, and now and then."""
+    """Push jobs as hooks do; when Redis does not answer, and sometimes by chance, to the spool."""
     for jobs in filter(None, sent):
         try:
             if rng.random() < 0.1:
@@ -110,7 +110,7 @@ def feed(bench: Bench, sent: list[Any], rng: random.Random) -> None:
 
 
 def kill_the_worker(stock: StockStack, rng: random.Random) -> None:
-    """kill -9 between jobs or in one; sometimes its work horse, too."""
+    """kill -9 of the worker, sometimes with its work horse."""
     horses = stock.horses()
     stock.worker.end(signal.SIGKILL)
     for pid in horses if rng.random() < 0.5 else ():
@@ -184,10 +184,10 @@ def test_under_faults_it_stores_what_our_writer_stores(bench: Bench, stock: Stoc
     accounts = bench.accounts
     accepted = accounts.pop("accepted")
     assert accepted == sum(accounts.values())
-    # An end of a session is followed by an archiving and a clean-up, which may wait still.
+    # Each end of a session is followed by an archiving and a clean-up, which may still wait.
     followed = accepted - len({job.id for jobs in sent for job in jobs})
     assert 0 <= followed <= 2 * sum(event.name == "SessionEnd" for event in mix.all)
-    # The same events, our writer.
+    # the same events with hivepipe's writer
     stock.scheduler.end()
     stock.worker.end(signal.SIGKILL)
     bench.forget()

@@ -1,4 +1,4 @@
-"""The store is locked, lacks a row, is read-only or full: what is at fault decides who waits."""
+"""The database is locked, read-only or full, or lacks a row: each case decides which jobs wait."""
 
 import resource
 import sqlite3
@@ -17,12 +17,12 @@ from tests.faults.injections.disks import mounted, run
 from tests.faults.oracle import Fired
 
 SESSION = oracle.SESSIONS[0]
-SMALL_BYTES = 36_000  # the shared memory of a WAL fits in, a batch does not
+SMALL_BYTES = 36_000  # The shared memory of a WAL fits into this limit, a batch does not.
 START = oracle.start(0, "inst-a")
 
 
 def begun(bench: Bench, *more: Fired) -> tuple[Writer, tuple[Fired, ...]]:
-    """Start a writer, land the session's start; return the events that are to follow as well."""
+    """Start a writer and apply the session's start; return all events."""
     events = oracle.timed([START, *more])
     writer = bench.plain_writer()
     bench.push(events[:1])
@@ -31,7 +31,7 @@ def begun(bench: Bench, *more: Fired) -> tuple[Writer, tuple[Fired, ...]]:
 
 
 def push_after(bench: Bench, events: tuple[Fired, ...]) -> None:
-    """Hand over all but the first, which `begun` did."""
+    """Push all events but the first, which `begun` pushed."""
     first = len(oracle.messages(events[:1], bench.project, bench.swarm))
     for sent in oracle.messages(events, bench.project, bench.swarm)[first:]:
         bench.send(sent)
@@ -39,7 +39,7 @@ def push_after(bench: Bench, events: tuple[Fired, ...]) -> None:
 
 @contextmanager
 def shell(bench: Bench) -> Iterator[sqlite3.Connection]:
-    """Another program on the database, foreign keys off, as the sqlite3 shell has them."""
+    """A connection without foreign keys, as the sqlite3 shell makes it."""
     connection = sqlite3.connect(bench.home.database, isolation_level=None, timeout=10)
     assert connection.execute("PRAGMA foreign_keys").fetchone() == (0,)
     try:
@@ -49,7 +49,7 @@ def shell(bench: Bench) -> Iterator[sqlite3.Connection]:
 
 
 def origins(bench: Bench, operation: str) -> set[tuple[int, str]]:
-    """Return attempts and queue of the jobs of an operation, as they are now."""
+    """Return attempts and queues of the jobs of an operation."""
     found = set()
     for key in bench.redis.keys("rq:job:*"):
         said, origin, attempts = bench.redis.hmget(key, "description", "origin", "hp_attempts")
@@ -58,7 +58,7 @@ def origins(bench: Bench, operation: str) -> set[tuple[int, str]]:
     return found
 
 
-# ---- scenario A: locked
+# ---- scenario A: the database is locked
 
 
 def test_a_lock_does_not_use_up_the_attempts_that_wait_for_a_parent(bench: Bench) -> None:
@@ -79,7 +79,7 @@ def test_a_lock_does_not_use_up_the_attempts_that_wait_for_a_parent(bench: Bench
 
 
 def test_locked_for_a_moment(bench: Bench) -> None:
-    """0.3 s: one failure or two, each a step less urgent, and then it lands."""
+    """After a lock of 0.3 s a job has failed once or twice, each time with a lower priority."""
     writer, events = begun(bench, oracle.agent(1, SESSION, "inst-a"))
     seen: set[tuple[int, str]] = set()
     with shell(bench) as other:
@@ -104,7 +104,7 @@ def test_locked_for_a_moment(bench: Bench) -> None:
 
 @pytest.mark.parametrize("secs", [4.0])
 def test_locked_for_long(bench: Bench, secs: float) -> None:
-    """Beyond the three retries of the seed nothing dies, jobs of all queues land."""
+    """No job fails although the lock exceeds the seed's three retries."""
     mix = oracle.mix(7, 60)
     events = mix.all
     writer = bench.plain_writer()
@@ -129,14 +129,11 @@ def test_locked_for_long(bench: Bench, secs: float) -> None:
     bench.assert_accounts(oracle.job_count(events))
 
 
-# ---- scenario B: the swarm is gone
-
-
-# ---- scenario C: the session is gone
+# ---- scenario C: the session is deleted
 
 
 def test_the_session_was_deleted(bench: Bench) -> None:
-    """Later checkpoints touch no row: counted, warned of, no failed job, nothing comes back."""
+    """Later checkpoints change no row: they are counted and logged, and no job fails."""
     edits = [oracle.edit(n, SESSION, "inst-a") for n in range(3)]
     writer, events = begun(bench, *edits, oracle.stop(9, SESSION, "inst-a"))
     with shell(bench) as other:
@@ -158,7 +155,7 @@ def test_the_session_was_deleted(bench: Bench) -> None:
 
 
 def test_a_start_that_comes_again_brings_no_deleted_session_back(bench: Bench) -> None:
-    """A new one would: that this one had its effect stands in `applied` alone."""
+    """Only `applied` shows that the start already had its effect; a new start would create it."""
     writer, events = begun(bench)
     with shell(bench) as other:
         assert other.execute("DELETE FROM sessions").rowcount == 1
@@ -173,7 +170,7 @@ def test_a_start_that_comes_again_brings_no_deleted_session_back(bench: Bench) -
 
 
 def writer_on(bench: Bench, folder: Path) -> Writer:
-    """Make the writer whose database lies in that folder."""
+    """Return a writer whose database is in a folder."""
     made = Writer(bench.home)
     env = bench.home.with_env(DB=str(folder / "hive.db"))
     Process.__init__(made, made.command, made.log, env, bench.home.root)
@@ -182,13 +179,13 @@ def writer_on(bench: Bench, folder: Path) -> Writer:
 
 
 def looking_at(bench: Bench, folder: Path) -> None:
-    """Let the bench read the database there."""
+    """Make the bench read the database in a folder."""
     link = bench.home.database
     link.symlink_to(folder / "hive.db")
 
 
 def test_a_read_only_database(bench: Bench) -> None:
-    """Nothing is claimed, nothing dies; once it can be written all lands."""
+    """Nothing is claimed and no job fails; when the database is writable all jobs are applied."""
     events = oracle.timed([START, *(oracle.edit(n, SESSION, "inst-a") for n in range(20))])
     folder = bench.home.root / "db"
     writer = writer_on(bench, folder)
@@ -231,7 +228,7 @@ def wait_for_failures(bench: Bench, writer: Writer, accepted: int) -> None:
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone can limit others")
 def test_a_file_that_may_not_grow(bench: Bench) -> None:
-    """The same without a mount: the kernel refuses to let the database's files grow."""
+    """The same without a mount: the kernel limits the size of the database's files."""
     events = many_edits(300)
     writer, _ = begun(bench)
     wal = bench.home.database.with_name("hive.db-wal")
@@ -250,7 +247,7 @@ def test_a_file_that_may_not_grow(bench: Bench) -> None:
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone can limit others")
 def test_how_long_the_store_has_been_unwell(bench: Bench) -> None:
-    """A database that can be opened and takes nothing: the trouble began with the first failure."""
+    """The database can be opened but not written: the trouble dates from the first failure."""
     events = many_edits(3)
     writer, _ = begun(bench)
     free = resource.prlimit(writer.pid, resource.RLIMIT_FSIZE)

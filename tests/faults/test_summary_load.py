@@ -1,4 +1,4 @@
-"""Many sessions end at once, in two stacks of one user: the caps hold, and no write waits."""
+"""Many sessions end at once in two stacks of a user: spending caps hold, and no write waits."""
 
 import signal
 import statistics
@@ -16,13 +16,13 @@ from tests.payloads import SESSION_END, changed
 from tests.rounds import ASKED_ROUNDS, rounds
 from tests.summary_scene import Scene, conversation
 
-SESSIONS = rounds(12)  # HIVEPIPE_TEST_ROUNDS=500 for all of it
+SESSIONS = rounds(12)  # HIVEPIPE_TEST_ROUNDS=500 for the full load
 CAP = 3
 CHECKPOINTS = 300 if ASKED_ROUNDS >= 100 else 60
 
 
 class Stack(Scene):
-    """A scene whose events come without the processes of hooks."""
+    """A stack whose events are pushed without hook processes."""
 
     def __init__(self, home: Home, server: Server) -> None:
         super().__init__(home, server)
@@ -41,7 +41,7 @@ class Stack(Scene):
             self.push(Fired(payload, f"inst-{number}", time.time_ns()))
 
     def latencies(self, session: str, number: int) -> list[float]:
-        """Return, for checkpoints one after another, how long each took into the store."""
+        """Return how long each of several checkpoints took to be stored."""
         found = []
         for _ in range(number):
             self.checkpoints += 1
@@ -88,11 +88,11 @@ def p99(values: list[float]) -> float:
 def test_the_caps_hold_and_no_checkpoint_waits(
     stacks: list[Stack], llm: Provider, record_property: Callable[[str, object], None]
 ) -> None:
-    """benchmarks/summaries.py reads the ratios."""
+    """The ratios are read by benchmarks/summaries.py."""
     began, go_on = [], []
 
     def answer(handler: Handler) -> None:
-        """Keep the first caller waiting until the checkpoints are through."""
+        """Delay all answers until the checkpoints are stored."""
         began.append(time.monotonic())
         until(lambda: go_on, "never let go")
         success()(handler)
@@ -103,9 +103,9 @@ def test_the_caps_hold_and_no_checkpoint_waits(
     for stack in stacks:
         stack.start()
     busy = "5e551011-0000-4000-8000-00000000ffff"
-    first.latencies(busy, 5)  # warm
+    first.latencies(busy, 5)  # warm up
 
-    # The same load without summaries by a model.
+    # the same load without summaries by a model
     plain = sessions(1, SESSIONS)
     first.end_many(plain)
     without = first.latencies(busy, CHECKPOINTS)

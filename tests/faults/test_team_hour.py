@@ -1,4 +1,4 @@
-"""An hour without a wire, then a slow one, of an uplink whose clock runs fast."""
+"""An uplink loses its connection for an hour and then has a slow one; its clock runs fast."""
 
 import os
 import posix
@@ -54,7 +54,7 @@ def test_an_hour_away_and_then_a_slow_wire(
         assert uplink.stdout
         try:
             assert uplink.stdout.readline() == b"an hour later\n"
-            assert 60 < wire.attempts < 150  # one every 30 to 60 s, but for the first
+            assert 60 < wire.attempts < 150  # one every 30 to 60 s, except for the first ones
             assert team.count("prompts") == 0
             wire.cut_after, wire.delay = None, 0.02
             until(lambda: team.count("prompts") == 1_000, "the rows at the server", 60)

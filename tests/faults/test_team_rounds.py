@@ -1,7 +1,7 @@
-"""Many homes, one team, and everything that can break between them, in seeded rounds.
+"""Many homes, one team, and every fault between them, in seeded rounds.
 
-In the end the team has the sum of the homes: no row lost, none twice, nothing that a policy
-holds back. HIVEPIPE_TEST_ROUNDS asks for so many rounds over 100 homes.
+At the end the team has the sum of the homes: no row is lost, doubled or withheld by policy.
+HIVEPIPE_TEST_ROUNDS sets the number of rounds over 100 homes.
 """
 
 import inspect
@@ -43,7 +43,7 @@ SECRET = "/p/secret"  # pragma: allowlist secret
 
 
 class Scene:
-    """The team, its homes, and what is expected of them."""
+    """The team, its homes, and the expected state."""
 
     def __init__(self, team: Team, folder: Path, dice: random.Random, disk: Path | None) -> None:
         self.team, self.folder, self.dice, self.disk = team, folder, dice, disk
@@ -51,7 +51,7 @@ class Scene:
         self.hits: Counter[str] = Counter()
         self.homes: list[HomeOfTeam] = []
         self.machines: dict[int, str] = {}
-        # home -> prompts and messages that only the team has, by a restore
+        # home -> prompts and messages that only the team has after a restore
         self.kept: dict[str, set[str]] = {}
         share = {"*": "everything", "secret": "nothing"}
         for number in range(HOMES):
@@ -62,13 +62,13 @@ class Scene:
         self.green = "everything"
 
     def joined(self, number: int) -> Address:
-        """Let a machine join; it writes by the wire."""
+        """Let a machine join, which connects through the proxy."""
         joined = self.team.joined(f"member{number % 4}", f"machine{number}")
         self.machines[number] = f"{joined.member}/{joined.machine}"
         return joined.writes._replace(host="127.0.0.1", port=self.wire.port)
 
     def step(self) -> None:
-        """Do one thing to one of them."""
+        """Do a random action with a random home."""
         actions = {
             self.work: 10,
             self.ship: 6,
@@ -100,7 +100,7 @@ class Scene:
         home.sql(f"UPDATE usage SET output = output + {self.dice.randrange(1, 9)}")
 
     def ship(self, home: HomeOfTeam) -> str:
-        """Ship; return the kind of the error, "" for none."""
+        """Ship; return the name of the error, or ""."""
         try:
             home.ship()
         except TeamError as error:
@@ -108,7 +108,7 @@ class Scene:
         return ""
 
     def note(self, error: str) -> None:
-        """Count a fault that was felt."""
+        """Count a fault that had an effect."""
         if error:
             self.hits[f"{inspect.stack()[1].function}: {error}"] += 1
 
@@ -130,7 +130,7 @@ class Scene:
         self.team.server.start()
 
     def kill_a_connection(self, home: HomeOfTeam) -> None:
-        """With SIGKILL: the server restarts all others, and recovers."""
+        """Kill a backend with SIGKILL: the server restarts all others and recovers."""
         machines = "SELECT pid FROM pg_stat_activity WHERE application_name = 'hivepipe'"
         with self.shipping(home):
             time.sleep(self.dice.random() * 0.1)
@@ -142,7 +142,7 @@ class Scene:
 
     @contextmanager
     def shipping(self, home: HomeOfTeam) -> Iterator[None]:
-        """Ship what it wrote meanwhile."""
+        """Ship new rows while the context lasts."""
         self.work(home)
         thread = threading.Thread(target=self.ship, args=(home,))
         thread.start()
@@ -169,7 +169,7 @@ class Scene:
         self.team.server.start()
 
     def revoke_a_machine(self, home: HomeOfTeam) -> None:
-        """Revoke it while it ships, and invite it again."""
+        """Revoke a machine while it ships, and invite it again."""
         number = self.homes.index(home)
         with self.shipping(home):
             time.sleep(self.dice.random() * 0.1)
@@ -211,7 +211,7 @@ class Scene:
                 }
 
     def set_a_clock_ahead(self, home: HomeOfTeam) -> None:
-        """Its next versions are those of a clock that was a year ahead."""
+        """Continue with versions of a clock that was a year ahead."""
         self.ship(home)
         with closing(Database(home.path)) as db:
             if db.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {}):
@@ -249,7 +249,7 @@ class Scene:
         home.ship()
 
     def hidden(self, *levels: str) -> str:
-        """Return the projects of which the team has nothing, if green is shared at these levels."""
+        """Return the hidden projects; green is one of them at these policy levels."""
         return json.dumps([SECRET, *(["/p/green"] if self.green in levels else [])])
 
     def shared_prompts(self, home: HomeOfTeam) -> set[str]:
@@ -271,7 +271,7 @@ class Scene:
             return {(row["message_id"], row["output"]) for row in rows}
 
     def secret_sessions(self) -> list[str]:
-        """Return all sessions of which the team may have nothing."""
+        """Return all sessions that the team must not have."""
         sql = """
             SELECT id FROM sessions
             WHERE project IN (SELECT value FROM json_each(:hidden)) ORDER BY id
@@ -291,7 +291,7 @@ class Scene:
 
 @pytest.fixture
 def disk() -> Iterator[Path | None]:
-    """A small disk for the server, if this machine lets us mount one."""
+    """A small disk for the server, or None if this machine forbids mounts."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="hp-disk-", dir="/tmp")))
         try:

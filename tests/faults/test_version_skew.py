@@ -1,4 +1,4 @@
-"""Two releases at once: hooks and package are upgraded apart, jobs wait across it (RULINGS 21)."""
+"""Two releases at once: hooks and package are upgraded separately while jobs wait (RULINGS 21)."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def today(bench: Bench) -> Release:
 
 @pytest.fixture
 def later(bench: Bench) -> Release:
-    """The next release, installed beside it."""
+    """The next release, installed."""
     return Release(bench.home.root / "later", NEXT)
 
 
@@ -51,18 +51,18 @@ def fire(bench: Bench, release: Release, events: tuple[Fired, ...], at_once: int
 
 
 def status_of(bench: Bench, release: Release) -> dict[str, object]:
-    """Ask the command line of a release."""
+    """Return the status by the command line of a release."""
     bench.forker = release.forker
-    return dict(json.loads(bench.command("status", "--json", expect=1)))  # nothing supervises here
+    return dict(json.loads(bench.command("status", "--json", expect=1)))  # no supervisor runs here
 
 
 def envelopes(bench: Bench) -> set[int]:
-    """Return the versions of all waiting jobs."""
+    """Return the envelope versions of all waiting jobs."""
     return {int(bench.redis.hget(key, "hp") or 0) for key in bench.redis.keys("rq:job:*")}
 
 
 def check(bench: Bench, events: oracle.Mix) -> None:
-    """Each row is there once, with any version as writer and as worker."""
+    """Each row exists once, with any version of hooks and workers."""
     assert bench.dead() == {}
     found = bench.tables()
     for row in found["sessions"]:
@@ -76,7 +76,7 @@ def check(bench: Bench, events: oracle.Mix) -> None:
 
 
 def test_old_hooks_and_new_workers(bench: Bench, today: Release, later: Release) -> None:
-    """Jobs of the release before, by Redis and by the spool, are read."""
+    """A new writer reads jobs of the previous release, from Redis and from the spool."""
     fire(bench, today, EVENTS.opening, 1)
     fire(bench, today, EVENTS.bulk[:HALF])
     assert envelopes(bench) == {1}
@@ -93,7 +93,7 @@ def test_old_hooks_and_new_workers(bench: Bench, today: Release, later: Release)
 
 
 def test_new_hooks_and_old_workers(bench: Bench, today: Release, later: Release) -> None:
-    """Jobs of the release to come wait where they are, block no job, and `status` names them."""
+    """Jobs of the next release wait, block no other job, and appear in `status`."""
     old = writer_of(bench, today)
     fire(bench, today, EVENTS.opening, 1)
     fire(bench, later, EVENTS.bulk[:HALF])
@@ -112,7 +112,7 @@ def test_new_hooks_and_old_workers(bench: Bench, today: Release, later: Release)
     assert not list((bench.home.path / "spool").glob("bad/*"))
     assert bench.accounts["waiting"] > 0
     assert bench.accounts["running"] == 0
-    assert bench.home.count("prompts") == 2  # of the opening, and the lone one
+    assert bench.home.count("prompts") == 2  # one of the opening, and the lone one
     assert "of a newer hivepipe" in old.text
     assert old.text.count("of a newer hivepipe") <= 4, "the log fills up"
     said = status_of(bench, today)
@@ -128,7 +128,7 @@ def test_new_hooks_and_old_workers(bench: Bench, today: Release, later: Release)
 
 
 def test_a_file_of_the_next_release_does_not_hide_the_ones_behind_it(bench: Bench) -> None:
-    """More of them than the writer takes in at a time."""
+    """There are more such files than the writer takes in at a time."""
     events = oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")])
     sent = oracle.messages(events, bench.project, bench.swarm)
     folder = f"{bench.home.path}/spool"
@@ -147,7 +147,7 @@ def test_a_file_of_the_next_release_does_not_hide_the_ones_behind_it(bench: Benc
 
 @pytest.fixture
 def stack(bench: Bench, today: Release) -> Iterator[Release]:
-    """Today's release, whose stack is up."""
+    """Today's release with a running stack."""
     bench.forker = today.forker
     bench.hooks = today.hooks
     bench.up()
@@ -156,12 +156,12 @@ def stack(bench: Bench, today: Release) -> Iterator[Release]:
 
 
 def workers(bench: Bench) -> dict[str, int]:
-    """Return the pids of the stack's RQ workers, and of its scheduler."""
+    """Return the pids of the stack's RQ workers and of its scheduler."""
     return {name: pid for name, pid in bench.pids().items() if name != "redis"}
 
 
 def change(bench: Bench, sql: str, values: dict[str, object] | None = None) -> None:
-    """Change rows as a person does in the sqlite3 shell."""
+    """Change rows as a user does in the sqlite3 shell."""
     connection = sqlite3.connect(bench.home.database, timeout=10)
     with connection:
         connection.execute(sql, values or {})
@@ -169,7 +169,7 @@ def change(bench: Bench, sql: str, values: dict[str, object] | None = None) -> N
 
 
 def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
-    """The workers see it, leave, and the supervisor starts the new code; all jobs are done."""
+    """The workers notice it and exit, the supervisor starts the new code, and all jobs are done."""
     before = workers(bench)
     bench.fire(EVENTS.opening, 1)
     bench.settle()
@@ -180,7 +180,7 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
     until(bench.dead, "no failed job", 20)
     names = ", ".join(swarm)
     change(bench, f"INSERT INTO swarms ({names}) VALUES (:{', :'.join(swarm)})", swarm)
-    # So that jobs wait across the upgrade.
+    # Suspended, so that jobs wait during the upgrade.
     for entry in (before["writer"], before["slow"]):
         os.kill(entry, signal.SIGSTOP)
     bench.fire([e for e in EVENTS.bulk[:HALF] if e is not first], 10)
@@ -205,7 +205,7 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
 
 
 def test_a_forwarder_leaves_too(bench: Bench) -> None:
-    """Else it would not read, for as long as it runs, what the hooks of the new release spool."""
+    """Otherwise it could not read what the hooks of the new release spool."""
     version = bench.home.root / "version"
     version.write_text("1")
     code = (

@@ -1,4 +1,4 @@
-"""A wire to a server: a proxy that cuts connections after some bytes, refuses them, or is slow."""
+"""A proxy that cuts connections after some bytes, refuses them, or is slow."""
 
 import socket
 import threading
@@ -11,8 +11,8 @@ class Wire:
 
     def __init__(self, port: int) -> None:
         self.target = port
-        self.cut_after: int | None = None  # bytes of each new connection; 0: none is made
-        self.delay = 0.0  # of every 4 kB
+        self.cut_after: int | None = None  # bytes of each new connection; 0 refuses connections
+        self.delay = 0.0  # for every 4 kB
         self.cuts = 0
         self.attempts = 0
         self._server = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""One home, one Redis, one of each process, for many rounds; and the proof that all is well."""
+"""One home, one Redis and one process of each kind for many rounds, with the final checks."""
 
 import json
 import random
@@ -26,23 +26,23 @@ from tests.faults.oracle import Rows
 
 LAUNCHER = Path(__file__).with_name("launch_marked.py")
 BALANCE_SECS = 10.0
-BY_SPOOL = 0.3  # of the events
+BY_SPOOL = 0.3  # share of the events
 
 
 class Arena(Bench):
-    """A bench whose processes say where they are."""
+    """A bench whose processes record their current step."""
 
     def __init__(self, home: Home, server: Server) -> None:
         super().__init__(home, server)
         self.watch = Watch(home.root / "marks")
         self.waves: list[Wave] = []
         self.runtime = str(Path(server.address).parent)
-        self.first_ns = oracle.FIRST_NS  # of the first wave's first event
+        self.first_ns = oracle.FIRST_NS  # time of the first event of the first wave
         self._made = 0
-        self._late_lines = b""  # of the last wave's transcript, written when most events are out
-        # What a scene looks at besides, after each wave.
+        self._late_lines = b""  # lines of the last wave's transcript that are written later
+        # additional checks of a fault, run after each wave
         self.looks: list[Callable[[Wave, Arena, Damage], None]] = []
-        self.has_exact_times = True  # nobody but a real hook makes times of its own
+        self.has_exact_times = True  # real hooks use the current time
         self.processes: dict[str, Process] = {}
         self.transcripts = home.root / ".claude" / "projects" / "-home-ana-shop"
         self.transcripts.mkdir(parents=True)
@@ -50,7 +50,7 @@ class Arena(Bench):
     # ---- processes
 
     def keep(self, role: str) -> Process:
-        """Return the process of this role, started if it does not run: what a supervisor does."""
+        """Return the process of a role; start it if it does not run, as a supervisor does."""
         process = self.processes.get(role)
         if process is None:
             script = str(ROOT / "workers" / f"{role}.py")
@@ -65,12 +65,12 @@ class Arena(Bench):
         return process
 
     def end_all(self) -> None:
-        """End every process, and Redis."""
+        """Kill every process and Redis."""
         for process in [*self.processes.values(), self.server]:
             process.end(signal.SIGKILL)
 
     def begin_anew(self) -> None:
-        """Forget all but the last wave: an empty Redis, no database, nobody at work."""
+        """Keep only the last wave: empty Redis, delete the database, end all processes."""
         for process in self.processes.values():
             process.end(signal.SIGKILL)
         self.forget()
@@ -79,7 +79,7 @@ class Arena(Bench):
 
     @property
     def archive(self) -> Path:
-        """Where the slow worker keeps transcripts."""
+        """The folder in which the slow worker archives transcripts."""
         return self.home.kept
 
     def phase(self, role: str) -> str:
@@ -88,7 +88,7 @@ class Arena(Bench):
     # ---- events
 
     def new_wave(self, rng: random.Random) -> Wave:
-        """Make the next wave, and the first lines of its session's transcript."""
+        """Make the next wave and the first lines of its session's transcript."""
         made = wave(self._made, rng, str(self.transcripts), self.first_ns)
         self._made += 1
         self.waves.append(made)
@@ -102,17 +102,17 @@ class Arena(Bench):
         return made
 
     def transcript(self, one: Wave) -> Path:
-        """Return where Claude Code writes what happens in its session."""
+        """Return the path of the wave's transcript."""
         return self.transcripts / f"{session_of(one.number)}.jsonl"
 
     def finish_transcript(self, one: Wave) -> None:
-        """Let Claude Code write what it has not written yet."""
+        """Write the remaining lines of the transcript."""
         with self.transcript(one).open("ab") as file:
             file.write(self._late_lines)
         self._late_lines = b""
 
     def hand_over(self, one: Wave, rng: random.Random, pause_secs: float = 0.0) -> None:
-        """Do what hooks do, without the processes; some events come late, by the spool."""
+        """Push jobs as hooks do, without their processes; some go to the spool and come late."""
         late = []
         all_sent = oracle.messages(one.events, self.project, self.swarm)
         for number, sent in enumerate(all_sent):
@@ -129,7 +129,7 @@ class Arena(Bench):
             write_spool(f"{self.home.path}/spool", at, sent)
 
     def _takes(self, at: int, sent: list[Any]) -> bool:
-        """Does Redis take it, or the forwarder to one that is not on this machine?"""
+        """Return whether Redis takes the jobs, or the forwarder for a remote Redis."""
         if not is_local(self.server.address):
             write_spool(f"{self.home.path}/spool", at, sent)
             return ring(self.runtime)
@@ -142,14 +142,14 @@ class Arena(Bench):
     # ---- looking
 
     def handed_on(self) -> dict[str, int]:
-        """Count what waits for workers that this arena has not."""
+        """Count the jobs that wait for workers that do not run."""
         left = super().handed_on()
         if "llm" not in self.processes:
             left["waiting"] += self.redis.llen("rq:queue:llm")
         return left
 
     def hurried(self) -> bool:
-        """Let what waits for a time have waited long enough; whoever died is started again."""
+        """Restart ended processes and make scheduled jobs due."""
         for role in self.processes:
             self.keep(role)
         for queue in ("slow", "llm"):
@@ -158,18 +158,18 @@ class Arena(Bench):
         return True
 
     def settle_all(self) -> None:
-        """Let everything be done; what waits for its transcript to settle need not wait."""
+        """Wait until everything is done; transcripts need not settle first."""
         self.watch.aim("")
         try:
             until(lambda: self.hurried() and self.is_settled(), "not settled")
         except pytest.fail.Exception:
             logs = [process.log for process in self.processes.values()]
-            logs += (self.home.path / "logs").glob("*.log")  # of a whole stack
+            logs += (self.home.path / "logs").glob("*.log")  # logs of a whole stack
             said = "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in logs)
             pytest.fail(f"not settled: {self.accounts}\n{self._unsettled()}\n{said}")
 
     def _unsettled(self) -> str:
-        """Say of each job that runs or comes again which it is, and when its time is over."""
+        """Describe each job that runs or is scheduled, with its remaining time."""
         return "\n".join(
             f"{key}: {self._about(member)}, in {score - time.time():.1f} s"
             for queue in ALL_QUEUES
@@ -183,7 +183,7 @@ class Arena(Bench):
         return f"{job!r} {description!r}, attempts {attempts!r}"
 
     def rows_of(self, one: Wave) -> Rows:
-        """Return the rows of its sessions and instances, and what all waves have counted."""
+        """Return the rows of a wave's sessions and instances, and the counters of all waves."""
         found = oracle.comparable(self.tables())
         of_sessions = {
             name: [row for row in rows if row.get("session_id") in one.sessions]
@@ -196,7 +196,7 @@ class Arena(Bench):
         }
 
     def as_it_happened(self) -> Wave:
-        """Return the last wave without what left no trace and may have left none."""
+        """Return the last wave without doubtful events that left no trace."""
         one = self.waves[-1]
         logged = {row["session_id"] for row in self.home.rows("SELECT * FROM session_logs")}
         happened = one.without([event for event in one.doubtful if event.session not in logged])
@@ -204,11 +204,11 @@ class Arena(Bench):
         return happened
 
     def executed_slots(self) -> int:
-        """Count what the clock started: after it was set back, slots have earlier numbers."""
+        """Count the executed slots; after the clock was set back, slot numbers are lower."""
         return self.home.count("slots")
 
     def check(self) -> Damage:
-        """Hold the rows of the last wave, and all accounts, against what the events say."""
+        """Compare the rows of the last wave, and all accounts, with the expected ones."""
         one = self.as_it_happened()
         wanted = oracle.expected(one.events, self.project, self.swarm)
         found = self.rows_of(one)
@@ -221,7 +221,8 @@ class Arena(Bench):
         damage.count("double", len(again), f"{again}")
         damage.count("lost", max(missing, 0) + len(self.dead()), f"{figures}")
         damage.count("double", max(-missing, 0), f"{figures}")
-        if self.has_exact_times and not self.has_slow_worker:  # which hands back jobs of its own
+        # The slow worker makes jobs of its own.
+        if self.has_exact_times and not self.has_slow_worker:
             more = figures["accepted"] - oracle.job_count(events_of(self.waves))
             damage.count("lost", max(-more, 0), f"{figures}")
             damage.count("double", max(more, 0), f"{figures}")
@@ -230,7 +231,7 @@ class Arena(Bench):
         return damage
 
     def _missing(self) -> tuple[int, dict[str, int]]:
-        """Return how many jobs are neither done nor handed on; what the clock brings takes time."""
+        """Return how many jobs are neither done nor handed on; wait for periodic ones."""
         end = time.monotonic() + BALANCE_SECS
         while True:
             figures = self.accounts
@@ -240,7 +241,7 @@ class Arena(Bench):
             time.sleep(0.02)
 
     def check_all(self) -> Damage:
-        """Hold the whole database, and all files, against an undisturbed run of the same events."""
+        """Compare the whole database and all files with an undisturbed run of the same events."""
         wanted = oracle.expected(events_of(self.waves), self.project, self.swarm)
         damage = self._damage(wanted, oracle.comparable(self.tables()))
         found = [row["integrity_check"] for row in self.home.rows("PRAGMA integrity_check")]
@@ -258,7 +259,7 @@ class Arena(Bench):
         return damage
 
     def _check_lines(self, one: Wave, files: dict[str, bytes], damage: Damage) -> None:
-        """Hold an archive against its transcript: an undisturbed run may be as wrong as this."""
+        """Compare an archive with its transcript, because the undisturbed run may be wrong too."""
         session = session_of(one.number)
         (kept,) = [data for name, data in files.items() if name.endswith(f"_{session}.jsonl")]
         said, found = self.transcript(one).read_bytes().splitlines(), kept.splitlines()
@@ -293,7 +294,7 @@ class Arena(Bench):
 
 
 def compare_files(wanted: dict[str, bytes], found: dict[str, bytes], damage: Damage) -> None:
-    """Count the files that are missing, of too much, or not as they should be."""
+    """Count the files that are missing, unexpected or different."""
     damage.count("lost", len(wanted.keys() - found.keys()), f"{wanted.keys() - found.keys()}")
     damage.count("double", len(found.keys() - wanted.keys()), f"{found.keys() - wanted.keys()}")
     other = [name for name in wanted.keys() & found.keys() if wanted[name] != found[name]]

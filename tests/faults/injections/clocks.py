@@ -1,4 +1,4 @@
-"""The clock of one process steps, back or forward, and later back to where it was."""
+"""The clock of one process steps back or forward, and later returns to the right time."""
 
 import signal
 from random import Random
@@ -14,7 +14,7 @@ STEPS_SECS = {"back": (-2.5 * 86_400, -3600), "forward": (3600, 2.5 * 86_400)}
 
 
 def step_clock(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Let the clock of the process that the step names be wrong for a while."""
+    """Make the clock of a process wrong for a while."""
     role, _, way = step.partition(": ")
     secs = rng.choice(STEPS_SECS[way])
     scheduler = arena.keep("scheduler")
@@ -40,7 +40,7 @@ def _hook(arena: Arena, wave: Wave) -> int:
 
 
 def _new_slot(arena: Arena) -> None:
-    """What runs by the clock goes on: another slot, and a later one."""
+    """Wait until another periodic slot is executed."""
     before = arena.executed_slots()
     until(lambda: arena.executed_slots() > before, "nothing comes by the clock")
 

@@ -1,4 +1,4 @@
-"""What a fault has done: lost, double, corrupt; and the table of all faults."""
+"""Counts of the damage of a fault (lost, double, corrupt), and the table of all faults."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,14 +7,14 @@ KINDS = ("lost", "double", "corrupt")
 
 
 class Damage:
-    """So many of each kind, and what was seen."""
+    """The number of each kind of damage, with descriptions."""
 
     def __init__(self) -> None:
         self.counts = Counter(dict.fromkeys(KINDS, 0))
         self.seen: list[str] = []
 
     def count(self, kind: str, many: int, what: str) -> None:
-        """Add so many, which may be none."""
+        """Add a number, which may be 0."""
         self.counts[kind] += many
         if many:
             self.seen.append(f"{kind} {many}: {what}")
@@ -24,7 +24,7 @@ class Damage:
 
     @classmethod
     def of_rows(cls, differences: Iterable[str]) -> "Damage":
-        """Judge the lines `table - row` and `table + row`: a row that is there otherwise is one."""
+        """Count the lines `table - row` and `table + row`; one of each is a corrupt row."""
         damage = cls()
         signs: dict[str, Counter[str]] = {}
         for said in differences:
@@ -40,7 +40,7 @@ class Damage:
 
 
 def table(rows: dict[tuple[str, str], int], damage: Counter[str]) -> str:
-    """Return the histogram: fault, step that it hit, rounds observed."""
+    """Return the table: fault, step, number of rounds."""
     lines = [f"  {fault:<44} {step:<44} {many:>5}" for (fault, step), many in rows.items()]
     total = f"{sum(rows.values())} rounds, in each the fault was seen at the step it hit"
     said = ", ".join(f"{kind} {damage[kind]}" for kind in KINDS)

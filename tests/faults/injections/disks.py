@@ -1,8 +1,8 @@
-"""A full disk under database, spool, archive, Redis' file; and a home that is read-only.
+"""A full disk under database, spool, archive or Redis' file, and a read-only home.
 
-Each has a small file system of its own, in memory. What neither Redis nor the spool took waits in
-the runtime folder; all is there when space returns. Read-only is a mount, or, where only root would
-get past them, the modes of all that is there.
+Each has its own small file system in memory. Events that neither Redis nor the spool takes wait in
+the runtime folder, and all are stored when there is space again. A home becomes read-only by a
+mount, or by modes if the user is not root.
 """
 
 import errno
@@ -37,7 +37,7 @@ def run(*command: str) -> bool:
 
 @contextmanager
 def mounted(folder: Path, *options: str) -> Iterator[None]:
-    """Mount something there, or skip."""
+    """Mount something on a folder, or skip the test."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.geteuid() or not run("mount", *options, str(folder)):
         pytest.skip("this machine does not let us mount: nothing can be filled or made read-only")
@@ -49,7 +49,7 @@ def mounted(folder: Path, *options: str) -> Iterator[None]:
 
 
 def folders(arena: Arena) -> dict[str, Path]:
-    """Say where each file system lies."""
+    """Return the folder of each file system."""
     return {
         AOF: arena.home.path,
         SPOOL: arena.home.path / "spool",
@@ -60,7 +60,7 @@ def folders(arena: Arena) -> dict[str, Path]:
 
 @contextmanager
 def small_disks(arena: Arena) -> Iterator[None]:
-    """Put each of the four on a file system of its own before anything starts."""
+    """Put each of the four folders on its own file system before anything starts."""
     arena.server.end()
     with ExitStack() as stack:
         for what, folder in folders(arena).items():
@@ -74,7 +74,7 @@ def small_disks(arena: Arena) -> Iterator[None]:
 
 
 def fill(arena: Arena, what: str) -> None:
-    """Leave not a byte; a plain write shows it."""
+    """Fill a file system completely and check that a write fails."""
     ballast = folders(arena)[what] / BALLAST
     with ballast.open("ab", buffering=0) as file, suppress(OSError):
         while True:
@@ -89,10 +89,11 @@ def free(arena: Arena, what: str) -> None:
 
 
 def fill_disk(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Fill one of them while the wave comes in, until somebody has met it; then free it."""
+    """Fill a disk during a wave until a process meets the error; then free it."""
     if step == SPOOL:
         return _fill_spool(arena, wave, rng)
-    if step == DATABASE:  # what its log has already is written over, without need of space
+    # Space that its log already has would be overwritten without a need for more.
+    if step == DATABASE:
         with closing(sqlite3.connect(arena.home.database, timeout=10)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     role = {DATABASE: "writer", ARCHIVE: "slow", AOF: "writer"}[step]
@@ -118,7 +119,7 @@ def takes_writes(arena: Arena) -> bool:
 
 
 def _fill_spool(arena: Arena, wave: Wave, rng: Random) -> str:
-    """And Redis is away: this event waits in the runtime folder, and the disk has nothing of it."""
+    """Redis is down as well, so the event waits in the runtime folder."""
     arena.has_exact_times = False
     own = oracle.timed(own_events(wave)[:1])
     before = arena.hook_log.count(NO_SPACE)
@@ -146,7 +147,7 @@ WRITER = "writer: started meanwhile"
 
 @contextmanager
 def unwritable(home: Path) -> Iterator[int]:
-    """Let nobody change anything in there; yield the error that a plain write meets."""
+    """Make a folder read-only; yield the error number of a write."""
     if os.geteuid() == 0:
         with mounted(home, "--bind", str(home)):
             assert run("mount", "-o", "remount,ro,bind", str(home))
@@ -160,14 +161,15 @@ def unwritable(home: Path) -> Iterator[int]:
         yield errno.EACCES
     finally:
         for path, mode in modes.items():
-            with suppress(FileNotFoundError):  # what a process that still had it open removed
+            with suppress(FileNotFoundError):  # a process removed the file, which it still had open
                 path.chmod(mode)
 
 
 def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Let nobody write into the home for a while."""
+    """Make the home read-only for a while."""
     home = arena.home.database.parent if step == WRITER else arena.home.path
-    events = oracle.timed(own_events(wave)[1:])  # a prompt: operations are counted in a file
+    # Only the prompt, because operations are counted in a file.
+    events = oracle.timed(own_events(wave)[1:])
     if step == WRITER:
         arena.processes["writer"].end(signal.SIGKILL)
     if step == AWAY:
@@ -186,8 +188,8 @@ def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
             arena.has_exact_times = False
             arena.fire(events, 1)
             elsewhere = [path for path in arena.home.spool if not path.is_relative_to(home)]
-            hit = step if step == THERE or elsewhere else ""  # the probe above failed
-        for process in arena.processes.values():  # or what they opened keeps it mounted
+            hit = step if step == THERE or elsewhere else ""  # the probe above has failed
+        for process in arena.processes.values():  # Open files would prevent the unmount.
             process.end(signal.SIGKILL)
     if step == AWAY:
         arena.server.start()

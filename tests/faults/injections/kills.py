@@ -1,4 +1,4 @@
-"""kill -9 of every kind of process at every step, while events come in."""
+"""kill -9 of every kind of process at every step, while events arrive."""
 
 import json
 import signal
@@ -23,12 +23,12 @@ from tests.rounds import ASKED_ROUNDS
 KEPT = {"hook: Redis has it", "hook: file in the spool", "hook: marker written"}
 BEGINS = "scheduler: begins to act"
 REWRITES = "redis: its file half rewritten"
-PAUSE_SECS = 0.004  # at most, between two events
+PAUSE_SECS = 0.004  # longest pause between two events
 
 
 @contextmanager
 def under_way(arena: Arena, wave: Wave, rng: Random) -> Iterator[None]:
-    """Hand the wave's events over meanwhile."""
+    """Push the wave's events while the context lasts."""
     feeder = threading.Thread(target=arena.hand_over, args=(wave, Random(rng.random()), PAUSE_SECS))
     feeder.start()
     try:
@@ -38,14 +38,14 @@ def under_way(arena: Arena, wave: Wave, rng: Random) -> Iterator[None]:
 
 
 def kill_at(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Kill the process that the step names, a random moment after it has come there."""
+    """Kill the process of a step at a random moment after it has reached the step."""
     role = step.partition(":")[0]
     process = arena.keep(role)
     arena.watch.aim(step)
     with under_way(arena, wave, rng):
         if not comes_to(arena, step):
             return ""
-        if role == "slow":  # whose first work on a transcript is not like the next
+        if role == "slow":  # its first work on a transcript differs from the later ones
             passes(arena, step, rng.randrange(4))
         time.sleep(rng.random() * 1.2 * LINGER_SECS)
         assert process.end(signal.SIGKILL) == -signal.SIGKILL
@@ -54,7 +54,7 @@ def kill_at(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
 
 
 def comes_to(arena: Arena, step: str) -> bool:
-    """Wait for the process to be there; another one may have done its work before."""
+    """Wait until the process has reached the step; return False after a while."""
     role = step.partition(":")[0]
     end = time.monotonic() + PATIENCE_SECS / 10
     while arena.phase(role) != step:
@@ -67,7 +67,7 @@ def comes_to(arena: Arena, step: str) -> bool:
 
 
 def passes(arena: Arena, step: str, times: int) -> None:
-    """Wait until the slow worker has come there so many times more, or not for a while."""
+    """Wait until the slow worker has reached the step some more times, or for a while."""
     for _ in range(times):
         for is_there in (False, True):
             end = time.monotonic() + 0.2
@@ -76,7 +76,10 @@ def passes(arena: Arena, step: str, times: int) -> None:
 
 
 def is_true(arena: Arena, hit: str) -> bool:
-    """Do Redis and the database say so too: are jobs held, with or without their effect?"""
+    """Return whether Redis and the database confirm the step:
+
+    jobs are claimed, with or without effect.
+    """
     members = [m for queue in QUEUES for m in arena.redis.zrange(f"rq:wip:{queue}", 0, -1)]
     held = {member.decode().partition(":")[0] for member in members}
     applied = {row["job_id"] for row in arena.home.rows("SELECT job_id FROM applied")}
@@ -89,9 +92,9 @@ def is_true(arena: Arena, hit: str) -> bool:
 
 
 def kill_hook(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Kill a hook there, in a session of its own; then another hook of the session does its work.
+    """Kill a hook of a separate session at a step; then fire another hook of this session.
 
-    A hook that found no Redis looks for it in another place.
+    A hook that is to find no Redis gets another runtime folder.
     """
     arena.has_exact_times = False
     victim, after = own_events(wave)
@@ -106,14 +109,14 @@ def kill_hook(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
 
 
 def own_events(wave: Wave) -> tuple[Fired, Fired]:
-    """Return an edit and a prompt, in a session of their own, for real hooks."""
+    """Return an edit and a prompt in a separate session, for real hooks."""
     session, instance = session_of(wave.number, "v"), f"inst-{wave.number:05d}-v"
     number = (wave.number + 1) * MOST_EVENTS - 1
     return oracle.edit(number, session, instance), oracle.prompt(number, session, instance)
 
 
 def kept_hook(arena: Arena, wave: Wave) -> None:
-    """Fire a real hook beside the wave, whose event has to be there."""
+    """Fire a real hook during the wave, whose event must be kept."""
     arena.has_exact_times = False
     own = oracle.timed(own_events(wave)[:1])
     arena.fire(own, 1)
@@ -121,7 +124,7 @@ def kept_hook(arena: Arena, wave: Wave) -> None:
 
 
 def start_marked_hook(arena: Arena, event: Fired, **env: str) -> "subprocess.Popen[bytes]":
-    """Start a hook that says where it is."""
+    """Start a hook that records its current step."""
     launcher = str(Path(__file__).with_name("launch_hook.py"))
     hook = subprocess.Popen(
         [sys.executable, "-I", launcher, event.name, str(arena.watch.folder)],
@@ -145,7 +148,7 @@ def _killed_hook(arena: Arena, event: Fired, step: str, rng: Random) -> str:
 
 
 def kill_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Kill Redis while a worker is there, or in the middle of a rewrite of its file."""
+    """Kill Redis while a worker is at a step, or during a rewrite of its file."""
     role = step.partition(":")[0]
     arena.watch.aim(step)
     with under_way(arena, wave, rng):
@@ -163,7 +166,7 @@ def kill_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
 
 
 def _killed_while_it_rewrites(arena: Arena, rng: Random) -> str:
-    """The new file, which takes the old one's place when it is whole, shows that it was at it."""
+    """An unfinished new file proves that Redis was killed during the rewrite."""
     time.sleep(rng.random() * 4 * PAUSE_SECS)
     arena.redis.bgrewriteaof()
     time.sleep(rng.random() * PAUSE_SECS / 4)
@@ -175,7 +178,7 @@ def _killed_while_it_rewrites(arena: Arena, rng: Random) -> str:
 
 
 def kill_scheduler(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Kill it there; the next one fires what is due, each slot once. Then the clock stops."""
+    """Kill the scheduler at a step; the next one fires each due slot once. Then suspend it."""
     scheduler = arena.keep("scheduler")
     scheduler.signal(signal.SIGCONT)
     if step == BEGINS:

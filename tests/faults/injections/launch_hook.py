@@ -1,4 +1,4 @@
-"""Run a hook as it is, marking every step: launch_hook.py <event's name> <folder>."""
+"""Run a hook that records every step: launch_hook.py <event's name> <folder>."""
 
 import posix
 import sys

@@ -1,4 +1,4 @@
-"""Run a process of workers/ as it is, marking every step: launch_marked.py <script> <folder>."""
+"""Run a process of workers/ that records every step: launch_marked.py <script> <folder>."""
 
 import runpy
 import sys
@@ -29,7 +29,7 @@ TICKS = [Periodic("quick", 1, "raise_alerts", "a test")]
 ROLE = SCRIPT.stem
 marks = Marks(FOLDER)
 use_clock(FOLDER, ROLE)
-at_commit = {"": False}  # else it is a transaction of heartbeats
+at_commit = {"": False}  # otherwise the transaction stores heartbeats
 
 
 def here(step: str) -> None:
@@ -37,7 +37,7 @@ def here(step: str) -> None:
 
 
 def marked_after(owner: Any, name: str, step: str) -> None:
-    """Mark the step after each call that did something."""
+    """Record a step after each call that had an effect."""
     before: Callable[..., Any] = getattr(owner, name)
 
     def and_mark(*arguments: Any, **keywords: Any) -> Any:
@@ -91,7 +91,8 @@ if ROLE == "scheduler":
     marked_after(ticks, "fire", "tick fired")
 if ROLE == "llm":
     marked_after(Spending, "reserve", "reserved")
-    marked_after(call, "inherited", "begins to ask")  # its environment is the last thing to get
+    # Its environment is the last thing to get before the call.
+    marked_after(call, "inherited", "begins to ask")
     marked_after(summariser, "ask", "answered")
     marked_after(Spending, "settle", "settled")
 if ROLE == "forwarder":

@@ -1,7 +1,7 @@
-"""Where a process is at this moment, readable after its kill -9; and where it is to linger.
+"""The current step of each process, readable after its kill, and the step at which to linger.
 
-phase.<pid>   of each process, the step it has come to
-aim           `<step>`: whoever comes to this step stays there for a while
+phase.<pid>   the last step of a process
+aim           the step at which each process that reaches it waits for a while
 """
 
 import os
@@ -10,25 +10,25 @@ from pathlib import Path
 
 from hivepipe.worker.crash_marker import BlackBox
 
-LINGER_SECS = 0.03  # a step of microseconds is never hit by chance
+LINGER_SECS = 0.03  # steps of microseconds would never be hit by chance
 
 
 class Marks:
-    """A process' own."""
+    """The marks of one process."""
 
     def __init__(self, folder: Path) -> None:
         self._phase = BlackBox(str(folder / f"phase.{os.getpid()}"))
         self._aim = BlackBox(str(folder / "aim"))
 
     def here(self, step: str) -> None:
-        """The process has come to this step."""
+        """Record the step, and linger if it is the aim."""
         self._phase.record(step)
         if step and self._aim.read() == step:
             time.sleep(LINGER_SECS)
 
 
 def use_clock(folder: Path, role: str) -> None:
-    """Let this process alone see the time that the test says."""
+    """Change the clock of this process to the time that the test sets."""
     told, seen = BlackBox(str(folder / "clock")), BlackBox(str(folder / f"clock.{os.getpid()}"))
     real, real_ns = time.time, time.time_ns
 
@@ -44,7 +44,7 @@ def use_clock(folder: Path, role: str) -> None:
 
 
 class Watch:
-    """The test's view of them."""
+    """The test's view of all marks."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -52,17 +52,17 @@ class Watch:
         self._aim = BlackBox(str(folder / "aim"))
 
     def aim(self, step: str) -> None:
-        """Let processes linger there; "": nowhere."""
+        """Make processes linger at a step; "" clears it."""
         self._aim.record(step)
 
     def set_clock(self, role: str, secs: float) -> None:
-        """Put the clock of a process wrong; 0: right again."""
+        """Set the deviation of a process' clock; 0 corrects it."""
         BlackBox(str(self.folder / "clock")).record(f"{role} {secs}")
 
     def clock(self, pid: int) -> float:
-        """By how much the process saw it wrong last."""
+        """Return the deviation that the process last used."""
         return float(BlackBox(str(self.folder / f"clock.{pid}")).read() or 0)
 
     def phase(self, pid: int) -> str:
-        """Where the process is, or was when it died."""
+        """Return the current or last step of a process."""
         return BlackBox(str(self.folder / f"phase.{pid}")).read()

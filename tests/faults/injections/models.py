@@ -1,4 +1,4 @@
-"""kill -9 of the worker that asks a language model: nobody pays twice, no paid answer is lost."""
+"""kill -9 of the worker that calls a language model: no call is paid twice, no answer is lost."""
 
 import json
 import signal
@@ -23,19 +23,19 @@ from tests.rounds import ASKED_ROUNDS
 ASKS, ASKED = "llm: begins to ask", "llm: the provider thinks"
 UNANSWERED = ("llm: reserved", ASKS, ASKED, "llm: answered")
 THINKS_SECS = 0.1
-WORDS = "the parser drops its last line " * 8  # else too little to ask anybody about
+WORDS = "the parser drops its last line " * 8  # less would be too little for a summary
 SETTINGS = {"llm_daily_calls": 9999, "llm_daily_usd": 999, "llm_daily_tokens": 99_999_999}
 
 
 class Asking:
-    """A user who has agreed to summaries, and whom they ask."""
+    """A user who has agreed to summaries, and the provider."""
 
     provider: Provider
     hit = ""
 
     @contextmanager
     def scene(self, arena: Arena) -> Iterator[None]:
-        """Let a provider of the test's be asked, without a cap."""
+        """Configure the provider of the test without a cap."""
         folder = arena.home.root / ".config" / "hivepipe"
         folder.mkdir(parents=True)
         with provider() as self.provider:
@@ -54,8 +54,9 @@ class Asking:
                 arena.end_all()
 
     def kill(self, arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-        """Kill it there; what it was asking goes on without it for a while."""
-        session = session_of(wave.number)  # said in it: two sessions may be alike but for that
+        """Kill the worker at a step; the call that it made continues for a while."""
+        # The session's id makes the transcripts of two sessions different.
+        session = session_of(wave.number)
         with arena.transcript(wave).open("ab") as file:
             file.write(line(40, f"{session}: {WORDS}", sessionId=session))
         strike = self._kill_while_it_waits if step == ASKED else kill_at
@@ -71,7 +72,7 @@ class Asking:
         return step if arena.phase("llm") == ASKS else ""
 
     def look(self, wave: Wave, arena: Arena, damage: Damage) -> None:
-        """A session that ended has its summary; no question was asked twice, all were counted."""
+        """Each ended session has its summary; no question was repeated, all calls were counted."""
         session = session_of(wave.number)
         rows = arena.home.rows(f"SELECT * FROM summaries WHERE session_id = '{session}'")
         summary_input = summary_input_of(str(arena.home.path), session)
@@ -87,7 +88,7 @@ class Asking:
 
 
 def _counted(arena: Arena) -> int:
-    """Return how many calls the user's own account of them has."""
+    """Return the number of calls in the user's own account."""
     path = arena.home.root / "state" / "hivepipe" / "spending.db"
     with closing(sqlite3.connect(path, timeout=10)) as connection:
         (calls,) = connection.execute("SELECT COALESCE(SUM(requests), 0) FROM calls").fetchone()
@@ -95,7 +96,7 @@ def _counted(arena: Arena) -> int:
 
 
 asking = Asking()
-FEW = (ASKED, "llm: results stored")  # a start of this worker takes its time
+FEW = (ASKED, "llm: results stored")  # a start of this worker takes long
 EVERY = (*of("llm", "claimed", "reserved", "answered", "settled", "acknowledged"), *FEW)
 
 FAULTS = (

@@ -1,4 +1,4 @@
-"""Events that come twice, in any order, by Redis and by the spool."""
+"""Events that arrive twice, in any order, by Redis and by the spool."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ TWICE, BOTH, BACKWARDS = "each twice", "each by Redis and by the spool", "the la
 
 
 def mix_up(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Hand the wave over like this."""
+    """Push the wave in one of these ways."""
     sent = [some for some in oracle.messages(wave.events, arena.project, arena.swarm) if some]
     if step == TWICE:
         sent += sent

@@ -1,4 +1,4 @@
-"""Rounds of one fault: strike while a wave of events is under way, look, go on."""
+"""Rounds of one fault: inject it during a wave of events, check the result, repeat."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from tests.faults.injections.damage import Damage
 from tests.faults.injections.wave import Wave
 from tests.rounds import ASKED_ROUNDS, SEED, asked
 
-MOST_STRIKES = 25  # until one of them has hit the step that the round aims at
+MOST_STRIKES = 25  # attempts until the step of the round was hit
 
-# Strikes while the wave is under way and returns the step that was hit, as the victim's own marker
-# says; "": none.
+# Injects the fault during a wave and returns the step that was hit by the process' own marks, or
+# "".
 Strike = Callable[[Arena, Wave, str, Random], str]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to whom, and the steps at which it has to be seen."""
+    """A fault with the processes that it needs and the steps at which it has to be seen."""
 
     name: str
     steps: tuple[str, ...]
@@ -33,7 +33,7 @@ class Fault:
 
 @dataclass
 class Outcome:
-    """What the rounds of a fault have shown: how often it hit which step, and what it broke."""
+    """The steps that the rounds of a fault have hit, and the damage."""
 
     hits: Counter[str] = field(default_factory=Counter)
     damage: Counter[str] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ class Rounds:
     """The rounds of one fault in one arena."""
 
     def __init__(self, fault: Fault, arena: Arena, faults: int) -> None:
-        """`faults`: how many there are to share the rounds of HIVEPIPE_TEST_ROUNDS.
+        """`faults` is the number of faults that share the rounds of HIVEPIPE_TEST_ROUNDS.
 
         By default there is one round for each step.
         """
@@ -57,7 +57,7 @@ class Rounds:
         self.outcome = Outcome()
 
     def run(self) -> None:
-        """Run them; pytest.fail names the round that went wrong, and how to repeat it."""
+        """Run the rounds; a failure names the round and how to repeat it."""
         with self._fault.scene(self._arena):
             for role in self._fault.processes:
                 self._arena.keep(role)
@@ -69,7 +69,7 @@ class Rounds:
             assert set(self.outcome.hits) >= set(self._fault.steps)
 
     def _round(self, number: int) -> None:
-        """Strike until the step that this round aims at was hit; what else is hit counts too."""
+        """Inject the fault until the step of this round was hit; hits of other steps count too."""
         aim = self._fault.steps[number % len(self._fault.steps)]
         for attempt in range(MOST_STRIKES):
             rng = Random(f"{self._seed} {self._fault.name} {number} {attempt}")

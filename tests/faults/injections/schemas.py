@@ -1,4 +1,4 @@
-"""A database whose schema is an older release's, while jobs wait; and a kill before it is new."""
+"""A database with the schema of an older release while jobs wait, and a kill during its upgrade."""
 
 import sqlite3
 from random import Random
@@ -16,7 +16,7 @@ KILLED = "writer: backup made"
 
 
 def grow_old(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Let the writer find such a database."""
+    """Make the writer find a database of an older schema."""
     arena.begin_anew()
     last = step if step in OLD else rng.choice(OLD)
     _make_old(arena, NAMES.index(last) + 1)
@@ -31,7 +31,7 @@ def grow_old(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
 
 
 def _make_old(arena: Arena, steps: int) -> None:
-    """Make it by the first steps alone."""
+    """Make a database with the first migrations only."""
     connection = sqlite3.connect(arena.home.database, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     for statement in statements(migrations._RECORDS):

@@ -1,4 +1,4 @@
-"""kill -9 of what only a whole stack has: the supervisor, and the forwarder."""
+"""kill -9 of the processes that only a whole stack has: the supervisor and the forwarder."""
 
 import os
 import signal
@@ -22,9 +22,9 @@ AT_WORK, CHILD_DEAD = "supervisor: all at work", "supervisor: a child is dead"
 
 @contextmanager
 def whole_stack(arena: Arena) -> Iterator[None]:
-    """Let `hivepipe up` start everything, by its own supervisor.
+    """Start everything with `hivepipe up`, under its own supervisor.
 
-    Its scheduler, new with each one, cleans up agents that are older than five minutes.
+    Each new scheduler cleans up agents that are older than five minutes, so the events are recent.
     """
     arena.first_ns = time.time_ns()
     try:
@@ -35,7 +35,7 @@ def whole_stack(arena: Arena) -> Iterator[None]:
 
 
 def kill_supervisor(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Kill it, and perhaps the writer first, whom then nobody starts; `up` mends it."""
+    """Kill the supervisor, perhaps after the writer; `up` repairs the stack."""
     (path,) = Path(arena.server.address).parent.glob("*.pid")
     pid = int(path.read_text())
     pids = arena.pids()
@@ -46,7 +46,7 @@ def kill_supervisor(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
             os.kill(writer, signal.SIGKILL)
         os.kill(pid, signal.SIGKILL)
         until(lambda: not is_alive(pid), "the supervisor lives")
-    os.kill(scheduler, signal.SIGCONT)  # else `up` would wait for it
+    os.kill(scheduler, signal.SIGCONT)  # otherwise `up` would wait for it
     arena.command("up", "-d")
     arena.stop_the_clock()
     assert int(path.read_text()) != pid
@@ -54,7 +54,7 @@ def kill_supervisor(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
 
 
 def is_alive(pid: int) -> bool:
-    """Is there such a process, and no mere remainder of one?"""
+    """Return whether a process runs and is no zombie."""
     with suppress(OSError):
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     return False
@@ -62,7 +62,7 @@ def is_alive(pid: int) -> bool:
 
 @contextmanager
 def redis_elsewhere(arena: Arena) -> Iterator[None]:
-    """Let Redis be where hooks do not speak to it: they spool, and ring for the forwarder."""
+    """Use a Redis that hooks do not connect to: they write to the spool and wake the forwarder."""
     arena.server.end()
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""SIGSTOP of Redis and of the writer, at every step: what hung for a while and then goes on."""
+"""SIGSTOP of Redis and of the writer at every step, and SIGCONT after a while."""
 
 import signal
 import time
@@ -17,18 +17,18 @@ HOOK = "hook: waits for the answer"
 
 
 def is_stopped(process: Process) -> bool:
-    """Does the kernel say so?"""
+    """Return whether the kernel shows the process as stopped."""
     return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def stop(process: Process) -> None:
-    """Stop it; a signal takes its time."""
+    """Stop a process and wait until it is stopped."""
     process.signal(signal.SIGSTOP)
     until(lambda: is_stopped(process), "not stopped")
 
 
 def stop_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Stop it while the writer is there, or before a hook asks: then its event comes twice."""
+    """Stop Redis while the writer is at a step, or before a hook's call, which is repeated."""
     arena.watch.aim(step)
     with under_way(arena, wave, rng):
         if step == HOOK:
@@ -53,7 +53,7 @@ def _hook_gives_up(arena: Arena, wave: Wave) -> str:
 
 
 def stop_writer(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Stop it there; its leases end meanwhile, and nobody may take what it holds."""
+    """Stop the writer at a step; its leases end, and no other process may take its jobs."""
     writer = arena.keep("writer")
     arena.watch.aim(step)
     with under_way(arena, wave, rng):

@@ -1,4 +1,4 @@
-"""The last record of a file is half: a power cut, or a kill in the middle of a write."""
+"""The last record of a file is incomplete, as after a power cut or a kill during a write."""
 
 import signal
 from random import Random
@@ -18,13 +18,13 @@ COMMAND = b"*3\r\n$5\r\nRPUSH\r\n$13\r\nrq:queue:high\r\n$4\r\nnone\r\n"
 
 
 def tear(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Leave half a record, and see that whoever reads it noticed."""
+    """Leave half a record and check that its reader notices."""
     is_seen = {SPOOL: _spool, AOF: _aof, LOG: _log, TRANSCRIPT: _transcript}[step]
     return step if is_seen(arena, wave, rng) else ""
 
 
 def _spool(arena: Arena, wave: Wave, rng: Random) -> bool:
-    """It is set aside; the files before and behind it are taken in."""
+    """The file is set aside, and the files before and after it are read."""
     lost = oracle.timed([oracle.prompt(1, session_of(wave.number, "t"), "inst-torn")])
     (sent,) = oracle.messages(lost, arena.project, arena.swarm)
     whole = write_spool(f"{arena.home.root}/elsewhere", wave.number, sent)
@@ -40,7 +40,7 @@ def _spool(arena: Arena, wave: Wave, rng: Random) -> bool:
 
 
 def _aof(arena: Arena, wave: Wave, rng: Random) -> bool:
-    """Redis drops it when it starts."""
+    """Redis drops the record when it starts."""
     with under_way(arena, wave, rng):
         arena.server.end(signal.SIGKILL)
         (path,) = arena.home.path.rglob("*.aof")
@@ -53,7 +53,7 @@ def _aof(arena: Arena, wave: Wave, rng: Random) -> bool:
 
 
 def _log(arena: Arena, wave: Wave, rng: Random) -> bool:
-    """SQLite knows by its checksums which frames count."""
+    """SQLite recognises valid frames by their checksums."""
     writer = arena.keep("writer")
     log = arena.home.database.with_name("hive.db-wal")
     with under_way(arena, wave, rng):
@@ -65,7 +65,7 @@ def _log(arena: Arena, wave: Wave, rng: Random) -> bool:
 
 
 def _transcript(arena: Arena, wave: Wave, rng: Random) -> bool:
-    """The half line waits, and is archived when it is whole."""
+    """The half line waits, and is archived when it is complete."""
     session = session_of(wave.number)
     arena.finish_transcript(wave)
     path = arena.transcript(wave)

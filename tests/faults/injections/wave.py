@@ -1,4 +1,4 @@
-"""The events of one round: of sessions and instances of its own, as the oracle knows them."""
+"""The events of one round, with their own sessions and instances, as the oracle uses them."""
 
 import random
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ from tests.faults import oracle
 from tests.faults.oracle import Fired
 from tests.payloads import SESSION_END, SESSION_START, changed
 
-WAVE_NS = 400_000_000_000  # from one wave's first event to the next one's
+WAVE_NS = 400_000_000_000  # distance between the first events of two waves
 MOST_EVENTS = 50
 SIZE = 12
-NOBODYS = 8  # events of no session
+NOBODYS = 8  # events without a session
 
 
 @dataclass(frozen=True)
 class Wave:
-    """Events in their order; `doubtful` are those whose hook was killed: all of it or nothing."""
+    """Events in order; the hooks of `doubtful` ones were killed, so each was applied or not."""
 
     number: int
     events: tuple[Fired, ...]
@@ -24,23 +24,23 @@ class Wave:
 
     @property
     def sessions(self) -> set[str]:
-        """Whose events they are."""
+        """The sessions of the events."""
         return {event.session for event in self.events} - {""}
 
     @property
     def instances(self) -> set[str]:
-        """Who fires them."""
+        """The instances that fire the events."""
         return {event.instance for event in self.events}
 
     def without(self, unwanted: Sequence[Fired]) -> "Wave":
-        """Return the wave in which these events never happened, and nothing is doubtful."""
+        """Return the wave without these events and without doubtful ones."""
         return Wave(self.number, tuple(e for e in self.events if e not in unwanted))
 
 
 def wave(number: int, rng: random.Random, folder: str, first_ns: int) -> Wave:
     """Return the `number`-th wave of a home, whose first one begins at `first_ns`.
 
-    `folder`: where the session's transcript is.
+    `folder` is the folder of the session's transcript.
     """
     session = session_of(number)
     first = number * MOST_EVENTS
@@ -68,7 +68,7 @@ def wave(number: int, rng: random.Random, folder: str, first_ns: int) -> Wave:
 
 
 def session_of(number: int, letter: str = "") -> str:
-    """Return the id of a wave's session, or of another one of it."""
+    """Return the id of a wave's session, or of a further one."""
     return f"5e55-{number:05d}{letter}"
 
 
@@ -89,5 +89,5 @@ def _any(rng: random.Random, number: int, session: str, instance: str) -> Fired:
 
 
 def events_of(waves: Sequence[Wave]) -> tuple[Fired, ...]:
-    """Return the events of all waves, in their order."""
+    """Return the events of all waves in order."""
     return tuple(event for one in waves for event in one.events)
