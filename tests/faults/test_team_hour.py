@@ -10,7 +10,7 @@ import pytest
 
 from hivepipe.team.membership import Membership, keep
 from tests.conftest import Home, until
-from tests.faults.wires import Wire
+from tests.faults.lossy_proxy import LossyProxy
 from tests.postgres import serving
 from tests.team_scene import HomeOfTeam, Team
 
@@ -44,23 +44,23 @@ def test_an_hour_away_and_then_a_slow_wire(
     with serving() as server:
         team = Team.on(server)
         team.query("SELECT hivepipe.set_policy('*', 'everything')")
-        wire = Wire(server.port)
-        login = team.joined("ann").writes._replace(host="127.0.0.1", port=wire.port)
+        proxy = LossyProxy(server.port)
+        login = team.joined("ann").writes._replace(host="127.0.0.1", port=proxy.port)
         keep(Membership("ann", "desk", login.shown, {"*": "everything"}), login, None)
         ann = HomeOfTeam(private_home.database, login)
         ann.work("one", 1_000)
-        wire.cut_after = 0
+        proxy.cut_after = 0
         uplink = subprocess.Popen([sys.executable, "-I", "-c", UPLINK], env=env, stdout=-1)
         assert uplink.stdout
         try:
             assert uplink.stdout.readline() == b"an hour later\n"
-            assert 60 < wire.attempts < 150  # one every 30 to 60 s, except for the first ones
+            assert 60 < proxy.attempts < 150  # one every 30 to 60 s, except for the first ones
             assert team.count("prompts") == 0
-            wire.cut_after, wire.delay = None, 0.02
+            proxy.cut_after, proxy.delay = None, 0.02
             until(lambda: team.count("prompts") == 1_000, "the rows at the server", 60)
             assert team.count("usage") == 1_000
         finally:
             uplink.terminate()
             assert uplink.wait(10) == 0
             uplink.stdout.close()
-            wire.close()
+            proxy.close()

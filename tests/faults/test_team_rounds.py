@@ -29,7 +29,7 @@ from hivepipe.db.listings import listings
 from hivepipe.errors import TeamError
 from hivepipe.team.address import Address
 from tests.faults.injections.disks import mounted
-from tests.faults.wires import Wire
+from tests.faults.lossy_proxy import LossyProxy
 from tests.postgres import serving
 from tests.rounds import ASKED_ROUNDS, SEED
 from tests.team_scene import HomeOfTeam, Team
@@ -47,7 +47,7 @@ class Scene:
 
     def __init__(self, team: Team, folder: Path, dice: random.Random, disk: Path | None) -> None:
         self.team, self.folder, self.dice, self.disk = team, folder, dice, disk
-        self.wire = Wire(team.server.port)
+        self.proxy = LossyProxy(team.server.port)
         self.hits: Counter[str] = Counter()
         self.homes: list[HomeOfTeam] = []
         self.machines: dict[int, str] = {}
@@ -65,7 +65,7 @@ class Scene:
         """Let a machine join, which connects through the proxy."""
         joined = self.team.joined(f"member{number % 4}", f"machine{number}")
         self.machines[number] = f"{joined.member}/{joined.machine}"
-        return joined.writes._replace(host="127.0.0.1", port=self.wire.port)
+        return joined.writes._replace(host="127.0.0.1", port=self.proxy.port)
 
     def step(self) -> None:
         """Do a random action with a random home."""
@@ -76,8 +76,8 @@ class Scene:
             self.crash_the_server: 1,
             self.kill_a_connection: 2,
             self.fill_the_disk: 1 if self.disk else 0,
-            self.cut_the_wire: 4,
-            self.slow_the_wire: 1,
+            self.cut_the_connection: 4,
+            self.slow_the_connection: 1,
             self.delete_rows: 2,
             self.forget: 1,
             self.set_a_clock_ahead: 1,
@@ -184,17 +184,17 @@ class Scene:
         self.green = self.dice.choice(["nothing", "metadata", "everything"])
         self.team.query("SELECT hivepipe.set_policy('green', %s)", self.green)
 
-    def cut_the_wire(self, home: HomeOfTeam) -> None:
+    def cut_the_connection(self, home: HomeOfTeam) -> None:
         self.work(home)
-        self.wire.cut_after = self.dice.randrange(200, 9_000)
+        self.proxy.cut_after = self.dice.randrange(200, 9_000)
         self.note(self.ship(home))
-        self.wire.cut_after = None
+        self.proxy.cut_after = None
 
-    def slow_the_wire(self, home: HomeOfTeam) -> None:
+    def slow_the_connection(self, home: HomeOfTeam) -> None:
         self.work(home)
-        self.wire.delay = 0.05
+        self.proxy.delay = 0.05
         self.note(self.ship(home) or "slow")
-        self.wire.delay = 0.0
+        self.proxy.delay = 0.0
 
     def delete_rows(self, home: HomeOfTeam) -> None:
         home.sql("DELETE FROM prompts WHERE id IN (SELECT id FROM prompts ORDER BY id LIMIT 3)")
@@ -310,7 +310,7 @@ def scene(tmp_path: Path, seed: int, disk: Path | None) -> Iterator[Scene]:
         team.query("SELECT hivepipe.set_policy('*', 'everything')")
         made = Scene(team, tmp_path, random.Random(seed), disk)
         yield made
-        made.wire.close()
+        made.proxy.close()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

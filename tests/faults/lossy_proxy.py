@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 
 
-class Wire:
+class LossyProxy:
     """A proxy on loopback in front of a port."""
 
     def __init__(self, port: int) -> None:
