@@ -4,7 +4,8 @@
 
 pause: "claimed" (before the transaction), "executed" (before COMMIT) or "committed" (before the
 acknowledgement). At this point the batch after the first `after` ones writes a marker
-`<point>.<pid>` and waits for the file `go`. Every process marks its first claim as `first-claim.<pid>`.
+`<point>.<pid>` and waits for the file `go`. Every process marks its first claim as
+`first-claim.<pid>`.
 poison: a prompt whose job kills its process.
 """
 

@@ -71,7 +71,7 @@ def a_subagent(scene: Scene) -> Callable[[], object]:
 @pytest.mark.parametrize(
     "prepare", [first_time, another_turn, replaced, shrunk, back_again, a_subagent]
 )
-def test_killed_at_every_call(
+def test_an_archiver_killed_at_any_call_is_repeated_exactly(
     tmp_path: Path, prepare: Callable[[Scene], Callable[[], object]]
 ) -> None:
     live, before = tmp_path / "live", tmp_path / "before"

@@ -154,7 +154,7 @@ def test_calls_that_redis_refuses_are_counted_later(
     all_counted(bench.home.database, callers)
 
 
-def test_stock_workers_alone_count_them_too(bench: Bench) -> None:
+def test_stock_workers_count_calls_too(bench: Bench) -> None:
     """A row of the scheduler replaces the writer's part."""
     callers = Callers(bench.home.env)
     bench.redis.config_set("maxmemory", 1)

@@ -14,7 +14,7 @@ from tests.faults.harness import SEED, Bench
 EVENTS = oracle.mix(SEED, 40).all
 
 
-def test_what_it_holds_is_worked_off(bench: Bench) -> None:
+def test_a_full_redis_finishes_the_jobs_that_it_has(bench: Bench) -> None:
     """Only finished jobs free memory. Then spool files and scheduled jobs follow."""
     *sent, last = oracle.messages(EVENTS, bench.project, bench.swarm)
     row, now = next(row for row in PERIODIC if row.name == "alerts"), time.time()

@@ -56,7 +56,7 @@ READERS: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_pipe_keeps_no_reader_waiting(private_home: Home, reader: str) -> None:
+def test_no_reader_waits_for_a_pipe(private_home: Home, reader: str) -> None:
     name, read = READERS[reader]
     path = private_home.path / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,14 +65,14 @@ def test_a_pipe_keeps_no_reader_waiting(private_home: Home, reader: str) -> None
         read(str(private_home.path))
 
 
-def test_the_doctor_looks_beside_a_pipe(bench: Bench) -> None:
+def test_the_doctor_ignores_a_pipe(bench: Bench) -> None:
     log = bench.home.logs / "hook-errors.log"
     log.parent.mkdir(parents=True)
     os.mkfifo(log)
     assert "checks" in bench.command("doctor", expect=None)
 
 
-def test_what_cannot_be_moved_stops_no_other_event(
+def test_a_torn_file_that_cannot_be_set_aside_stops_no_other_event(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A torn file whose reason file cannot be written stays, and the error is logged only once."""
@@ -109,7 +109,9 @@ def test_thousands_of_torn_files_hold_up_no_newer_event(bench: Bench) -> None:
     assert len(list(spool.glob("bad/*.json"))) == TORN
 
 
-def test_nor_on_the_direct_path(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torn_files_hold_up_no_newer_event_on_the_direct_path(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spool = private_home.path / "spool"
     env = private_home.with_env(AUTOSTART="0")
     fire("SessionStart", SESSION_START, env)
@@ -144,7 +146,7 @@ def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("what", ["logs", "logs/writer.log", "appendonly.aof"])
-def test_nothing_starts_where_a_file_leads_elsewhere(private_home: Home, what: str) -> None:
+def test_up_refuses_a_home_with_a_link_or_a_special_file(private_home: Home, what: str) -> None:
     """An adopted home from a clone: the first files that a process opens are checked."""
     path = private_home.path / what
     private_home.path.mkdir(mode=0o700, exist_ok=True)
@@ -167,7 +169,7 @@ def test_nothing_starts_where_a_file_leads_elsewhere(private_home: Home, what: s
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o277, 0o777])
-def test_what_a_hook_makes_is_its_users_under_any_umask(private_home: Home, umask: int) -> None:
+def test_a_hooks_files_are_private_under_any_umask(private_home: Home, umask: int) -> None:
     """A umask that denies the owner would make a spool without access."""
     before = os.umask(umask)
     try:

@@ -182,7 +182,7 @@ class Surrounded:
         assert self.bench.applied() == jobs
 
 
-def test_each_hostile_job(bench: Bench) -> None:
+def test_each_hostile_job_fails_and_the_writer_survives(bench: Bench) -> None:
     """Each job shares a batch with two ordinary events; the writer survives all of them."""
     canary = bench.home.root / "canary"
     hostile = hostile_jobs(canary)
@@ -209,7 +209,7 @@ def test_each_hostile_job(bench: Bench) -> None:
     assert around.writer.end() == 0
 
 
-def test_a_global_in_the_meta(bench: Bench) -> None:
+def test_the_meta_of_a_job_is_never_unpickled(bench: Bench) -> None:
     """The meta is never read: the job itself is ordinary and is executed."""
     canary = bench.home.root / "canary"
     around = Surrounded(bench)
@@ -253,7 +253,7 @@ def test_many_newer_envelopes_keep_their_order(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("job_id", ["../../etc/passwd", "a:b", "a b", "x" * 5000])
-def test_a_strange_id(bench: Bench, job_id: str) -> None:
+def test_a_job_with_a_strange_id_fails(bench: Bench, job_id: str) -> None:
     around = Surrounded(bench)
     around.before()
     plant(bench.redis, {"data": b"rubbish"}, job_id)
@@ -263,7 +263,7 @@ def test_a_strange_id(bench: Bench, job_id: str) -> None:
     assert "pickle" in bench.dead()[job_id]
 
 
-def test_an_id_that_is_no_text(bench: Bench) -> None:
+def test_a_job_id_that_is_no_text_stops_no_other_job(bench: Bench) -> None:
     around = Surrounded(bench)
     around.before()
     bench.redis.hset(b"rq:job:\xff\xfe", mapping={"status": "queued", "data": b"x", "hp": "1"})
@@ -273,7 +273,7 @@ def test_an_id_that_is_no_text(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "list", "missing"])
-def test_what_stands_in_place_of_the_hash(bench: Bench, kind: str) -> None:
+def test_a_job_without_its_hash_stops_no_other_job(bench: Bench, kind: str) -> None:
     """A key of another type, or no key, under the id of a job affects no other job."""
     around = Surrounded(bench)
     around.before()
@@ -289,14 +289,14 @@ def test_what_stands_in_place_of_the_hash(bench: Bench, kind: str) -> None:
     assert around.writer.is_running
 
 
-def test_whoever_asks_for_the_oldest_job_gets_an_answer(bench: Bench) -> None:
+def test_the_oldest_job_is_found_among_broken_ones(bench: Bench) -> None:
     bench.redis.set("rq:job:evil", "x")
     bench.redis.hset("rq:job:odd", "created_at", b"\xff")
     plant(bench.redis, {"data": b"rubbish"}, "old")
     assert oldest_job_time(bench.redis, bench.home.path / "spool") == "2026-11-21T01:00:00.000000Z"
 
 
-def test_a_hundred_megabytes(bench: Bench) -> None:
+def test_a_job_of_a_hundred_megabytes_fails(bench: Bench) -> None:
     """The job is larger than any of hivepipe's: it fails, and writer and Redis keep running."""
     around = Surrounded(bench)
     around.before()
@@ -328,7 +328,7 @@ def show_all(bench: Bench, ids: list[str]) -> None:
     assert said.stdout.count("`hivepipe failed retry ") == len(ids)
 
 
-def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
+def test_all_hostile_jobs_at_once_in_every_queue_fail(bench: Bench) -> None:
     """With all readers and workers running nothing is executed or breaks; each job fails."""
     canary = bench.home.root / "canary"
     hostile = hostile_jobs(canary)

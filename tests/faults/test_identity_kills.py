@@ -89,7 +89,7 @@ def back(folders: Folders) -> str:
 
 @pytest.mark.parametrize("before", [USERS, None])
 @pytest.mark.parametrize("tries_again", [True, False])
-def test_killed_while_it_is_written(
+def test_a_killed_write_of_claude_md_leaves_the_old_or_the_new_text(
     folders: Folders, before: bytes | None, tries_again: bool
 ) -> None:
     if before:
@@ -111,7 +111,7 @@ def test_killed_while_it_is_written(
 
 
 @pytest.mark.parametrize("before", [USERS, None])
-def test_killed_while_it_is_given_back(folders: Folders, before: bytes | None) -> None:
+def test_a_killed_restore_of_claude_md_is_finished(folders: Folders, before: bytes | None) -> None:
     if before:
         folders.file.write_bytes(before)
     assert write(folders) == ""
@@ -126,7 +126,7 @@ def test_killed_while_it_is_given_back(folders: Folders, before: bytes | None) -
     assert count > 2
 
 
-def test_what_a_person_wrote_after_a_kill_counts_and_what_was_before_is_kept(
+def test_a_users_edit_after_a_kill_is_restored(
     folders: Folders,
 ) -> None:
     folders.file.write_bytes(USERS)
@@ -140,7 +140,7 @@ def test_what_a_person_wrote_after_a_kill_counts_and_what_was_before_is_kept(
     assert count > 3
 
 
-def test_what_a_person_wrote_between_two_sessions_is_given_back(folders: Folders) -> None:
+def test_a_users_edit_between_two_sessions_is_restored(folders: Folders) -> None:
     folders.file.write_bytes(USERS)
     assert write(folders) == ""
     folders.file.write_bytes(b"edited while a session ran, so that it is not given back" * 3)
@@ -220,7 +220,7 @@ def session(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> Session:
     return session
 
 
-def test_killed_at_the_start_of_a_session(session: Session) -> None:
+def test_a_kill_at_the_start_of_a_session_tears_no_identity_file(session: Session) -> None:
     folders = session.folders
     count = 0
     for call in kills(folders, "start", session.run_start):
@@ -235,7 +235,7 @@ def test_killed_at_the_start_of_a_session(session: Session) -> None:
     assert count > 10
 
 
-def test_killed_at_the_end_of_a_session(session: Session) -> None:
+def test_a_kill_at_the_end_of_a_session_tears_no_identity_file(session: Session) -> None:
     folders = session.folders
     session.run_start()
     (folders.file.parent / "SOUL.md").write_text(OURS_NEXT)

@@ -27,7 +27,7 @@ def end_leases(bench: Bench) -> int:
 
 
 @pytest.mark.parametrize("point", ["claimed", "committed"])
-def test_jobs_of_a_living_writer_are_not_taken(bench: Bench, point: str) -> None:
+def test_jobs_of_a_running_writer_are_not_taken(bench: Bench, point: str) -> None:
     """Neither the reconciler nor a second writer takes them; their writer finishes them."""
     bench.push(EVENTS)
     writer = bench.writer(pause=point)
@@ -45,7 +45,7 @@ def test_jobs_of_a_living_writer_are_not_taken(bench: Bench, point: str) -> None
 
 
 @pytest.mark.parametrize("point", ["claimed", "committed"])
-def test_rqs_own_clean_up_doubles_nothing(bench: Bench, point: str) -> None:
+def test_the_clean_up_of_rq_doubles_nothing(bench: Bench, point: str) -> None:
     """`rq info` requeues jobs with an expired lease: they are executed again and count once."""
     bench.push(EVENTS)
     writer = bench.writer(pause=point)

@@ -142,7 +142,7 @@ def booked(scene: Scene) -> Decimal:
     return Decimal(scene.home.rows(sql)[0]["spent"]) / 1_000_000
 
 
-def test_a_monitor_that_was_killed_says_the_rest_when_it_is_back(scene: Scene) -> None:
+def test_a_restarted_monitor_reports_what_it_missed(scene: Scene) -> None:
     gate = scene.home.root / "gate"
     task = script(['status {"status": "working", "progress": "1"}', f"wait {gate}", DONE])
     monitor = Process(
@@ -203,7 +203,7 @@ def test_a_full_context_is_parked_and_a_new_worker_continues(scene: Scene) -> No
     assert scene.violations == ""
 
 
-def test_two_spawns_of_one_session_at_once_are_one(scene: Scene) -> None:
+def test_parallel_spawns_of_one_session_start_one_worker(scene: Scene) -> None:
     session = str(uuid.UUID(int=7 << 64 | 0x4000_8000 << 32))
     command = [sys.executable, "-I", "-m", "hivepipe.cli.main", "hive", "spawn"]
     arguments = ["project-a", script(["hang"]), "--session", session]

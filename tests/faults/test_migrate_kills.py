@@ -108,7 +108,7 @@ def calls_of(scene: Scene, work: Any) -> int:
     return low
 
 
-def test_a_killed_migration_ends_as_an_undisturbed_one(scene: Scene) -> None:
+def test_a_killed_migration_ends_like_an_undisturbed_one(scene: Scene) -> None:
     scene.again()
     scene.migrate()
     undisturbed = scene.state()

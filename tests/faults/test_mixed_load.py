@@ -60,7 +60,7 @@ def fire_all(bench: Bench, events: Mix, **env: str) -> None:
     bench.fire(events.closing, 1, **env)
 
 
-def test_through_the_queue(bench: Bench) -> None:
+def test_mixed_events_through_the_queue(bench: Bench) -> None:
     events = mixed()
     writer = bench.plain_writer()
     fire_all(bench, events)
@@ -71,7 +71,7 @@ def test_through_the_queue(bench: Bench) -> None:
     assert writer.end() == 0
 
 
-def test_redis_killed_in_the_middle(bench: Bench) -> None:
+def test_mixed_events_survive_two_kills_of_redis(bench: Bench) -> None:
     """kill -9 of Redis twice while hooks fire; meanwhile events go to the spool."""
     events = mixed()
     writer = bench.plain_writer()
@@ -97,7 +97,9 @@ def test_redis_killed_in_the_middle(bench: Bench) -> None:
     check_times(bench, events.all)
 
 
-def test_through_the_direct_path(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mixed_events_through_the_direct_path(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without Redis and a writer; events that met a busy database are in the spool."""
     events = mixed(1)
     bench.server.end(signal.SIGKILL)

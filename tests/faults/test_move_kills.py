@@ -149,7 +149,7 @@ def everywhere(project: Path, home: str) -> list[str]:
 
 
 @pytest.mark.parametrize("into_the_tree", [True, False], ids=["into the tree", "out of it"])
-def test_a_move_of_the_data(project: Path, into_the_tree: bool) -> None:
+def test_a_killed_move_of_the_data_is_finished(project: Path, into_the_tree: bool) -> None:
     order = random.Random(SEED)
     home = home_of_project(str(project))
     places = ["", str(project)] if into_the_tree else [str(project), ""]
@@ -189,7 +189,7 @@ def test_a_move_of_the_data(project: Path, into_the_tree: bool) -> None:
     assert hit > KILLS // 4
 
 
-def test_a_conversion_of_a_home_of_1_0(project: Path) -> None:
+def test_a_killed_conversion_of_a_home_of_1_0_is_finished(project: Path) -> None:
     order = random.Random(SEED)
     old, new = f"{project}/.hive-mind", home_of_project(str(project))
 

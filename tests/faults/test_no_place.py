@@ -67,7 +67,7 @@ def redis_is_gone(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("denied", [1, 2], ids=["home", "home and runtime folder"])
-def test_memory_keeps_what_the_home_does_not_take(
+def test_events_go_to_memory_while_the_home_is_immutable(
     bench: Bench, folders: list[Path], denied: int
 ) -> None:
     fired = prompts(NUMBER)
@@ -124,7 +124,7 @@ def test_down_leaves_events_that_only_memory_has(sandbox: Sandbox) -> None:  # n
 
 
 @pytest.mark.parametrize("kind", ["redis", "writer"])
-def test_folders_immutable_and_a_process_killed(
+def test_no_event_is_lost_with_immutable_folders_and_a_kill(
     sandbox: Sandbox,  # noqa: F811
     kind: str,
 ) -> None:

@@ -49,7 +49,9 @@ def on_the_dashboard(base: str) -> dict[str, tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("point", ["claimed", "committed"])
-def test_stopped_in_mid_batch(bench: Bench, dashboard: Callable[[], str], point: str) -> None:
+def test_all_tools_show_the_same_figures_within_a_batch(
+    bench: Bench, dashboard: Callable[[], str], point: str
+) -> None:
     """Ten jobs are done, one has failed, 200 are claimed, and the others wait."""
     session = oracle.SESSIONS[0]
     first = oracle.timed(

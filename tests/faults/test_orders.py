@@ -85,12 +85,12 @@ def assert_one_database(events: Sequence[Fired], folder: Path, orders: int, seed
     )
 
 
-def test_one_day_in_random_orders(tmp_path: Path) -> None:
+def test_one_day_in_random_orders_gives_one_database(tmp_path: Path) -> None:
     """SPEC 2.4: all writes commute."""
     assert_one_database(oracle.mix(SEED, 70).all, tmp_path, ORDERS, SEED)
 
 
-def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) -> None:
+def test_one_day_in_random_orders_after_the_session_starts(tmp_path: Path) -> None:
     """The same, but the jobs that create sessions are executed first, in their own order."""
     events = oracle.mix(SEED, 70).all
     jobs = jobs_of(events)
@@ -103,7 +103,7 @@ def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) ->
         assert oracle.differences(in_order, found) == []
 
 
-def test_every_job_twice_is_once(tmp_path: Path) -> None:
+def test_a_job_that_is_executed_twice_counts_once(tmp_path: Path) -> None:
     """This includes jobs that only count, which nothing but `applied` protects."""
     jobs = jobs_of(oracle.mix(SEED, 70).all)
     counted = {"operation": "count_dropped", "payload": {"what": "events", "number": 3}}
@@ -116,7 +116,7 @@ def test_every_job_twice_is_once(tmp_path: Path) -> None:
     assert oracle.differences(once, settled(tmp_path / "twice.db", [*twice, *jobs], 50)) == []
 
 
-def test_starts_in_every_order(tmp_path: Path) -> None:
+def test_starts_in_every_order_give_one_database(tmp_path: Path) -> None:
     """Three starts of one session, the newest of which has neither model nor title."""
     starts = [
         oracle.start(0, "inst-a", model="claude-a", session_title="first"),
@@ -168,7 +168,7 @@ def test_the_oracle_sees_a_difference() -> None:
 # ---- status, title and model
 
 
-def test_a_fork_that_was_announced_as_its_parent_leaves_the_parent_as_it_was(
+def test_a_fork_whose_start_names_its_parent_leaves_the_parent_unchanged(
     tmp_path: Path,
 ) -> None:
     """Up to some version after 2.1.197 a fork's SessionStart names its parent."""
@@ -195,7 +195,7 @@ def test_a_fork_that_was_announced_as_its_parent_leaves_the_parent_as_it_was(
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_compaction_leaves_a_session_at_what_it_was(tmp_path: Path, busy: bool) -> None:
+def test_a_compaction_leaves_the_status_of_a_session(tmp_path: Path, busy: bool) -> None:
     session = oracle.SESSIONS[0]
     prompted = oracle.prompt(2, session, "inst-a")
     waits = oracle.stop(2, session, "inst-a", background_tasks=[])

@@ -9,7 +9,7 @@ from tests.faults.harness import Bench
 from tests.rounds import SEED
 
 
-def test_a_job_that_kills_its_writer(bench: Bench) -> None:
+def test_a_job_that_kills_its_writer_three_times_fails(bench: Bench) -> None:
     """It fails after its third kill; all other jobs of its batches are applied once."""
     others = oracle.mix(SEED, 60)
     poison = oracle.prompt(666, oracle.SESSIONS[0], "inst-a")

@@ -44,7 +44,7 @@ def test_a_commit_is_synced(tmp_path: Path) -> None:
     db.close()
 
 
-def test_lines_are_on_the_disk_before_their_reach_says_so(
+def test_lines_are_synced_before_their_reach_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: Seen
 ) -> None:
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
@@ -57,13 +57,13 @@ def test_lines_are_on_the_disk_before_their_reach_says_so(
         assert ("sync .jsonl", len(lines(many))) in seen[:at]
 
 
-def test_a_file_is_on_the_disk_before_it_takes_anothers_place(tmp_path: Path, seen: Seen) -> None:
+def test_a_file_is_synced_before_it_replaces_another(tmp_path: Path, seen: Seen) -> None:
     with Folder(str(tmp_path)) as folder:
         folder.replace("index.json", b"whole")
     assert seen == [("sync .tmp", 5)]
 
 
-def test_redis_file_is_synced_when_it_has_grown(tmp_path: Path, seen: Seen) -> None:
+def test_the_file_of_redis_is_synced_when_it_has_grown(tmp_path: Path, seen: Seen) -> None:
     file = tmp_path / "appendonly.aof"
     syncing = AofSync(tmp_path)
     for size in (3, 3, 6):

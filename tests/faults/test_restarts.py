@@ -73,7 +73,7 @@ def test_restarts_under_load(bench: Bench) -> None:
         assert bench.redis.zcard(f"rq:wip:{queue}") == 0
 
 
-def test_a_writer_that_comes_before_redis(bench: Bench) -> None:
+def test_a_writer_waits_for_redis_at_its_start(bench: Bench) -> None:
     """The writer waits for Redis and then works."""
     events = oracle.timed([oracle.start(0, "inst-a")])
     bench.push(events)
@@ -87,7 +87,7 @@ def test_a_writer_that_comes_before_redis(bench: Bench) -> None:
     assert "Traceback" not in writer.text
 
 
-def test_sigterm_while_redis_is_away(bench: Bench) -> None:
+def test_a_writer_exits_with_0_while_redis_is_down(bench: Bench) -> None:
     """SPEC 2.12: exit code 0 without Redis too."""
     writer = bench.writer()
     bench.push(oracle.timed([oracle.start(0, "inst-a")]))

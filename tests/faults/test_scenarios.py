@@ -67,7 +67,7 @@ def check(bench: Bench, *events: Fired) -> None:
 # ---- scenario A
 
 
-def test_a_lock_of_half_a_minute(stack: Bench) -> None:
+def test_no_job_fails_during_a_lock_of_half_a_minute(stack: Bench) -> None:
     """No job fails; `status` is degraded at first, unhealthy after 10 s, and healthy afterwards."""
     before = stack.pids()
     events = [
@@ -104,7 +104,7 @@ def test_a_lock_of_half_a_minute(stack: Bench) -> None:
     assert 4 <= len(retries) <= 9
 
 
-def test_a_store_that_was_in_trouble_when_the_stack_went_down(stack: Bench) -> None:
+def test_a_new_stack_clears_the_store_trouble_of_the_last_one(stack: Bench) -> None:
     """The new writer removes the trouble that the previous one reported."""
     with locked(stack):
         stack.fire([oracle.edit(1, SESSION, "inst-a")], 1)
@@ -118,7 +118,7 @@ def test_a_store_that_was_in_trouble_when_the_stack_went_down(stack: Bench) -> N
 # ---- scenario B
 
 
-def test_a_swarm_that_was_deleted(stack: Bench) -> None:
+def test_a_job_of_a_deleted_swarm_fails_until_it_is_restored(stack: Bench) -> None:
     """The failed job names the swarm and the steps to take; after them a retry succeeds."""
     agent = oracle.agent(1, SESSION, "inst-a")
     with shell(stack) as other:
@@ -152,7 +152,7 @@ def test_a_swarm_that_was_deleted(stack: Bench) -> None:
 # ---- three instances, one session
 
 
-def test_the_seeds_timeline(stack: Bench) -> None:
+def test_three_instances_checkpoint_by_the_seeds_timeline(stack: Bench) -> None:
     """Three instances checkpoint in turn, each at most once a minute, which is 4 s here."""
     others = [oracle.start(0, "inst-b"), oracle.start(0, "inst-c")]
     stack.fire(others, 1)

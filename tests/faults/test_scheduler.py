@@ -92,7 +92,7 @@ def slot_waiting(bench: Bench) -> int:
     return (read_envelope(envelope_text(data)).slot or 0) if data else 0
 
 
-def test_a_tick_carries_our_marker_and_is_claimed_like_any_job(clockwork: Clockwork) -> None:
+def test_a_tick_has_the_marker_and_is_claimed_like_any_job(clockwork: Clockwork) -> None:
     bench = clockwork.bench
     scheduler = clockwork.scheduler(QUICK)
     until(lambda: bench.redis.llen("rq:queue:medium"), "no tick")
@@ -225,7 +225,7 @@ def test_three_schedulers_one_acts_and_another_takes_over(clockwork: Clockwork) 
     clockwork.assert_regular("quick", QUICK[1])
 
 
-def test_one_that_ends_in_order_lets_the_lock_go(clockwork: Clockwork) -> None:
+def test_a_scheduler_that_ends_releases_its_lock(clockwork: Clockwork) -> None:
     bench = clockwork.bench
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         scheduler = clockwork.scheduler(QUICK)
@@ -234,7 +234,7 @@ def test_one_that_ends_in_order_lets_the_lock_go(clockwork: Clockwork) -> None:
         assert not bench.redis.exists("rq:scheduler_lock")
 
 
-def test_one_that_was_stopped_for_long_does_not_act_beside_another(clockwork: Clockwork) -> None:
+def test_a_scheduler_that_was_stopped_for_long_stays_passive(clockwork: Clockwork) -> None:
     bench = clockwork.bench
     bench.plain_writer()
     first = clockwork.scheduler(QUICK)
@@ -250,7 +250,7 @@ def test_one_that_was_stopped_for_long_does_not_act_beside_another(clockwork: Cl
     clockwork.assert_regular("quick", QUICK[1])
 
 
-def test_redis_killed_and_started_again(clockwork: Clockwork, redis_server: Server) -> None:
+def test_ticks_continue_after_a_kill_of_redis(clockwork: Clockwork, redis_server: Server) -> None:
     bench = clockwork.bench
     writer, _ = bench.plain_writer(), bench.worker("slow")
     scheduler = clockwork.scheduler(QUICK, SLOW)
@@ -267,7 +267,7 @@ def test_redis_killed_and_started_again(clockwork: Clockwork, redis_server: Serv
     clockwork.assert_regular("tardy", SLOW[1])
 
 
-def test_redis_without_its_data_is_given_the_ticks_again(clockwork: Clockwork) -> None:
+def test_an_emptied_redis_gets_its_ticks_back(clockwork: Clockwork) -> None:
     bench = clockwork.bench
     bench.plain_writer()
     clockwork.scheduler(QUICK, DAILY)
@@ -299,7 +299,7 @@ def change_to_another(bench: Bench, crew: list[Process]) -> None:
         process.start()
 
 
-def test_redis_removed_at_random_skips_no_turn_and_doubles_none(clockwork: Clockwork) -> None:
+def test_redis_removed_at_random_skips_and_doubles_no_slot(clockwork: Clockwork) -> None:
     """tests/unit/test_slots.py tests the same with an artificial clock and counts every slot."""
     bench = clockwork.bench
     writer, slow = bench.plain_writer(), bench.worker("slow")
@@ -339,7 +339,7 @@ def test_overdue_rows_run_at_the_start_and_others_do_not(clockwork: Clockwork) -
     assert len(clockwork.slots("daily")) == 1
 
 
-def test_rows_that_were_removed_or_changed_do_not_linger(clockwork: Clockwork) -> None:
+def test_removed_and_changed_rows_leave_no_ticks(clockwork: Clockwork) -> None:
     bench = clockwork.bench
     old = clockwork.scheduler(("gone", 2, "cleanup_agents"), ("changed", 86_400, "cleanup_agents"))
     until(lambda: bench.redis.llen("rq:queue:medium") == 2, "no ticks")

@@ -255,7 +255,7 @@ def check_state(found: Product, model: Model, said: object) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_every_order_of_ends_kills_and_returns_with_jobs_at_once(
+def test_every_order_of_ends_kills_and_returns_with_immediate_jobs(
     product: Products, count: int
 ) -> None:
     """Each job arrives at once, and the reaper runs after every step."""
@@ -273,7 +273,7 @@ def test_every_order_of_ends_kills_and_returns_with_jobs_at_once(
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
-def test_jobs_that_arrive_shuffled_and_twice_come_to_the_same(
+def test_jobs_that_arrive_shuffled_and_twice_give_the_same_state(
     product: Products, count: int
 ) -> None:
     chosen = scenarios(count)
@@ -301,7 +301,7 @@ def test_jobs_that_arrive_shuffled_and_twice_come_to_the_same(
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(("end A", "end B", "end C"))))
-def test_three_instances_end_and_what_follows_does_so_once(
+def test_follow_ups_of_three_ended_instances_run_once(
     product: Products, order: tuple[Step, ...]
 ) -> None:
     """The order of the events and the order in which their jobs arrive do not matter."""

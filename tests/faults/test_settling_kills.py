@@ -48,7 +48,7 @@ def calls_of(prepared: Path, live: Path) -> int:
     return low
 
 
-def test_killed_while_it_settles(tmp_path: Path) -> None:
+def test_a_killed_removal_of_later_secrets_is_repeated_exactly(tmp_path: Path) -> None:
     live, prepared = tmp_path / "live", tmp_path / "prepared"
     rng, of = random.Random(f"settling {SEED}"), secrets(SEED)
     scene = Scene(live)

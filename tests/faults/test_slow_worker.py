@@ -113,7 +113,7 @@ def assert_balanced(crew: Crew, jobs: int, dead: int = 0) -> None:
     assert figures["failed"] == dead
 
 
-def test_handed_on_executed_and_its_result_stored(crew: Crew) -> None:
+def test_slow_work_is_handed_on_and_its_result_is_stored(crew: Crew) -> None:
     job_id = crew.ask("one")
     crew.until_noted("one")
     assert crew.bench.redis.hget(f"rq:job:{job_id}", "origin") == b"slow"
@@ -133,7 +133,7 @@ def test_writes_do_not_wait_for_slow_work(crew: Crew) -> None:
     until(lambda: "long" in crew.noted(), "never ended")
 
 
-def test_settles_first(crew: Crew) -> None:
+def test_slow_work_waits_for_its_settle_time(crew: Crew) -> None:
     at = time.time()
     job_id = crew.ask("later", settle_s=0.7)
     until(lambda: crew.status(job_id) == "scheduled", "not scheduled")
@@ -141,7 +141,7 @@ def test_settles_first(crew: Crew) -> None:
     assert crew.began("later")[0] - at >= 0.7
 
 
-def test_the_lease_is_renewed(crew: Crew) -> None:
+def test_the_lease_of_slow_work_is_renewed(crew: Crew) -> None:
     job_id = crew.ask("held", "hold")
     until(lambda: crew.began("held"), "not begun")
     member = f"{job_id}:hivepipe"
@@ -183,7 +183,7 @@ def test_a_job_stopped_during_its_call_is_queued_again(crew: Crew) -> None:
     crew.until_noted("resumed")
 
 
-def test_a_kill_after_the_stop_is_not_its_fault(crew: Crew) -> None:
+def test_a_kill_during_a_stop_is_not_blamed_on_the_job(crew: Crew) -> None:
     """Four stops that end in a kill fail no job."""
     crew.ask("long", "stubborn")
     box = Path(crew.bench.server.address).with_name("slow.job")
@@ -197,7 +197,7 @@ def test_a_kill_after_the_stop_is_not_its_fault(crew: Crew) -> None:
     crew.until_noted("long")
 
 
-def test_a_job_that_kills_its_worker(crew: Crew) -> None:
+def test_slow_work_that_kills_its_worker_three_times_fails(crew: Crew) -> None:
     """It fails after the third kill, and the job behind it is done."""
     job_id = crew.ask("poison", "die")
     crew.ask("innocent")
@@ -219,14 +219,16 @@ def test_a_job_that_kills_its_worker(crew: Crew) -> None:
         ("missing", "FileNotFoundError: [Errno 2] No such file: 'bad'", 5),
     ],
 )
-def test_dead_letters(crew: Crew, how: str, reason: str, times: int) -> None:
+def test_slow_work_that_cannot_succeed_fails_with_its_reason(
+    crew: Crew, how: str, reason: str, times: int
+) -> None:
     job_id = crew.ask("bad", how)
     until(lambda: crew.bench.dead(), "not dead")
     assert crew.bench.dead() == {job_id: reason}
     assert len(crew.began("bad")) == times
 
 
-def test_comes_again(crew: Crew) -> None:
+def test_slow_work_that_failed_once_is_repeated(crew: Crew) -> None:
     crew.ask("second", "once")
     crew.until_noted("second")
     assert len(crew.began("second")) == 2

@@ -157,7 +157,9 @@ FAULTS: tuple[Callable[[StockStack, random.Random], None], ...] = (
 )  # fmt: skip
 
 
-def test_under_faults_it_stores_what_our_writer_stores(bench: Bench, stock: StockStack) -> None:
+def test_a_stock_worker_under_faults_stores_the_rows_of_the_writer(
+    bench: Bench, stock: StockStack
+) -> None:
     rng = random_of("stock")
     mix = oracle.mix(SEED, 45 * rounds(1))
     sent = oracle.messages(mix.all, bench.project, bench.swarm)

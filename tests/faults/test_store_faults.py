@@ -78,7 +78,7 @@ def test_a_lock_does_not_use_up_the_attempts_that_wait_for_a_parent(bench: Bench
         assert (int(attempts) > 6, int(failures)) == (True, 3)
 
 
-def test_locked_for_a_moment(bench: Bench) -> None:
+def test_jobs_survive_a_short_lock(bench: Bench) -> None:
     """After a lock of 0.3 s a job has failed once or twice, each time with a lower priority."""
     writer, events = begun(bench, oracle.agent(1, SESSION, "inst-a"))
     seen: set[tuple[int, str]] = set()
@@ -103,7 +103,7 @@ def test_locked_for_a_moment(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("secs", [4.0])
-def test_locked_for_long(bench: Bench, secs: float) -> None:
+def test_jobs_survive_a_long_lock(bench: Bench, secs: float) -> None:
     """No job fails although the lock exceeds the seed's three retries."""
     mix = oracle.mix(7, 60)
     events = mix.all
@@ -132,7 +132,7 @@ def test_locked_for_long(bench: Bench, secs: float) -> None:
 # ---- scenario C: the session is deleted
 
 
-def test_the_session_was_deleted(bench: Bench) -> None:
+def test_events_of_a_deleted_session_have_no_effect(bench: Bench) -> None:
     """Later checkpoints change no row: they are counted and logged, and no job fails."""
     edits = [oracle.edit(n, SESSION, "inst-a") for n in range(3)]
     writer, events = begun(bench, *edits, oracle.stop(9, SESSION, "inst-a"))
@@ -154,7 +154,7 @@ def test_the_session_was_deleted(bench: Bench) -> None:
     bench.assert_accounts(oracle.job_count(events))
 
 
-def test_a_start_that_comes_again_brings_no_deleted_session_back(bench: Bench) -> None:
+def test_a_repeated_start_does_not_restore_a_deleted_session(bench: Bench) -> None:
     """Only `applied` shows that the start already had its effect; a new start would create it."""
     writer, events = begun(bench)
     with shell(bench) as other:
@@ -184,7 +184,7 @@ def looking_at(bench: Bench, folder: Path) -> None:
     link.symlink_to(folder / "hive.db")
 
 
-def test_a_read_only_database(bench: Bench) -> None:
+def test_jobs_wait_while_the_database_is_read_only(bench: Bench) -> None:
     """Nothing is claimed and no job fails; when the database is writable all jobs are applied."""
     events = oracle.timed([START, *(oracle.edit(n, SESSION, "inst-a") for n in range(20))])
     folder = bench.home.root / "db"
@@ -227,7 +227,7 @@ def wait_for_failures(bench: Bench, writer: Writer, accepted: int) -> None:
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone can limit others")
-def test_a_file_that_may_not_grow(bench: Bench) -> None:
+def test_jobs_wait_while_the_database_cannot_grow(bench: Bench) -> None:
     """The same without a mount: the kernel limits the size of the database's files."""
     events = many_edits(300)
     writer, _ = begun(bench)
@@ -246,7 +246,7 @@ def test_a_file_that_may_not_grow(bench: Bench) -> None:
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone can limit others")
-def test_how_long_the_store_has_been_unwell(bench: Bench) -> None:
+def test_store_trouble_dates_from_the_first_failure(bench: Bench) -> None:
     """The database can be opened but not written: the trouble dates from the first failure."""
     events = many_edits(3)
     writer, _ = begun(bench)

@@ -36,7 +36,7 @@ uplink.serve()
 """
 
 
-def test_an_hour_away_and_then_a_slow_wire(
+def test_an_uplink_ships_all_rows_after_an_hour_without_connection(
     private_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(posix.environ, b"XDG_CONFIG_HOME", os.fsencode(tmp_path / "config"))

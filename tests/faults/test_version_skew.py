@@ -204,7 +204,7 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
     bench.command("status")
 
 
-def test_a_forwarder_leaves_too(bench: Bench) -> None:
+def test_a_forwarder_exits_after_an_upgrade(bench: Bench) -> None:
     """Otherwise it could not read what the hooks of the new release spool."""
     version = bench.home.root / "version"
     version.write_text("1")
