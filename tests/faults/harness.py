@@ -82,7 +82,7 @@ class PausingWriter(Writer):
         said = json.dumps({"folder": str(self.folder), **options})
         self.command = [sys.executable, "-I", str(LAUNCHER), said]
 
-    def reached(self, point: str) -> None:
+    def wait_for_point(self, point: str) -> None:
         """Wait until this process has reached a point."""
 
         path = self.folder / f"{point}.{self.pid}"
@@ -94,7 +94,7 @@ class PausingWriter(Writer):
                 pytest.fail(f"never reached {point}: {self.text[-3000:]}")
             time.sleep(0.001)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         (self.folder / "go").touch()
 
 

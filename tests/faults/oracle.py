@@ -148,7 +148,7 @@ def edit(number: int, session: str, instance: str) -> Fired:
     return Fired(payload, instance)
 
 
-def nobodys_edit(number: int, instance: str) -> Fired:
+def edit_without_session(number: int, instance: str) -> Fired:
     """Return an edit without a session: its jobs only change counters.
 
     A job that is executed twice would make the counter wrong.

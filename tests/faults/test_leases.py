@@ -31,13 +31,13 @@ def test_jobs_of_a_running_writer_are_not_taken(bench: Bench, point: str) -> Non
     """Neither the reconciler nor a second writer takes them; their writer finishes them."""
     bench.push(EVENTS)
     writer = bench.writer(pause=point)
-    writer.reached(point)
+    writer.wait_for_point(point)
     held = end_leases(bench)
     assert held > 50
     assert reconcile(bench.redis, is_shared=False) == 0
     bench.command("drain")
     assert bench.accounts["running"] == held
-    writer.go_on()
+    writer.resume()
     bench.settle(writer)
     bench.assert_tables(EVENTS)
     bench.assert_accounts(oracle.job_count(EVENTS))
@@ -49,7 +49,7 @@ def test_the_clean_up_of_rq_doubles_nothing(bench: Bench, point: str) -> None:
     """`rq info` requeues jobs with an expired lease: they are executed again and count once."""
     bench.push(EVENTS)
     writer = bench.writer(pause=point)
-    writer.reached(point)
+    writer.wait_for_point(point)
     held = end_leases(bench)
     subprocess.run(
         [RQ, "info", "--raw", "-u", bench.server.url],
@@ -59,7 +59,7 @@ def test_the_clean_up_of_rq_doubles_nothing(bench: Bench, point: str) -> None:
         timeout=60,
     )
     assert bench.accounts["running"] < held, "it was to take them"
-    writer.go_on()
+    writer.resume()
     bench.settle(writer)
     bench.assert_tables(EVENTS)
     bench.assert_accounts(oracle.job_count(EVENTS))

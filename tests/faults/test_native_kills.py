@@ -169,20 +169,20 @@ def test_an_intake_that_is_killed_again_and_again_loses_nothing_of_32_clients(
     events = 640 if ASKED_ROUNDS else 160
     is_over = threading.Event()
 
-    def strike(chosen: random.Random) -> None:
+    def kill_repeatedly(chosen: random.Random) -> None:
         while not is_over.is_set():
             intake = setting.intake()
             time.sleep(chosen.random() * 0.3)
             intake.end(signal.SIGKILL)
 
-    striker = threading.Thread(target=strike, args=(random_of("strikes"),))
-    striker.start()
+    killer = threading.Thread(target=kill_repeatedly, args=(random_of("strikes"),))
+    killer.start()
     try:
         with ThreadPoolExecutor(32) as pool:
             list(pool.map(lambda number: send(setting, number), range(events)))
     finally:
         is_over.set()
-        striker.join()
+        killer.join()
     apply_all(setting, server, new_writer(setting.home))
     assert uses(setting) == events
 
@@ -195,7 +195,7 @@ def test_an_intake_that_stops_and_goes_on_or_is_replaced_loses_nothing_of_32_cli
     events = 640 if ASKED_ROUNDS else 160
     is_over = threading.Event()
 
-    def strike(chosen: random.Random) -> None:
+    def stop_repeatedly(chosen: random.Random) -> None:
         while not is_over.is_set():
             intake = setting.intake()
             for _ in range(chosen.randrange(3)):
@@ -205,14 +205,14 @@ def test_an_intake_that_stops_and_goes_on_or_is_replaced_loses_nothing_of_32_cli
                 time.sleep(chosen.random() * 0.05)
             intake.end(signal.SIGKILL)
 
-    striker = threading.Thread(target=strike, args=(random_of("stops"),))
-    striker.start()
+    killer = threading.Thread(target=stop_repeatedly, args=(random_of("stops"),))
+    killer.start()
     try:
         with ThreadPoolExecutor(32) as pool:
             list(pool.map(lambda number: send(setting, number), range(events)))
     finally:
         is_over.set()
-        striker.join()
+        killer.join()
     apply_all(setting, server, new_writer(setting.home))
     assert uses(setting) == events
 

@@ -70,7 +70,7 @@ def test_all_tools_show_the_same_figures_within_a_batch(
     waits = {queue: bench.redis.llen(f"rq:queue:{queue}") for queue in QUEUES}
     assert waits == dict.fromkeys(QUEUES, 100)
     writer = bench.writer(pause=point)
-    writer.reached(point)
+    writer.wait_for_point(point)
     writer.signal(signal.SIGSTOP)
     until(lambda: Path(f"/proc/{writer.pid}/stat").read_text().split()[2] == "T", "not stopped")
     # strict order, but a tenth of the 200 places is for the lower queues
@@ -99,6 +99,6 @@ def test_all_tools_show_the_same_figures_within_a_batch(
             job_id = member.decode().partition(":")[0]
             assert bench.redis.hget(f"rq:job:{job_id}", "status") == b"started"
     writer.signal(signal.SIGCONT)
-    writer.go_on()
+    writer.resume()
     bench.settle(writer)
     bench.assert_tables(more)

@@ -63,7 +63,9 @@ def settled(
     return found
 
 
-def assert_one_database(events: Sequence[Fired], folder: Path, orders: int, seed: int) -> None:
+def assert_orders_give_one_database(
+    events: Sequence[Fired], folder: Path, orders: int, seed: int
+) -> None:
     jobs = jobs_of(events)
     wanted = oracle.expected(events, PROJECT, SWARM)
     in_order = settled(folder / "in-order.db", jobs)
@@ -87,7 +89,7 @@ def assert_one_database(events: Sequence[Fired], folder: Path, orders: int, seed
 
 def test_one_day_in_random_orders_gives_one_database(tmp_path: Path) -> None:
     """SPEC 2.4: all writes commute."""
-    assert_one_database(oracle.mix(SEED, 70).all, tmp_path, ORDERS, SEED)
+    assert_orders_give_one_database(oracle.mix(SEED, 70).all, tmp_path, ORDERS, SEED)
 
 
 def test_one_day_in_random_orders_after_the_session_starts(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_starts_in_every_order_give_one_database(tmp_path: Path) -> None:
         oracle.start(0, "inst-b", model="claude-b", session_title="second"),
         oracle.start(0, "inst-c", model=..., session_title=...),
     ]
-    assert_one_database(oracle.timed(starts), tmp_path, 12, SEED)
+    assert_orders_give_one_database(oracle.timed(starts), tmp_path, 12, SEED)
 
 
 def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -
             oracle.prompt(4, session, "inst-a"),
         ]
     )
-    assert_one_database(events, tmp_path, 12, SEED)
+    assert_orders_give_one_database(events, tmp_path, 12, SEED)
     (row,) = oracle.expected(events, PROJECT, SWARM)["agents"]
     assert row["completed_at"] == events[3].time
 

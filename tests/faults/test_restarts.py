@@ -55,12 +55,12 @@ def test_restarts_under_load(bench: Bench) -> None:
     load.start()
     for _ in range(RESTARTS):
         writer = bench.writer()
-        writer.reached("first-claim")
+        writer.wait_for_point("first-claim")
         time.sleep(rng.random() * rng.choice((0.01, 0.3)))
         assert writer.end(signal.SIGTERM) == 0, writer.text[-2000:]
         assert bench.accounts["running"] == 0
     writer = bench.writer()
-    writer.reached("first-claim")
+    writer.wait_for_point("first-claim")
     events = load.end()
     bench.settle(writer)
     print(f"{RESTARTS} restarts, {3 * load.sent / load.secs:.0f} jobs/s")
@@ -91,7 +91,7 @@ def test_a_writer_exits_with_0_while_redis_is_down(bench: Bench) -> None:
     """SPEC 2.12: exit code 0 without Redis too."""
     writer = bench.writer()
     bench.push(oracle.timed([oracle.start(0, "inst-a")]))
-    writer.reached("first-claim")
+    writer.wait_for_point("first-claim")
     bench.settle(writer)
     bench.server.end(signal.SIGKILL)
     time.sleep(0.3)

@@ -33,14 +33,14 @@ LOCK_SECS = 4
 SLACK_SECS = 60  # beyond the interval, as the plan allows
 
 
-class Clockwork:
+class Schedulers:
     """Schedulers of one home."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.made = 0
 
-    def scheduler(self, *rows: tuple[str, int, str]) -> Process:
+    def start(self, *rows: tuple[str, int, str]) -> Process:
         said = {"rows": rows, "lock": LOCK_SECS}
         self.made += 1
         made = Process(
@@ -56,10 +56,10 @@ class Clockwork:
     def slots(self, name: str) -> list[dict[str, Any]]:
         return self.bench.home.rows(f"SELECT * FROM slots WHERE name = '{name}' ORDER BY id")
 
-    def until_first(self, name: str) -> None:
+    def wait_for_first(self, name: str) -> None:
         until(lambda: self.slots(name), f"no slot of {name}")
 
-    def until_more(self, name: str, more: int, secs: float = 60) -> None:
+    def wait_for_more(self, name: str, more: int, secs: float = 60) -> None:
         wanted = len(self.slots(name)) + more
         until(lambda: len(self.slots(name)) >= wanted, f"no {more} more of {name}", secs)
 
@@ -76,8 +76,8 @@ class Clockwork:
 
 
 @pytest.fixture
-def clockwork(bench: Bench) -> Clockwork:
-    return Clockwork(bench)
+def schedulers(bench: Bench) -> Schedulers:
+    return Schedulers(bench)
 
 
 def acting(schedulers: list[Process], bench: Bench) -> Process | None:
@@ -92,9 +92,9 @@ def slot_waiting(bench: Bench) -> int:
     return (read_envelope(envelope_text(data)).slot or 0) if data else 0
 
 
-def test_a_tick_has_the_marker_and_is_claimed_like_any_job(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
-    scheduler = clockwork.scheduler(QUICK)
+def test_a_tick_has_the_marker_and_is_claimed_like_any_job(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
+    scheduler = schedulers.start(QUICK)
     until(lambda: bench.redis.llen("rq:queue:medium"), "no tick")
     scheduler.end()
     tick = bench.redis.hgetall("rq:job:tick-quick")
@@ -104,7 +104,7 @@ def test_a_tick_has_the_marker_and_is_claimed_like_any_job(clockwork: Clockwork)
     assert (sent.operation, sent.payload["name"]) == ("tick", "quick")
     slot = sent.slot
     bench.settle(bench.plain_writer())
-    assert [row["slot"] for row in clockwork.slots("quick")] == [slot]
+    assert [row["slot"] for row in schedulers.slots("quick")] == [slot]
     ids = {row["job_id"] for row in bench.home.rows("SELECT job_id FROM applied")}
     assert f"quick-{slot}" in ids
     assert not any("tick" in job_id for job_id in ids)
@@ -116,9 +116,9 @@ def test_a_tick_has_the_marker_and_is_claimed_like_any_job(clockwork: Clockwork)
     assert int(bench.redis.get("hivepipe:periodic")) == figures["accepted"]
 
 
-def test_a_stock_worker_executes_ticks_too(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
-    scheduler = clockwork.scheduler(QUICK)
+def test_a_stock_worker_executes_ticks_too(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
+    scheduler = schedulers.start(QUICK)
     url = bench.server.url
     command = [str(Path(sys.executable).with_name("rq")), "worker", "-u", url, "-b"]
     until(lambda: bench.redis.llen("rq:queue:medium"), "no tick")
@@ -131,7 +131,7 @@ def test_a_stock_worker_executes_ticks_too(clockwork: Clockwork) -> None:
         capture_output=True,
         timeout=60,
     )
-    assert len(clockwork.slots("quick")) == 1
+    assert len(schedulers.slots("quick")) == 1
     assert accounts(bench.redis)["accepted"] == accounts(bench.redis)["done"]
 
 
@@ -158,8 +158,8 @@ def test_a_tick_that_is_due_again_while_a_stock_worker_has_it_is_counted_twice(
     assert figures["accepted"] == figures["done"] >= 3
 
 
-def test_a_doubled_tick_has_one_effect(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
+def test_a_doubled_tick_has_one_effect(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
     bench.plain_writer()
     row = Periodic("quick", 3600, "cleanup_agents", "")
     now = time.time()
@@ -173,15 +173,15 @@ def test_a_doubled_tick_has_one_effect(clockwork: Clockwork) -> None:
     until(lambda: not bench.redis.llen("rq:queue:medium"), "not taken")
     bench.settle()
     assert bench.redis.hget("rq:job:tick-quick", "data") == again
-    (only,) = clockwork.slots("quick")
+    (only,) = schedulers.slots("quick")
     assert only["executions"] == 1
 
 
-def test_an_executed_slot_of_slow_work_is_not_executed_again(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
+def test_an_executed_slot_of_slow_work_is_not_executed_again(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
     writer, _ = bench.plain_writer(), bench.worker("slow")
-    scheduler = clockwork.scheduler(("tardy", 3600, "prune"))
-    until(lambda: clockwork.slots("tardy"), "no slot")
+    scheduler = schedulers.start(("tardy", 3600, "prune"))
+    until(lambda: schedulers.slots("tardy"), "no slot")
     scheduler.end()
     bench.settle(writer)
     bench.redis.delete(*bench.redis.keys("rq:job:tardy-*"))  # as after a minute
@@ -190,93 +190,93 @@ def test_an_executed_slot_of_slow_work_is_not_executed_again(clockwork: Clockwor
     until(lambda: not bench.redis.llen("rq:queue:medium"), "not taken")
     bench.settle(writer)
     assert not bench.redis.keys("rq:job:tardy-*")
-    (only,) = clockwork.slots("tardy")
+    (only,) = schedulers.slots("tardy")
     assert only["executions"] == 1
 
 
-def test_while_no_writer_is_there_one_tick_waits(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
-    clockwork.scheduler(("quick", 1, "cleanup_agents"))
+def test_while_no_writer_is_there_one_tick_waits(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
+    schedulers.start(("quick", 1, "cleanup_agents"))
     before = until(lambda: slot_waiting(bench), "no tick")
     until(lambda: slot_waiting(bench) > before + 3, "the slots do not go on")
     assert bench.redis.lrange("rq:queue:medium", 0, -1) == [b"tick-quick"]
     writer = bench.plain_writer()
-    until(lambda: len(clockwork.slots("quick")) >= 3, "no slots")
-    assert clockwork.slots("quick")[0]["slot"] > before + 3
-    clockwork.assert_regular("quick", 1)
+    until(lambda: len(schedulers.slots("quick")) >= 3, "no slots")
+    assert schedulers.slots("quick")[0]["slot"] > before + 3
+    schedulers.assert_regular("quick", 1)
     bench.writers[0].end()
     bench.settle(writer)
     assert accounts(bench.redis)["accepted"] == accounts(bench.redis)["done"]
 
 
-def test_three_schedulers_one_acts_and_another_takes_over(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
+def test_three_schedulers_one_acts_and_another_takes_over(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
     bench.plain_writer()
-    crew = [clockwork.scheduler(QUICK) for _ in range(3)]
+    crew = [schedulers.start(QUICK) for _ in range(3)]
     for _ in range(rounds(1)):
-        clockwork.until_more("quick", 2)
+        schedulers.wait_for_more("quick", 2)
         first = until(lambda: acting(crew, bench), "nobody acts")
         first.end(signal.SIGKILL)
-        clockwork.until_more("quick", 1)
+        schedulers.wait_for_more("quick", 1)
         second = until(lambda: acting([c for c in crew if c.is_running], bench), "nobody acts")
         assert second is not first
         first.start()
-    clockwork.until_more("quick", 1)
-    clockwork.assert_regular("quick", QUICK[1])
+    schedulers.wait_for_more("quick", 1)
+    schedulers.assert_regular("quick", QUICK[1])
 
 
-def test_a_scheduler_that_ends_releases_its_lock(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
+def test_a_scheduler_that_ends_releases_its_lock(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        scheduler = clockwork.scheduler(QUICK)
+        scheduler = schedulers.start(QUICK)
         until(lambda: bench.redis.exists("rq:scheduler_lock"), "no lock")
         assert scheduler.end(number) == 0
         assert not bench.redis.exists("rq:scheduler_lock")
 
 
-def test_a_scheduler_that_was_stopped_for_long_stays_passive(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
+def test_a_scheduler_that_was_stopped_for_long_stays_passive(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
     bench.plain_writer()
-    first = clockwork.scheduler(QUICK)
-    clockwork.until_more("quick", 1)
+    first = schedulers.start(QUICK)
+    schedulers.wait_for_more("quick", 1)
     first.signal(signal.SIGSTOP)
-    second = clockwork.scheduler(QUICK)
+    second = schedulers.start(QUICK)
     until(lambda: acting([second], bench), "nobody took over")
     first.signal(signal.SIGCONT)
-    clockwork.until_more("quick", 3)
+    schedulers.wait_for_more("quick", 3)
     assert acting([first, second], bench) is second
     assert first.end() == 0
     assert acting([second], bench) is second  # its lock still exists
-    clockwork.assert_regular("quick", QUICK[1])
+    schedulers.assert_regular("quick", QUICK[1])
 
 
-def test_ticks_continue_after_a_kill_of_redis(clockwork: Clockwork, redis_server: Server) -> None:
-    bench = clockwork.bench
+def test_ticks_continue_after_a_kill_of_redis(schedulers: Schedulers, redis_server: Server) -> None:
+    bench = schedulers.bench
     writer, _ = bench.plain_writer(), bench.worker("slow")
-    scheduler = clockwork.scheduler(QUICK, SLOW)
+    scheduler = schedulers.start(QUICK, SLOW)
     for _ in range(rounds(1)):
-        clockwork.until_more("quick", 2)
+        schedulers.wait_for_more("quick", 2)
         redis_server.end(signal.SIGKILL)
         time.sleep(1)
         redis_server.start()
-    clockwork.until_more("quick", 2)
-    clockwork.until_more("tardy", 1)
+    schedulers.wait_for_more("quick", 2)
+    schedulers.wait_for_more("tardy", 1)
     assert scheduler.is_running
     assert writer.is_running
-    clockwork.assert_regular("quick", QUICK[1])
-    clockwork.assert_regular("tardy", SLOW[1])
+    schedulers.assert_regular("quick", QUICK[1])
+    schedulers.assert_regular("tardy", SLOW[1])
 
 
-def test_an_emptied_redis_gets_its_ticks_back(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
+def test_an_emptied_redis_gets_its_ticks_back(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
     bench.plain_writer()
-    clockwork.scheduler(QUICK, DAILY)
-    clockwork.until_more("quick", 1)
-    clockwork.until_first("daily")
+    schedulers.start(QUICK, DAILY)
+    schedulers.wait_for_more("quick", 1)
+    schedulers.wait_for_first("daily")
     bench.redis.flushall()
-    clockwork.until_more("quick", 2)
-    clockwork.assert_regular("quick", QUICK[1])
-    (only,) = clockwork.slots("daily")  # enqueued again, and recognised
+    schedulers.wait_for_more("quick", 2)
+    schedulers.assert_regular("quick", QUICK[1])
+    (only,) = schedulers.slots("daily")  # enqueued again, and recognised
     assert only["executions"] == 1
 
 
@@ -299,31 +299,31 @@ def change_to_another(bench: Bench, crew: list[Process]) -> None:
         process.start()
 
 
-def test_redis_removed_at_random_skips_and_doubles_no_slot(clockwork: Clockwork) -> None:
+def test_redis_removed_at_random_skips_and_doubles_no_slot(schedulers: Schedulers) -> None:
     """tests/unit/test_slots.py tests the same with an artificial clock and counts every slot."""
-    bench = clockwork.bench
+    bench = schedulers.bench
     writer, slow = bench.plain_writer(), bench.worker("slow")
-    crew = [clockwork.scheduler(QUICK, SLOW), slow, writer]
+    crew = [schedulers.start(QUICK, SLOW), slow, writer]
     rng = random_of("redis removed")
     for _ in range(rounds(4)):
-        clockwork.until_more("quick", 1)
+        schedulers.wait_for_more("quick", 1)
         ticks.trigger(bench.redis, "quick", "session_end")
         time.sleep(rng.uniform(0, 2))
         rng.choice((empty, kill_and_lose_its_file, change_to_another))(bench, crew)
-    clockwork.until_more("quick", 2)
-    clockwork.until_more("tardy", 1)
-    clockwork.assert_regular("quick", QUICK[1])
-    clockwork.assert_regular("tardy", SLOW[1])
-    assert clockwork.slots("quick")[-1]["slot"] <= time.time() // QUICK[1]
+    schedulers.wait_for_more("quick", 2)
+    schedulers.wait_for_more("tardy", 1)
+    schedulers.assert_regular("quick", QUICK[1])
+    schedulers.assert_regular("tardy", SLOW[1])
+    assert schedulers.slots("quick")[-1]["slot"] <= time.time() // QUICK[1]
     assert all(process.is_running for process in crew)
 
 
-def test_overdue_rows_run_at_the_start_and_others_do_not(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
+def test_overdue_rows_run_at_the_start_and_others_do_not(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
     writer = bench.plain_writer()
-    first = clockwork.scheduler(DAILY, ("hourly", 3600, "cleanup_agents"))
-    clockwork.until_first("daily")
-    clockwork.until_first("hourly")
+    first = schedulers.start(DAILY, ("hourly", 3600, "cleanup_agents"))
+    schedulers.wait_for_first("daily")
+    schedulers.wait_for_first("hourly")
     first.end()
     bench.settle(writer)
     writer.end()
@@ -334,25 +334,25 @@ def test_overdue_rows_run_at_the_start_and_others_do_not(clockwork: Clockwork) -
     bench.plain_writer()
     row = Periodic("hourly", 3600, "cleanup_agents", "")
     ticks.set_due(bench.redis, row, time.time() - 1000)  # it was due while no scheduler ran
-    clockwork.scheduler(DAILY, ("hourly", 3600, "cleanup_agents"))
-    clockwork.until_more("hourly", 1)
-    assert len(clockwork.slots("daily")) == 1
+    schedulers.start(DAILY, ("hourly", 3600, "cleanup_agents"))
+    schedulers.wait_for_more("hourly", 1)
+    assert len(schedulers.slots("daily")) == 1
 
 
-def test_removed_and_changed_rows_leave_no_ticks(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
-    old = clockwork.scheduler(("gone", 2, "cleanup_agents"), ("changed", 86_400, "cleanup_agents"))
+def test_removed_and_changed_rows_leave_no_ticks(schedulers: Schedulers) -> None:
+    bench = schedulers.bench
+    old = schedulers.start(("gone", 2, "cleanup_agents"), ("changed", 86_400, "cleanup_agents"))
     until(lambda: bench.redis.llen("rq:queue:medium") == 2, "no ticks")
     old.end()
     bench.redis.zadd("rq:scheduler:scheduled_jobs", {"somebody-elses": 1.0})
-    clockwork.scheduler(("changed", 2, "cleanup_agents"))
+    schedulers.start(("changed", 2, "cleanup_agents"))
     until(lambda: not bench.redis.exists("rq:job:tick-gone"), "it lingers")
     assert bench.redis.zrange("rq:scheduler:scheduled_jobs", 0, -1)[0] == b"somebody-elses"
     bench.plain_writer()
-    clockwork.until_more("changed", 3)
-    assert not clockwork.slots("gone")
+    schedulers.wait_for_more("changed", 3)
+    assert not schedulers.slots("gone")
     assert b"tick-gone" not in bench.redis.zrange("rq:scheduler:scheduled_jobs", 0, -1)
-    clockwork.assert_regular("changed", 2)
+    schedulers.assert_regular("changed", 2)
     figures = accounts(bench.redis)
     assert figures["discarded"] == 2  # both ticks had waited
     bench.writers[1].end()

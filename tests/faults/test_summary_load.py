@@ -34,7 +34,7 @@ class Stack(Scene):
         for sent in oracle.messages(events, self.bench.project, self.bench.swarm):
             self.bench.send(sent)
 
-    def end_many(self, names: list[str]) -> None:
+    def end_sessions(self, names: list[str]) -> None:
         for number, session in enumerate(names):
             where = str(self.write(session, conversation(session)))
             payload = changed(SESSION_END, session_id=session, transcript_path=where)
@@ -107,7 +107,7 @@ def test_the_caps_hold_and_no_checkpoint_waits(
 
     # the same load without summaries by a model
     plain = sessions(1, SESSIONS)
-    first.end_many(plain)
+    first.end_sessions(plain)
     without = first.latencies(busy, CHECKPOINTS)
     first.until_summaries(plain)
     assert {row["kind"] for row in first.summaries()} == {"plain"}
@@ -118,7 +118,7 @@ def test_the_caps_hold_and_no_checkpoint_waits(
     llm.otherwise = answer
     halves = [sessions(2, SESSIONS // 2), sessions(3, SESSIONS - SESSIONS // 2)]
     for stack, names in zip(stacks, halves, strict=True):
-        stack.end_many(names)
+        stack.end_sessions(names)
     until(lambda: [stack.make_due("slow") for stack in stacks] and began, "nobody was asked")
     with_summaries = first.latencies(busy, CHECKPOINTS)
     assert not go_on

@@ -41,7 +41,7 @@ class Arena(Bench):
         self._made = 0
         self._late_lines = b""  # lines of the last wave's transcript that are written later
         # additional checks of a fault, run after each wave
-        self.looks: list[Callable[[Wave, Arena, Damage], None]] = []
+        self.checks: list[Callable[[Wave, Arena, Damage], None]] = []
         self.has_exact_times = True  # real hooks use the current time
         self.processes: dict[str, Process] = {}
         self.transcripts = home.root / ".claude" / "projects" / "-home-ana-shop"
@@ -69,7 +69,7 @@ class Arena(Bench):
         for process in [*self.processes.values(), self.server]:
             process.end(signal.SIGKILL)
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """Keep only the last wave: empty Redis, delete the database, end all processes."""
         for process in self.processes.values():
             process.end(signal.SIGKILL)
@@ -148,7 +148,7 @@ class Arena(Bench):
             left["waiting"] += self.redis.llen("rq:queue:llm")
         return left
 
-    def hurried(self) -> bool:
+    def make_due(self) -> bool:
         """Restart ended processes and make scheduled jobs due."""
         for role in self.processes:
             self.keep(role)
@@ -161,7 +161,7 @@ class Arena(Bench):
         """Wait until everything is done; transcripts need not settle first."""
         self.watch.aim("")
         try:
-            until(lambda: self.hurried() and self.is_settled(), "not settled")
+            until(lambda: self.make_due() and self.is_settled(), "not settled")
         except pytest.fail.Exception:
             logs = [process.log for process in self.processes.values()]
             logs += (self.home.path / "logs").glob("*.log")  # logs of a whole stack
@@ -195,7 +195,7 @@ class Arena(Bench):
             "counters": found["counters"],
         }
 
-    def as_it_happened(self) -> Wave:
+    def without_lost_doubtful(self) -> Wave:
         """Return the last wave without doubtful events that left no trace."""
         one = self.waves[-1]
         logged = {row["session_id"] for row in self.home.rows("SELECT * FROM session_logs")}
@@ -209,7 +209,7 @@ class Arena(Bench):
 
     def check(self) -> Damage:
         """Compare the rows of the last wave, and all accounts, with the expected ones."""
-        one = self.as_it_happened()
+        one = self.without_lost_doubtful()
         wanted = oracle.expected(one.events, self.project, self.swarm)
         found = self.rows_of(one)
         wanted["swarms"] = found["swarms"] = []
@@ -226,8 +226,8 @@ class Arena(Bench):
             more = figures["accepted"] - oracle.job_count(events_of(self.waves))
             damage.count("lost", max(-more, 0), f"{figures}")
             damage.count("double", max(more, 0), f"{figures}")
-        for look in self.looks:
-            look(one, self, damage)
+        for check in self.checks:
+            check(one, self, damage)
         return damage
 
     def _missing(self) -> tuple[int, dict[str, int]]:
@@ -254,7 +254,7 @@ class Arena(Bench):
             messages = {json.loads(text)["message"]["id"] for text in said.splitlines()}
             counted = {row["message_id"] for row in self.home.rows("SELECT message_id FROM usage")}
             damage.count("lost", len(messages - counted), f"usage of {messages - counted}")
-            self._live_through_it_undisturbed()
+            self._repeat_undisturbed()
             compare_files(self._end_and_read_files(), files, damage)
         return damage
 
@@ -283,7 +283,7 @@ class Arena(Bench):
             if path.suffix in (".jsonl", ".json")
         }
 
-    def _live_through_it_undisturbed(self) -> None:
+    def _repeat_undisturbed(self) -> None:
         self.forget()
         for path in self.archive.iterdir():  # the folder itself may be a mount
             shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -6,7 +6,7 @@ from random import Random
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.injections.arena import Arena
-from tests.faults.injections.kills import own_events, start_marked_hook, under_way
+from tests.faults.injections.kills import handing_over, own_events, start_marked_hook
 from tests.faults.injections.rounds import Fault
 from tests.faults.injections.wave import Wave
 
@@ -20,7 +20,7 @@ def step_clock(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     scheduler = arena.keep("scheduler")
     scheduler.signal(signal.SIGCONT)
     arena.watch.set_clock(role, secs)
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         pid = _hook(arena, wave) if role == "hook" else arena.keep(role).pid
         until(lambda: arena.watch.clock(pid) == secs, "it does not look at its clock")
         _new_slot(arena)

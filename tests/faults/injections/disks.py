@@ -21,7 +21,7 @@ from redis.exceptions import ResponseError
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.injections.arena import Arena
-from tests.faults.injections.kills import own_events, under_way
+from tests.faults.injections.kills import handing_over, own_events
 from tests.faults.injections.rounds import Fault
 from tests.faults.injections.wave import Wave
 
@@ -102,7 +102,7 @@ def fill_disk(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     words = {DATABASE: "disk is full", ARCHIVE: NO_SPACE, AOF: "MISCONF"}[step]
     fill(arena, step)
     try:
-        with under_way(arena, wave, rng):
+        with handing_over(arena, wave, rng):
             until(lambda: words in arena.keep(role).text[before:], f"nobody met a full {step}")
     finally:
         free(arena, step)
@@ -134,7 +134,7 @@ def _fill_spool(arena: Arena, wave: Wave, rng: Random) -> str:
         arena.server.start()
         arena.redis.connection_pool.disconnect()
     arena.waves[-1] = Wave(wave.number, (*wave.events, *own))
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         pass
     return SPOOL if arena.hook_log.count(NO_SPACE) > before else ""
 
@@ -197,7 +197,7 @@ def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     if step != WRITER:
         arena.waves[-1] = Wave(wave.number, (*wave.events, *events))
     if step != WRITER:
-        with under_way(arena, wave, rng):
+        with handing_over(arena, wave, rng):
             pass
     return hit
 

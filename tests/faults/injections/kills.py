@@ -27,7 +27,7 @@ PAUSE_SECS = 0.004  # longest pause between two events
 
 
 @contextmanager
-def under_way(arena: Arena, wave: Wave, rng: Random) -> Iterator[None]:
+def handing_over(arena: Arena, wave: Wave, rng: Random) -> Iterator[None]:
     """Push the wave's events while the context lasts."""
     feeder = threading.Thread(target=arena.hand_over, args=(wave, Random(rng.random()), PAUSE_SECS))
     feeder.start()
@@ -42,24 +42,24 @@ def kill_at(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     role = step.partition(":")[0]
     process = arena.keep(role)
     arena.watch.aim(step)
-    with under_way(arena, wave, rng):
-        if not comes_to(arena, step):
+    with handing_over(arena, wave, rng):
+        if not reaches_step(arena, step):
             return ""
         if role == "slow":  # its first work on a transcript differs from the later ones
             passes(arena, step, rng.randrange(4))
         time.sleep(rng.random() * 1.2 * LINGER_SECS)
         assert process.end(signal.SIGKILL) == -signal.SIGKILL
     hit = arena.phase(role)
-    return hit if is_true(arena, hit) else ""
+    return hit if is_confirmed(arena, hit) else ""
 
 
-def comes_to(arena: Arena, step: str) -> bool:
+def reaches_step(arena: Arena, step: str) -> bool:
     """Wait until the process has reached the step; return False after a while."""
     role = step.partition(":")[0]
     end = time.monotonic() + PATIENCE_SECS / 10
     while arena.phase(role) != step:
         if role == "llm":  # its work waits until a transcript has settled
-            arena.hurried()
+            arena.make_due()
         if time.monotonic() > end:
             return False
         time.sleep(0.001)
@@ -75,7 +75,7 @@ def passes(arena: Arena, step: str, times: int) -> None:
                 time.sleep(0.001)
 
 
-def is_true(arena: Arena, hit: str) -> bool:
+def is_confirmed(arena: Arena, hit: str) -> bool:
     """Return whether Redis and the database confirm the step:
 
     jobs are claimed, with or without effect.
@@ -99,7 +99,7 @@ def kill_hook(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     arena.has_exact_times = False
     victim, after = own_events(wave)
     arena.watch.aim(step)
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         hit = _killed_hook(arena, victim, step, rng)
         arena.fire([after], 1)
     own = oracle.timed([victim, after])
@@ -115,7 +115,7 @@ def own_events(wave: Wave) -> tuple[Fired, Fired]:
     return oracle.edit(number, session, instance), oracle.prompt(number, session, instance)
 
 
-def kept_hook(arena: Arena, wave: Wave) -> None:
+def fire_hook_beside(arena: Arena, wave: Wave) -> None:
     """Fire a real hook during the wave, whose event must be kept."""
     arena.has_exact_times = False
     own = oracle.timed(own_events(wave)[:1])
@@ -151,7 +151,7 @@ def kill_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     """Kill Redis while a worker is at a step, or during a rewrite of its file."""
     role = step.partition(":")[0]
     arena.watch.aim(step)
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         if step == REWRITES:
             hit = _killed_while_it_rewrites(arena, rng)
         else:

@@ -14,7 +14,7 @@ from tests.archive_scene import line
 from tests.conftest import until
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.damage import Damage
-from tests.faults.injections.kills import kill_at, of, under_way
+from tests.faults.injections.kills import handing_over, kill_at, of
 from tests.faults.injections.rounds import Fault
 from tests.faults.injections.wave import Wave, session_of
 from tests.llm_server import Provider, provider, slow
@@ -27,7 +27,7 @@ WORDS = "the parser drops its last line " * 8  # less would be too little for a 
 SETTINGS = {"llm_daily_calls": 9999, "llm_daily_usd": 999, "llm_daily_tokens": 99_999_999}
 
 
-class Asking:
+class Summaries:
     """A user who has agreed to summaries, and the provider."""
 
     provider: Provider
@@ -47,7 +47,7 @@ class Asking:
             key.write_text(f"OPENAI_API_KEY=sk-{'Zq7' * 16}\n")
             key.chmod(0o600)
             arena.command("summaries", "enable", "--yes")
-            arena.looks.append(self.look)
+            arena.checks.append(self.check)
             try:
                 yield
             finally:
@@ -59,19 +59,19 @@ class Asking:
         session = session_of(wave.number)
         with arena.transcript(wave).open("ab") as file:
             file.write(line(40, f"{session}: {WORDS}", sessionId=session))
-        strike = self._kill_while_it_waits if step == ASKED else kill_at
-        self.hit = strike(arena, wave, step, rng)
+        kill = self._kill_while_it_waits if step == ASKED else kill_at
+        self.hit = kill(arena, wave, step, rng)
         return self.hit
 
     def _kill_while_it_waits(self, arena: Arena, wave: Wave, step: str, rng: Random) -> str:
         before = len(self.provider.requests)
-        with under_way(arena, wave, rng):
-            until(lambda: arena.hurried() and len(self.provider.requests) > before, "nobody asked")
+        with handing_over(arena, wave, rng):
+            until(lambda: arena.make_due() and len(self.provider.requests) > before, "nobody asked")
             time.sleep(rng.random() * THINKS_SECS / 2)
             assert arena.keep("llm").end(signal.SIGKILL) == -signal.SIGKILL
         return step if arena.phase("llm") == ASKS else ""
 
-    def look(self, wave: Wave, arena: Arena, damage: Damage) -> None:
+    def check(self, wave: Wave, arena: Arena, damage: Damage) -> None:
         """Each ended session has its summary; no question was repeated, all calls were counted."""
         session = session_of(wave.number)
         rows = arena.home.rows(f"SELECT * FROM summaries WHERE session_id = '{session}'")
@@ -95,7 +95,7 @@ def _counted(arena: Arena) -> int:
     return int(calls)
 
 
-asking = Asking()
+summaries = Summaries()
 FEW = (ASKED, "llm: results stored")  # a start of this worker takes long
 EVERY = (*of("llm", "claimed", "reserved", "answered", "settled", "acknowledged"), *FEW)
 
@@ -103,8 +103,8 @@ FAULTS = (
     Fault(
         "kill -9 of the worker that asks a language model",
         EVERY if ASKED_ROUNDS else FEW,
-        asking.kill,
+        summaries.kill,
         ("writer", "slow", "llm"),
-        scene=asking.scene,
+        scene=summaries.scene,
     ),
 )

@@ -13,11 +13,11 @@ from tests.faults.injections.damage import Damage
 from tests.faults.injections.wave import Wave
 from tests.rounds import ASKED_ROUNDS, SEED, asked
 
-MOST_STRIKES = 25  # attempts until the step of the round was hit
+MOST_ATTEMPTS = 25  # limit of attempts until the step of the round was hit
 
 # Injects the fault during a wave and returns the step that was hit by the process' own marks, or
 # "".
-Strike = Callable[[Arena, Wave, str, Random], str]
+Inject = Callable[[Arena, Wave, str, Random], str]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Fault:
 
     name: str
     steps: tuple[str, ...]
-    strike: Strike
+    inject: Inject
     processes: tuple[str, ...] = ("writer",)
     scene: Callable[[Arena], AbstractContextManager[None]] = lambda _: nullcontext()
 
@@ -71,10 +71,10 @@ class Rounds:
     def _round(self, number: int) -> None:
         """Inject the fault until the step of this round was hit; hits of other steps count too."""
         aim = self._fault.steps[number % len(self._fault.steps)]
-        for attempt in range(MOST_STRIKES):
+        for attempt in range(MOST_ATTEMPTS):
             rng = Random(f"{self._seed} {self._fault.name} {number} {attempt}")
             wave = self._arena.new_wave(rng)
-            hit = self._fault.strike(self._arena, wave, aim, rng)
+            hit = self._fault.inject(self._arena, wave, aim, rng)
             self._arena.settle_all()
             self._judge(self._arena.check(), f"round {number}, attempt {attempt}, at {hit!r}")
             if hit in self._fault.steps:

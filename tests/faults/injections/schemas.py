@@ -6,7 +6,7 @@ from random import Random
 from hivepipe.db import migrations
 from hivepipe.db.transactions import statements
 from tests.faults.injections.arena import Arena
-from tests.faults.injections.kills import kill_at, under_way
+from tests.faults.injections.kills import handing_over, kill_at
 from tests.faults.injections.rounds import Fault
 from tests.faults.injections.wave import Wave
 
@@ -17,13 +17,13 @@ KILLED = "writer: backup made"
 
 def grow_old(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     """Make the writer find a database of an older schema."""
-    arena.begin_anew()
+    arena.start_over()
     last = step if step in OLD else rng.choice(OLD)
     _make_old(arena, NAMES.index(last) + 1)
     if step == KILLED:
         hit = kill_at(arena, wave, step, rng)
         return hit if _names(arena) == NAMES[: NAMES.index(last) + 1] else ""
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         arena.keep("writer")
     arena.settle_all()
     backups = list((arena.home.database.parent / "backups").iterdir())

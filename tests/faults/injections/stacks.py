@@ -13,7 +13,7 @@ from random import Random
 
 from tests.conftest import Server, until
 from tests.faults.injections.arena import Arena
-from tests.faults.injections.kills import kill_at, of, under_way
+from tests.faults.injections.kills import handing_over, kill_at, of
 from tests.faults.injections.rounds import Fault
 from tests.faults.injections.wave import Wave
 
@@ -40,7 +40,7 @@ def kill_supervisor(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     pid = int(path.read_text())
     pids = arena.pids()
     writer, scheduler = pids["writer"], pids["scheduler"]
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         os.kill(pid, signal.SIGSTOP)
         if step == CHILD_DEAD:
             os.kill(writer, signal.SIGKILL)

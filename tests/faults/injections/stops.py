@@ -8,7 +8,7 @@ from random import Random
 from hivepipe.queue.reconciler import reconcile
 from tests.conftest import QUEUES, Process, until
 from tests.faults.injections.arena import Arena
-from tests.faults.injections.kills import kept_hook, of, under_way
+from tests.faults.injections.kills import fire_hook_beside, handing_over, of
 from tests.faults.injections.rounds import Fault
 from tests.faults.injections.wave import Wave
 
@@ -30,7 +30,7 @@ def stop(process: Process) -> None:
 def stop_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     """Stop Redis while the writer is at a step, or before a hook's call, which is repeated."""
     arena.watch.aim(step)
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         if step == HOOK:
             return _hook_gives_up(arena, wave)
         until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
@@ -45,7 +45,7 @@ def _hook_gives_up(arena: Arena, wave: Wave) -> str:
     before = arena.hook_log.count("kept in the spool")
     stop(arena.server)
     try:
-        kept_hook(arena, wave)
+        fire_hook_beside(arena, wave)
         assert arena.home.spool, "it gave up, and kept nothing"
     finally:
         arena.server.signal(signal.SIGCONT)
@@ -56,7 +56,7 @@ def stop_writer(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     """Stop the writer at a step; its leases end, and no other process may take its jobs."""
     writer = arena.keep("writer")
     arena.watch.aim(step)
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
         stop(writer)
         hit = arena.phase("writer")

@@ -8,7 +8,7 @@ from tests.archive_scene import line
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.injections.arena import Arena
-from tests.faults.injections.kills import under_way
+from tests.faults.injections.kills import handing_over
 from tests.faults.injections.rounds import Fault
 from tests.faults.injections.wave import Wave, session_of
 
@@ -34,14 +34,14 @@ def _spool(arena: Arena, wave: Wave, rng: Random) -> bool:
     spool.mkdir(exist_ok=True)
     name = f"{oracle.FIRST_NS + rng.randrange(100):020d}_{wave.number}.json"
     (spool / name).write_bytes(data[: rng.randrange(len(data) - 1)])
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         until(lambda: (spool / "bad" / name).exists(), "not set aside")
     return (spool / "bad" / f"{name}.reason").exists()
 
 
 def _aof(arena: Arena, wave: Wave, rng: Random) -> bool:
     """Redis drops the record when it starts."""
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         arena.server.end(signal.SIGKILL)
         (path,) = arena.home.path.rglob("*.aof")
         with path.open("ab") as file:
@@ -56,7 +56,7 @@ def _log(arena: Arena, wave: Wave, rng: Random) -> bool:
     """SQLite recognises valid frames by their checksums."""
     writer = arena.keep("writer")
     log = arena.home.database.with_name("hive.db-wal")
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         until(lambda: log.exists() and log.stat().st_size, "nothing is written")
         writer.end(signal.SIGKILL)
         with log.open("ab") as file:
@@ -73,7 +73,7 @@ def _transcript(arena: Arena, wave: Wave, rng: Random) -> bool:
     cut = rng.randrange(1, len(late) - 2)
     with path.open("ab") as file:
         file.write(late[:cut])
-    with under_way(arena, wave, rng):
+    with handing_over(arena, wave, rng):
         kept = until(lambda: list(arena.archive.rglob(f"*_{session}.jsonl")), "not archived")
         until(lambda: kept[0].stat().st_size, "nothing archived")
         is_out = late not in kept[0].read_bytes()

@@ -11,7 +11,7 @@ from tests.payloads import SESSION_END, SESSION_START, changed
 WAVE_NS = 400_000_000_000  # distance between the first events of two waves
 MOST_EVENTS = 50
 SIZE = 12
-NOBODYS = 8  # events without a session
+WITHOUT_SESSION = 8  # events without a session
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def wave(number: int, rng: random.Random, folder: str, first_ns: int) -> Wave:
         Fired(changed(SESSION_END, session_id=session, reason="clear"), names[1]),
         Fired(changed(SESSION_END, session_id=session, reason="clear"), names[0]),
     ]
-    for n in range(NOBODYS):
-        edit = oracle.nobodys_edit(first + SIZE + 1 + n, f"inst-{number:05d}-n")
+    for n in range(WITHOUT_SESSION):
+        edit = oracle.edit_without_session(first + SIZE + 1 + n, f"inst-{number:05d}-n")
         bulk.insert(rng.randrange(len(bulk)), edit)
     path = f"{folder}/{session}.jsonl"
     events = [
