@@ -1,4 +1,4 @@
-"""`hivepipe demo` as people run it: it shows what landed, fails when it must, leaves nothing."""
+"""`hivepipe demo` as a user runs it: its output, its failure, and what it leaves behind."""
 
 import fcntl
 import subprocess
@@ -34,7 +34,8 @@ ACTS = (
 @pytest.fixture(autouse=True)
 def _leaves_nothing() -> Iterator[None]:
     find_server()
-    with open("/tmp/hivepipe-test-demo.lock", "w") as lock:  # each looks whether any demo is left
+    # Each test checks that no demo is left.
+    with open("/tmp/hivepipe-test-demo.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = set(Path("/tmp").glob("hpdemo*"))
         yield
@@ -74,11 +75,11 @@ def test_the_day(private_home) -> None:  # type: ignore[no-untyped-def]
 
 @pytest.mark.skipif(not ASKED_ROUNDS, reason="a second demo; with HIVEPIPE_TEST_ROUNDS")
 def test_it_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list is its own: a hook that answers and hands nothing over is found out."""
+    """A hook that answers without recording its event makes the demo fail."""
     real = Scene._run
 
     def idle(scene: Scene, kind: str, command: list[str], text: str, env: dict[str, str]) -> None:
-        """Run all hooks but one."""
+        """Run all hooks except one."""
         if kind == "user_prompt_submit":
             command = ["true"]
         real(scene, kind, command, text, env)

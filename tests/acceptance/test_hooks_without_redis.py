@@ -1,4 +1,4 @@
-"""The hook executables as processes, with no Redis anywhere: every event ends in the spool."""
+"""The hook executables as processes without Redis: every event ends in the spool."""
 
 import json
 import os
@@ -24,14 +24,14 @@ from tests.payloads import SESSION, changed, encoded
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.path.realpath(sys.executable)
 NEUTRAL = b""
-GUARD_SECS = 60  # a hang guard, not a measurement
+GUARD_SECS = 60  # only against a hanging hook
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \[([a-z-]+)\] \[(ERROR|WARNING|INFO)\] (.+)"
 )
 
-ARCHIVE = ["archive_transcript"] * 2  # at once, and settled
+ARCHIVE = ["archive_transcript"] * 2  # immediately, and after the transcript has settled
 
-# What each example becomes as the first event of its session.
+# jobs of each example as the first event of its session
 OPERATIONS: dict[str, list[str]] = {
     "SessionStart": ["start_session"],
     "UserPromptSubmit": ["start_session", "activate_session", "record_prompt"],
@@ -70,7 +70,7 @@ def executable(event: str, root: Path = ROOT) -> Path:
 
 
 class Answer:
-    """What Claude Code sees of a hook."""
+    """The exit code and the output of a hook."""
 
     def __init__(self, code: int, out: bytes, errors: bytes) -> None:
         self.code = code
@@ -82,7 +82,7 @@ class Answer:
 
 
 class Machine:
-    """A user's machine of its own: a project, a home, a state folder, no Redis."""
+    """The folders and the environment of a user without Redis."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -115,14 +115,14 @@ class Machine:
     def fire(
         self, event: str, data: object, shell: str = 'exec "$@"', **environment: str
     ) -> Answer:
-        """Run one hook to its end; a dict is sent as its JSON."""
+        """Run one hook to its end; a dict is sent as JSON."""
         process = self.start(event, shell, **environment)
         sent = data if isinstance(data, bytes) else encoded(data)
         out, errors = process.communicate(sent, timeout=GUARD_SECS)
         return Answer(process.returncode, out, errors)
 
     def send(self, payload: dict[str, Any], **environment: str) -> None:
-        """Fire an event that nothing is wrong with."""
+        """Fire a valid event, whose answer must be empty."""
         self.fire(payload["hook_event_name"], payload, **environment).must_be_neutral()
 
     def log(self) -> list[str]:
@@ -130,7 +130,7 @@ class Machine:
         return path.read_text().splitlines() if path.exists() else []
 
     def log_must_be_one_line_of(self, event: str) -> str:
-        """Return the message of the only line in the log."""
+        """Return the message of the log's only line."""
         (line,) = self.log()
         match = LOG_LINE.fullmatch(line)
         assert match, line
@@ -169,8 +169,8 @@ def machine(tmp_path: Path) -> Machine:
 
 
 each_event = pytest.mark.parametrize("event", payloads.EVENTS)
-# What reads, answers and writes is one program, whose executables differ by a name: one event that
-# is answered, one that is judged, and the one of most jobs.
+# All executables run the same program, so three events are enough: one with an answer, one that the
+# guard checks, and the one with the most jobs.
 some_events = pytest.mark.parametrize("event", ["SessionStart", "PreToolUse", "Stop"])
 
 
@@ -222,7 +222,7 @@ def test_a_reader_that_went_away_costs_nothing_but_the_answer(machine: Machine) 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("event", ["PreToolUse", "Stop"])
 def test_a_client_that_ends_its_hooks_loses_no_event(machine: Machine, event: str) -> None:
-    """Claude Code sends SIGTERM to its hooks when it is ended, and SIGKILL a second later."""
+    """Claude Code sends SIGTERM to its hooks when it ends, and SIGKILL a second later."""
     data = encoded(payloads.EVENTS[event])
     process = machine.start(event)
     process.stdin.write(data[:20])
@@ -237,13 +237,13 @@ def test_a_client_that_ends_its_hooks_loses_no_event(machine: Machine, event: st
 
 
 def ignores(pid: int, number: int) -> bool:
-    """Tell whether a process ignores a signal."""
+    """Return whether a process ignores a signal."""
     status = Path(f"/proc/{pid}/status").read_text()
     mask = int(re.findall(r"^SigIgn:\s+(\w+)$", status, re.MULTILINE)[0], 16)
     return bool(mask & 1 << (number - 1))
 
 
-# ---- bad events: exit code 0, neutral, one line in the log, what is usable is kept
+# ---- bad events: exit code 0, empty answer, one line in the log, usable fields are kept
 
 
 NO_EVENTS = {
@@ -322,7 +322,7 @@ def test_an_event_of_50_mb_through_a_pipe_is_answered(machine: Machine, filler: 
     try:
         process.stdin.write(data)
     except BrokenPipeError:
-        pass  # it had read enough
+        pass  # the hook had read enough
     out, errors = process.communicate(timeout=GUARD_SECS)
     Answer(process.returncode, out, errors).must_be_neutral()
     assert all(LOG_LINE.fullmatch(line) for line in machine.log())
@@ -465,7 +465,8 @@ def test_a_doubled_event_carries_the_same_ids(machine: Machine, label: str) -> N
     first, second = machine.events()
     assert len(first) == len(second) > 0
     for one, other in zip(first, second, strict=True):
-        # The two may fall into neighbouring windows of 2 s; then the later one names the earlier.
+        # Both events may be in neighbouring windows of 2 s. Then the later one names the earlier
+        # one.
         assert other["envelope"]["id"] == one["envelope"]["id"] or (
             one["envelope"]["id"] in other["twins"].split()
         )
@@ -531,7 +532,7 @@ def test_all_hooks_of_a_process_are_one_instance(machine: Machine) -> None:
 
 
 def sessions_of(machine: Machine) -> dict[str, tuple[object, object]]:
-    """Return operation -> session and tier of what an edit and a stop without id become."""
+    """Return operation -> session and tier for an edit and a prompt without session id."""
     machine.forget_spool()
     machine.send(changed(payloads.POST_EDIT, session_id=...), HIVEPIPE_CHECKPOINT_INTERVAL="0")
     machine.send(changed(payloads.USER_PROMPT_SUBMIT, session_id=...))
@@ -642,7 +643,7 @@ def test_a_broken_installation_does_not_stop_claude_code(
     Answer(done.returncode, done.stdout, done.stderr).must_be_neutral()
 
 
-# ---- a home that cannot be written: run as a user whom the kernel stops
+# ---- a home that cannot be written, for a user without root's rights
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 AS_USER = NOBODY if os.geteuid() == 0 else []
@@ -650,7 +651,7 @@ AS_USER = NOBODY if os.geteuid() == 0 else []
 
 @contextmanager
 def folder_for_all() -> Iterator[Path]:
-    """Make a folder that everybody can enter (pytest's own is root's alone)."""
+    """Make a folder that every user can enter, because only root can enter pytest's."""
     folder = Path(tempfile.mkdtemp(prefix="hivepipe-test-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder
@@ -662,7 +663,7 @@ def folder_for_all() -> Iterator[Path]:
 
 @pytest.fixture
 def reachable() -> Iterator[Path]:
-    """Return a folder that everybody can enter."""
+    """Return a folder that every user can enter."""
     with folder_for_all() as folder:
         yield folder
 
@@ -802,7 +803,7 @@ def test_a_home_that_another_user_may_write_is_used(
     assert len(list((reachable / "state/hivepipe/default/spool").glob("*.json"))) == 1
 
 
-# ---- the one word for the user
+# ---- the notice to the user
 
 
 def test_late_events_are_announced_once_at_the_next_start_of_a_session(machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""The audit of dependencies says whether it looked."""
+"""The audit of dependencies reports how many packages it has looked up."""
 
 import runpy
 import subprocess

@@ -1,4 +1,4 @@
-"""tests/coverage.md: every system of the source documents works, and its tests exist."""
+"""tests/coverage.md has a row for every system, and the tests and modules in it exist."""
 
 import ast
 import functools

@@ -1,4 +1,4 @@
-"""The documentation names what there is: commands, variables, operations, packages, files."""
+"""Commands, variables, operations, packages and files in the documentation exist."""
 
 import ast
 import functools
@@ -44,7 +44,7 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-HISTORY = ("CHANGELOG.md", "decisions.md")  # may name what is gone
+HISTORY = ("CHANGELOG.md", "decisions.md")  # pages that may name removed things
 OURS = {name_of(page): page.read_text() for page in PAGES if page.name not in HISTORY}
 USERS_PAGES = (
     *("README", "agents", "commands", "forgetting", "glossary", "guard", "hive", "hosts"),
@@ -62,13 +62,13 @@ USERS_PAGES = (
     *("security", "settings", "statusline", "summaries", "team", "troubleshooting"),
     *("watching", "web"),
 )
-EXAMPLES = {"docs/first-change.md": {"models"}}  # a command that the page adds
+EXAMPLES = {"docs/first-change.md": {"models"}}  # the page adds this command
 GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the lists
 READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs", "read_setting")
 
 
 def code_of(page: str) -> list[str]:
-    """Return what is marked as code: fenced, indented, or between backticks."""
+    """Return the code in a page: fenced, indented, or between backticks."""
     fences = re.findall(r"^```.*?^```$", page, re.MULTILINE | re.DOTALL)
     rest = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
     indented = re.findall(r"^ {4,}\S.*$", rest, re.MULTILINE)
@@ -84,7 +84,7 @@ def cells(page: str, heading: str) -> list[list[str]]:
 
 
 def items(page: str, heading: str) -> list[list[str]]:
-    """Return the items of the lists below a heading, as what stands before its colon and behind."""
+    """Return the items of the lists below a heading, split at their first colon."""
     section = f"\n{page}".split(f"\n{heading}\n", 1)[1].split("\n## ")[0]
     found = re.findall(r"^- (.*(?:\n  .*)*)", section, re.MULTILINE)
     return [re.sub(r"\s+", " ", item).split(": ", 1) for item in found]
@@ -94,7 +94,7 @@ def items(page: str, heading: str) -> list[list[str]]:
 
 
 def below(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """Yield what can be called: not a group that only holds others."""
+    """Yield the commands that can be called, which excludes groups without their own action."""
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
             yield from below(f"{path} {name}", inner)
@@ -108,7 +108,7 @@ ROWS = [(title, row) for title in GROUPS for row in items(REFERENCE, f"## {title
 
 
 def row_of(path: str) -> list[str]:
-    """Return the row of one command; a row is of one command only."""
+    """Return the row of one command."""
     asked = re.compile(rf"`{path}( [A-Z\[(-].*)?`")
     (row,) = [row for _, row in ROWS if asked.fullmatch(row[0])]
     return row
@@ -137,7 +137,7 @@ def test_every_command_that_the_pages_name_exists(page: str) -> None:
 
 
 def test_every_option_is_in_the_row_of_its_command_and_no_other() -> None:
-    """An option of another command stands behind its name."""
+    """An option of another command follows its name."""
     for path, command in CALLABLE.items():
         named = re.findall(r"`(--[a-z-]+)", row_of(path)[1])
         known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
@@ -323,7 +323,7 @@ def test_no_page_names_a_path_of_the_machine_it_was_written_on(page: str) -> Non
 
 
 def prose(text: str) -> list[str]:
-    """Return the lines outside of code and tables, without the targets of their links."""
+    """Return the lines outside of code and tables, without the targets of links."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     lines = [line for line in text.splitlines() if not re.match(r" {4}|\||!\[", line)]
     return [re.sub(r"\]\([^)]*\)", "]", line) for line in lines]
@@ -351,7 +351,7 @@ def test_the_pages_are_short_enough_to_be_read() -> None:
 
 
 def test_the_numbers_of_decisions_rise() -> None:
-    """A number that is missing is told on another page."""
+    """Removed decisions leave gaps in the numbers."""
     text = (ROOT / "docs" / "decisions.md").read_text()
     numbers = [int(number) for number in re.findall(r"^\*\*(\d+)\. ", text, re.MULTILINE)]
     assert len(numbers) > 100

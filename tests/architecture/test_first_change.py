@@ -1,4 +1,4 @@
-"""docs/first-change.md is followed in a copy of the tree, and its tests pass there."""
+"""The steps of docs/first-change.md work in a copy of the tree, and its tests pass there."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ def copy_of_the_tree(folder: Path) -> Path:
 
 
 def follow(section: str, tree: Path) -> list[str]:
-    """Make the changes of a section; return the files that it names."""
+    """Make the changes of a section and return the files that it names."""
     steps = STEP.findall(section)
     for kind, name, _, anchor, block in steps:
         path = tree / name
@@ -44,7 +44,7 @@ def follow(section: str, tree: Path) -> list[str]:
 
 
 def run(tree: Path, *arguments: str) -> str:
-    """Run a module in a tree; return what it printed."""
+    """Run a module in a tree and return its output."""
     command = [sys.executable, "-m", *arguments]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

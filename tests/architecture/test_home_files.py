@@ -1,4 +1,4 @@
-"""`uninstall --purge` knows every file of a home that the documentation names."""
+"""`uninstall --purge` recognises every file of a home in the documentation."""
 
 import re
 import sqlite3
@@ -10,9 +10,9 @@ import pytest
 from hivepipe.stack.home_files import why_not_ours
 from tests.conftest import ROOT
 
-# A person's own: they stay.
+# files of the user, which stay
 PERSONS = {"config.toml", "prices.toml", "profiles/<id>/", "identity/before/"}
-# What a placeholder, or a folder, stands for.
+# examples of a placeholder or a folder
 EXAMPLES = {
     "spool/<event time>_<pid>.json": "spool/01234567890123456789_42.json",
     "spool/bad/": "spool/bad/01234567890123456789_42.json.reason",

@@ -1,9 +1,9 @@
-"""Every module can be the first that a process imports, and leaves the standard library whole.
+"""Every module can be imported first, and leaves the standard library intact.
 
-A process forks once per module. Modules of the hook path are imported by an interpreter that has
-loaded nothing. The others follow layer by layer: imports point down, and what lies below a module
-was shown to be importable before, so that the process may have loaded it. A child has forgotten
-`json`, which is what a module of the hook path could stand in for.
+A process forks once for each module. Modules of the hook path are imported by an interpreter that
+has loaded nothing. The others follow layer by layer: imports point down, so the process may keep
+the lower layers loaded, which were tested before. Each child removes `json` first, because a module
+of the hook path could replace it.
 """
 
 import re
@@ -26,7 +26,7 @@ EVERY = sorted(
 
 
 def room_of(module: str) -> str:
-    """Return the package or module below hivepipe that a module belongs to."""
+    """Return the package or module below hivepipe that contains a module."""
     return module.split(".")[1] if "." in module else ""
 
 
@@ -35,7 +35,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ROOMS = [re.split(r" [|:] ", layer) for layer in reversed(CONTRACT["layers"])]
 LAYERS = [[module for module in EVERY if room_of(module) in rooms] for rooms in ROOMS]
 
-# The arguments are layers of modules, one child each; writes a line for each that failed.
+# The arguments are layers of modules. It prints a line for each module that failed.
 PROGRAM = """
 import gc, os, sys
 gc.disable()
@@ -99,7 +99,7 @@ def test_each_module_of_the_hook_path_can_be_imported_first() -> None:
 
 
 def test_each_module_can_be_imported_first() -> None:
-    assert sum(map(len, LAYERS)) == len(EVERY) - 1  # the package itself is of no room
+    assert sum(map(len, LAYERS)) == len(EVERY) - 1  # the package itself is in no layer
     assert failures(*LAYERS) == ("", "")
 
 

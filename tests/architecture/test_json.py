@@ -8,9 +8,9 @@ import click
 
 from tests.architecture.test_docs import CALLABLE
 
-# Why a command has none.
+# reasons of the commands without it
 WITHOUT = {
-    "it acts, and says in a line or two what it did": (
+    "it acts and reports that in a line or two": (
         *("init", "uninstall", "move-home", "off", "on", "up", "down", "restart"),
         *("summaries enable", "summaries disable", "credentials set", "credentials remove"),
         *("memory forget", "archive rebuild-index", "failed retry", "failed discard"),
@@ -25,7 +25,7 @@ WITHOUT = {
         *("completion", "redact", "root", "home", "url", "rq", "hive monitor", "export"),
         *("mcp", "statusline", "team export"),
     ),
-    "it runs for as long as somebody looks": ("demo", "team page", "web"),
+    "it runs until it is stopped": ("demo", "team page", "web"),
 }
 REASONED = {path for paths in WITHOUT.values() for path in paths}
 PRINTERS = {"show_table", "show_entries", "show_entry", "show_lines"}
@@ -36,7 +36,7 @@ def has_json(command: click.Command) -> bool:
 
 
 def called_by(command: click.Command) -> set[str]:
-    """Return the names that a command calls, in its own function and those of its module."""
+    """Return the names that a command uses, in its function and in functions of its module."""
     function = inspect.unwrap(command.callback)  # type: ignore[arg-type]
     source = inspect.getsource(sys.modules[function.__module__])
     bodies = {
@@ -62,5 +62,5 @@ def test_a_command_has_json_or_a_reason_why_not() -> None:
 def test_a_command_that_prints_a_listing_or_an_entry_has_json() -> None:
     found = {path for path, command in CALLABLE.items() if called_by(command) & PRINTERS}
     without = {path for path in found if not has_json(CALLABLE[path])}
-    assert without <= {"up"}  # its processes' own lines
+    assert without <= {"up"}  # prints the processes itself
     assert {"sessions", "agent show", "task list", "costs", "hive projects"} <= found

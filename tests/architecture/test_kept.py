@@ -1,4 +1,4 @@
-"""`hivepipe what` names all that is kept."""
+"""`hivepipe what` names all tables with personal data."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""requirements.lock says of every package an installation needs what constraints.txt says."""
+"""requirements.lock has every package of an installation, with the version in constraints.txt."""
 
 import re
 import tomllib
@@ -11,12 +11,12 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS = ("embedded", "summaries", "team", "web")
-# Needed on other platforms or Pythons than the tests run on: no constraint pins them.
+# Needed on other platforms or Pythons only, so no constraint pins them.
 ELSEWHERE = {"async-timeout", "httpx2-jsfetch"}
 
 
 def locked() -> dict[str, tuple[str, list[str]]]:
-    """Return version and hashes by name."""
+    """Return name -> version and hashes."""
     text = (ROOT / "requirements.lock").read_text().replace("\\\n", " ")
     found = {}
     for line in text.splitlines():
@@ -34,7 +34,7 @@ def constrained() -> dict[str, str]:
 
 
 def needed() -> set[str]:
-    """Return the names of what an installation needs, and what those need."""
+    """Return the names of the packages of an installation with their dependencies."""
     project = PROJECT["project"]
     extras = [text for name in EXTRAS for text in project["optional-dependencies"][name]]
     texts = [*project["dependencies"], *extras, *PROJECT["build-system"]["requires"]]

@@ -1,4 +1,4 @@
-"""The public Python API: what `hivepipe.__all__` names, and what docs/python.md says about it."""
+"""The public Python API: `hivepipe.__all__` and docs/python.md name the same things."""
 
 import re
 import subprocess

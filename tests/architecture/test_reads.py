@@ -1,11 +1,11 @@
-"""Whole files are read by files.regular_file: no pipe, device or endless file holds a reader."""
+"""Whole files are read by files.regular_file, so that no pipe or device blocks a reader."""
 
 import ast
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "hivepipe"
 FILES = sorted(PACKAGE.rglob("*.py"))
-# The module itself; files of the package; what the user names on the command line, as a stream.
+# the module itself, files of the package, and files that the user names on the command line
 OTHERS = {
     "files/regular_file.py",
     "costs/price_table.py",
@@ -18,7 +18,7 @@ OTHERS = {
 
 
 def reads(tree: ast.AST) -> list[int]:
-    """Return the lines that open or read a file by its path, for reading, in another way."""
+    """Return the lines that open or read a file by its path in another way."""
     found = []
     for call in ast.walk(tree):
         if not isinstance(call, ast.Call):

@@ -1,4 +1,4 @@
-"""docs/security.md: a promise has a row, and a row names the tests that show it."""
+"""Each promise in docs/security.md has a row with existing tests."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A file holds one idea, a function one step: what grows past that is looked at again."""
+"""Limits for the sizes of files and functions."""
 
 import ast
 import statistics
@@ -12,7 +12,8 @@ FILES = sorted(
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 50
 MEDIAN_FUNCTION_LINES = 8
-# Each module of the hook path costs every tool call 0.1 ms; the last is a list that only grows.
+# Each module of the hook path costs every tool call 0.1 ms. The last file is a list that only
+# grows.
 LONGER = {
     "hivepipe/events/job_plan.py": 620,
     "hivepipe/events/claude_code.py": 570,

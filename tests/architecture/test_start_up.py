@@ -1,4 +1,4 @@
-"""What a hook loads at its start: a literal list, on every event, good or bad, on every Python.
+"""The modules that a hook loads: a fixed list, for every event, good or bad, on every Python.
 
 Each module costs about 1 % of a bare start, `os` alone 13 %, `json` and `re` 100 %.
 """
@@ -30,9 +30,9 @@ HOOKS = sorted((ROOT / "hooks").glob("*.py"))
 GUARD_SECS = 60
 MODULES_AT_MOST = 14
 
-# C modules, all of them built in or a single shared object.
+# C modules that are built in or a single shared object
 SYSTEM = {"_json", "_blake2", "_signal", "_socket", "errno", "gc", "time"}
-# What sys.modules holds instead of `json`, so that the C scanner does not import it.
+# entries of sys.modules in place of `json`, so that the C scanner does not import it
 STAND_INS = {"json", "json.decoder"}
 PACKAGES = {
     "hivepipe",
@@ -64,13 +64,13 @@ JUDGING = {"hivepipe.guard.check", "hivepipe.guard.rules"}
 ANSWERING = {"hivepipe.hook.answers"}
 QUOTING = {"hivepipe.text.quoting", "hivepipe.text.visible"}
 SPEAKING = {"hivepipe.guard.messages", "hivepipe.hook.verdict_answer"} | ANSWERING | QUOTING
-ELSEWHERE = {"hivepipe.queue.endpoint"}  # when the record names the URL of a Redis
+ELSEWHERE = {"hivepipe.queue.endpoint"}  # when the record has the URL of a Redis
 STARTING = {"hivepipe.hook.autostart"}  # when Redis does not answer
-# At SessionStart, which counts nothing.
+# at SessionStart, which counts nothing
 TELLING = {"hivepipe.hook.waiting_notice", "hivepipe.hook.greeting"}
-BY_KEYWORD = {"hivepipe.hook.keywords"}  # where the user wrote such rules
-SETTING = {"hivepipe.hook.compiled_settings"}  # where a file sets something
-RECALLING = {"hivepipe.hook.recall"} | QUOTING  # where the user wants memories in prompts
+BY_KEYWORD = {"hivepipe.hook.keywords"}  # if the user wrote such rules
+SETTING = {"hivepipe.hook.compiled_settings"}  # if a file has a setting
+RECALLING = {"hivepipe.hook.recall"} | QUOTING  # if the user wants memories in prompts
 PLUGGED_IN = {"hivepipe.hook.plugin"}  # as Claude Code's plugin
 BESIDE = {"hivepipe.events.other_events", "hivepipe.events.notices"}
 PROBING = {"hivepipe.hook.probe_event"}  # `hivepipe doctor --probe`
@@ -101,7 +101,8 @@ NEVER = (
     "typing",
 )
 
-# Runs a hook as `python -I -S <hook>` would, and says at its end what is loaded. Loads nothing.
+# Runs a hook as `python -I -S <hook>` does and prints the loaded modules at its end. It imports
+# nothing itself.
 WATCH = """
 import posix, sys
 path = sys.argv[1]
@@ -122,7 +123,7 @@ posix.write(2, b"the hook did not end the process\\n")
 
 
 def pythons() -> dict[str, str]:
-    """Return version -> interpreter: this one, and what pyenv has beside it."""
+    """Return version -> interpreter: the running one and those of pyenv."""
     found = {".".join(map(str, sys.version_info[:3])): os.path.realpath(sys.executable)}
     for version in ("3.12", "3.13"):
         for folder in sorted(Path.home().glob(f".pyenv/versions/{version}*")):
@@ -132,13 +133,13 @@ def pythons() -> dict[str, str]:
 
 
 FOUND = pythons()
-# The oldest and the newest; all of them with HIVEPIPE_TEST_ROUNDS.
+# The oldest and the newest. HIVEPIPE_TEST_ROUNDS selects all.
 PYTHONS = {name: FOUND[name] for name in (FOUND if ASKED_ROUNDS else (min(FOUND), max(FOUND)))}
 each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
 
 
 class Installation:
-    """A copy of the code; if bundled, with the program that `init` makes of it."""
+    """A copy of the code, if `bundled` with the hook program that `init` makes of it."""
 
     def __init__(self, python: str, folder: Path, bundled: bool) -> None:
         self.python = python
@@ -151,7 +152,7 @@ class Installation:
             self.make_copy(python)
 
     def make_copy(self, python: str) -> None:
-        """Make the program as `init` does."""
+        """Make the hook program as `init` does."""
         code = (
             f"import sys; sys.path.insert(0, {str(self.folder)!r});"
             "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
@@ -165,7 +166,7 @@ class Installation:
         self.copy = Path(said.strip()).parent
 
     def hook(self, event: str, state: Path) -> list[str]:
-        """Return the words that run a hook of a user with this state folder."""
+        """Return the command of a hook for a user with this state folder."""
         name = re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower()
         if self.copy is None:
             return [str(self.folder / "hooks" / f"{name}.py")]
@@ -190,14 +191,14 @@ def installation(
 
 @cache
 def bare(python: str) -> frozenset[str]:
-    """Return what a Python that does nothing has loaded."""
+    """Return the modules of a Python that does nothing."""
     code = "import sys; print(*sys.modules)"
     command = [python, "-I", "-S", "-c", code]
     return frozenset(subprocess.check_output(command, text=True, timeout=GUARD_SECS).split())
 
 
 class Loaded:
-    """The modules that one run of a hook loaded beyond a bare Python's."""
+    """The modules that one run of a hook loaded in addition to those of a bare Python."""
 
     def __init__(
         self,
@@ -272,7 +273,7 @@ def test_a_bare_python_has_none_of_what_is_forbidden(python: str) -> None:
     assert not set(NEVER) & bare(python)
 
 
-# What each example needs, as the first event of its session and as a later one.
+# modules for each example, as the first event of its session and as a later one
 COUNTED = ("Stop", "StopFailure", "SessionEnd", "PostToolUse-Edit", "PostToolUse-Write")
 ASKING = ("PermissionRequest", "PermissionDenied", "Notification", "PostToolBatch")
 GUARDED = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", *ASKING)
@@ -462,7 +463,7 @@ BAD = {
 }
 
 
-# Each fault in one event: the reading of JSON knows no event.
+# Each fault with one event, because the JSON reader is the same for all events.
 FAULTY = list(zip(BAD, cycle(["UserPromptSubmit", "PostToolUse", "SessionEnd"]), strict=False))
 
 
@@ -510,7 +511,7 @@ def test_a_hook_that_starts_the_stack_loads_one_module_more(
 
 
 def test_the_watch_sees_what_importtime_sees(installation: Installation, tmp_path: Path) -> None:
-    """The watch runs a hook in an unusual way; Python's own list of imports must say the same."""
+    """The watch program runs a hook in an unusual way, so it is compared with `-X importtime`."""
     data = encoded(payloads.POST_EDIT)
     watched = Loaded(installation, tmp_path, "PostToolUse", data).names
     (tmp_path / "other").mkdir()
@@ -532,7 +533,7 @@ def test_the_watch_sees_what_importtime_sees(installation: Installation, tmp_pat
     assert set(lines) - bare(installation.python) == watched - STAND_INS
 
 
-# ---- with a bad bundle, or that of another Python, hooks work as before
+# ---- with a damaged bundle, or that of another Python, hooks work as before
 
 DAMAGE = {
     "empty": b"",
@@ -548,7 +549,7 @@ DAMAGE = {
 
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Installation, bytes]:
-    """An installation, and the bundle that it had."""
+    """An installation and its intact bundle."""
     folder = tmp_path_factory.mktemp("damaged")
     where = Installation(os.path.realpath(sys.executable), folder, bundled=True)
     return where, bundle_of(where).read_bytes()
@@ -587,7 +588,7 @@ def test_a_python_with_another_bytecode_reads_the_texts_in_the_bundle(
     index = list(marshal.loads(bundle))
     head = marshal.dumps((b"another", b"never loaded", *index[2:]), 2)
     bundle_of(where).write_bytes(head.ljust(INDEX_BYTES, b"\0") + bundle[INDEX_BYTES:])
-    (where.folder / "hivepipe").rename(where.folder / "away")  # nothing comes from the package
+    (where.folder / "hivepipe").rename(where.folder / "away")  # nothing can come from the package
     try:
         found = Loaded(where, tmp_path / "other", "Stop", code)
     finally:
@@ -615,7 +616,7 @@ def test_a_hook_needs_nothing_of_the_package(
 def test_without_bundle_and_package_a_hook_says_once_a_turn_that_nothing_is_recorded(
     sound: tuple[Installation, bytes], tmp_path: Path, event: str, code: int
 ) -> None:
-    """Copilot CLI denies a call whose hook ends with 1."""
+    """Copilot CLI denies a call whose hook exits with 1."""
     where, _ = sound
     bundle_of(where).unlink(missing_ok=True)  # the other case may have run before
     (where.folder / "hivepipe").rename(where.folder / "away")
@@ -629,7 +630,7 @@ def test_without_bundle_and_package_a_hook_says_once_a_turn_that_nothing_is_reco
         )
     finally:
         (where.folder / "away").rename(where.folder / "hivepipe")
-    assert (done.returncode, done.stdout) == (code, b"")  # 2 would block what Claude does
+    assert (done.returncode, done.stdout) == (code, b"")  # 2 would block Claude's action
     assert len(done.stderr.splitlines()) == code
     assert (b"hivepipe records nothing" in done.stderr) == bool(code)
     assert (b"hivepipe init" in done.stderr) == bool(code)

@@ -1,4 +1,4 @@
-"""What a worker or the page keeps in memory all the time: no library that it does not use."""
+"""Workers and the web page load no library that they do not use."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def test_the_page_loads_the_library_of_redis_with_the_first_view_that_asks_it() 
 
 
 def loaded(code: str) -> set[str]:
-    """Return the top packages that a fresh interpreter holds after this code."""
+    """Return the top-level packages that a new interpreter has after this code."""
     command = [sys.executable, "-I", "-c", f"{code}; import sys; print(*sys.modules)"]
     names = subprocess.check_output(command, text=True, timeout=60).split()
     return {name.partition(".")[0] for name in names}

@@ -1,7 +1,7 @@
-"""What the fuzz tests are made of: JSON of every kind, good bytes with something wrong, a corpus.
+"""Inputs of the fuzz tests: any JSON, damaged bytes, and a corpus of former failures.
 
-A failure that was found is kept as a file in corpus/<reader>/ and replayed in every run. The
-examples are the same in every run; HIVEPIPE_TEST_ROUNDS asks for so many of each, all new.
+Each input that has failed is a file in corpus/<reader>/ and is replayed in every run. The generated
+examples are the same in every run. HIVEPIPE_TEST_ROUNDS sets their number and makes new ones.
 """
 
 import json
@@ -42,7 +42,7 @@ ODD_NUMBERS = (0, -1, 1 << 31, 1 << 63, -(1 << 63) - 1, 10**30, 1.5, -0.0, 1e308
 
 
 def nested(depth: int) -> list[Any]:
-    """Return a list in a list in a list."""
+    """Return a deeply nested list."""
     found: list[Any] = []
     for _ in range(depth):
         found = [found]
@@ -68,7 +68,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 @st.composite
 def altered(draw: st.DrawFn, samples: list[Any]) -> Any:
-    """Return a good value, anywhere in which something else may stand."""
+    """Return a good value with something else at a random place."""
     return _altered(draw, draw(st.sampled_from(samples)))
 
 
@@ -88,13 +88,13 @@ def _altered(draw: st.DrawFn, value: Any) -> Any:
 
 
 def as_json(value: Any) -> bytes:
-    """Return it as JavaScript writes it, lone surrogates escaped."""
+    """Return the JSON as JavaScript writes it, with escaped lone surrogates."""
     return json.dumps(value).encode()
 
 
 @st.composite
 def broken(draw: st.DrawFn, good: st.SearchStrategy[bytes]) -> bytes:
-    """Return good bytes, cut, doubled, with a piece replaced, or as they are."""
+    """Return good bytes that are cut, repeated, partly replaced or unchanged."""
     data = draw(good)
     at, end = sorted((draw(st.integers(0, len(data))), draw(st.integers(0, len(data)))))
     breaks: list[Callable[[], bytes]] = [

@@ -1,4 +1,4 @@
-"""A hook's stdin: whatever comes, no exception; and what is planned, the writer can read."""
+"""Any stdin of a hook raises no exception, and the writer can read the jobs that result."""
 
 import json
 
@@ -25,7 +25,7 @@ MOST_JOBS = 12
 
 
 def check_event(name: str, data: bytes) -> None:
-    """Take the bytes in as a hook does, and hand over what it plans."""
+    """Parse the bytes as a hook does, and encode its jobs."""
     event = parse_event(name, data)
     if event is None:
         return
@@ -49,7 +49,7 @@ def check_event(name: str, data: bytes) -> None:
         assert len(packed) < LIMIT_BYTES
         envelope = read_envelope(envelope_text(packed))
         assert (envelope.id, envelope.session) == (message.id, event.session_id)
-        json.dumps(envelope.payload, ensure_ascii=False).encode()  # storable
+        json.dumps(envelope.payload, ensure_ascii=False).encode()  # it can be stored
     assert all(isinstance(part, bytes) for part in eval_command(sent))
     Watch(event, context, "/home/ana/shop/.hive-mind").note()
 
@@ -68,7 +68,7 @@ def test_an_event_that_failed_once(data: bytes, private_home: Home) -> None:
 
 
 def test_no_example_is_refused() -> None:
-    """What is broken here is good before."""
+    """The examples are valid before they are damaged."""
     assert len(EXAMPLES) > 10
     for example in EXAMPLES:
         assert parse_event("", as_json(example)) is not None

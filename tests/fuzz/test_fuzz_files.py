@@ -1,4 +1,4 @@
-"""Transcripts and status.json, whoever wrote them: archived and recorded without harm."""
+"""Any transcript is archived, and any status.json is recorded, without harm to others."""
 
 import json
 import shutil
@@ -38,14 +38,14 @@ SAMPLE_LINES.append(json.loads(line(1, f"key {TOKEN}")))
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Lines that stand across reads and chunks, in a small transcript."""
+    """Make lines of a small transcript cross reads and chunks."""
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
     monkeypatch.setattr(reading, "CHUNK_BYTES", 700)
     monkeypatch.setattr(append, "PORTION_BYTES", 1500)
 
 
 def check_transcript(folder: Path, data: bytes) -> None:
-    """Archive it between good lines, growing: those are there, each once, and no secret is."""
+    """Archive the data between good lines: these are kept once, and no secret is."""
     for name in (".claude", "shop"):
         shutil.rmtree(folder / name, ignore_errors=True)
     scene = Scene(folder)
@@ -102,7 +102,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 def check_status(db: Database, data: bytes) -> None:
-    """Read it, show it, hand it over and keep it."""
+    """Parse, display, encode and store a status."""
     status = parse(data, FIRST_NS)
     assert status.word in ("", *WORDS)
     assert status.word or status.problems

@@ -1,4 +1,4 @@
-"""Jobs as they lie in Redis, and files of the spool: a bad one harms none of its neighbours."""
+"""A bad job in Redis or a bad spool file harms no other job."""
 
 import json
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def claimed(id: str, data: bytes) -> Claimed:
 
 
 def check_job(db: Database, data: bytes) -> None:
-    """Let the writer execute it between two good ones, as far as it does not need Redis."""
+    """Execute the data between two good jobs, as the writer does without Redis."""
     good = [message for sent in GOOD for message in sent]
     first, *others = (claimed(message.id, job_data(message.envelope)) for message in good)
     batch = writer._sorted([first, claimed("suspect", data), *others])
@@ -71,7 +71,7 @@ def check_job(db: Database, data: bytes) -> None:
 
 
 def db_forgets(db: Database) -> None:
-    """So that the good ones have something to do."""
+    """Delete the effects of the good jobs, so that they are executed again."""
     with db.transaction():
         for table in ("applied", "prompts"):
             db.execute(f"DELETE FROM {table}", {})
@@ -98,7 +98,7 @@ def test_a_job_that_failed_once(db: Database, data: bytes) -> None:
 
 
 def check_spool_file(folder: Path, data: bytes) -> None:
-    """Every file is read, or its fault is named; what is read can be sent on."""
+    """A spool file is read or raises an error; jobs that were read can be sent."""
     path = folder / "suspect.json"
     path.write_bytes(data)
     try:

@@ -1,9 +1,9 @@
-"""The native hook, built with sanitizers, in random surroundings: it keeps each event.
+"""The native hook, built with sanitizers, keeps each event in random surroundings.
 
-A round makes a registration record, a home, an environment, an event, a way to deliver it and a
-program behind the socket, each good or odd. The event is then where it may be: taken by that
-program, in the spool, or with the Python hook, for which a script stands in that keeps its stdin.
-The rounds are the same in every run; HIVEPIPE_TEST_ROUNDS asks for a hundred times so many.
+A round has a registration record, a home, an environment, an event, a way to deliver it, and a
+program behind the socket, each good or odd. Afterwards that program has the event, or the spool, or
+the Python hook. A script that stores its stdin replaces the Python hook. The rounds are the same in
+every run; HIVEPIPE_TEST_ROUNDS multiplies them by a hundred.
 """
 
 import json
@@ -41,7 +41,7 @@ COMPILERS = (
     (sys.executable, "-m", "ziglang", "cc", "-fsanitize=undefined"),
 )
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
-# What starts in the place of the Python hook; starting a stack keeps nothing.
+# Replaces the Python hook. A start of the stack stores nothing.
 STAND_IN = '#!/bin/sh\n[ "$1" = start_stack ] || cat > "{folder}/$$" 2> /dev/null\nexit 0\n'
 OF_STAND_IN = b"sh: 0: getcwd() failed: No such file or directory\n"
 DISABLED = ("1", "TRUE", "yes", "On")
@@ -72,7 +72,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Round:
-    """One event and what surrounds it."""
+    """One event and its surroundings."""
 
     words: list[str]
     data: bytes
@@ -85,19 +85,19 @@ class Round:
 
     @property
     def is_off(self) -> bool:
-        """Tell whether the hook may do nothing with the event."""
+        """Whether the hook may ignore the event."""
         names = ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED")
         return b"state=off" in self.record or any(self.env.get(name) in DISABLED for name in names)
 
     @property
     def promises(self) -> bool:
-        """Tell whether the program behind the socket says that it has the event."""
+        """Whether the program behind the socket acknowledges the event."""
         said = b"".join(self.says)
         return "no-socket" not in self.clutter and len(said) >= 5 and said[:1] == b"A"
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether nothing but white space may be missing from what is kept."""
+        """Whether the stored event must be complete except for white space."""
         if self.delivery in ("none", "closed", "folder"):
             return False
         try:
@@ -106,11 +106,11 @@ class Round:
             return False
 
 
-# ---- what a round is made of
+# ---- the parts of a round
 
 
 def some_text(chosen: random.Random) -> str:
-    """Return a text as an environment may hold it, most of them short."""
+    """Return a text for an environment variable, usually a short one."""
     size = chosen.choice((0, 1, 5, 40, 300, 4095, 4096, 5000, MOST_TEXT))
     alphabet = chosen.choice(("a", "/", "../", "\udcff\udc80", "a=b\n", "a b\t\"'\\"))
     return (alphabet * (size // len(alphabet) + 1))[:size]
@@ -124,7 +124,7 @@ def some_folder(chosen: random.Random, setting: Setting) -> str:
 
 
 def some_record(chosen: random.Random, setting: Setting) -> bytes:
-    """Return a record, mostly a good one; it names no home but the one of the test."""
+    """Return a record, usually a good one; its home is always that of the test."""
     lines = [
         f"home={setting.home.path}".encode(),
         f"socket={setting.runtime}/redis.sock".encode(),
@@ -150,7 +150,7 @@ def some_record(chosen: random.Random, setting: Setting) -> bytes:
 
 
 def some_event(chosen: random.Random) -> tuple[str, bytes]:
-    """Return the name and the bytes of an event, good half of the time."""
+    """Return name and bytes of an event, good in half of all cases."""
     name, data = chosen.choice(GOOD)
     kind = chosen.randrange(12)
     if kind == 0:
@@ -171,7 +171,7 @@ def some_event(chosen: random.Random) -> tuple[str, bytes]:
 
 
 def some_answer(chosen: random.Random) -> list[bytes]:
-    """Return the pieces that the program behind the socket says."""
+    """Return the pieces that the program behind the socket sends."""
     answer = chosen.choice((b"", b"{}", b'{"a":1}\n' * 300, b"x" * (1 << 20), b"x" * 1_200_000))
     good = b"A" + len(answer).to_bytes(4, "little") + answer
     kind = chosen.randrange(9)
@@ -253,10 +253,10 @@ def clutter(setting: Setting, made: Round, chosen: random.Random) -> None:
         "worktree": lambda: (setting.home.project / ".git").write_bytes(
             chosen.choice((b"gitdir: " + os.fsencode(inner), b"gitdir: " + noise, noise))
         ),
-        "gone": lambda: None,  # of the working directory: see `command`
+        "gone": lambda: None,  # of the working directory: see `_run`
         "no-socket": lambda: None,
     }
-    # What renames a folder comes last.
+    # Actions that rename a folder come last.
     for name in sorted(made.clutter, key=lambda name: name.startswith("no-")):
         actions[name]()
 
@@ -265,7 +265,7 @@ def clutter(setting: Setting, made: Round, chosen: random.Random) -> None:
 
 
 class Fuzzer:
-    """Plays rounds in a home of its own."""
+    """Runs rounds in its own home."""
 
     def __init__(self, setting: Setting, program: Path) -> None:
         self.setting = setting
@@ -331,14 +331,14 @@ class Fuzzer:
         return out, errors.replace(OF_STAND_IN, b""), process.returncode
 
     def _kept(self) -> list[tuple[str, bytes]]:
-        """Return what the spool and the Python hook have."""
+        """Return the events in the spool and in the Python hook."""
         spool = [path for path in self.setting.home.root.rglob("*.raw") if path.is_file()]
         spooled = [("spooled", Frame(path.read_bytes()).event.data) for path in spool]
         return [*spooled, *(("python", path.read_bytes()) for path in self.taken.iterdir())]
 
 
 def deliver(process: "subprocess.Popen[bytes]", made: Round, chosen: random.Random) -> None:
-    """Write the event into the hook's stdin, if that is a pipe, and close it."""
+    """Write the event to the hook's stdin, if that is a pipe, and close it."""
     if process.stdin is None:
         return
     pipe, data = process.stdin, made.data
@@ -364,7 +364,7 @@ def deliver(process: "subprocess.Popen[bytes]", made: Round, chosen: random.Rand
 
 
 class Impostor:
-    """A program in the place of the intake, for one connection."""
+    """A program in place of the intake, for one connection."""
 
     def __init__(self, path: Path | None, made: Round) -> None:
         self.path = path
@@ -408,7 +408,7 @@ class Impostor:
 
 
 def whole_frame(connection: socket.socket) -> bytes:
-    """Read a frame to its end; b"": the hook gave up."""
+    """Read a whole frame; return b"" if the hook gave up."""
     data = b""
     while len(data) < 12 or len(data) < 12 + sum(
         int.from_bytes(data[at : at + 4], "little") for at in (4, 8)

@@ -1,4 +1,4 @@
-"""What answers in Redis' place: only a whole, true reply is an acknowledgement."""
+"""Any reply in place of Redis: only a complete, correct one counts as an acknowledgement."""
 
 import re
 import socket
@@ -24,7 +24,7 @@ MESSAGES = oracle.messages(
     "swarm-a",
 )[1]
 REPLY_SECS = 0.05
-LONGEST_SECS = 5.0  # a guard, not a measurement
+LONGEST_SECS = 5.0  # only against a hanging client
 GOOD = [b":%d\r\n" % number for number in range(len(MESSAGES) + 1)]
 OTHER = [
     b"+OK\r\n", b"-ERR no\r\n", b"-LOADING\r\n", b"$-1\r\n", b"$3\r\nabc\r\n", b"*1\r\n:1\r\n",
@@ -35,7 +35,7 @@ OTHER = [
 
 
 class Impostor(threading.Thread):
-    """A server that answers each request with what it is told, in these pieces, and hangs up."""
+    """A server that answers each request with the same pieces and closes the connection."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
@@ -79,7 +79,7 @@ def asked(address: str, script: str) -> object:
 
 
 def check_reply(impostor: Impostor, data: bytes, cuts: list[int]) -> None:
-    """Ask, and take for an acknowledgement what is one, and nothing else."""
+    """Send jobs and check that only a valid reply counts as an acknowledgement."""
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     impostor.pieces = [data[a:b] for a, b in pairwise(places)]
     began = time.monotonic()
@@ -108,7 +108,7 @@ def test_a_reply_that_failed_once(impostor: Impostor, data: bytes) -> None:
 
 
 def test_a_hook_keeps_its_event_unless_it_was_taken(private_home: Home) -> None:
-    """The hook itself, which hands over one job."""
+    """The hook itself, which sends one job."""
     address = Path(private_home.address)
     for folder in (address.parents[1], address.parent):
         folder.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""Whatever a line holds, the lines behind it are indexed, and one that is skipped is named."""
+"""Whatever a line contains, the lines after it are indexed, and a skipped line is reported."""
 
 import json
 from collections.abc import Iterator
