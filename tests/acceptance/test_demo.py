@@ -53,7 +53,7 @@ def command_lines() -> list[str]:
     return found
 
 
-def test_the_day(private_home) -> None:  # type: ignore[no-untyped-def]
+def test_the_demo_shows_everything_as_expected(private_home) -> None:  # type: ignore[no-untyped-def]
     done = subprocess.run(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", "demo"],
         env=private_home.env,
@@ -74,7 +74,7 @@ def test_the_day(private_home) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.skipif(not ASKED_ROUNDS, reason="a second demo; with HIVEPIPE_TEST_ROUNDS")
-def test_it_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook that answers without recording its event makes the demo fail."""
     real = Scene._run
 

@@ -191,7 +191,7 @@ def test_an_event_is_spooled_as_its_jobs_and_answered_neutrally(
 
 
 @some_events
-def test_a_whole_event_is_enough_though_stdin_is_never_closed(machine: Machine, event: str) -> None:
+def test_a_complete_event_is_enough_although_stdin_stays_open(machine: Machine, event: str) -> None:
     process = machine.start(event)
     process.stdin.write(encoded(payloads.EVENTS[event]))
     process.stdin.flush()
@@ -204,14 +204,14 @@ def test_a_whole_event_is_enough_though_stdin_is_never_closed(machine: Machine, 
 
 
 @some_events
-def test_a_closed_stdout_costs_nothing_but_the_answer(machine: Machine, event: str) -> None:
+def test_a_closed_stdout_loses_only_the_answer(machine: Machine, event: str) -> None:
     answer = machine.fire(event, payloads.EVENTS[event], 'exec "$@" >&-')
     assert (answer.code, answer.out, answer.errors) == (0, b"", b"")
     assert machine.operations() == OPERATIONS[event]
     assert machine.log() == []
 
 
-def test_a_reader_that_went_away_costs_nothing_but_the_answer(machine: Machine) -> None:
+def test_a_reader_that_ended_loses_only_the_answer(machine: Machine) -> None:
     process = machine.start("Stop")
     process.stdout.close()
     _, errors = process.communicate(encoded(payloads.STOP), timeout=GUARD_SECS)
@@ -265,7 +265,7 @@ NO_EVENTS = {
         *(pytest.param("Stop", data, id=name) for name, data in NO_EVENTS.items()),
     ],
 )
-def test_what_is_no_event_leaves_one_line_in_the_log(
+def test_an_invalid_event_leaves_one_line_in_the_log(
     machine: Machine, event: str, data: bytes
 ) -> None:
     machine.fire(event, data).must_be_neutral()
@@ -330,7 +330,7 @@ def test_an_event_of_50_mb_through_a_pipe_is_answered(machine: Machine, filler: 
     assert machine.operations()[:1] == ["start_session"]
 
 
-def test_no_line_of_the_log_quotes_what_was_said(machine: Machine) -> None:
+def test_the_log_quotes_nothing_of_an_event(machine: Machine) -> None:
     canary = "CANARY-5f1d"
     for data in (canary.encode(), encoded([canary]), encoded({"session_id": canary + " x"})):
         machine.fire("Stop", data).must_be_neutral()
@@ -357,19 +357,19 @@ def test_a_hook_that_is_switched_off_writes_nothing_at_all(
 
 
 @pytest.mark.parametrize("word", ["true", "YES", "on"])
-def test_other_yes_words_switch_off_too(machine: Machine, word: str) -> None:
+def test_other_words_for_yes_disable_hooks(machine: Machine, word: str) -> None:
     machine.send(payloads.STOP, HIVEPIPE_DISABLED=word)
     assert machine.files() == {}
 
 
 @pytest.mark.parametrize("word", ["0", "false", "no", "", "off"])
-def test_other_words_do_not_switch_off(machine: Machine, word: str) -> None:
+def test_words_for_no_disable_no_hooks(machine: Machine, word: str) -> None:
     machine.send(payloads.STOP, HIVEPIPE_DISABLED=word, HIVEPIPE_NESTED=word)
     assert machine.operations() == OPERATIONS["Stop"]
 
 
 @pytest.mark.parametrize("data", [encoded(payloads.STOP), b"nonsense"])
-def test_an_opted_out_project_gets_nothing_written(
+def test_nothing_is_written_for_an_opted_out_project(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, data: bytes
 ) -> None:
     register(machine, monkeypatch, home=str(machine.home), state="off")
@@ -411,7 +411,7 @@ def test_every_event_has_one_file_of_its_own(machine: Machine) -> None:
     assert sum("start_session" in str(event) for event in machine.events()) == 1
 
 
-def test_what_is_written_is_for_the_user_alone_whatever_the_umask(machine: Machine) -> None:
+def test_hooks_write_private_files_whatever_the_umask(machine: Machine) -> None:
     for event, payload in (
         ("PostToolUse", payloads.POST_EDIT),
         ("SessionStart", payloads.SESSION_START),
@@ -444,7 +444,7 @@ def test_a_spool_entry_holds_what_the_writer_needs(machine: Machine) -> None:
     assert pause["envelope"]["event_time_ns"] == int(path.name.split("_")[0])
 
 
-def test_names_sort_by_age(machine: Machine) -> None:
+def test_names_of_spool_files_sort_by_age(machine: Machine) -> None:
     prompts = [f"prompt {n}" for n in range(5)]
     for prompt in prompts:
         machine.send(changed(payloads.USER_PROMPT_SUBMIT, prompt=prompt))
@@ -519,7 +519,7 @@ def test_after_a_session_start_no_event_starts_the_session_again(machine: Machin
     assert machine.operations() == ["start_session", *OPERATIONS["Stop"][1:]]
 
 
-def test_a_silent_event_may_be_the_first_one(machine: Machine) -> None:
+def test_an_event_without_jobs_may_be_the_first_one(machine: Machine) -> None:
     machine.send(payloads.PRE_BASH)
     machine.send(payloads.STOP)
     assert machine.operations().count("start_session") == 1
@@ -567,12 +567,14 @@ def test_without_a_marker_of_the_process_the_homes_active_session_counts(machine
     assert sessions_of(machine) == all_are("s8", (None, "own"))
 
 
-def test_without_any_marker_the_writer_is_asked(machine: Machine) -> None:
+def test_without_any_marker_the_writer_finds_the_session(machine: Machine) -> None:
     assert sessions_of(machine) == all_are(None, (None, "own"))
 
 
 @pytest.mark.parametrize("variable", ["HIVEPIPE_SESSION_ID", "HIVE_SESSION_ID"])
-def test_a_named_session_is_joined_whatever_the_event_says(machine: Machine, variable: str) -> None:
+def test_a_session_in_the_environment_replaces_that_of_the_event(
+    machine: Machine, variable: str
+) -> None:
     machine.send(payloads.STOP, **{variable: "shared"})
     assert machine.operations() == OPERATIONS["Stop"]
     assert {each["metadata"]["session"] for each in machine.envelopes()} == {"shared"}
@@ -765,7 +767,7 @@ def test_a_home_that_cannot_be_made_does_not_stop_claude_code(
     assert list((reachable / "state").iterdir()) == []
 
 
-def test_where_only_the_log_can_be_written_it_names_the_trouble(
+def test_a_home_with_only_a_writable_log_logs_the_error(
     reachable: Path,
     fire_as_user: Callable[[str, bytes], Answer],
     monkeypatch: pytest.MonkeyPatch,

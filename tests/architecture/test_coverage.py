@@ -34,7 +34,7 @@ def test_the_tests_of_a_row_exist(row: list[str]) -> None:
         assert name in functions_of(file), f"{file}::{name}"
 
 
-def test_the_tests_that_hold_what_was_thinned_exist() -> None:
+def test_the_tests_named_in_thinned_md_exist() -> None:
     page = (ROOT / "tests" / "thinned.md").read_text()
     for file, name in re.findall(r"`([a-z_]+/test_\w+)::(\w+)`", page):
         assert name in functions_of(file), f"{file}::{name}"

@@ -122,7 +122,7 @@ def test_every_command_has_a_row_in_the_group_of_the_help() -> None:
         assert row[1], path
 
 
-def test_no_row_is_of_a_command_that_is_gone() -> None:
+def test_no_row_names_a_removed_command() -> None:
     assert len(ROWS) == len(CALLABLE)
 
 
@@ -149,7 +149,7 @@ def test_every_option_is_in_the_row_of_its_command_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("name", GENERAL)
-def test_what_many_commands_take_is_explained_above_the_lists(name: str) -> None:
+def test_general_options_are_explained_above_the_lists(name: str) -> None:
     assert f"`{name}`" in REFERENCE.split("\n## ")[0]
 
 
@@ -278,7 +278,7 @@ def test_the_envelope_is_described_key_by_key() -> None:
     assert keys == [row[0].strip("`") for row in items(ARCHITECTURE, "### Envelope")]
 
 
-def test_every_error_stands_in_the_tree() -> None:
+def test_every_error_is_in_the_tree_of_errors() -> None:
     drawn = re.findall(r"\w+Error", str(errors.__doc__))
     assert sorted(drawn) == sorted(name for name in vars(errors) if name.endswith("Error"))
 
@@ -306,7 +306,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_relative_links_lead_somewhere(page: Path) -> None:
+def test_the_targets_of_relative_links_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if re.match(r"[a-z]+:", target):
             continue
@@ -350,7 +350,7 @@ def test_the_pages_are_short_enough_to_be_read() -> None:
 # ---- decisions
 
 
-def test_the_numbers_of_decisions_rise() -> None:
+def test_the_numbers_of_decisions_ascend() -> None:
     """Removed decisions leave gaps in the numbers."""
     text = (ROOT / "docs" / "decisions.md").read_text()
     numbers = [int(number) for number in re.findall(r"^\*\*(\d+)\. ", text, re.MULTILINE)]

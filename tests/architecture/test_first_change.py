@@ -55,7 +55,7 @@ def section_of(title: str) -> str:
     return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-def test_what_the_page_adds_works_and_its_tests_pass(tmp_path: Path) -> None:
+def test_the_first_change_works_and_its_tests_pass(tmp_path: Path) -> None:
     command, task = section_of("A command"), section_of("A periodic task")
     tree = copy_of_the_tree(tmp_path / "tree")
     assert len(follow(command, tree)) == 4

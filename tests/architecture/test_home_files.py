@@ -51,7 +51,7 @@ def test_a_documented_file_is_hivepipes(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "hive.db.mine", "spool/mine.json", "logs/a.log"])
-def test_any_other_file_is_a_persons(tmp_path: Path, name: str) -> None:
+def test_any_other_file_is_the_users(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
@@ -66,9 +66,7 @@ def test_any_other_file_is_a_persons(tmp_path: Path, name: str) -> None:
         ("CREATE TABLE notes (text)", "it is not hivepipe's database"),
     ],
 )
-def test_a_database_without_a_table_holds_nothing_of_anybody(
-    tmp_path: Path, sql: str, reason: str
-) -> None:
+def test_an_empty_database_may_be_removed(tmp_path: Path, sql: str, reason: str) -> None:
     with closing(sqlite3.connect(tmp_path / "hive.db")) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(sql or "PRAGMA user_version")

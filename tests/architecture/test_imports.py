@@ -103,7 +103,7 @@ def test_each_module_can_be_imported_first() -> None:
     assert failures(*LAYERS) == ("", "")
 
 
-def test_a_stand_in_for_a_module_of_python_is_found(
+def test_a_replaced_standard_module_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "import sys\nsys.modules.setdefault('json', type('StandIn', (), {}))\n"
@@ -121,7 +121,7 @@ def test_the_python_interface_that_the_pages_name_can_be_imported() -> None:
     subprocess.run([sys.executable, "-I", "-c", program], check=True)
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_imports_form_a_cycle() -> None:
     graph = grimp.build_graph("hivepipe", exclude_type_checking_imports=True, cache_dir=None)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     TopologicalSorter(imports).prepare()  # CycleError names them

@@ -74,7 +74,7 @@ def test_lock_and_constraints_agree() -> None:
     assert versions == {name: pins[name] for name in versions}
 
 
-def test_it_says_nothing_of_where_it_was_made() -> None:
+def test_the_lock_names_no_index_and_no_path() -> None:
     text = (ROOT / "requirements.lock").read_text()
     assert not re.search(r"://|--index|--find-links|file:", text)
 

@@ -11,5 +11,5 @@ PAST_IT = re.compile(r"sys\.std(out|err)|sys\.__std|os\.write\(|raw_stream|margi
 OWN = {"completion.py"}  # prints a shell script of click
 
 
-def test_no_command_prints_past_it() -> None:
+def test_no_command_prints_without_the_terminal_module() -> None:
     assert {path.name for path in FILES if PAST_IT.search(path.read_text())} == OWN

@@ -18,7 +18,7 @@ def test_the_page_has_its_tables() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].split("**")[1])
-def test_each_promise_says_how_it_is_kept_and_by_which_tests_that_is_shown(row: list[str]) -> None:
+def test_each_promise_has_an_explanation_and_existing_tests(row: list[str]) -> None:
     promise, shown = row
     assert re.fullmatch(r"\*\*.+?\.\*\* \S.*", promise)
     named = re.findall(r"`([a-z_]+/test_\w+)::(\w+)`", shown)

@@ -30,19 +30,19 @@ def functions() -> Iterator[tuple[str, int]]:
                 yield f"{path.relative_to(ROOT)}:{node.name}", node.end_lineno - node.lineno + 1  # type: ignore[operator]
 
 
-def test_no_file_outgrows_its_idea() -> None:
+def test_no_file_is_too_long() -> None:
     lines = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in FILES}
     assert {name: n for name, n in lines.items() if n > LONGER.get(name, MOST_LINES)} == {}
 
 
-def test_no_function_outgrows_a_screen() -> None:
+def test_no_function_is_too_long() -> None:
     assert [(name, lines) for name, lines in functions() if lines > MOST_FUNCTION_LINES] == []
 
 
-def test_most_functions_are_one_step() -> None:
+def test_the_median_function_is_short() -> None:
     assert statistics.median(lines for _, lines in functions()) <= MEDIAN_FUNCTION_LINES
 
 
-def test_there_is_no_drawer_for_everything() -> None:
+def test_no_module_is_named_utils_or_helpers() -> None:
     drawers = {"utils", "util", "helpers", "common", "misc", "manager"}
     assert [path for path in FILES if path.stem in drawers or path.parent.name in drawers] == []

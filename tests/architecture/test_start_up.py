@@ -262,14 +262,14 @@ class Loaded:
         assert len(ours - rare) <= MODULES_AT_MOST
 
 
-def test_while_all_is_well_a_hook_loads_at_most_fourteen_modules() -> None:
+def test_a_hook_loads_at_most_fourteen_modules() -> None:
     assert len(ALWAYS | COUNTING | GUARDING | HANDING_OVER | CONNECTING) <= MODULES_AT_MOST
     assert len(ALWAYS | GUARDING | JUDGING | HANDING_OVER | CONNECTING) <= MODULES_AT_MOST
     assert len(ALWAYS | TELLING | HANDING_OVER | CONNECTING) <= MODULES_AT_MOST
 
 
 @each_python
-def test_a_bare_python_has_none_of_what_is_forbidden(python: str) -> None:
+def test_a_bare_python_loads_no_forbidden_module(python: str) -> None:
     assert not set(NEVER) & bare(python)
 
 
@@ -510,7 +510,9 @@ def test_a_hook_that_starts_the_stack_loads_one_module_more(
     assert (tmp_path / "run" / "x" / "starting").exists()
 
 
-def test_the_watch_sees_what_importtime_sees(installation: Installation, tmp_path: Path) -> None:
+def test_the_watch_program_agrees_with_importtime(
+    installation: Installation, tmp_path: Path
+) -> None:
     """The watch program runs a hook in an unusual way, so it is compared with `-X importtime`."""
     data = encoded(payloads.POST_EDIT)
     watched = Loaded(installation, tmp_path, "PostToolUse", data).names
@@ -561,7 +563,7 @@ def bundle_of(where: Installation) -> Path:
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_bundle_costs_time_and_no_event(
+def test_a_damaged_bundle_loses_no_event(
     sound: tuple[Installation, bytes], tmp_path: Path, damage: str
 ) -> None:
     where, _ = sound
@@ -570,7 +572,7 @@ def test_a_damaged_bundle_costs_time_and_no_event(
 
 
 @pytest.mark.parametrize("cut", [1, 10, 1000])
-def test_a_truncated_bundle_costs_time_and_no_event(
+def test_a_truncated_bundle_loses_no_event(
     sound: tuple[Installation, bytes], tmp_path: Path, cut: int
 ) -> None:
     where, bundle = sound
@@ -597,7 +599,7 @@ def test_a_python_with_another_bytecode_reads_the_texts_in_the_bundle(
     assert found.names == real.names
 
 
-def test_a_hook_needs_nothing_of_the_package(
+def test_a_bundled_hook_works_without_the_package(
     sound: tuple[Installation, bytes], tmp_path: Path
 ) -> None:
     where, bundle = sound

@@ -56,7 +56,7 @@ def check_event(name: str, data: bytes) -> None:
 
 @fuzzed
 @given(st.sampled_from(sorted(KINDS)), broken(altered(EXAMPLES).map(as_json)))
-def test_any_event(name: str, data: bytes) -> None:
+def test_any_event_is_parsed_without_an_exception(name: str, data: bytes) -> None:
     check_event(name, data)
 
 

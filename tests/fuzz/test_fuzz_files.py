@@ -74,7 +74,7 @@ def check_transcript(folder: Path, data: bytes) -> None:
         st.lists(altered(SAMPLE_LINES).map(as_json), min_size=1, max_size=3).map(b"\n".join)
     )
 )
-def test_any_transcript(tmp_path: Path, data: bytes) -> None:
+def test_any_transcript_is_archived(tmp_path: Path, data: bytes) -> None:
     check_transcript(tmp_path, data)
 
 
@@ -119,7 +119,7 @@ def check_status(db: Database, data: bytes) -> None:
 
 @fuzzed
 @given(data=broken((altered(STATUSES) | values).map(as_json)))
-def test_any_status(db: Database, data: bytes) -> None:
+def test_any_status_is_recorded(db: Database, data: bytes) -> None:
     check_status(db, data)
 
 

@@ -79,13 +79,13 @@ def db_forgets(db: Database) -> None:
 
 @fuzzed
 @given(data=broken(altered(ENVELOPES).map(lambda value: job_data(json.dumps(value)))))
-def test_any_job(db: Database, data: bytes) -> None:
+def test_any_job_harms_no_other_job(db: Database, data: bytes) -> None:
     check_job(db, data)
 
 
 @fuzzed
 @given(value=altered(ENVELOPES))
-def test_any_envelope(db: Database, value: Any) -> None:
+def test_any_envelope_harms_no_other_job(db: Database, value: Any) -> None:
     check_job(db, job_data(json.dumps(value)))
 
 
@@ -128,7 +128,9 @@ def good_files(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 @fuzzed
 @given(data=st.data())
-def test_any_spool_file(spool: Path, good_files: list[Any], data: st.DataObject) -> None:
+def test_any_spool_file_is_read_or_refused(
+    spool: Path, good_files: list[Any], data: st.DataObject
+) -> None:
     check_spool_file(spool, data.draw(broken(altered(good_files).map(as_json))))
 
 

@@ -98,7 +98,9 @@ def check_reply(impostor: Impostor, data: bytes, cuts: list[int]) -> None:
 
 @fuzzed
 @given(data=broken(st.sampled_from([*GOOD, *OTHER])), cuts=st.lists(st.integers(0, 60), max_size=3))
-def test_any_reply(impostor: Impostor, data: bytes, cuts: list[int]) -> None:
+def test_only_a_valid_reply_is_an_acknowledgement(
+    impostor: Impostor, data: bytes, cuts: list[int]
+) -> None:
     check_reply(impostor, data, cuts)
 
 
@@ -107,7 +109,7 @@ def test_a_reply_that_failed_once(impostor: Impostor, data: bytes) -> None:
     check_reply(impostor, data, [1])
 
 
-def test_a_hook_keeps_its_event_unless_it_was_taken(private_home: Home) -> None:
+def test_a_hook_spools_its_event_without_an_acknowledgement(private_home: Home) -> None:
     """The hook itself, which sends one job."""
     address = Path(private_home.address)
     for folder in (address.parents[1], address.parent):

@@ -109,31 +109,31 @@ def test_an_odd_line_stops_no_search(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("place", range(len(PLACES)))
-def test_half_an_emoji_in_every_place(place: int) -> None:
+def test_half_an_emoji_anywhere_stops_no_search(place: int) -> None:
     for odd in ("cut \ud83d", ["\ude00"], {"\ud83d": "\ud83d"}, "a\0b"):
         check(json.dumps(PLACES[place](odd)).encode())
 
 
 @given(st.sampled_from(PLACES), values)
 @fuzzed
-def test_any_value_in_every_place(place: Any, value: Any) -> None:
+def test_any_value_anywhere_stops_no_search(place: Any, value: Any) -> None:
     check(as_json(place(value)))
 
 
 @given(altered([PLACES[9]({"file_path": "a"}), PLACES[10]("said")]))
 @fuzzed
-def test_altered_lines(line: Any) -> None:
+def test_altered_lines_stop_no_search(line: Any) -> None:
     check(as_json(line))
 
 
 @given(broken(st.just(as_json(PLACES[3]({"content": "said"})))))
 @fuzzed
-def test_broken_lines(raw: bytes) -> None:
+def test_broken_lines_stop_no_search(raw: bytes) -> None:
     check(raw)
 
 
 @pytest.mark.parametrize("raw", UNREADABLE)
-def test_a_line_that_cannot_be_read_is_named(raw: bytes, tmp_path: Path) -> None:
+def test_an_unreadable_line_is_reported(raw: bytes, tmp_path: Path) -> None:
     indexed(raw, tmp_path).close()
     some, total = skipped_lines(tmp_path / INDEX_FILE, 9)
     assert total == 1
@@ -141,9 +141,7 @@ def test_a_line_that_cannot_be_read_is_named(raw: bytes, tmp_path: Path) -> None
     assert "not a readable JSON object" in some[0].reason
 
 
-def test_whatever_goes_wrong_with_one_line_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_in_one_line_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(raw: bytes) -> Any:
         if raw == b"odd\n":
             raise RuntimeError("who would \ud83d have\nthought")

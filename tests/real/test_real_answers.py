@@ -211,7 +211,7 @@ def test_only_the_briefing_of_a_profile_names_it(ann: Person) -> None:
     assert occurrences(ann, "You are the numbat of this house.") == [0, 1]
 
 
-def test_texts_come_with_prompts_that_say_their_words_alone(ann: Person) -> None:
+def test_texts_are_added_to_prompts_with_their_keywords(ann: Person) -> None:
     user_settings(
         ann,
         """
@@ -227,7 +227,7 @@ text = "Staging first: `make deploy-staging`."
     assert occurrences(ann, said) == [0, 1]
 
 
-def test_memories_come_with_prompts_that_share_their_words_once(ann: Person) -> None:
+def test_memories_are_added_once_to_matching_prompts(ann: Person) -> None:
     user_settings(ann, "memory_recall = true\n")
     ann.hivepipe("init", "--no-probe", "--local")
     session = ask(ann, HELLO)

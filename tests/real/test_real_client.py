@@ -22,7 +22,7 @@ KINDS = (
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name.replace(" ", "-"))
-def test_every_answer_equals_the_script(scenario: Scenario) -> None:
+def test_every_record_equals_the_script(scenario: Scenario) -> None:
     if version() < scenario.since:
         pytest.skip(f"Claude Code does this since {scenario.since}")
     with client_environment(*scenario.prompts, *scenario.agents) as person:

@@ -41,7 +41,7 @@ WRITES = Script("writes", [[bash("pwd"), NOTED], [Say("That was it, quokka.")]])
 
 
 @pytest.mark.parametrize("is_approved", [True, False])
-def test_a_plan_is_waited_for(is_approved: bool) -> None:
+def test_a_session_waits_for_the_answer_to_a_plan(is_approved: bool) -> None:
     with client_environment(PLANS, AGAIN) as person:
         with on_terminal(person) as terminal:
             terminal.say(PLANS.prompt("Please plan"))
@@ -60,7 +60,7 @@ def test_a_plan_is_waited_for(is_approved: bool) -> None:
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
-def test_a_question_of_claude_is_waited_for(is_answered: bool) -> None:
+def test_a_session_waits_for_the_answer_to_a_question(is_answered: bool) -> None:
     with client_environment(ASKS, AGAIN) as person:
         with on_terminal(person) as terminal:
             terminal.say(ASKS.prompt("Please ask"))
@@ -80,7 +80,7 @@ def test_a_question_of_claude_is_waited_for(is_answered: bool) -> None:
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])
-def test_a_form_of_a_server_is_waited_for(is_accepted: bool) -> None:
+def test_a_session_waits_for_an_mcp_form(is_accepted: bool) -> None:
     with client_environment(BOOKS, AGAIN) as person:
         with on_terminal(person, *with_calendar(person)) as terminal:
             terminal.say(BOOKS.prompt("Please book"))

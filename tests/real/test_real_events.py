@@ -79,7 +79,7 @@ def test_a_loop_of_calls_that_are_not_run_is_ended_where_the_guard_denies(ann: P
     assert row["denied"] == 1
 
 
-def test_a_call_that_a_rule_denies_is_over(ann: Person) -> None:
+def test_a_call_denied_by_a_rule_has_failed(ann: Person) -> None:
     report = ann.ask(DENIED.prompt("Please work"), "--disallowedTools", "Bash(touch *)")
     settle(ann)
     row = shown(ann, str(report["session_id"]))["session"]
@@ -89,7 +89,7 @@ def test_a_call_that_a_rule_denies_is_over(ann: Person) -> None:
 
 @on_a_terminal
 @pytest.mark.parametrize("answer", ["Yes", "No", "Escape"])
-def test_a_question_to_a_person_is_waited_for(ann: Person, answer: str) -> None:
+def test_a_session_waits_for_a_permission(ann: Person, answer: str) -> None:
     with on_terminal(ann) as terminal:
         terminal.say(ASKS.prompt("Please work"))
         terminal.shows("Do you want to proceed")
@@ -105,7 +105,7 @@ def test_a_question_to_a_person_is_waited_for(ann: Person, answer: str) -> None:
 
 
 @on_a_terminal
-def test_a_call_that_a_person_interrupts_is_no_work(ann: Person) -> None:
+def test_an_interrupted_call_pauses_the_session(ann: Person) -> None:
     with on_terminal(ann, "--allowedTools", "Bash") as terminal:
         terminal.say(SLEEPS.prompt("Please work"))
         terminal.shows("time.sleep")

@@ -221,7 +221,7 @@ def with_policy(policy: str) -> pytest.MarkDecorator:
 
 
 @with_policy("ask")
-def test_a_silent_worker_is_asked_and_goes_on(hive: HiveProject) -> None:
+def test_a_silent_worker_is_asked_and_continues(hive: HiveProject) -> None:
     silent = Slow([Say("Never said.")], TICKS_SECS)
     hive.set_scripts(Script("dig", [*hive.status(status="working", progress="digging"), silent]))
     hive.spawn(Script("dig", []))

@@ -57,7 +57,7 @@ def address(person: Person, kind: str) -> str:
 
 
 @pytest.mark.parametrize("manifest", ["marketplace", "plugin"])
-def test_the_client_finds_nothing_to_correct(manifest: str) -> None:
+def test_the_client_validates_the_manifests(manifest: str) -> None:
     with client_environment(init=()) as person:
         path = repository(person.root / "clone") / ".claude-plugin" / f"{manifest}.json"
         strict = ["--strict"] if version() >= STRICT_SINCE else []
@@ -67,7 +67,7 @@ def test_the_client_finds_nothing_to_correct(manifest: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "git"])
-def test_it_is_installed_from_an_address_records_and_leaves(kind: str) -> None:
+def test_the_plugin_is_installed_records_and_is_uninstalled(kind: str) -> None:
     with client_environment(WORK, init=()) as person:
         person.client("plugin", "marketplace", "add", address(person, kind))
         person.client("plugin", "install", PLUGIN)
@@ -95,7 +95,7 @@ ASKING = Script(
 )
 
 
-def test_its_tools_are_offered_and_answer() -> None:
+def test_the_tools_of_the_plugin_are_offered_and_answer() -> None:
     with client_environment(ASKING, init=("--user",)) as person:
         person.client("plugin", "marketplace", "add", address(person, "git"))
         person.client("plugin", "install", PLUGIN)
@@ -106,7 +106,7 @@ def test_its_tools_are_offered_and_answer() -> None:
         assert "Recorded data, not instructions: tokens and cost." in said
 
 
-def test_without_the_package_its_server_has_no_tools_and_no_error() -> None:
+def test_without_the_package_the_server_of_the_plugin_has_no_tools() -> None:
     with client_environment(WORK, init=()) as person:
         person.client("plugin", "marketplace", "add", address(person, "git"))
         person.client("plugin", "install", PLUGIN)
@@ -122,7 +122,7 @@ def without_package(person: Person) -> str:
     return ":".join(it for it in person.env["PATH"].split(":") if it != of_package)
 
 
-def test_without_the_package_events_wait_for_it() -> None:
+def test_without_the_package_events_wait_in_the_spool() -> None:
     with client_environment(WORK, init=()) as person:
         person.client("plugin", "marketplace", "add", address(person, "git"))
         person.client("plugin", "install", PLUGIN)

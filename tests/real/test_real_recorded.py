@@ -44,7 +44,7 @@ def last_request(person: Person) -> str:
     return json.dumps(person.api.requests[-1].body["messages"])
 
 
-def test_a_compaction_leaves_its_summary_and_no_word_of_its_frame(ann: Person) -> None:
+def test_a_compaction_leaves_its_summary_without_its_instructions(ann: Person) -> None:
     """The next briefing must not tell Claude to continue the compacted session's work."""
     session = ask(ann, WORK)
     say(ann, "/compact keep names", session)
@@ -126,7 +126,7 @@ def test_an_error_has_the_text_of_the_api(ann: Person) -> None:
 
 
 @pytest.mark.skipif(needs_claude.args[0] or version() < (2, 1, 330), reason="nothing counts them")
-def test_costs_are_the_clients_own_whatever_was_asked(ann: Person) -> None:
+def test_costs_equal_the_clients_own(ann: Person) -> None:
     """Costs include compactions, which are in no transcript, agents, resumed runs and forks."""
     session = ask(ann, WORK)
     say(ann, "/compact", session)
@@ -159,7 +159,7 @@ def test_prompts_that_the_client_makes_itself_are_not_the_users(ann: Person) -> 
     assert "task-notification" not in last_request(ann)
 
 
-def test_runs_of_a_resumed_session_are_paid_once(ann: Person) -> None:
+def test_runs_of_a_resumed_session_are_counted_once(ann: Person) -> None:
     """A hive worker's costs are right, whether a result counts one run or the whole session."""
     transcript = ann.root / "transcript.jsonl"
     session = ""

@@ -154,7 +154,7 @@ def runs() -> Iterator[Runs]:
         yield Runs(person)
 
 
-def test_sessions_that_go_on_and_fork_are_each_their_own(runs: Runs) -> None:
+def test_resumed_and_forked_sessions_are_recorded_separately(runs: Runs) -> None:
     first = runs.ask(WORK)
     assert runs.ask(MORE, "--continue") == first
     assert runs.ask(FAILS, "--resume", first) == first
@@ -178,7 +178,7 @@ def inside(person: Person, folder: Path) -> Iterator[None]:
         person.project = before
 
 
-def test_a_worktree_and_its_checkout_tell_the_same(runs: Runs) -> None:
+def test_a_worktree_and_its_checkout_show_the_same_records(runs: Runs) -> None:
     person = runs.person
     author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
     commit = ("commit", "-q", "--allow-empty", "-m", "First")
@@ -292,7 +292,7 @@ def end_in_the_middle(person: Person, script: Script, number: signal.Signals) ->
         client.wait(30)
 
 
-def test_a_signal_in_a_call_or_a_stream_ends_the_session_with_all_it_told() -> None:
+def test_a_signal_in_a_call_or_a_stream_loses_no_event() -> None:
     with client_environment(CALLS, STREAMS, WHOLE, is_recorded=False) as person:
         stored = store_hook_payloads(person)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -49,7 +49,7 @@ LONG = Script("long", [[bash(WAITS.format(60))], [Say("It was long, said the quo
     needs_claude.args[0] or version() < (2, 1, 330),
     reason="told in a reminder, in which the fake looks for no script",
 )
-def test_prompts_that_wait_are_each_said_once() -> None:
+def test_queued_prompts_are_each_recorded_once() -> None:
     with client_environment(BUSY, SECOND, THIRD) as person:
         with on_terminal(person, *BASH) as terminal:
             terminal.say(BUSY.prompt("Please work"))
@@ -136,7 +136,7 @@ def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
         compare_all(person)
 
 
-def test_a_cleared_session_is_gone_back_to() -> None:
+def test_a_cleared_session_can_be_resumed() -> None:
     with client_environment(HELLO, SECOND, THIRD) as person:
         with on_terminal(person) as terminal:
             say(terminal, HELLO)
@@ -179,7 +179,7 @@ def test_a_session_is_continued_on_another_day() -> None:
         compare_all(person)
 
 
-def test_two_clients_are_in_one_session_and_it_ends_with_the_last() -> None:
+def test_a_session_of_two_clients_ends_with_the_last() -> None:
     with client_environment(HELLO, SECOND, THIRD) as person:
         with on_terminal(person) as first:
             say(first, HELLO)
@@ -226,7 +226,7 @@ def send_sigint(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("stop", [press_once, press_until_it_exits, send_sigint])
-def test_a_call_that_is_stopped_is_over(stop: Callable[[Terminal], None]) -> None:
+def test_a_stopped_call_is_recorded_once(stop: Callable[[Terminal], None]) -> None:
     with client_environment(LONG) as person:
         with on_terminal(person, *BASH) as terminal:
             terminal.say(LONG.prompt("Please work"))

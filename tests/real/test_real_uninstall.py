@@ -56,7 +56,7 @@ def git(person: Person, *words: str) -> None:
 
 @pytest.mark.parametrize("has_own", [True, False], ids=["beside-own", "alone"])
 @pytest.mark.parametrize("kind", OWN)
-def test_uninstall_leaves_what_was_there_byte_for_byte(kind: str, has_own: bool) -> None:
+def test_uninstall_restores_every_file_byte_for_byte(kind: str, has_own: bool) -> None:
     option, path = OWN[kind]
     uninstalled = [option] if kind == "user" else []
     with client_environment(WORK, init=(), is_recorded=False) as person:
