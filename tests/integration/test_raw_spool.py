@@ -1,4 +1,4 @@
-"""Raw events of the native hook count as waiting events, wherever these are counted or removed."""
+"""Raw events of the native hook are counted and deleted like other spooled events."""
 
 import json
 import os
@@ -39,14 +39,14 @@ def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterato
 
 @pytest.fixture
 def raw(setting: Setting) -> Path:
-    """Return the one raw event of a home."""
+    """Return the only raw event of a home."""
     setting.fire(setting.native, "Stop", encoded(payloads.STOP))
     (path,) = setting.raw()
     return path
 
 
 def aged(path: Path, secs: float) -> Path:
-    """Give an event's file the name and time of an older one."""
+    """Rename an event's file and set its time, as if it were that much older."""
     then = time.time() - secs
     older = path.with_name(f"{int(then * 1e9):020d}_1.raw")
     path.rename(older)
@@ -63,16 +63,16 @@ def test_status_and_alerts_count_a_raw_event(setting: Setting, raw: Path) -> Non
     assert found.oldest_spooled_secs >= 7200
 
 
-def test_the_clock_and_the_notice_see_a_raw_event(setting: Setting, raw: Path) -> None:
+def test_drain_check_and_notice_count_a_raw_event(setting: Setting, raw: Path) -> None:
     assert has_spooled(str(setting.home.path))
     aged(raw, 7200)
     assert "1 event waits on disk" in waiting_notice.notice(str(setting.home.path))
 
 
-def test_a_stack_is_not_idle_while_a_raw_event_waits(
+def test_a_stack_with_a_raw_event_is_not_idle(
     setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Quiet(Housekeeper):
+    class Idle(Housekeeper):
         def __init__(self) -> None: ...
 
         def accepted(self) -> int:
@@ -82,7 +82,7 @@ def test_a_stack_is_not_idle_while_a_raw_event_waits(
             return True
 
     monkeypatch.setattr(idle_shutdown, "LOOK_EVERY_SECS", 0.0)
-    watch = idle_shutdown.IdleWatch(str(setting.home.path), Quiet())
+    watch = idle_shutdown.IdleWatch(str(setting.home.path), Idle())
     db = Database(setting.home.path / "other.db")
     try:
         watch.idle_secs(db)
@@ -101,14 +101,14 @@ def test_records_as_old_as_a_raw_event_are_kept(setting: Setting, raw: Path) -> 
         assert oldest_job_time(client, raw.parent) == "2025-10-09T08:53:20.000000Z"
 
 
-def test_an_outdated_raw_event_goes_and_a_new_one_stays(setting: Setting, raw: Path) -> None:
+def test_only_an_expired_raw_event_is_deleted(setting: Setting, raw: Path) -> None:
     home = str(setting.home.path)
     assert list(_events_over(home, time.time(), Limits())) == []
     old = aged(raw, 15 * 86_400)
     assert [found.path for found in _events_over(home, time.time(), Limits())] == [str(old)]
 
 
-def test_a_raw_event_and_what_is_set_aside_of_it_are_hivepipes(tmp_path: Path) -> None:
+def test_raw_events_and_their_reasons_count_as_files_of_hivepipe(tmp_path: Path) -> None:
     for name in ("1_1.raw", "1_1.raw.tmp", "bad/1_1.raw.reason", "bad/1_1.raw.tmp.reason"):
         path = tmp_path / "spool" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def test_a_drain_converts_more_than_one_batch(
     assert setting.raw() == []
 
 
-def test_a_drain_names_raw_events_that_it_cannot_convert(setting: Setting, raw: Path) -> None:
+def test_drain_reports_raw_events_that_it_cannot_convert(setting: Setting, raw: Path) -> None:
     torn = raw.with_name("00000000000000000001_1.raw")
     torn.write_bytes(raw.read_bytes()[:-1])
     raw.write_bytes(b"HPv2" + raw.read_bytes()[4:])
@@ -136,7 +136,7 @@ def test_a_drain_names_raw_events_that_it_cannot_convert(setting: Setting, raw: 
 
 
 @pytest.mark.parametrize("words", [[SESSION], ["--matching", "quetzalcoatl"]])
-def test_a_forgotten_session_leaves_no_raw_event(setting: Setting, words: list[str]) -> None:
+def test_forget_deletes_raw_events_of_the_session(setting: Setting, words: list[str]) -> None:
     for session, text in ((SESSION, "quetzalcoatl"), (OTHER, f"not {SESSION}")):
         event = changed(payloads.STOP, session_id=session, last_assistant_message=text)
         setting.fire(setting.native, "Stop", encoded(event))

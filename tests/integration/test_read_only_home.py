@@ -1,4 +1,4 @@
-"""A home on a full or read-only disk is read all the same, while no stack runs."""
+"""While no stack runs, a home on a full or read-only disk can be read."""
 
 import json
 import sqlite3
@@ -39,7 +39,7 @@ def full(folder: Path) -> Iterator[None]:
 
 @pytest.fixture
 def store(private_home: Home) -> Iterator[Path]:
-    """The database of a stopped stack, with one session, on a disk of its own."""
+    """The database of a stopped stack, with one session, on a separate disk."""
     with mounted(private_home.path, "-t", "tmpfs", "-o", "size=2m", "tmpfs"):
         path = private_home.path / "hive.db"
         Database(path).close()
@@ -66,13 +66,15 @@ def hivepipe(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("disk", [read_only, full])
-def test_sessions_are_listed(private_home: Home, store: Path, disk: object) -> None:
+def test_sessions_on_a_full_or_read_only_disk_are_listed(
+    private_home: Home, store: Path, disk: object
+) -> None:
     with disk(store.parent):  # type: ignore[operator]
         done = hivepipe(private_home, "sessions", "--all", "--json")
         assert [each["id"] for each in json.loads(done.stdout)["sessions"]] == ["first"], done
 
 
-def test_a_full_disk_is_named(private_home: Home, store: Path) -> None:
+def test_a_full_disk_is_reported(private_home: Home, store: Path) -> None:
     private_home.env["XDG_STATE_HOME"] = str(store.parent)
     assert hivepipe(private_home, "init", "--no-probe").returncode == 0
     with full(store.parent):
@@ -81,8 +83,8 @@ def test_a_full_disk_is_named(private_home: Home, store: Path) -> None:
     assert (done.returncode, done.stderr) == (1, said)
 
 
-def test_rows_beside_the_database_are_not_left_out(store: Path) -> None:
-    """After a kill the newest rows are in the `-wal`: then all is shown, or nothing."""
+def test_rows_in_the_wal_are_not_omitted(store: Path) -> None:
+    """After a kill the newest rows are in the -wal; a listing shows all rows or fails."""
     add(store, "second")
     db = sqlite3.connect(store, isolation_level=None)
     db.execute(ROW, ["third"])
@@ -94,17 +96,19 @@ def test_rows_beside_the_database_are_not_left_out(store: Path) -> None:
         assert len(rows.sessions(with_ended=True)) == 3
 
 
-def test_an_index_of_memories_is_called_broken_only_if_it_is(store: Path, tmp_path: Path) -> None:
+def test_a_memory_index_on_a_read_only_disk_is_not_called_broken(
+    store: Path, tmp_path: Path
+) -> None:
     broken, index = tmp_path / "memory.db", store.with_name("memory.db")
     broken.write_bytes(b"no database" * 100)
     with pytest.raises(MemoryIndexError, match="delete it to rebuild it"):
         MemoryIndex(broken)
-    with read_only(store.parent), pytest.raises(MemoryIndexError) as told:
+    with read_only(store.parent), pytest.raises(MemoryIndexError) as raised:
         MemoryIndex(index)
-    assert str(told.value) == f"cannot use {index}: Read-only file system"
+    assert str(raised.value) == f"cannot use {index}: Read-only file system"
 
 
-def test_a_database_that_another_writes_is_not_read_alone(store: Path) -> None:
+def test_a_reader_sees_rows_that_another_process_writes(store: Path) -> None:
     with listings(store) as rows:
         assert len(rows.sessions(with_ended=True)) == 1
         add(store, "second")

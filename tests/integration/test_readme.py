@@ -1,8 +1,8 @@
-"""Every command of the README, in its order, by a new user in a new project; then all is gone.
+"""Run every command of the README in its order as a new user; at the end nothing is left.
 
-The README's own `pip install` builds the wheel and installs it. The packages of others, for which
-it needs the network, are lent from the environment of the tests; with HIVEPIPE_TEST_ROUNDS they are
-installed too, by the lock.
+The README's own `pip install` builds the wheel and installs it. Dependencies, which need the
+network, come from the environment of the tests; with HIVEPIPE_TEST_ROUNDS they are installed from
+the lock file too.
 """
 
 import json
@@ -22,17 +22,20 @@ from tests.native import BUILT
 from tests.rounds import ASKED_ROUNDS
 
 README = ROOT / "README.md"
-# With tests of their own: several folders (test_moving.py), a stand-in for claude (test_hive.py),
-# a PostgreSQL (test_team_page.py), a clone of the source (tests/architecture/test_first_change.py).
-ELSEWHERE = ("moving.md", "hive.md", "team.md", "first-change.md")
-GUIDES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
-CLONED = (
+# Pages with a test of their own: several folders (test_moving.py), a stand-in for claude
+# (test_hive.py), a PostgreSQL (test_team_page.py), a clone of the source
+# (tests/architecture/test_first_change.py).
+TESTED_ELSEWHERE = ("moving.md", "hive.md", "team.md", "first-change.md")
+GUIDES = [
+    page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in TESTED_ELSEWHERE
+]
+FILES_OF_CLONE = (
     *("hivepipe", "hooks", "workers", "native"),
     *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "requirements.lock"),
 )
 INSTALL_SECS = 600
 
-# By the beginning of the line: what cannot be run here, and why.
+# Commands that are not run, by the beginning of the line, with the reason.
 NOT_RUN = {
     "make demo": "makes an environment of its own; the demo itself: test_demo.py",
     "make test": "is what runs this",
@@ -53,14 +56,14 @@ NOT_RUN = {
     'echo "HIVEPIPE_': "makes the file that docker needs",
     "chmod 600 .env": "likewise",
 }
-# What is said to a command that asks, how it ends where that is not by 0, and what it says.
+# Input of commands that ask, exit codes other than 0, and texts in the output.
 ANSWERS = {
     "hivepipe credentials set": "sk-or-v1-nothing\n",
     "hivepipe summaries enable": "n\n",
     "hivepipe uninstall --purge": "y\n",
 }
 EXITS = {"hivepipe summaries enable": "1"}
-SAYS = {
+OUTPUTS = {
     "hivepipe init": " added to ",
     "hivepipe sessions": "s1",
     "hivepipe credentials set": "OPENROUTER_API_KEY",
@@ -73,18 +76,18 @@ SAYS = {
 
 
 def steps(page: Path) -> list[str]:
-    """Return the commands of a page: its indented lines, outside of fences."""
+    """Return the commands of a page: its indented lines outside of code fences."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     return re.findall(r"^ {4}(\S.*)$", text, re.MULTILINE)
 
 
-def of(table: dict[str, str], step: str) -> str:
-    """Return what a table says of a command, empty if nothing."""
+def entry_of(table: dict[str, str], step: str) -> str:
+    """Return a table's entry for a command, or "" if there is none."""
     return next((said for start, said in table.items() if step.startswith(start)), "")
 
 
 def in_order() -> list[str]:
-    """Return all steps: the README's, and before it deletes everything those of the other pages."""
+    """Return all steps: those of the README, and before the purge those of the other pages."""
     ours = steps(README)
     end = next(n for n, step in enumerate(ours) if step.startswith("hivepipe uninstall --purge"))
     return [*ours[:end], *(step for page in GUIDES for step in steps(page)), *ours[end:]]
@@ -93,15 +96,15 @@ def in_order() -> list[str]:
 STEPS = in_order()
 
 
-@pytest.mark.parametrize("start", sorted({*NOT_RUN, *ANSWERS, *EXITS, *SAYS}))
-def test_no_exception_is_made_for_what_no_page_says(start: str) -> None:
+@pytest.mark.parametrize("start", sorted({*NOT_RUN, *ANSWERS, *EXITS, *OUTPUTS}))
+def test_every_exception_is_a_command_of_a_page(start: str) -> None:
     assert any(step.startswith(start) for step in STEPS)
 
 
 class Newcomer(User):
-    """An account with a Python and git, and nothing of hivepipe."""
+    """An account with Python and git, but without hivepipe."""
 
-    account = "new user"  # the space is in the path of the environment, and so of each command
+    account = "new user"  # the path of every command contains this space
 
     def __init__(self, folder: Path, installation: Installation) -> None:
         super().__init__(folder, installation)
@@ -119,13 +122,13 @@ class Newcomer(User):
         self.profile: list[str] = []
 
     def type(self, step: str) -> str:
-        """Type a line into this user's shell and return what is said."""
+        """Run a line in this user's shell and return the output."""
         line = step.replace("<this repository>", str(self.repository)).replace("SESSION", "s1")
         if line.startswith("export "):
             self.profile.append(line)
         shell = subprocess.run(
             [*AS_USER, "sh", "-ec", "\n".join([*self.profile, line])],
-            input=of(ANSWERS, step),
+            input=entry_of(ANSWERS, step),
             cwd=self.cwd,
             env=self.env,
             capture_output=True,
@@ -134,22 +137,23 @@ class Newcomer(User):
             check=False,
         )
         said = shell.stdout + shell.stderr
-        assert shell.returncode == int(of(EXITS, step) or 0), f"{step}\n{said}"
-        assert of(SAYS, step) in said, f"{step}\n{said}"
+        assert shell.returncode == int(entry_of(EXITS, step) or 0), f"{step}\n{said}"
+        assert entry_of(OUTPUTS, step) in said, f"{step}\n{said}"
         return said
 
-    def lend_packages(self) -> None:
-        """Let the new environment see the packages of the tests' own: no network is needed."""
+    def add_packages(self) -> None:
+        """Make the packages of the tests' environment importable, so that no network is needed."""
         if ASKED_ROUNDS:
             return
         (folder,) = self.home.glob(".local/venvs/hivepipe/lib/python3*/site-packages")
-        for own in folder.glob("setuptools*"):  # Python 3.11 brings one that is not the lock's
+        # Python 3.11 installs a version other than the lock file's
+        for own in folder.glob("setuptools*"):
             shutil.rmtree(own)
         (folder / "lent.pth").write_text(f"{self.packages}\n")
         self.env["PIP_NO_INDEX"] = "1"
 
     def use_claude(self) -> None:
-        """Do what Claude Code would: a transcript, and the events of a session that goes on."""
+        """Write a transcript and fire the events of a session, as Claude Code does."""
         program = Path(shlex.split(self.hooks()["Stop"][0]["command"])[0])
         assert program.read_bytes().startswith(b"#!") != BUILT.exists(), "the hook is not native"
         transcript = self.home / ".claude" / "projects" / "shop" / "s1.jsonl"
@@ -158,24 +162,24 @@ class Newcomer(User):
         line = {"type": "user", "sessionId": "s1", "uuid": "u1", "message": message}
         transcript.write_text(json.dumps({**line, "timestamp": "2026-11-21T10:00:00.000Z"}) + "\n")
         self.own(self.home / ".claude")
-        told = {"transcript_path": str(transcript)}
-        assert self.fire("SessionStart", source="startup", **told) == [NEUTRAL]
+        path_of = {"transcript_path": str(transcript)}
+        assert self.fire("SessionStart", source="startup", **path_of) == [NEUTRAL]
         edit = {"tool_name": "Edit", "tool_use_id": "t1", "tool_input": {"file_path": "/a.py"}}
-        self.fire("PostToolUse", **edit, tool_response={}, **told)
-        self.fire("Stop", stop_hook_active=False, **told)
-        until(lambda: "s1" in self.look("archive", "list"), "the session was not archived")
+        self.fire("PostToolUse", **edit, tool_response={}, **path_of)
+        self.fire("Stop", stop_hook_active=False, **path_of)
+        until(lambda: "s1" in self.output_of("archive", "list"), "the session was not archived")
         self.type("hivepipe search lighthouse")
 
-    def look(self, *words: str) -> str:
-        """Return what a command says, whether or not it succeeds."""
+    def output_of(self, *words: str) -> str:
+        """Return the output of a command, whatever its exit code."""
         line = "\n".join([*self.profile, f"hivepipe {' '.join(words)}"])
         return self.do("sh", "-c", line).stdout
 
 
 def repository(folder: Path) -> Path:
-    """Return a repository of what a clone holds, as far as an installation needs it."""
+    """Return a git repository with the files of a clone that an installation needs."""
     folder.mkdir()
-    for name in CLONED:
+    for name in FILES_OF_CLONE:
         if (ROOT / name).is_dir():
             plain = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / name, folder / name, ignore=plain)
@@ -187,7 +191,7 @@ def repository(folder: Path) -> Path:
     return folder
 
 
-def test_every_step_of_the_readme_runs_and_leaves_nothing(
+def test_every_command_of_the_readme_runs_and_leaves_nothing(
     installation: Installation, folder: Path
 ) -> None:
     user = Newcomer(folder, installation)
@@ -196,18 +200,18 @@ def test_every_step_of_the_readme_runs_and_leaves_nothing(
     try:
         for step in STEPS:
             if step == "hivepipe init":
-                assert "site-packages/hivepipe" in user.look("root")
+                assert "site-packages/hivepipe" in user.output_of("root")
                 before = user.files()
                 user.cwd = user.project
             if step.startswith("claude  "):
                 user.use_claude()
-            elif not of(NOT_RUN, step):
+            elif not entry_of(NOT_RUN, step):
                 user.type(step)
             if step.startswith("python3 -m venv"):
-                user.lend_packages()
+                user.add_packages()
         assert user.processes() == []
         assert user.sockets() == []
-        # Where the guides say so: settings and keys of the user's, and what a hive's owner wrote.
+        # The guides keep the user's settings and keys, and files that the owner of a hive wrote.
         kept += (user.home / ".config", user.project / ".hive")
         left = changed(before, user.files())
         assert [path for path in left if not any(Path(path).is_relative_to(k) for k in kept)] == []
@@ -215,23 +219,23 @@ def test_every_step_of_the_readme_runs_and_leaves_nothing(
         user.end_all()
 
 
-def test_another_package_in_the_place_of_a_locked_one_is_refused(tmp_path: Path) -> None:
-    """All of the lock is there, by name and version; pip takes none of it."""
+def test_a_package_with_another_hash_is_refused(tmp_path: Path) -> None:
+    """An index has every package of the lock file by name and version, but pip refuses all."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     lock = (ROOT / "requirements.lock").read_text()
     for name, version in re.findall(r"^([\w.-]+)==([^ ;]+)", lock, re.MULTILINE):
         make_wheel(wheels, name.replace("-", "_"), version)
     (line,) = (step for step in steps(README) if "--require-hashes" in step)
-    said = [pip_says(tmp_path / "lock", line, wheels)]
-    said += [pip_says(tmp_path / "plain", line.replace("--require-hashes ", ""), wheels)]
+    said = [pip_output(tmp_path / "lock", line, wheels)]
+    said += [pip_output(tmp_path / "plain", line.replace("--require-hashes ", ""), wheels)]
     for each in said:
         assert "THESE PACKAGES DO NOT MATCH THE HASHES" in each
         assert "Successfully installed" not in each
 
 
 def make_wheel(folder: Path, name: str, version: str) -> None:
-    """Write the least that pip takes for a package."""
+    """Write the smallest wheel that pip accepts."""
     about = f"{name}-{version}.dist-info"
     with ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         wheel.writestr(
@@ -241,8 +245,8 @@ def make_wheel(folder: Path, name: str, version: str) -> None:
         wheel.writestr(f"{about}/RECORD", "")
 
 
-def pip_says(folder: Path, line: str, wheels: Path) -> str:
-    """Type a line of the README in a new environment, with these packages alone."""
+def pip_output(folder: Path, line: str, wheels: Path) -> str:
+    """Run a line of the README in a new environment with these wheels only; return the output."""
     venv.create(folder / "venv", with_pip=True, symlinks=True)
     line = line.replace("~/.local/venvs/hivepipe", str(folder / "venv"))
     line = line.replace("hivepipe/requirements.lock", str(ROOT / "requirements.lock"))

@@ -1,4 +1,4 @@
-"""Sessions whose Claude Code died without a word are ended; one that is in use never is."""
+"""Sessions whose Claude Code process died without SessionEnd are ended; sessions in use are not."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from hivepipe.queue.ticks import run_triggered, trigger
 from tests.conftest import Home, Server, Writer, hook_path, until
 
 (REAPER,) = [row for row in PERIODIC if row.operation == "reap_sessions"]
-# A Claude Code that runs a hook for each line it is sent: `<executable> <file with the event>`.
+# A stand-in for Claude Code that runs a hook for each input line: `<hook> <file with the event>`.
 CLAUDE = """
 import json, subprocess, sys
 for line in sys.stdin:
@@ -34,8 +34,8 @@ for line in sys.stdin:
 """
 
 
-class Claude:
-    """A process that fires hooks as Claude Code does: it is their parent."""
+class ClaudeProcess:
+    """A process that fires hooks as Claude Code does: it is their parent process."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -57,7 +57,7 @@ class Claude:
         self.process.stdin.flush()
         code, said = json.loads(self.process.stdout.readline())
         assert code == 0
-        assert said == "" or "hookSpecificOutput" in json.loads(said)  # a session that goes on
+        assert said == "" or "hookSpecificOutput" in json.loads(said)  # the session continues
 
     def kill(self) -> None:
         self.process.kill()
@@ -65,17 +65,17 @@ class Claude:
 
 
 class Stack:
-    """Redis, writer and scheduler of one home, and its Claude Codes."""
+    """Redis, writer and scheduler of one home, and its Claude Code processes."""
 
     def __init__(self, home: Home, server: Server, writer: Writer, scheduler: Writer) -> None:
         self.home = home
         self.server = server
         self.writer = writer
         self.scheduler = scheduler
-        self.claudes: list[Claude] = []
+        self.claudes: list[ClaudeProcess] = []
 
-    def claude(self) -> Claude:
-        self.claudes.append(Claude(self.home))
+    def claude(self) -> ClaudeProcess:
+        self.claudes.append(ClaudeProcess(self.home))
         return self.claudes[-1]
 
     def write(self, sql: str, *parameters: Any) -> None:
@@ -90,7 +90,7 @@ class Stack:
         until(lambda: self.session(name), f"no {name}")
 
     def reap(self) -> None:
-        """Let the reaper have its turn now, and wait until it and what follows is done."""
+        """Run the reaper now, and wait until it and its follow-up jobs are done."""
         if not self.scheduler.is_running:
             self.scheduler.start()
         until(lambda: self.operations().get("reap_sessions"), "it did not run at the start")
@@ -134,14 +134,14 @@ def stack(
         claude.kill()
 
 
-def test_a_session_whose_process_was_killed_is_ended_with_the_reason(stack: Stack) -> None:
+def test_a_session_of_a_killed_process_is_ended_with_the_reason(stack: Stack) -> None:
     claude = stack.claude()
     claude.fire("SessionStart", "s-1", source="startup", model="opus")
     claude.fire("Stop", "s-1")
     stack.until_started("s-1")
     stack.settle()
     stack.reap()
-    assert stack.session("s-1")["status"] == "paused"  # it lives
+    assert stack.session("s-1")["status"] == "paused"  # its process lives
     markers = [
         stack.home.path / "instances" / str(claude.process.pid),
         stack.home.path / "instances" / f"{claude.process.pid}.settings",
@@ -149,12 +149,12 @@ def test_a_session_whose_process_was_killed_is_ended_with_the_reason(stack: Stac
         stack.home.path / ".active_session",
     ]
     assert all(path.exists() for path in markers)
-    heard = stack.session("s-1")["updated_at"]
+    last_event = stack.session("s-1")["updated_at"]
     claude.kill()
     stack.reap()
     row = stack.session("s-1")
     assert (row["status"], row["end_reason"]) == ("ended", "process gone")
-    assert row["ended_at"] == heard  # when it was last heard of, not when that was noticed
+    assert row["ended_at"] == last_event  # the time of the last event, not that of the reaper's run
     (instance,) = stack.home.rows("SELECT * FROM instances")
     assert instance["status"] == "gone"
     (assignment,) = stack.home.rows("SELECT * FROM instance_sessions")
@@ -166,7 +166,7 @@ def test_a_session_whose_process_was_killed_is_ended_with_the_reason(stack: Stac
     assert stack.session("s-1") == row
     after = stack.operations()
     assert after.pop("reap_sessions") == ended.pop("reap_sessions") + 1
-    # Beside what else runs by the clock, a session's end among its causes.
+    # Without other periodic operations, some of which run at the end of a session.
     by_clock = ("cleanup_agents", "raise_alerts", "check_hives", "drop_dead_workers")
     assert {name: n for name, n in after.items() if name not in by_clock} == {
         name: n for name, n in ended.items() if name not in by_clock
@@ -189,7 +189,7 @@ def test_a_resumed_session_is_not_ended_by_the_death_of_its_first_process(stack:
     assert stack.session("s-1")["status"] == "ended"
 
 
-def test_a_session_of_two_terminals_ends_with_the_second(stack: Stack) -> None:
+def test_a_session_in_two_terminals_ends_with_the_second(stack: Stack) -> None:
     first, second = stack.claude(), stack.claude()
     for claude in (first, second):
         claude.fire("SessionStart", "s-1", source="startup")
@@ -199,7 +199,7 @@ def test_a_session_of_two_terminals_ends_with_the_second(stack: Stack) -> None:
     assert stack.session("s-1")["status"] == "active"
     assert (stack.home.path / ".active_session").exists()
     second.fire("SessionEnd", "s-1", reason="prompt_input_exit")
-    until(lambda: stack.session("s-1")["status"] == "ended", "it goes on")
+    until(lambda: stack.session("s-1")["status"] == "ended", "it is not ended")
     stack.settle()
     done = stack.operations()
     assert done["conclude_session"] == 2
@@ -210,12 +210,12 @@ def test_a_session_of_two_terminals_ends_with_the_second(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop"])
-def test_any_event_opens_a_session_again(stack: Stack, event: str) -> None:
-    """Also one that is a heartbeat and no job."""
+def test_any_event_reopens_a_session(stack: Stack, event: str) -> None:
+    """An event that is only a heartbeat reopens a session too."""
     claude = stack.claude()
     claude.fire("SessionStart", "s-1", source="startup")
     claude.fire("SessionEnd", "s-1", reason="other")
-    until(lambda: stack.session("s-1").get("status") == "ended", "it goes on")
+    until(lambda: stack.session("s-1").get("status") == "ended", "it is not ended")
     claude.fire(event, "s-1", tool_name="Read", tool_input={"file_path": "/x"})
     until(lambda: stack.session("s-1")["status"] != "ended", "it stays ended")
     stack.settle()
@@ -227,8 +227,8 @@ def test_any_event_opens_a_session_again(stack: Stack, event: str) -> None:
     assert stack.session("s-1")["status"] != "ended"
 
 
-def test_what_is_on_its_way_outweighs_the_reaper(stack: Stack) -> None:
-    """The reaper saw the old process dead; the event that resumes the session is still queued."""
+def test_a_queued_resume_overrides_the_reaper(stack: Stack) -> None:
+    """The reaper saw the old process dead while the event that resumes the session was queued."""
     first, second = stack.claude(), stack.claude()
     first.fire("SessionStart", "s-1", source="startup")
     stack.until_started("s-1")
@@ -247,8 +247,8 @@ def test_what_is_on_its_way_outweighs_the_reaper(stack: Stack) -> None:
     assert stack.session("s-1")["status"] == "active"
 
 
-def test_a_session_whose_last_event_was_on_its_way_is_ended_all_the_same(stack: Stack) -> None:
-    """The reaper ended it a moment before that event; two ends so close are two all the same."""
+def test_a_session_is_ended_again_after_a_late_event(stack: Stack) -> None:
+    """The reaper ended the session just before its last event, and ends it again afterwards."""
     claude = stack.claude()
     claude.fire("SessionStart", "s-1", source="startup")
     stack.until_started("s-1")
@@ -262,17 +262,17 @@ def test_a_session_whose_last_event_was_on_its_way_is_ended_all_the_same(stack: 
         stack.reap()
         assert stack.session("s-1")["status"] == "ended"
         client.rename("held", "rq:queue:high")
-    until(lambda: stack.session("s-1")["status"] != "ended", "the event was not heard")
+    until(lambda: stack.session("s-1")["status"] != "ended", "the event was not applied")
     stack.settle()
     stack.reap()
     row = stack.session("s-1")
     assert (row["status"], row["end_reason"]) == ("ended", "process gone")
 
 
-def test_a_session_that_its_process_left_is_ended(stack: Stack) -> None:
+def test_a_session_left_by_its_process_is_ended(stack: Stack) -> None:
     claude = stack.claude()
     claude.fire("SessionStart", "s-1", source="startup")
-    claude.fire("SessionStart", "s-2", source="clear")  # and no SessionEnd of the first
+    claude.fire("SessionStart", "s-2", source="clear")  # without a SessionEnd of the first session
     stack.until_started("s-2")
     stack.settle()
     stack.reap()
@@ -280,8 +280,8 @@ def test_a_session_that_its_process_left_is_ended(stack: Stack) -> None:
     assert stack.session("s-2")["status"] == "active"
 
 
-def test_who_cannot_be_seen_from_here_is_not_dead(stack: Stack) -> None:
-    """Another machine's, another container's, a launcher's: unknown, until a week of silence."""
+def test_processes_that_cannot_be_checked_are_not_dead(stack: Stack) -> None:
+    """Processes of other machines, containers and launchers count as alive for a week."""
     claude = stack.claude()
     claude.fire("SessionStart", "here", source="startup")
     stack.until_started("here")
@@ -341,7 +341,7 @@ def test_a_thousand_dead_sessions_in_one_run(stack: Stack) -> None:
     stack.write(
         """INSERT INTO instances (id, pid, pid_started, host, boot, pid_space, last_seen)
            VALUES (?, ?, '1', ?, ?, ?, '2026-01-01T00:00:00.000Z')""",
-        *[(id, os.getpid(), host, boot, pid_space) for id in ids],  # a pid that was used again
+        *[(id, os.getpid(), host, boot, pid_space) for id in ids],  # a pid that was reused
     )
     stack.write(
         """INSERT INTO instance_sessions (id, session_id, instance_id, status, assigned_time_ns)
@@ -364,7 +364,7 @@ def test_a_thousand_dead_sessions_in_one_run(stack: Stack) -> None:
         assert not client.zcard("rq:failed:high") + client.zcard("rq:failed:medium")
 
 
-def test_files_of_a_month_ago_go_if_a_hook_wrote_them(tmp_path: Path) -> None:
+def test_old_instance_files_of_hooks_are_deleted(tmp_path: Path) -> None:
     folder = tmp_path / "instances"
     folder.mkdir()
     (tmp_path / "elsewhere").write_text("id=linked\n")
@@ -376,28 +376,28 @@ def test_files_of_a_month_ago_go_if_a_hook_wrote_them(tmp_path: Path) -> None:
         "43": "",  # its hook was killed
         "a-launchers": marker.replace("instance-1-0000002a", "a-launchers"),
     }
-    persons = {
+    others = {
         "1984": "notes on a book",
         "notes.txt": "id=notes\n",
         ".instance_pts_9": "instance-9\n",
         "todo.checkpoint": "mine",
         "empty": "",
     }
-    for name, text in (ours | persons).items():
+    for name, text in (ours | others).items():
         (folder / name).write_text(text)
-    for name in (*ours, *persons):
+    for name in (*ours, *others):
         os.utime(folder / name, (time.time() - 40 * 86_400,) * 2)
     (folder / "44").write_text(marker.replace("42", "44"))  # of today
     (folder / "linked").symlink_to(tmp_path / "elsewhere")
     (folder / "45").mkdir()
     os.utime(tmp_path / "elsewhere", (time.time() - 40 * 86_400,) * 2)
     reaper._remove_files(str(tmp_path), set())
-    assert {path.name for path in folder.iterdir()} == {*persons, "44", "linked", "45"}
+    assert {path.name for path in folder.iterdir()} == {*others, "44", "linked", "45"}
     reaper._remove_files(str(tmp_path), {"instance-1-0000002a", "notes"})
-    assert {path.name for path in folder.iterdir()} == {*persons, "linked", "45"}
+    assert {path.name for path in folder.iterdir()} == {*others, "linked", "45"}
 
 
-# ---- who is dead
+# ---- which processes are dead
 
 
 def row(pid: int, **more: Any) -> dict[str, Any]:
@@ -439,11 +439,11 @@ def test_a_reused_pid_is_another_process() -> None:
 @pytest.mark.parametrize(
     "more", [{"host": "elsewhere"}, {"pid_space": "pid:[1]"}, {"id": "named"}, {"pid": None}]
 )
-def test_who_is_not_of_this_machine_is_unknown(more: dict[str, Any]) -> None:
+def test_processes_of_other_machines_are_unknown(more: dict[str, Any]) -> None:
     assert liveness_of({**row(2**22 + 1), **more}, this_machine()).lives is None
 
 
-def test_rows_from_before_the_machine_was_recorded_are_judged_by_their_pid() -> None:
+def test_rows_without_a_machine_are_checked_by_pid() -> None:
     old = {"boot": None, "pid_space": None}
     assert liveness_of(row(os.getpid(), **old), this_machine()).lives is True
     assert liveness_of(row(2**22 + 1, **old), this_machine()).lives is False

@@ -1,4 +1,4 @@
-"""`hivepipe redact`: lines in, lines out, and a report that tells no secret."""
+"""`hivepipe redact` replaces secrets line by line, and its report shows no secret."""
 
 import json
 import os
@@ -43,13 +43,13 @@ def transcript(private_home: Home) -> Path:
     return path
 
 
-def test_a_file_comes_out_without_its_secrets(private_home: Home, transcript: Path) -> None:
+def test_secrets_of_a_file_are_replaced(private_home: Home, transcript: Path) -> None:
     done = run(private_home, str(transcript))
     assert (done.returncode, untagged(done.stdout.decode()), done.stderr) == (0, CLEAN, b"")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_what_powershell_writes_too(private_home: Home, encoding: str) -> None:
+def test_secrets_in_utf_16_and_utf_32_are_replaced(private_home: Home, encoding: str) -> None:
     path = private_home.root / "wide.txt"
     path.write_bytes(f"{TOKEN}\r\npassword = 'hunter2x'\r\n".encode(encoding))
     shown = run(private_home, str(path)).stdout.replace(b"\0", b"")
@@ -57,7 +57,7 @@ def test_what_powershell_writes_too(private_home: Home, encoding: str) -> None:
     assert b"hunter2x" not in shown
 
 
-def test_a_stdin_that_is_closed(private_home: Home) -> None:
+def test_a_closed_stdin_is_reported(private_home: Home) -> None:
     script = '"$@" - <&-'
     done = subprocess.run(
         ["sh", "-c", script, "sh", *COMMAND],
@@ -70,14 +70,12 @@ def test_a_stdin_that_is_closed(private_home: Home) -> None:
     assert (done.returncode, done.stderr) == (1, b"hivepipe: stdin is closed\n")
 
 
-def test_stdin_too(private_home: Home, transcript: Path) -> None:
+def test_secrets_of_stdin_are_replaced(private_home: Home, transcript: Path) -> None:
     done = run(private_home, "-", stdin=transcript.read_bytes())
     assert (done.returncode, untagged(done.stdout.decode())) == (0, CLEAN)
 
 
-def test_the_report_says_what_went_and_where_never_what_it_was(
-    private_home: Home, transcript: Path
-) -> None:
+def test_the_report_has_rules_and_lines_but_no_secret(private_home: Home, transcript: Path) -> None:
     done = run(private_home, str(transcript), "--report")
     assert untagged(done.stdout.decode()) == CLEAN
     said = done.stderr.decode().splitlines()
@@ -91,9 +89,7 @@ def test_the_report_says_what_went_and_where_never_what_it_was(
     assert nothing.stderr == b"0 of 1 line changed\n"
 
 
-def test_the_rules_of_the_home_and_of_the_user_are_in_force(
-    private_home: Home, transcript: Path
-) -> None:
+def test_the_rules_of_the_home_and_of_the_user_apply(private_home: Home, transcript: Path) -> None:
     private_home.path.mkdir(parents=True)
     (private_home.path / "config.toml").write_text("[redaction]\nallow = ['ana@shop\\.io']\n")
     own = private_home.root / ".config" / "hivepipe" / "config.toml"
@@ -105,7 +101,7 @@ def test_the_rules_of_the_home_and_of_the_user_are_in_force(
     )
 
 
-def test_a_bad_rule_is_an_error_and_nothing_comes_out(private_home: Home, transcript: Path) -> None:
+def test_an_invalid_rule_is_an_error_without_output(private_home: Home, transcript: Path) -> None:
     private_home.path.mkdir(parents=True)
     config = private_home.path / "config.toml"
     config.write_text("[[redaction.rules]]\nname = 'mine'\npattern = '('\n")
@@ -114,7 +110,7 @@ def test_a_bad_rule_is_an_error_and_nothing_comes_out(private_home: Home, transc
     assert done.stderr.decode() == f"hivepipe: {config}: rule 'mine': missing ): (\n"
 
 
-def test_a_missing_file_a_folder_and_wrong_usage(private_home: Home) -> None:
+def test_a_missing_file_a_folder_and_wrong_usage_are_errors(private_home: Home) -> None:
     missing = run(private_home, "/nonexistent/a.jsonl")
     assert (missing.returncode, missing.stdout) == (1, b"")
     assert missing.stderr == b"hivepipe: /nonexistent/a.jsonl: No such file or directory\n"
@@ -123,7 +119,7 @@ def test_a_missing_file_a_folder_and_wrong_usage(private_home: Home) -> None:
     assert run(private_home).returncode == 64
 
 
-# Another user may not be able to reach this interpreter: everything is imported before.
+# Import everything first, because the other user may not be able to read this interpreter.
 AS_NOBODY = """
 import os, sys
 from hivepipe.cli.main import commands, main
@@ -137,7 +133,7 @@ except PermissionError:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_an_unreadable_file(private_home: Home, transcript: Path) -> None:
+def test_an_unreadable_file_is_an_error(private_home: Home, transcript: Path) -> None:
     transcript.chmod(0o600)
     private_home.root.chmod(0o755)
     done = subprocess.run(
@@ -152,7 +148,7 @@ def test_an_unreadable_file(private_home: Home, transcript: Path) -> None:
     assert done.stderr.decode() == f"hivepipe: {transcript}: Permission denied\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(private_home: Home, tmp_path: Path) -> None:
+def test_a_closed_output_pipe_is_no_error(private_home: Home, tmp_path: Path) -> None:
     many = tmp_path / "many.jsonl"
     many.write_text((LINES[0] + "\n") * 200_000)
     command = " ".join([*COMMAND, str(many)])
@@ -168,7 +164,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(private_home: Home, tmp_path:
     assert done.stdout.decode() == LINES[0] + "\n"
 
 
-def test_lines_go_out_as_they_come_in_and_the_memory_stays_flat(private_home: Home) -> None:
+def test_lines_are_streamed_with_constant_memory(private_home: Home) -> None:
     with subprocess.Popen(
         [*COMMAND, "-"],
         env=private_home.env,

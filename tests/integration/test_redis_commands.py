@@ -1,4 +1,4 @@
-"""What a client, or the file that it reads, can have our own Redis do."""
+"""Commands that the stack's own Redis refuses from clients and in its append-only file."""
 
 import subprocess
 import sys
@@ -35,20 +35,20 @@ def url(user: User) -> str:
     return user.hivepipe("url").strip()
 
 
-def test_no_client_has_it_load_code_or_write_or_reach_elsewhere(user: User, url: str) -> None:
+def test_no_client_can_load_code_write_files_or_connect_elsewhere(user: User, url: str) -> None:
     with redis.Redis.from_url(url) as client:
         for command in REMOVED:
             with pytest.raises(redis.ResponseError, match="unknown command"):
                 client.execute_command(*command.split())
         with pytest.raises(redis.exceptions.NoPermissionError):
             client.execute_command("SCRIPT", "DEBUG", "YES")
-        assert client.save()  # where the server was told to, and nowhere else
+        assert client.save()  # allowed, because it only writes to the configured file
         assert client.register_script("return 1")() == 1
     assert (user.recorded / "dump.rdb").exists()
 
 
 @pytest.mark.parametrize("command", [each for each in REMOVED if each != "ACL LOAD"])
-def test_a_file_with_such_a_command_is_not_read(command: str, private_home: Home) -> None:
+def test_a_file_with_a_removed_command_is_not_loaded(command: str, private_home: Home) -> None:
     folder = private_home.path
     folder.mkdir()
     words = command.split()
@@ -61,7 +61,7 @@ def test_a_file_with_such_a_command_is_not_read(command: str, private_home: Home
     assert "append only file" in done.stdout
 
 
-def test_a_stack_with_such_a_file_does_not_start_and_says_why(user: User) -> None:
+def test_a_stack_with_such_a_file_does_not_start_and_logs_the_reason(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     planted = "*3\r\n$6\r\nMODULE\r\n$4\r\nLOAD\r\n$6\r\n./x.so\r\n"
@@ -91,7 +91,8 @@ def test_the_tools_of_rq_work(user: User, url: str) -> None:
     try:
         assert scheduler.stderr is not None
         assert "birth" in scheduler.stderr.readline()
-        assert "Lock already taken" in scheduler.stderr.readline()  # by the stack's own
+        # the stack's own scheduler holds the lock
+        assert "Lock already taken" in scheduler.stderr.readline()
     finally:
         scheduler.kill()
         scheduler.communicate()

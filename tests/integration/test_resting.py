@@ -1,4 +1,4 @@
-"""A stack that rests between sessions: every command works, and none leaves it running."""
+"""Every command works on a stack that rests between sessions, and none leaves it running."""
 
 import json
 from typing import Any
@@ -14,13 +14,13 @@ BRIEFLY = {"HIVEPIPE_IDLE_SECS": "1"}
 
 @pytest.fixture
 def unstarted(sandbox: Sandbox) -> UnstartedStack:  # noqa: F811
-    """A project that is registered, whose stack never ran."""
+    """A registered project whose stack never ran."""
     return UnstartedStack(sandbox)
 
 
 @pytest.fixture
 def rested(unstarted: UnstartedStack) -> UnstartedStack:
-    """A project whose stack ran, left a failed job behind, and rests."""
+    """A project whose stack ran, has a failed job, and rests."""
     unstarted.store_environment(**BRIEFLY)
     unstarted.sandbox.fire()
     eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
@@ -36,7 +36,7 @@ def failed_jobs(sandbox: Sandbox, *words: str) -> list[str]:  # noqa: F811
     return [job["id"] for job in json.loads(sandbox.run("failed", "list", "--json"))["failed"]]
 
 
-def test_a_stack_that_never_ran_rests_and_has_no_failed_jobs(unstarted: UnstartedStack) -> None:
+def test_a_stack_that_never_ran_is_resting_without_failed_jobs(unstarted: UnstartedStack) -> None:
     report: dict[str, Any] = unstarted.sandbox.status(expect=0)
     assert (report["condition"], report["healthy"]) == ("resting", False)
     said = unstarted.sandbox.run("status")
@@ -58,28 +58,30 @@ def test_failed_jobs_of_a_resting_stack_are_read_and_deleted_without_it(
     assert json.loads(rested.sandbox.run("failed", "show", "dead", "--json"))["id"] == "dead1"
     assert rested.sandbox.run("failed", "discard", "dead", "--yes") == "1 discarded\n"
     assert failed_jobs(rested.sandbox) == []
-    assert rested.sandbox.processes() == {}, "nothing was left running"
+    assert rested.sandbox.processes() == {}, "a process still runs"
 
 
-def test_a_retry_starts_the_stack_which_leaves_again(rested: UnstartedStack) -> None:
+def test_a_retry_starts_the_stack_and_it_rests_again(rested: UnstartedStack) -> None:
     retry = rested.sandbox.start("failed", "retry", "--all", **BRIEFLY)
     said, trouble = retry.communicate(timeout=90)
     assert "1 sent back" in said
     assert retry.returncode == 0 or "the stack keeps trying" in said + trouble
     report = rested.sandbox.report()
-    assert report["leaves_when_idle"] is True or report["condition"] == "resting", "it has left"
+    assert report["leaves_when_idle"] is True or report["condition"] == "resting", (
+        "the stack keeps running"
+    )
     eventually(lambda: rested.sandbox.processes() == {})
-    assert failed_jobs(rested.sandbox) == ["dead1"], "it was executed, and cannot be read"
+    assert failed_jobs(rested.sandbox) == ["dead1"], "the unreadable job did not fail again"
 
 
-def test_rq_starts_the_stack_which_leaves_again(rested: UnstartedStack) -> None:
+def test_rq_starts_the_stack_and_it_rests_again(rested: UnstartedStack) -> None:
     said = rested.sandbox.run("rq", "--", "info", **BRIEFLY)
     assert "medium" in said
     assert "workers" in said
     eventually(lambda: rested.sandbox.processes() == {})
 
 
-def test_a_stopped_stack_is_not_started_by_a_question(rested: UnstartedStack) -> None:
+def test_a_stopped_stack_is_not_started_by_other_commands(rested: UnstartedStack) -> None:
     rested.sandbox.run("down")
     report = rested.sandbox.status(expect=1)
     assert report["condition"] == "stopped"

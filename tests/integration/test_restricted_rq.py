@@ -1,4 +1,4 @@
-"""`hivepipe rq`: RQ's own tools over hostile jobs, and nothing that a job carries is run."""
+"""`hivepipe rq` runs RQ's own tools on hostile jobs without executing anything in a job."""
 
 import pickle
 import subprocess
@@ -16,7 +16,7 @@ OLDEST = ROOT / ".venv" / "rq-oldest"
 
 
 class Hostile:
-    """A pickle that runs a shell."""
+    """A pickle that runs a shell command when it is loaded."""
 
     def __init__(self, witness: Path) -> None:
         self.witness = witness
@@ -29,7 +29,7 @@ class Hostile:
 
 @pytest.fixture(params=["newest", "oldest"])
 def start(request: pytest.FixtureRequest) -> list[str]:
-    """How the command line is started, with either supported RQ."""
+    """The start of the command line with the newest or the oldest supported RQ."""
     older = f"sys.path.insert(0, {str(OLDEST)!r}); " if request.param == "oldest" else ""
     code = f"import sys; {older}from hivepipe.cli.main import main; main()"
     return [sys.executable, "-I", "-c", code]
@@ -49,8 +49,8 @@ def rq(home: Home, start: list[str], *arguments: str, expect: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-def plant(server: Server, home: Home, id: str, **fields: Any) -> None:
-    """Put a job with hostile data, meta and result among the dead and the abandoned ones."""
+def add_hostile_job(server: Server, home: Home, id: str, **fields: Any) -> None:
+    """Add a failed job with hostile data, meta and result."""
     hostile = pickle.dumps(Hostile(home.root / "ran"))
     with server.client() as client:
         client.sadd("rq:queues", "rq:queue:medium")
@@ -60,7 +60,7 @@ def plant(server: Server, home: Home, id: str, **fields: Any) -> None:
 
 
 def abandon(server: Server, id: str) -> None:
-    """Let `rq info` find the job as one whose worker went away: it then fetches it."""
+    """Move the job to the started jobs of a dead worker, so that `rq info` loads it."""
     with server.client() as client:
         client.zrem("rq:failed:medium", id)
         client.zadd("rq:wip:medium", {f"{id}:1": time.time() - 100})
@@ -70,11 +70,11 @@ def test_info_shows_everything_and_runs_nothing(
     private_home: Home, redis_server: Server, start: list[str]
 ) -> None:
     fire("SessionStart", SESSION_START, private_home.env)
-    plant(redis_server, private_home, "dead")
-    plant(redis_server, private_home, "gone")
+    add_hostile_job(redis_server, private_home, "dead")
+    add_hostile_job(redis_server, private_home, "gone")
     witness = private_home.project / "trap.py"
     witness.write_text(f"open({str(private_home.root / 'ran')!r}, 'w')\ndef call(*_): pass\n")
-    plant(redis_server, private_home, "calls", failure_callback_name="trap.call")
+    add_hostile_job(redis_server, private_home, "calls", failure_callback_name="trap.call")
     for id in ("gone", "calls"):
         abandon(redis_server, id)
     said = rq(private_home, start, "--", "info", "--raw", "--only-queues")
@@ -83,10 +83,10 @@ def test_info_shows_everything_and_runs_nothing(
     assert not (private_home.root / "ran").exists()
 
 
-def test_requeue_moves_the_hostile_job_and_runs_nothing(
+def test_requeue_moves_a_hostile_job_and_runs_nothing(
     private_home: Home, redis_server: Server, start: list[str]
 ) -> None:
-    plant(redis_server, private_home, "dead", description="looks harmless")
+    add_hostile_job(redis_server, private_home, "dead", description="looks harmless")
     said = rq(private_home, start, "--", "requeue", "--queue", "medium", "--all")
     assert "Requeueing 1 jobs" in said
     with redis_server.client() as client:
@@ -95,12 +95,12 @@ def test_requeue_moves_the_hostile_job_and_runs_nothing(
     assert not (private_home.root / "ran").exists()
 
 
-def test_even_a_worker_runs_no_function_but_ours(
+def test_a_worker_runs_only_functions_of_hivepipe(
     private_home: Home, redis_server: Server, start: list[str]
 ) -> None:
     fire("SessionStart", SESSION_START, private_home.env)
     call = ("os.system", None, (f"touch {private_home.root / 'ran'}",), {})
-    plant(redis_server, private_home, "calls", data=pickle.dumps(call))
+    add_hostile_job(redis_server, private_home, "calls", data=pickle.dumps(call))
     rq(private_home, start, "--", "requeue", "--queue", "medium", "calls")
     rq(private_home, start, "--", "worker", "--burst", "-q", "high", "medium")
     assert private_home.count("sessions") == 1
@@ -109,14 +109,14 @@ def test_even_a_worker_runs_no_function_but_ours(
     assert not (private_home.root / "ran").exists()
 
 
-def test_the_test_is_one(private_home: Home, redis_server: Server) -> None:
-    plant(redis_server, private_home, "dead")
+def test_the_hostile_pickle_works(private_home: Home, redis_server: Server) -> None:
+    add_hostile_job(redis_server, private_home, "dead")
     with redis_server.client() as client:
-        pickle.loads(client.hget("rq:job:dead", "meta"))  # what a stock `rq requeue` does
+        pickle.loads(client.hget("rq:job:dead", "meta"))  # as a stock `rq requeue` does
     assert (private_home.root / "ran").exists()
 
 
-def test_usage_and_an_address_of_ones_own(
+def test_help_a_wrong_command_and_another_address(
     private_home: Home, redis_server: Server, start: list[str]
 ) -> None:
     assert "requeue" in rq(private_home, start)

@@ -1,4 +1,4 @@
-"""What a stack leaves in its append-only file when it stops while Redis rewrites it."""
+"""The append-only file of a stack that stops while Redis rewrites the file."""
 
 from hivepipe.queue.housekeeping import Housekeeper
 from tests.conftest import Home, Server
@@ -6,7 +6,7 @@ from tests.conftest import Home, Server
 SECRET = b"my-secret-text"
 
 
-def test_a_rewrite_that_began_before_the_last_jobs_is_not_the_last(
+def test_a_rewrite_in_progress_is_followed_by_another(
     private_home: Home, redis_server: Server
 ) -> None:
     with redis_server.client() as client:

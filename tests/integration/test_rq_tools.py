@@ -1,4 +1,4 @@
-"""RQ's own tools handle our jobs without a flag: worker, info, requeue, dashboard."""
+"""RQ's worker, info, requeue and dashboard handle hivepipe's jobs without extra flags."""
 
 import re
 import sqlite3
@@ -39,13 +39,13 @@ main()
 Rq = Callable[..., str]
 
 
-# It waits for retries; with the oldest RQ only if HIVEPIPE_TEST_ROUNDS is set.
-LONG = "test_a_missing_parent_fails_after_its_retries_and_each_tool_brings_its_job_back"
+# This test waits for retries; with the oldest RQ it runs only with HIVEPIPE_TEST_ROUNDS.
+LONG = "test_a_job_without_its_parent_row_fails_and_each_tool_requeues_it"
 
 
 @pytest.fixture(params=["newest", "oldest"])
 def rq(request: pytest.FixtureRequest, private_home: Home, redis_server: Server) -> Rq:
-    """Run RQ's command line with the address and nothing else that a user would not type."""
+    """Run RQ's command line with the address as its only option."""
     if request.param == "oldest" and request.node.originalname == LONG and not ASKED_ROUNDS:
         pytest.skip("takes ten seconds more; with HIVEPIPE_TEST_ROUNDS")
     if request.param == "oldest" and not OLDEST.is_dir():
@@ -78,7 +78,7 @@ def work(rq: Rq) -> None:
 
 
 def info(rq: Rq) -> dict[str, tuple[int, int, int, int]]:
-    """Return queued, executing, finished, failed of each queue, as `rq info` prints them."""
+    """Return the queued, executing, finished and failed jobs of each queue from `rq info`."""
     line = re.compile(
         r"queue (\w+) (\d+), (\d+) executing, (\d+) finished, (\d+) failed", re.MULTILINE
     )
@@ -94,7 +94,7 @@ def change(home: Home, sql: str) -> None:
 
 
 def make_due(server: Server, queue: str) -> list[str]:
-    """Let the waiting retries come due, and put them back as RQ's scheduler would."""
+    """Move the waiting retries to their queue, as RQ's scheduler does when they are due."""
     from rq import Queue  # noqa: PLC0415  its import takes a while
     from rq.registry import ScheduledJobRegistry  # noqa: PLC0415
 
@@ -111,7 +111,7 @@ def make_due(server: Server, queue: str) -> list[str]:
 # ---- worker and info
 
 
-def test_a_stock_worker_executes_and_info_counts(private_home: Home, rq: Rq) -> None:
+def test_a_stock_worker_executes_jobs_and_info_counts_them(private_home: Home, rq: Rq) -> None:
     fire("SessionStart", SESSION_START, private_home.env)
     fire("UserPromptSubmit", USER_PROMPT_SUBMIT, private_home.env)
     fire("PostToolUse", POST_AGENT_COMPLETED, private_home.env)
@@ -137,7 +137,7 @@ def test_a_stock_worker_applies_a_job_once(
     fire("UserPromptSubmit", USER_PROMPT_SUBMIT, private_home.env)
     work(rq)
     with redis_server.client() as client:
-        for queue in QUEUES:  # what a reconciler, or a person, might do
+        for queue in QUEUES:  # as a user or another program might do
             for id in client.zrange(f"rq:finished:{queue}", 0, -1):
                 client.rpush(f"rq:queue:{queue}", id)
     assert sum(counts[0] for counts in info(rq).values()) == 3
@@ -149,10 +149,10 @@ def test_a_stock_worker_applies_a_job_once(
 # ---- failure and requeue
 
 
-def test_a_missing_parent_fails_after_its_retries_and_each_tool_brings_its_job_back(
+def test_a_job_without_its_parent_row_fails_and_each_tool_requeues_it(
     private_home: Home, redis_server: Server, dashboard: Callable[[], str], rq: Rq
 ) -> None:
-    """By its id, by the dashboard, and all that are left."""
+    """A failed job is requeued by its id, by the dashboard, and with all others."""
     fire("SessionStart", SESSION_START, private_home.env)
     work(rq)
     swarm = private_home.rows("SELECT id FROM swarms")[0]["id"]
@@ -178,7 +178,7 @@ def test_a_missing_parent_fails_after_its_retries_and_each_tool_brings_its_job_b
         work(rq)
     assert rounds == 3
 
-    # Their one update_instance succeeded in medium.
+    # their common update_instance succeeded in medium
     assert info(rq)["medium"] == (0, 0, 1, 4)
     assert private_home.count("agents") == 0
     with redis_server.client() as client:

@@ -1,4 +1,4 @@
-"""What a stack that runs shows, refuses and shares: one stack, looked at by every test."""
+"""Checks of a running stack that all tests of this module share."""
 
 import os
 import signal
@@ -18,23 +18,23 @@ from tests.integration.test_stack import (
     ONE_OF_EACH,
     ROOT,
     Sandbox,
-    a_sandbox,
     eventually,
     mode,
+    new_sandbox,
 )
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Sandbox]:
-    """A sandbox whose stack is up, started from a shell with a few settings."""
-    with a_sandbox() as made:
+    """A sandbox with a running stack, started from a shell with a few settings."""
+    with new_sandbox() as made:
         settings = {"CHECKPOINT_INTERVAL": "5", "SESSION_ID": "mine"}
         shell = {f"HIVEPIPE_{name}": value for name, value in settings.items()}
         made.run("up", "-d", LC_TIME="C", **shell)
         yield made
 
 
-def test_up_gives_a_redis_that_answers_and_a_healthy_status(stack: Sandbox) -> None:
+def test_up_starts_redis_and_reports_a_healthy_status(stack: Sandbox) -> None:
     with connect(stack.socket) as client:
         assert client.ping()
         assert client.info("persistence")["aof_enabled"] == 1
@@ -55,7 +55,7 @@ def test_hooks_of_a_started_project_push_to_its_redis(stack: Sandbox) -> None:
     assert stack.spooled == 0
 
 
-def test_everything_is_private_whatever_the_umask(stack: Sandbox) -> None:
+def test_all_files_are_private_with_any_umask(stack: Sandbox) -> None:
     with connect(stack.socket) as client:
         client.set("something", "to log")
     runtime = Path(stack.socket).parent
@@ -69,13 +69,13 @@ def test_everything_is_private_whatever_the_umask(stack: Sandbox) -> None:
     assert mode(stack.home) == 0o700
 
 
-def test_a_second_up_joins(stack: Sandbox) -> None:
+def test_a_second_up_changes_no_process(stack: Sandbox) -> None:
     before = {kind: stack.pid(kind) for kind in EVERY}
     stack.run("up", "-d")
     assert {kind: stack.pid(kind) for kind in before} == before
 
 
-def test_the_stack_inherits_a_list_not_the_environment(stack: Sandbox) -> None:
+def test_the_stack_inherits_only_listed_variables(stack: Sandbox) -> None:
     inherited = psutil.Process(stack.pid("writer")).environ()
     assert inherited["HIVEPIPE_HOME"] == str(stack.home)
     assert inherited["HIVEPIPE_CHECKPOINT_INTERVAL"] == "5"
@@ -84,7 +84,7 @@ def test_the_stack_inherits_a_list_not_the_environment(stack: Sandbox) -> None:
     assert not [name for name in inherited if name.startswith(("CLAUDE", "PYTHON"))]
 
 
-def test_another_runtime_folder_does_not_give_a_second_stack(stack: Sandbox) -> None:
+def test_another_runtime_folder_starts_no_second_stack(stack: Sandbox) -> None:
     other = stack.folder / "run2"
     other.mkdir(mode=0o700)
     stack.run("up", "-d", XDG_RUNTIME_DIR=str(other))
@@ -98,10 +98,10 @@ def test_a_second_redis_worker_of_a_home_exits_75(stack: Sandbox) -> None:
     record = Path(record_in(stack, str(stack.home)))
     record.rename(stack.folder / "record")
     script = (ROOT / "workers" / "redis.py").read_text()
-    impatient = script.replace("WAIT_SECS = 10", "WAIT_SECS = 1")
-    assert impatient != script
+    short_wait = script.replace("WAIT_SECS = 10", "WAIT_SECS = 1")
+    assert short_wait != script
     second = subprocess.run(
-        [sys.executable, "-I", "-c", impatient],
+        [sys.executable, "-I", "-c", short_wait],
         env=stack.env | {"HIVEPIPE_HOME": str(stack.home), "XDG_RUNTIME_DIR": str(runtime)},
         capture_output=True,
         text=True,
@@ -119,7 +119,7 @@ def record_in(stack: Sandbox, path: str) -> str:
     return f"{stack.env['XDG_STATE_HOME']}/hivepipe/projects/{name}"
 
 
-def test_logs_show_the_last_lines_of_each_process_or_of_one(stack: Sandbox) -> None:
+def test_logs_show_the_last_lines_of_all_processes_or_of_one(stack: Sandbox) -> None:
     said = stack.run("logs")
     assert any(line.startswith("redis ") for line in said.splitlines())
     assert any(line.startswith("supervisord ") for line in said.splitlines())
@@ -128,14 +128,14 @@ def test_logs_show_the_last_lines_of_each_process_or_of_one(stack: Sandbox) -> N
     last = stack.run("logs", "redis", "--lines", "2").splitlines()
     assert len(last) == 2
     assert all(line.startswith("redis ") for line in last)
-    written = log.read_text().splitlines()  # Redis goes on writing meanwhile
+    written = log.read_text().splitlines()  # Redis may have written more meanwhile
     assert last[-1].removeprefix("redis").strip() in written[written.index(before) :]
     assert stack.run("logs", "redis", "-n", "0") == ""
     stack.run("logs", "postgres", expect=64)
     stack.run("logs", "-n", "-1", expect=64)
 
 
-def test_logs_follow_over_a_rotation_and_show_no_escape_sequence(
+def test_logs_follow_a_rotation_and_escape_control_characters(
     stack: Sandbox,
 ) -> None:
     os.umask(0o077)

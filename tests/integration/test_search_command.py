@@ -1,4 +1,4 @@
-"""`hivepipe search` over transcripts that the sweep has taken in."""
+"""`hivepipe search` over transcripts that the sweep archived."""
 
 import json
 import sqlite3
@@ -15,7 +15,7 @@ from tests.integration.test_cli_listings import command
 OTHER = "ffffffff-0000-4000-8000-000000000000"
 
 
-def said(home: Home, session: str, number: int, text: str, **more: Any) -> bytes:
+def transcript_line(home: Home, session: str, number: int, text: str, **more: Any) -> bytes:
     return line(number, text, sessionId=session, cwd=str(home.project), **more)
 
 
@@ -25,11 +25,11 @@ def home(private_home: Home) -> Home:
     folder = private_home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
     (folder / f"{SESSION}.jsonl").write_bytes(
-        said(private_home, SESSION, 1, f"The cart  forgets\nprices; key {TOKEN}")
-        + said(private_home, SESSION, 2, "Payment is fine \x1b[2J")
+        transcript_line(private_home, SESSION, 1, f"The cart  forgets\nprices; key {TOKEN}")
+        + transcript_line(private_home, SESSION, 2, "Payment is fine \x1b[2J")
     )
     (folder / f"{OTHER}.jsonl").write_bytes(
-        said(private_home, OTHER, 3, "The cart again, in src/cart.py")
+        transcript_line(private_home, OTHER, 3, "The cart again, in src/cart.py")
     )
     command(private_home, "archive", "sweep")
     return private_home
@@ -43,7 +43,7 @@ def hits(home: Home, *asked: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_shows_what_was_said(home: Home) -> None:
+def test_hits_are_shown_with_time_session_and_text(home: Home) -> None:
     shown = untagged(command(home, "search", "CART")).splitlines()
     assert shown == [
         f"2026-01-10 05:48:00  {OTHER[:8]}  claude: The cart again, in src/cart.py",
@@ -57,7 +57,7 @@ def test_shows_what_was_said(home: Home) -> None:
     assert command(home, "search", "nowhere") == "0 found\n"
 
 
-def test_words_phrases_beginnings(home: Home) -> None:
+def test_words_phrases_and_prefixes_are_found(home: Home) -> None:
     assert len(hits(home, "cart", "prices")) == 1
     assert len(hits(home, "cart forgets")) == 1
     assert len(hits(home, "forgets cart")) == 0
@@ -69,7 +69,7 @@ def test_words_phrases_beginnings(home: Home) -> None:
     assert TOKEN not in json.dumps(hits(home, "key"))
 
 
-def test_narrowed_down(home: Home) -> None:
+def test_filters_narrow_the_search(home: Home) -> None:
     assert [hit["session_id"] for hit in hits(home, "cart", "--session", "ffff")] == [OTHER]
     assert hits(home, "cart", "--agent", "Explore") == []
     assert hits(home, "cart", "--role", "user") == []
@@ -83,22 +83,22 @@ def test_narrowed_down(home: Home) -> None:
     assert datetime.fromisoformat(hits(home, "cart")[0]["time"])
 
 
-def test_what_comes_later_is_found(home: Home) -> None:
+def test_lines_added_later_are_found(home: Home) -> None:
     assert hits(home, "afterwards") == []
     path = home.root / ".claude" / "projects" / "-shop" / f"{OTHER}.jsonl"
     with path.open("ab") as file:
-        file.write(said(home, OTHER, 4, "afterwards"))
+        file.write(transcript_line(home, OTHER, 4, "afterwards"))
     command(home, "archive", "sweep")
     assert [hit["session_id"] for hit in hits(home, "afterwards")] == [OTHER]
 
 
-def test_half_an_emoji_stops_no_search_and_doctor_names_what_is_skipped(home: Home) -> None:
+def test_a_lone_surrogate_is_searchable_and_doctor_names_skipped_lines(home: Home) -> None:
     path = home.root / ".claude" / "projects" / "-shop" / f"{OTHER}.jsonl"
     odd = {"type": "user", "sessionId": OTHER, "cwd": str(home.project), "uuid": "u"}
     lines = [{**odd, "message": {"role": "user", "content": "cut \ud83d"}}]
     with path.open("ab") as file:
         file.writelines(json.dumps(each).encode() + b"\n" for each in lines)
-        file.write(b"half a li\n" + said(home, OTHER, 5, "behind it"))
+        file.write(b"half a li\n" + transcript_line(home, OTHER, 5, "behind it"))
     command(home, "archive", "sweep")
     assert len(hits(home, "cut")) == 1
     assert len(hits(home, "behind it")) == 1
@@ -119,10 +119,12 @@ def test_an_old_index_is_rebuilt(home: Home) -> None:
     assert answer["not_indexed_bytes"] == 0
 
 
-def test_the_excerpt_shows_what_was_found(home: Home) -> None:
+def test_the_excerpt_contains_the_match(home: Home) -> None:
     path = home.root / ".claude" / "projects" / "-shop" / f"{OTHER}.jsonl"
     with path.open("ab") as file:
-        file.write(said(home, OTHER, 5, "viewer " * 40 + 'view, {:ok, "x"}' + " end" * 40))
+        file.write(
+            transcript_line(home, OTHER, 5, "viewer " * 40 + 'view, {:ok, "x"}' + " end" * 40)
+        )
     command(home, "archive", "sweep")
     assert "view, {:ok" in hits(home, "view", "-w")[0]["text"]
     assert "view, {:ok" in hits(home, '"{:ok,"')[0]["text"]
@@ -130,7 +132,7 @@ def test_the_excerpt_shows_what_was_found(home: Home) -> None:
     assert hits(home, "iewe", "--word") == []
 
 
-def test_bad_input(home: Home, tmp_path: Path) -> None:
+def test_invalid_arguments_and_a_damaged_index_are_errors(home: Home, tmp_path: Path) -> None:
     assert "nothing to search for" in command(home, "search", "  ", expect=1)
     command(home, "search", expect=64)
     command(home, "search", "x", "--since", "yesterday", expect=64)
@@ -141,7 +143,7 @@ def test_bad_input(home: Home, tmp_path: Path) -> None:
     assert len(hits(home, "cart")) == 2
 
 
-def test_summaries_are_found_as_what_they_are(home: Home) -> None:
+def test_summaries_are_found_and_marked_as_such(home: Home) -> None:
     assert hits(home, "migrated") == []
     sql = """
         INSERT INTO summaries VALUES (?, 'a', '2026-01-12T00:00:00.000Z', 'plain', '', '', '', '',

@@ -1,4 +1,4 @@
-"""The search index beside grep: the same lines for every piece of text, whatever it is made of."""
+"""The search index finds the same lines as grep, for every piece of text."""
 
 import json
 import random
@@ -34,28 +34,28 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the texts, a line each, as grep reads them."""
+def text_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the texts into a file for grep, one a line."""
     path = tmp_path_factory.mktemp("grep") / "said.txt"
     path.write_text("".join(f"{text}\n" for text in TEXTS))
     return path
 
 
 @pytest.fixture(scope="module")
-def index(said: Path) -> Iterator[SearchIndex]:
-    lines = said.with_name("lines.jsonl")
+def index(text_file: Path) -> Iterator[SearchIndex]:
+    lines = text_file.with_name("lines.jsonl")
     with lines.open("w") as file:
         for text in TEXTS:
             file.write(json.dumps({"type": "user", "message": {"content": text}}) + "\n")
-    opened = SearchIndex(said.with_name("search.db"))
+    opened = SearchIndex(text_file.with_name("search.db"))
     opened.catch_up(archived(lines))
     yield opened
     opened.close()
 
 
-def grep(said: Path, text: str, *options: str) -> int:
+def grep(text_file: Path, text: str, *options: str) -> int:
     done = subprocess.run(
-        ["grep", "-ciF", *options, "-e", text, str(said)],
+        ["grep", "-ciF", *options, "-e", text, str(text_file)],
         env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
@@ -64,12 +64,12 @@ def grep(said: Path, text: str, *options: str) -> int:
     return int(done.stdout)
 
 
-def asked(text: str) -> str:
+def quoted(text: str) -> str:
     return f'"{text}"'
 
 
 def pieces() -> list[str]:
-    """Every word, every part between punctuation, and pieces cut anywhere; none has a quote."""
+    """Return words, parts between punctuation, and random pieces of the texts; none has a quote."""
     rng = random.Random(20261122)
     found = {word for text in TEXTS for word in text.split()}
     found |= {part for text in TEXTS for part in re.findall(r"\w+|[^\w\s]+", text)}
@@ -80,25 +80,25 @@ def pieces() -> list[str]:
     return sorted(piece for piece in found if piece and '"' not in piece)
 
 
-def test_every_piece_is_found_where_grep_finds_it(said: Path, index: SearchIndex) -> None:
+def test_every_piece_is_found_as_often_as_by_grep(text_file: Path, index: SearchIndex) -> None:
     found = pieces()
     assert len(found) > 500
     wrong = [
         (piece, number, wanted)
         for piece in found
-        if (number := index.count(terms_of(asked(piece)), Filters()))
-        != (wanted := grep(said, piece))
+        if (number := index.count(terms_of(quoted(piece)), Filters()))
+        != (wanted := grep(text_file, piece))
     ]
     assert wrong == []
 
 
-def test_whole_words_are_found_where_grep_w_finds_them(said: Path, index: SearchIndex) -> None:
+def test_whole_words_are_found_as_often_as_by_grep_w(text_file: Path, index: SearchIndex) -> None:
     words = sorted({word for text in TEXTS for word in re.findall(r"\w+", text)})
     wrong = [
         (word, number, wanted)
         for word in words
         if (number := index.count(terms_of(word, whole_words=True), Filters()))
-        != (wanted := grep(said, word, "-w"))
+        != (wanted := grep(text_file, word, "-w"))
     ]
     assert wrong == []
 
@@ -130,7 +130,7 @@ def test_whole_words_are_found_where_grep_w_finds_them(said: Path, index: Search
         ("script* message", 0),
     ],
 )
-def test_what_people_ask_for(index: SearchIndex, text: str, lines: int) -> None:
+def test_typical_queries_find_their_lines(index: SearchIndex, text: str, lines: int) -> None:
     terms = terms_of(text)
     assert index.count(terms, Filters()) == lines
     hits = index.find(terms, Filters(), 9)

@@ -1,4 +1,4 @@
-"""The search index over real files: it finds what grep finds, grows, survives kills and copies."""
+"""The search index on files: it finds what grep finds, is extended, and survives kills."""
 
 import json
 import random
@@ -63,7 +63,7 @@ def opened(tmp_path: Path) -> Iterator[SearchIndex]:
     made.close()
 
 
-def test_finds_what_grep_finds(tmp_path: Path, opened: SearchIndex) -> None:
+def test_the_index_finds_what_grep_finds(tmp_path: Path, opened: SearchIndex) -> None:
     for number in range(4):
         path = tmp_path / f"s{number}.jsonl"
         write(path, talk(number, 300), day=number + 1)
@@ -85,7 +85,7 @@ def test_finds_what_grep_finds(tmp_path: Path, opened: SearchIndex) -> None:
         assert [hit.time for hit in hits] == sorted((hit.time for hit in hits), reverse=True)
 
 
-def test_an_archive_that_cannot_be_read_is_left_out(tmp_path: Path, opened: SearchIndex) -> None:
+def test_an_unreadable_archive_is_skipped(tmp_path: Path, opened: SearchIndex) -> None:
     def damaged(_offset: int) -> Iterator[tuple[int, bytes]]:
         raise BadGzipFile("cut off")
 
@@ -96,7 +96,7 @@ def test_an_archive_that_cannot_be_read_is_left_out(tmp_path: Path, opened: Sear
     assert opened.count(terms_of("alpha"), Filters()) == 1
 
 
-def test_only_what_is_new_is_read(tmp_path: Path, opened: SearchIndex) -> None:
+def test_only_new_lines_are_read(tmp_path: Path, opened: SearchIndex) -> None:
     path = tmp_path / "s.jsonl"
     write(path, ["alpha"])
     assert opened.catch_up(archived(path)) == 1
@@ -117,7 +117,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, opened: SearchIndex) -> None:
     assert opened.count(terms_of("alpha"), Filters()) == 2
 
 
-def test_filters(tmp_path: Path, opened: SearchIndex) -> None:
+def test_filters_by_session_agent_project_and_time(tmp_path: Path, opened: SearchIndex) -> None:
     for number, (agent, project) in enumerate(
         [("", "/shop"), ("Explore", "/shop/web"), ("", "/shopping")]
     ):
@@ -139,7 +139,7 @@ def test_filters(tmp_path: Path, opened: SearchIndex) -> None:
     assert opened.count(terms_of("needle"), Filters.of(project="/shop")) == 2
 
 
-def test_left_in_the_middle(
+def test_an_interrupted_indexing_is_continued(
     tmp_path: Path, opened: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index, "LINES_PER_COMMIT", 10)
@@ -156,8 +156,8 @@ def test_left_in_the_middle(
     assert opened.missing_bytes(archived(path)) == 0
 
 
-def test_killed_and_doubled(tmp_path: Path) -> None:
-    """Two processes index the same files, one of them is killed: every line is there once."""
+def test_parallel_indexing_with_a_kill_adds_each_line_once(tmp_path: Path) -> None:
+    """Of two processes that index the same files one is killed; every line is indexed once."""
     paths = [tmp_path / f"s{number}.jsonl" for number in range(3)]
     for number, path in enumerate(paths):
         write(path, talk(number, 4000))
@@ -173,7 +173,7 @@ def test_killed_and_doubled(tmp_path: Path) -> None:
     first, second = (subprocess.Popen(command) for _ in range(2))
     until(lambda: _passages(tmp_path) > 1000, "nothing indexed")
     first.send_signal(signal.SIGKILL)
-    assert first.wait() == -signal.SIGKILL, "it was done before"
+    assert first.wait() == -signal.SIGKILL, "it ended before the kill"
     assert second.wait(timeout=60) == 0
     assert _passages(tmp_path) == 12_000
     opened = SearchIndex(tmp_path / "search.db")
@@ -194,7 +194,7 @@ def _passages(folder: Path) -> int:
         return 0
 
 
-def test_private_and_removable(tmp_path: Path, opened: SearchIndex) -> None:
+def test_the_index_is_private_and_can_be_removed(tmp_path: Path, opened: SearchIndex) -> None:
     path = tmp_path / "s.jsonl"
     write(path, ["canary-in-the-index"])
     opened.catch_up(archived(path))
@@ -205,13 +205,13 @@ def test_private_and_removable(tmp_path: Path, opened: SearchIndex) -> None:
     assert remove_index(tmp_path / "search.db") == 0
 
 
-def test_a_broken_file_is_named(tmp_path: Path) -> None:
+def test_a_broken_index_is_reported_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "search.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(SearchError, match=r"search\.db"):
         SearchIndex(tmp_path / "search.db")
 
 
-def test_what_goes_wrong_later_is_named_too(tmp_path: Path, opened: SearchIndex) -> None:
+def test_a_later_error_is_reported_with_the_index(tmp_path: Path, opened: SearchIndex) -> None:
     path = tmp_path / "s.jsonl"
     write(path, ["alpha"])
     db = sqlite3.connect(tmp_path / "search.db", isolation_level=None)
@@ -225,7 +225,7 @@ def test_what_goes_wrong_later_is_named_too(tmp_path: Path, opened: SearchIndex)
     assert opened.catch_up(archived(path)) == 1
 
 
-def test_told_to_stop_it_answers_with_what_is_there(
+def test_a_stopped_catch_up_leaves_a_usable_index(
     tmp_path: Path, opened: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index, "LINES_PER_COMMIT", 10)

@@ -1,4 +1,4 @@
-"""A running process keeps the settings that it began with, whatever becomes of their files."""
+"""A running process keeps the settings it started with when the files change."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from hivepipe.queue.ticks import run_triggered, trigger
 from tests.conftest import Home, Server, Writer, fire, until
 from tests.payloads import SESSION_START, changed
 
-# The first of them asked for settings in each of its runs; the others open the database.
+# The first one once read the settings in each run; the others open the database.
 OPERATIONS = ("raise_alerts", "reap_sessions", "cleanup_agents", "raise_alerts")
 
 
@@ -27,7 +27,7 @@ def client(redis_server: Server) -> Iterator[redis.Redis]:
 
 
 def run_now(client: redis.Redis, operation: str) -> None:
-    """Let the writer execute one periodic operation, and wait for it."""
+    """Trigger one periodic operation, and wait until the writer has executed it."""
     (row,) = [row for row in PERIODIC if row.operation == operation]
     before = client.hget("hivepipe:operations", operation)
     trigger(client, row.name, "manual")
@@ -36,13 +36,13 @@ def run_now(client: redis.Redis, operation: str) -> None:
 
 
 def sessions(path: Path) -> int:
-    """Count them; the database may still be in the making."""
+    """Return the number of sessions; the database may not be complete yet."""
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path, timeout=10)) as db:
         return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
     return 0
 
 
-def test_a_half_edited_file_leads_a_running_writer_to_no_other_database(
+def test_an_incomplete_file_does_not_change_the_database_of_a_running_writer(
     private_home: Home, client: redis.Redis, writer: Writer, new_worker: Callable[[str], Writer]
 ) -> None:
     elsewhere = private_home.root / "elsewhere.db"
@@ -60,13 +60,13 @@ def test_a_half_edited_file_leads_a_running_writer_to_no_other_database(
     assert not private_home.database.exists()
 
 
-def test_a_starting_writer_names_the_settings_it_cannot_use_and_uses_the_rest(
+def test_a_starting_writer_names_invalid_settings_and_uses_the_others(
     private_home: Home, client: redis.Redis, writer: Writer
 ) -> None:
     config = private_home.path / "config.toml"
     config.write_text('log_format = "json"\nidle_secs = "never"\n')
     writer.start()
-    until(lambda: "idle_secs must be a number of seconds; left out" in writer.text, "not said")
+    until(lambda: "idle_secs must be a number of seconds; left out" in writer.text, "not reported")
     assert writer.text.startswith('{"at"')
     os.kill(writer.pid, signal.SIGTERM)
     until(lambda: not writer.is_running, "does not end")

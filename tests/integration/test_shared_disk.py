@@ -1,4 +1,4 @@
-"""The shared disk: a profile writes into its own folder, and nothing leads it elsewhere."""
+"""The shared disk: a profile may write only into its own folder, also by links."""
 
 import shutil
 import signal
@@ -18,7 +18,7 @@ from tests.conftest import Home, Server, Writer, hook_answer, until
 from tests.hook_contract import checked
 from tests.payloads import changed
 
-Ask = Callable[..., dict[str, Any]]
+Fire = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def root(private_home: Home) -> Path:
 
 
 @pytest.fixture
-def ask(private_home: Home, root: Path) -> Ask:
-    """Fire one event as the profile `ana`, and return what was said."""
+def fire_as_ana(private_home: Home, root: Path) -> Fire:
+    """Return a function that fires an event as the profile `ana` and returns the hook's output."""
 
     def run(payload: dict[str, Any], **env: str) -> dict[str, Any]:
         profile = {"SHARED_ROOT": str(root), "AGENT_ID": "ana", **env}
@@ -82,12 +82,12 @@ OWN = [
 
 
 @pytest.mark.parametrize("path", FOREIGN)
-def test_a_write_elsewhere_is_denied_with_the_right_path(
-    private_home: Home, root: Path, ask: Ask, path: str
+def test_a_write_elsewhere_is_denied_with_the_own_path(
+    private_home: Home, root: Path, fire_as_ana: Fire, path: str
 ) -> None:
     path = path.format(root=root, project=private_home.project)
     for event in (write_to(path), shell(f"cat > '{path}'", private_home.project)):
-        said = ask(event)
+        said = fire_as_ana(event)
         assert said["permissionDecision"] == "deny"
         assert "rule shared-disk" in said["permissionDecisionReason"]
         assert f"{root}/" in said["permissionDecisionReason"]
@@ -95,12 +95,12 @@ def test_a_write_elsewhere_is_denied_with_the_right_path(
 
 
 @pytest.mark.parametrize("path", OWN)
-def test_ones_own_folder_and_the_rest_of_the_machine_are_free(
-    private_home: Home, root: Path, ask: Ask, path: str
+def test_writes_to_the_own_folder_and_off_the_disk_are_allowed(
+    private_home: Home, root: Path, fire_as_ana: Fire, path: str
 ) -> None:
     path = path.format(root=root, project=private_home.project)
-    assert ask(write_to(path)) == {}
-    assert ask(shell(f"cat > '{path}'", private_home.project)) == {}
+    assert fire_as_ana(write_to(path)) == {}
+    assert fire_as_ana(shell(f"cat > '{path}'", private_home.project)) == {}
 
 
 @pytest.mark.parametrize(
@@ -119,68 +119,76 @@ def test_ones_own_folder_and_the_rest_of_the_machine_are_free(
     ],
 )
 def test_the_reason_names_the_place_in_the_own_folder(
-    private_home: Home, root: Path, ask: Ask, command: str, advice: str
+    private_home: Home, root: Path, fire_as_ana: Fire, command: str, advice: str
 ) -> None:
-    said = ask(shell(command.format(root=root), private_home.project))
-    _, _, told = said["permissionDecisionReason"].partition("your own folder only: ")
-    assert told.split()[0].rstrip(".") == f"{root}/{advice}"
+    said = fire_as_ana(shell(command.format(root=root), private_home.project))
+    _, _, advice_of_reason = said["permissionDecisionReason"].partition("your own folder only: ")
+    assert advice_of_reason.split()[0].rstrip(".") == f"{root}/{advice}"
 
 
-def test_relative_paths_are_those_of_the_event(root: Path, ask: Ask) -> None:
+def test_relative_paths_are_resolved_from_the_events_cwd(root: Path, fire_as_ana: Fire) -> None:
     inside = str(root / "thoughts")
-    assert "permissionDecision" in ask(write_to("bob/a.md", cwd=inside))
-    assert ask(write_to("ana/a.md", cwd=inside)) == {}
-    assert "permissionDecision" in ask(shell("touch bob/a.md", root / "thoughts"))
-    assert "permissionDecision" in ask(shell("cd ../bob && touch a.md", root / "thoughts/ana"))
-    assert ask(shell("cd ana && touch a.md", root / "thoughts")) == {}
+    assert "permissionDecision" in fire_as_ana(write_to("bob/a.md", cwd=inside))
+    assert fire_as_ana(write_to("ana/a.md", cwd=inside)) == {}
+    assert "permissionDecision" in fire_as_ana(shell("touch bob/a.md", root / "thoughts"))
+    assert "permissionDecision" in fire_as_ana(
+        shell("cd ../bob && touch a.md", root / "thoughts/ana")
+    )
+    assert fire_as_ana(shell("cd ana && touch a.md", root / "thoughts")) == {}
 
 
-def test_reading_is_free(private_home: Home, root: Path, ask: Ask) -> None:
+def test_reading_is_allowed(private_home: Home, root: Path, fire_as_ana: Fire) -> None:
     read = changed(
         payloads.PRE_BASH, tool_name="Read", tool_input={"file_path": f"{root}/thoughts/bob/a.md"}
     )
-    assert ask(read) == {}
+    assert fire_as_ana(read) == {}
     for command in (f"cat {root}/thoughts/bob/a.md", f"cp {root}/misc/bob/a {root}/misc/ana/a"):
-        assert ask(shell(command, private_home.project)) == {}
+        assert fire_as_ana(shell(command, private_home.project)) == {}
 
 
-def test_an_unreadable_command_is_named(private_home: Home, root: Path, ask: Ask) -> None:
-    said = ask(shell(f"python make.py {root}/thoughts/bob", private_home.project))
+def test_an_unreadable_command_is_named(private_home: Home, root: Path, fire_as_ana: Fire) -> None:
+    said = fire_as_ana(shell(f"python make.py {root}/thoughts/bob", private_home.project))
     assert "permissionDecision" not in said
     assert f"{root}/<category>/ana/" in said["additionalContext"]
-    assert ask(shell("python make.py", private_home.project)) == {}
+    assert fire_as_ana(shell("python make.py", private_home.project)) == {}
 
 
 @pytest.mark.parametrize("env", [{"AGENT_ID": ""}, {"SHARED_ROOT": ""}, {"GUARD": "off"}])
 def test_without_profile_root_or_guard_there_is_no_rule(
-    root: Path, ask: Ask, env: dict[str, str]
+    root: Path, fire_as_ana: Fire, env: dict[str, str]
 ) -> None:
-    assert ask(write_to(root / "thoughts/bob/a.md"), **env) == {}
+    assert fire_as_ana(write_to(root / "thoughts/bob/a.md"), **env) == {}
 
 
-def test_the_settings_file_names_the_root_too(private_home: Home, root: Path, ask: Ask) -> None:
+def test_the_settings_file_sets_the_root_too(
+    private_home: Home, root: Path, fire_as_ana: Fire
+) -> None:
     private_home.path.mkdir()
     text = f'{{"v": 1, "values": {{"HIVEPIPE_SHARED_ROOT": "{root}"}}}}'
     (private_home.path / "hook-settings.json").write_text(text)
-    assert "permissionDecision" in ask(write_to(root / "misc/bob/a"), SHARED_ROOT="")
+    assert "permissionDecision" in fire_as_ana(write_to(root / "misc/bob/a"), SHARED_ROOT="")
 
 
 @pytest.mark.parametrize("named", ["misc/ana/a.md", "misc/bob/a.md"])
-def test_the_own_folder_is_made_when_it_is_first_needed(root: Path, ask: Ask, named: str) -> None:
+def test_the_own_folder_is_created_when_it_is_first_needed(
+    root: Path, fire_as_ana: Fire, named: str
+) -> None:
     assert not (root / "misc/ana").exists()
-    said = ask(shell(f"cat > {root}/{named}", root))
+    said = fire_as_ana(shell(f"cat > {root}/{named}", root))
     assert ("permissionDecision" in said) == ("bob" in named)
     assert (root / "misc/ana").is_dir()
-    ask(shell(f"cat > {root}/new/ana/a.md", root))  # whose category is nobody's yet
-    ask(shell(f"cat {root}/thoughts/bob/a.md", root))
+    fire_as_ana(
+        shell(f"cat > {root}/new/ana/a.md", root)
+    )  # a category without folders of other profiles
+    fire_as_ana(shell(f"cat {root}/thoughts/bob/a.md", root))
     assert sorted(path.name for path in root.iterdir()) == ["misc", "thoughts"]
 
 
-def test_links_that_lead_in_a_circle_end(private_home: Home, root: Path, ask: Ask) -> None:
+def test_circular_links_are_handled(private_home: Home, root: Path, fire_as_ana: Fire) -> None:
     (private_home.project / "round").symlink_to("round")
-    assert ask(write_to(private_home.project / "round" / "a.md")) == {}
+    assert fire_as_ana(write_to(private_home.project / "round" / "a.md")) == {}
     (root / "misc/round").symlink_to("round")
-    assert "permissionDecision" in ask(write_to(root / "misc/round/a.md"))
+    assert "permissionDecision" in fire_as_ana(write_to(root / "misc/round/a.md"))
 
 
 def failed(tool: str, error: str) -> dict[str, Any]:
@@ -188,7 +196,7 @@ def failed(tool: str, error: str) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
-def test_what_node_says_of_a_read_only_file_system_is_known() -> None:
+def test_the_error_of_node_on_a_read_only_file_system_is_recognised() -> None:
     code = "console.log(require('util').getSystemErrorMap().get(-30).join(': '))"
     said = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True).stdout
     assert any(term in said.lower() for term in READ_ONLY)
@@ -197,7 +205,7 @@ def test_what_node_says_of_a_read_only_file_system_is_known() -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    # As node 20.20 and coreutils 9.1 say it on a file system that is mounted read-only.
+    # Messages of node 20.20 and coreutils 9.1 on a file system that is mounted read-only.
     [
         failed("Write", "EROFS: read-only file system, open '/s/thoughts/bob/a.md'"),
         failed("Edit", "Error: EROFS: read-only file system, rename '/s/a' -> '/s/b'"),
@@ -214,27 +222,31 @@ def test_what_node_says_of_a_read_only_file_system_is_known() -> None:
         ),
     ],
 )
-def test_a_read_only_failure_gets_the_hint(root: Path, ask: Ask, payload: dict[str, Any]) -> None:
-    assert f"{root}/<category>/ana/" in ask(payload)["additionalContext"]
-    assert ask(payload, AGENT_ID="") == {}
+def test_a_read_only_failure_gets_the_hint(
+    root: Path, fire_as_ana: Fire, payload: dict[str, Any]
+) -> None:
+    assert f"{root}/<category>/ana/" in fire_as_ana(payload)["additionalContext"]
+    assert fire_as_ana(payload, AGENT_ID="") == {}
 
 
-def test_other_failures_get_none(ask: Ask) -> None:
-    assert ask(payloads.FAILED_BASH) == {}
-    assert ask(payloads.POST_BASH) == {}
+def test_other_failures_get_no_hint(fire_as_ana: Fire) -> None:
+    assert fire_as_ana(payloads.FAILED_BASH) == {}
+    assert fire_as_ana(payloads.POST_BASH) == {}
 
 
 # ---- a disk that hangs
 
 
-def test_a_silent_disk_is_judged_by_words_alone(private_home: Home, root: Path, ask: Ask) -> None:
+def test_a_disk_that_does_not_answer_is_not_accessed(
+    private_home: Home, root: Path, fire_as_ana: Fire
+) -> None:
     private_home.path.mkdir()
     Path(silence_path(str(private_home.path))).write_text("silent\n")
-    assert "permissionDecision" in ask(write_to(root / "thoughts/ana/../bob/a.md"))
-    assert ask(write_to(root / "thoughts/ana/to-bob/a.md")) == {}
+    assert "permissionDecision" in fire_as_ana(write_to(root / "thoughts/ana/../bob/a.md"))
+    assert fire_as_ana(write_to(root / "thoughts/ana/to-bob/a.md")) == {}
 
 
-def test_a_disk_that_hangs_is_found_at_the_start(
+def test_a_hanging_disk_is_detected_at_the_start(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     private_home.path.mkdir()
@@ -249,11 +261,11 @@ def test_a_disk_that_hangs_is_found_at_the_start(
     assert not silence.exists()
 
 
-def test_a_writer_looks_when_it_starts(
+def test_a_writer_checks_the_disk_when_it_starts(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     silence = Path(silence_path(str(private_home.path)))
     silence.write_text("of an earlier day\n")
     writer.start()
-    until(lambda: not silence.exists(), "nobody looked")
+    until(lambda: not silence.exists(), "the disk was not checked")
     assert writer.end(signal.SIGTERM) == 0

@@ -1,4 +1,4 @@
-"""skill-usage.json and its index: complete, valid at every moment, under a lock that holds."""
+"""skill-usage.json and its index are complete, always valid, and protected by a lock."""
 
 import contextlib
 import fcntl
@@ -50,7 +50,9 @@ def count(home: Home) -> int:
     return sum(entry["count"] for entry in exported(home).values())
 
 
-def insert(home: Home, many: int, time: str = "2026-11-20T23:00:00.000Z", skill: str = "x") -> None:
+def add_uses(
+    home: Home, many: int, time: str = "2026-11-20T23:00:00.000Z", skill: str = "x"
+) -> None:
     home.path.mkdir(mode=0o700, exist_ok=True)
     db = Database(home.database)
     sql = """
@@ -67,34 +69,36 @@ def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
 
 
-# ---- when
+# ---- times of writing
 
 
-def test_ten_uses_are_written_at_once_fewer_after_a_while(
+def test_ten_uses_are_exported_at_once_and_fewer_later(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(skill_exports, "LOOK_EVERY_SECS", 0)
     exports = SkillExports(str(private_home.path))
     exports.tidy()  # there is no database yet
-    insert(private_home, USES - 1, now())
+    add_uses(private_home, USES - 1, now())
     exports.tidy()
     assert exported(private_home) == {}
-    insert(private_home, 1, now())
+    add_uses(private_home, 1, now())
     exports.tidy()
     assert count(private_home) == USES
-    insert(private_home, 1, now())
+    add_uses(private_home, 1, now())
     exports.tidy()
     assert count(private_home) == USES
     long_ago = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - AGE_SECS - 1))
-    insert(private_home, 1, long_ago)
+    add_uses(private_home, 1, long_ago)
     exports.tidy()
     assert count(private_home) == USES + 2
 
 
-def test_nothing_new_writes_nothing(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even in a process that has just started: the lock's file says what is in the files."""
+def test_without_new_uses_nothing_is_written(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new process writes nothing either: the lock file stores what was exported."""
     monkeypatch.setattr(skill_exports, "LOOK_EVERY_SECS", 0)
-    insert(private_home, USES)
+    add_uses(private_home, USES)
     SkillExports(str(private_home.path)).tidy()
     before = (folder(private_home) / FILES[0]).stat().st_ino
     exports = SkillExports(str(private_home.path))
@@ -103,18 +107,18 @@ def test_nothing_new_writes_nothing(private_home: Home, monkeypatch: pytest.Monk
     assert (folder(private_home) / FILES[0]).stat().st_ino == before
 
 
-def test_what_is_left_at_the_end_is_written(private_home: Home) -> None:
-    insert(private_home, 1, now())
+def test_remaining_uses_are_exported_at_the_end(private_home: Home) -> None:
+    add_uses(private_home, 1, now())
     SkillExports(str(private_home.path)).finish()
     assert count(private_home) == 1
 
 
 def test_a_new_database_is_exported_too(private_home: Home) -> None:
-    insert(private_home, 50, skill="old")
+    add_uses(private_home, 50, skill="old")
     SkillExports(str(private_home.path)).finish()
     for path in private_home.database.parent.glob("hive.db*"):
         path.unlink()
-    insert(private_home, 2, skill="new")
+    add_uses(private_home, 2, skill="new")
     SkillExports(str(private_home.path)).finish()
     assert list(exported(private_home)) == ["new"]
 
@@ -122,8 +126,8 @@ def test_a_new_database_is_exported_too(private_home: Home) -> None:
 # ---- the files
 
 
-def test_the_files_are_the_users_alone_and_ignored_by_git(private_home: Home) -> None:
-    insert(private_home, 1)
+def test_the_files_are_private_and_ignored_by_git(private_home: Home) -> None:
+    add_uses(private_home, 1)
     before = os.umask(0)
     try:
         SkillExports(str(private_home.path)).write()
@@ -138,16 +142,16 @@ def test_the_files_are_the_users_alone_and_ignored_by_git(private_home: Home) ->
         assert (private_home.project / ".claude-state" / ".gitignore").read_text() == "*\n"
 
 
-def test_a_home_of_no_project_keeps_its_exports_to_itself(private_home: Home) -> None:
+def test_a_home_without_a_project_has_its_exports_inside(private_home: Home) -> None:
     home = private_home.another("elsewhere")
-    insert(home, 1)
+    add_uses(home, 1)
     SkillExports(str(home.path)).write()
     assert (home.path / "archive" / FILES[0]).exists()
     assert not [*(home.project / ".claude-state").rglob("*.json")]
 
 
-def test_a_link_in_the_folders_place_is_not_followed(private_home: Home) -> None:
-    insert(private_home, 1)
+def test_a_link_instead_of_the_folder_is_not_followed(private_home: Home) -> None:
+    add_uses(private_home, 1)
     elsewhere = private_home.root / "elsewhere"
     elsewhere.mkdir()
     folder(private_home).parent.mkdir(exist_ok=True)
@@ -157,11 +161,13 @@ def test_a_link_in_the_folders_place_is_not_followed(private_home: Home) -> None
     assert list(elsewhere.iterdir()) == []
 
 
-def test_days_are_those_of_the_machine(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_days_are_in_the_local_time_zone(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as changed_zone:
         changed_zone.setenv("TZ", "Asia/Kathmandu")
         time.tzset()
-        insert(private_home, 1)
+        add_uses(private_home, 1)
         SkillExports(str(private_home.path)).write()
     time.tzset()
     assert exported(private_home)["x"]["daily"] == {"2026-11-21": 1}
@@ -170,13 +176,13 @@ def test_days_are_those_of_the_machine(private_home: Home, monkeypatch: pytest.M
 # ---- the lock
 
 
-def test_a_lock_held_by_another_process_is_a_warning_and_a_retry(
+def test_a_held_lock_gives_a_warning_and_a_retry(
     private_home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(skill_exports, "LOOK_EVERY_SECS", 0)
     monkeypatch.setattr(skill_exports, "file_delay_secs", lambda *_, **__: 0)
     monkeypatch.setattr("hivepipe.files.export_folder.LOCK_SECS", 0.05)
-    insert(private_home, USES)
+    add_uses(private_home, USES)
     exports = SkillExports(str(private_home.path))
     manifest = Manifest(str(private_home.path))
     with (
@@ -194,8 +200,8 @@ def test_a_lock_held_by_another_process_is_a_warning_and_a_retry(
     assert count(private_home) == USES
 
 
-def test_the_locks_file_is_never_another_one(private_home: Home) -> None:
-    insert(private_home, 1)
+def test_the_lock_file_is_never_replaced(private_home: Home) -> None:
+    add_uses(private_home, 1)
     exports = SkillExports(str(private_home.path))
     exports.write()
     lock = folder(private_home) / ".skill-usage.lock"
@@ -203,14 +209,14 @@ def test_the_locks_file_is_never_another_one(private_home: Home) -> None:
     exports.write()
     assert lock.stat().st_ino == before
     with lock.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody holds it any more
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock is free
 
 
 # ---- everything together
 
 
 class Readers:
-    """Threads that read all the time: each file is whole whenever it is there, and never older."""
+    """Threads that read the files constantly: each file is complete, and its counts never fall."""
 
     def __init__(self, home: Home, many: int = 3) -> None:
         self.errors: list[str] = []
@@ -246,19 +252,19 @@ class Readers:
             thread.join()
 
 
-def test_many_writers_at_once_leave_the_files_whole_and_never_older(private_home: Home) -> None:
+def test_parallel_writers_leave_complete_files_with_rising_counts(private_home: Home) -> None:
     def write() -> None:
         for _ in range(15):
-            with contextlib.suppress(TimeoutError):  # the others took their turn for a second
+            with contextlib.suppress(TimeoutError):  # the other threads held the lock for a second
                 SkillExports(str(private_home.path)).write()
 
-    insert(private_home, 300)  # enough for a file that takes more than one write to fill
+    add_uses(private_home, 300)  # a file of this size takes more than one write
     writers = [threading.Thread(target=write) for _ in range(3)]
     with Readers(private_home) as readers:
         for thread in writers:
             thread.start()
         while any(thread.is_alive() for thread in writers):
-            insert(private_home, 5)
+            add_uses(private_home, 5)
         for thread in writers:
             thread.join()
         SkillExports(str(private_home.path)).finish()
@@ -268,19 +274,19 @@ def test_many_writers_at_once_leave_the_files_whole_and_never_older(private_home
 
 @pytest.fixture
 def slow_worker(private_home: Home, redis_server: Server) -> Iterator[Process]:
-    """The slow worker of the private home, at work."""
+    """The running slow worker of the private home."""
     script = str(ROOT / "workers" / "slow.py")
     log = private_home.root / "slow.log"
     made = Process([sys.executable, "-I", script], log, private_home.env, private_home.root)
     made.start()
     with redis_server.client() as client:
-        until(lambda: client.scard("rq:workers"), f"the worker does not come: {made.text}")
+        until(lambda: client.scard("rq:workers"), f"the worker does not start: {made.text}")
     yield made
     if made.is_running:
         made.end()
 
 
-def test_thirty_skills_at_once_are_thirty_and_every_reader_sees_valid_files(
+def test_thirty_parallel_uses_are_all_exported_in_valid_files(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -300,13 +306,13 @@ def test_thirty_skills_at_once_are_thirty_and_every_reader_sees_valid_files(
     assert private_home.count("skill_uses") == 30
 
 
-def test_successes_failures_and_interrupts(
+def test_successes_and_failures_count_and_interrupts_do_not(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
     slow_worker: Process,
 ) -> None:
-    """Doubled events count once, MCP prompts not at all; a worker that ends writes what is left."""
+    """Repeated events count once, MCP prompts not at all; a worker that ends writes the rest."""
     writer.start()
     mcp = changed(USER_PROMPT_EXPANSION, expansion_type="mcp_prompt", command_name="mcp:ask:me")
     for event in (
@@ -329,7 +335,7 @@ def test_successes_failures_and_interrupts(
     assert entry["success_rate"] == 0.6667
 
 
-def test_without_a_stack_the_drain_writes_the_files(private_home: Home) -> None:
+def test_drain_writes_the_files_without_a_stack(private_home: Home) -> None:
     from hivepipe.direct import drain  # noqa: PLC0415
 
     fire("PostToolUse", POST_SKILL, private_home.env)

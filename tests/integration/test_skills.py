@@ -1,4 +1,4 @@
-"""Each use of a skill counts once, from the user or Claude, successful or not."""
+"""Each use of a skill counts once, whether by the user or Claude, successful or not."""
 
 import json
 from typing import Any
@@ -10,10 +10,10 @@ from hivepipe.db.listings import listings
 from hivepipe.db.skills import skill_uses
 from tests.conftest import Home
 
-Row = tuple[str, str, str, str, bool]  # skill, kind, session, prompt, success
+Use = tuple[str, str, str, str, bool]  # skill, kind, session, prompt, success
 
 
-def written(home: Home, *rows: Row) -> None:
+def add_uses(home: Home, *rows: Use) -> None:
     home.path.mkdir(mode=0o700, exist_ok=True)
     db = Database(home.database)
     sql = """
@@ -38,10 +38,10 @@ def found(home: Home) -> list[tuple[str, bool, bool]]:
 def test_a_typed_command_counts_as_a_skill_if_claude_calls_one_of_its_name(
     private_home: Home,
 ) -> None:
-    """Before or after; what nobody ever called as a skill is a command."""
-    written(private_home, ("deploy", "command", "s1", "", True))
+    """The call may be earlier or later; a name that is never called as a skill is a command."""
+    add_uses(private_home, ("deploy", "command", "s1", "", True))
     assert found(private_home) == [("deploy", True, False)]
-    written(
+    add_uses(
         private_home, ("deploy", "tool", "s2", "", False), ("deploy", "command", "s3", "", True)
     )
     assert found(private_home) == [
@@ -52,13 +52,13 @@ def test_a_typed_command_counts_as_a_skill_if_claude_calls_one_of_its_name(
 
 
 def test_a_plugins_command_is_a_skill(private_home: Home) -> None:
-    written(private_home, ("acme:notes", "command", "s1", "", True))
+    add_uses(private_home, ("acme:notes", "command", "s1", "", True))
     assert found(private_home) == [("acme:notes", True, True)]
 
 
-def test_what_was_typed_and_then_called_in_one_prompt_was_used_once(private_home: Home) -> None:
-    """The call says how it went. Without the prompt's id nobody can tell: both count."""
-    written(
+def test_a_command_and_a_call_in_one_prompt_count_once(private_home: Home) -> None:
+    """The call tells the outcome. Without the prompt's id both entries count."""
+    add_uses(
         private_home,
         ("x", "command", "s1", "p1", True),
         ("x", "tool", "s1", "p1", False),
@@ -91,7 +91,7 @@ def listed(home: Home, kind: str, *arguments: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def used(private_home: Home) -> Home:
-    written(
+    add_uses(
         private_home,
         ("once", "tool", "s1", "", True),
         ("often", "tool", "s1", "", True),
@@ -121,12 +121,12 @@ def test_skills_are_listed_with_their_failures(used: Home) -> None:
     assert "2026-11-20 23:03:00Z" in command(used, "--utc")
 
 
-def test_commands_that_are_no_skills_are_listed_apart(used: Home) -> None:
+def test_commands_without_a_skill_are_listed_separately(used: Home) -> None:
     (entry,) = listed(used, "commands", "--commands")
     assert (entry["name"], entry["count"]) == ("plan", 1)
     assert "plan" not in command(used)
     assert "often" not in command(used, "--commands")
 
 
-def test_without_a_database_it_says_so(private_home: Home) -> None:
+def test_without_a_database_nothing_is_recorded(private_home: Home) -> None:
     assert "nothing is recorded yet" in command(private_home, expect=1)

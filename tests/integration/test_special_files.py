@@ -1,4 +1,4 @@
-"""A device, a pipe, a socket or an endless file in a file's place holds up no command."""
+"""A device, a pipe, a socket or an endless file instead of a regular file blocks no command."""
 
 import os
 import resource
@@ -24,9 +24,9 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-def listening(path: Path) -> None:
+def listening_socket(path: Path) -> None:
     before = Path.cwd()
-    os.chdir(path.parent)  # a socket's path is short
+    os.chdir(path.parent)  # the path of a socket must be short
     try:
         with socket.socket(socket.AF_UNIX) as made:
             made.bind(path.name)
@@ -39,8 +39,8 @@ def endless(path: Path) -> None:
         file.truncate(1 << 40)
 
 
-KINDS = (device, pipe, listening, endless)
-# Below the home folder, and below the project: what a clone, a worker, a program may put there.
+KINDS = (device, pipe, listening_socket, endless)
+# Files below the home folder and below the project that a clone, a worker or a program may create.
 OF_THE_USER = (
     ".claude.json",
     ".claude/settings.json",
@@ -75,7 +75,7 @@ OF_THE_HOME = (
     "config.toml",
 )
 KEPT = ("archive-index.json", "main-session/2026-01-10/one.meta.json")
-EVERY = (
+COMMANDS_TO_RUN = (
     ["doctor"],
     ["status"],
     ["what"],
@@ -105,7 +105,9 @@ EVERY = (
 
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: str(make.__name__))
-def test_no_command_waits_for_it(private_home: Home, make: Callable[[Path], None]) -> None:
+def test_no_command_blocks_on_a_special_file(
+    private_home: Home, make: Callable[[Path], None]
+) -> None:
     scene = Scene(private_home)
     scene.begin()
     (private_home.path).mkdir(exist_ok=True)
@@ -121,8 +123,8 @@ def test_no_command_waits_for_it(private_home: Home, make: Callable[[Path], None
             path.unlink(missing_ok=True)
             make(path)
     env = {**scene.env, "HIVEPIPE_PROFILE_DIR": str(private_home.root / "profile")}
-    for words in EVERY:
-        if make is endless and words[0] == "backup":  # it takes what is there, a terabyte too
+    for words in COMMANDS_TO_RUN:
+        if make is endless and words[0] == "backup":  # backup copies everything, even a terabyte
             continue
         done = COMMANDS.run(words, "", env, private_home.project, LIMIT_SECS, [MEMORY])
         said = done.stdout + done.stderr

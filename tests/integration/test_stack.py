@@ -1,4 +1,4 @@
-"""The process stack for real: up, down, status, and what must never happen twice."""
+"""The processes of a stack: up, down, status, and never two of a kind."""
 
 import json
 import os
@@ -36,11 +36,11 @@ ROOT = processes.root_folder()
 
 
 class Sandbox:
-    """A user of their own: home, state and runtime folder, and one project."""
+    """The folders of a user (home, state, runtime) and one project."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # What an ini file, a shell and a format string would stumble over.
+        # characters that an ini file, a shell or a format string might misread
         self.project = folder / "my #1 project; 100%"
         self.home = folder / "user/.local/share/hivepipe/projects" / home_name(self.project)
         self.run_folder = folder / "run"
@@ -56,7 +56,7 @@ class Sandbox:
             path.mkdir(mode=0o700)
 
     def configure(self, text: str) -> Path:
-        """Write the user's own settings."""
+        """Write the user's settings file."""
         config = self.folder / "user" / ".config" / "hivepipe" / "config.toml"
         config.parent.mkdir(parents=True)
         config.write_text(text)
@@ -90,7 +90,7 @@ class Sandbox:
         return dict(json.loads(self.run("status", "--json", expect=expect, **env)))
 
     def report(self) -> dict[str, object]:
-        """What `status` says, whether or not all is well."""
+        """Return the output of `status --json`, whatever the exit code."""
         return dict(json.loads(self.done("status", "--json").stdout))
 
     @property
@@ -98,14 +98,14 @@ class Sandbox:
         return self.run("url").strip().removeprefix("unix://")
 
     def processes(self) -> dict[str, list[psutil.Process]]:
-        """Every process of this sandbox's stacks, by kind."""
+        """Return every process of this sandbox's stacks, by kind."""
         found: dict[str, list[psutil.Process]] = {}
         for process in psutil.process_iter():
             try:
                 line = " ".join(process.cmdline())
                 is_program = "python" in line or "-server" in line
                 is_command = "cli.main" in line or "web.process" in line
-                if not is_program or is_command or not self.owns(process, line):
+                if not is_program or is_command or not self.is_owner_of(process, line):
                     continue
                 kind = next((k for k in KINDS if f"{k}.py" in line or f"{k}-s" in line), line)
                 kind = "supervisord" if "supervisord" in line else kind
@@ -114,9 +114,9 @@ class Sandbox:
                 continue
         return found
 
-    def owns(self, process: psutil.Process, line: str) -> bool:
+    def is_owner_of(self, process: psutil.Process, line: str) -> bool:
         folder = str(self.folder)
-        # Redis writes its title over its environment.
+        # Redis overwrites its environment with its title.
         known = folder in line or folder in process.environ().get("HIVEPIPE_HOME", "")
         return (known or folder in process.cwd()) and process.status() != psutil.STATUS_ZOMBIE
 
@@ -128,14 +128,14 @@ class Sandbox:
         return int(process.pid)
 
     def kill(self) -> None:
-        for _ in range(3):  # a supervisor that is killed second may have started one more
+        for _ in range(3):  # a supervisor that is still alive may start another process
             for process in chain(*self.processes().values()):
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             time.sleep(0.05)
 
     def sessions(self) -> set[str]:
-        """The sessions that are in the database, asked without a process."""
+        """Return the ids of the sessions in the database, without starting a process."""
         database = self.home / "hive.db"
         if not database.exists():
             return set()
@@ -153,15 +153,16 @@ class Sandbox:
 
 
 @contextmanager
-def a_sandbox() -> Iterator[Sandbox]:
-    """Nothing of it lives longer."""
+def new_sandbox() -> Iterator[Sandbox]:
+    """Yield a sandbox, then kill its processes and delete its folder."""
     try:
         redis_server.find_server()
     except NoRedisServerError:
         if variable("CI"):
             raise
         pytest.skip("no Redis server on this machine")
-    folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))  # short: sockets lie below it
+    # short, because paths of sockets are limited
+    folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
     made = Sandbox(folder)
     try:
         yield made
@@ -172,7 +173,7 @@ def a_sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    with a_sandbox() as made:
+    with new_sandbox() as made:
         yield made
 
 
@@ -187,7 +188,7 @@ def mode(path: Path) -> int:
 # ---- up, down, status
 
 
-def test_many_ups_at_once_give_one_stack(sandbox: Sandbox) -> None:
+def test_parallel_ups_start_one_stack(sandbox: Sandbox) -> None:
     starters = [sandbox.start("up", "-d") for _ in range(4)]
     for starter in starters:
         _, err = starter.communicate(timeout=60)
@@ -195,14 +196,14 @@ def test_many_ups_at_once_give_one_stack(sandbox: Sandbox) -> None:
     assert sandbox.counts() == ONE_OF_EACH
 
 
-def test_down_leaves_nothing_and_up_finds_the_data_again(sandbox: Sandbox) -> None:
+def test_down_leaves_no_process_and_up_restores_the_data(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     with connect(sandbox.socket) as client:
         client.set("kept", "yes")
     sandbox.run("down")
     assert sandbox.processes() == {}
     assert sandbox.status(expect=1)["state"] == "down"
-    sandbox.run("down")  # once more is no error
+    sandbox.run("down")  # a second down is no error
     sandbox.run("up", "-d")
     assert sandbox.status()["state"] == "on"
     with connect(sandbox.socket) as client:
@@ -213,7 +214,7 @@ def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: San
     process = sandbox.start("up")
     assert process.stdout is not None
     assert "ready" in process.stdout.readline()
-    os.kill(sandbox.pid("redis"), signal.SIGKILL)  # so that there is something to show
+    os.kill(sandbox.pid("redis"), signal.SIGKILL)  # so that the log of Redis gets another line
     assert any(process.stdout.readline().startswith("redis ") for _ in range(20))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -236,7 +237,7 @@ def test_hivepipe_home_is_honoured(sandbox: Sandbox) -> None:
 # ---- one of each kind
 
 
-def test_survivors_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None:
+def test_processes_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     old = {kind: sandbox.pid(kind) for kind in EVERY}
     os.kill(old["supervisord"], signal.SIGKILL)
@@ -249,17 +250,17 @@ def test_survivors_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None
     assert sandbox.processes() == {}
 
 
-def test_killed_programs_come_back(sandbox: Sandbox) -> None:
+def test_killed_programs_are_restarted(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     old = {kind: sandbox.pid(kind) for kind in ("redis", "writer")}
     for pid in old.values():
         os.kill(pid, signal.SIGKILL)
-    sandbox.run("up", "-d")  # waits until it is ready again
+    sandbox.run("up", "-d")  # waits until the stack is ready again
     eventually(lambda: sandbox.status()["healthy"])
     assert not set(old.values()) & {sandbox.pid("redis"), sandbox.pid("writer")}
 
 
-def test_a_lock_lives_as_long_as_its_last_holder(tmp_path: Path) -> None:
+def test_a_lock_is_held_until_its_last_holder_ends(tmp_path: Path) -> None:
     path = str(tmp_path / "x.lock")
     lock = acquire_lock(path, 0)
     assert os.get_inheritable(lock)
@@ -281,13 +282,15 @@ def test_usage_errors_exit_with_64(sandbox: Sandbox) -> None:
     assert sandbox.run("root").strip() == str(ROOT)
 
 
-def test_down_in_an_unknown_folder_says_so(sandbox: Sandbox) -> None:
+def test_down_in_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:
     said = sandbox.run("down", expect=1)
     assert said.startswith("hivepipe: ")
     assert "hivepipe up" in said
 
 
-def test_no_server_names_the_commands(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_server_the_commands_to_install_one_are_named(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tool = sandbox.folder / "dnf"
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
@@ -300,7 +303,7 @@ def test_no_server_names_the_commands(sandbox: Sandbox, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("version", "files", "taken"),
+    ("version", "files", "accepted"),
     [
         ("6.2.14", ["appendonlydir/1.incr.aof"], False),
         ("7.0.15", ["appendonlydir/1.incr.aof"], True),
@@ -309,10 +312,10 @@ def test_no_server_names_the_commands(sandbox: Sandbox, monkeypatch: pytest.Monk
         ("6.2.14", ["appendonlydir/"], True),
     ],
 )
-def test_an_older_server_does_not_start_empty_beside_what_waits(
+def test_an_older_server_is_refused_beside_newer_files(
     version: str,
     files: list[str],
-    taken: bool,
+    accepted: bool,
     sandbox: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -327,7 +330,7 @@ def test_an_older_server_does_not_start_empty_beside_what_waits(
             (home / folder / file).touch()
     monkeypatch.setenv("PATH", str(sandbox.folder))
     monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
-    if taken:
+    if accepted:
         assert redis_server.find_server(str(home)) == str(fake)
     else:
         with pytest.raises(NoRedisServerError, match="appendonlydir, which "):
@@ -335,7 +338,7 @@ def test_an_older_server_does_not_start_empty_beside_what_waits(
 
 
 @pytest.mark.parametrize(
-    ("said", "taken"),
+    ("output", "accepted"),
     [
         ("Redis server v=6.0.16 sha=0", False),
         ("Redis server v=6.2.0 sha=0", True),
@@ -343,22 +346,22 @@ def test_an_older_server_does_not_start_empty_beside_what_waits(
         ("something else", False),
     ],
 )
-def test_a_server_is_taken_from_6_2_on(
-    said: str, taken: bool, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+def test_a_server_is_accepted_from_6_2_on(
+    output: str, accepted: bool, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = sandbox.folder / "redis-server"
-    fake.write_text(f"#!/bin/sh\necho '{said}'\n")
+    fake.write_text(f"#!/bin/sh\necho '{output}'\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(sandbox.folder))
     monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
-    if taken:
+    if accepted:
         assert redis_server.find_server() == str(fake)
     else:
         with pytest.raises(NoRedisServerError):
             redis_server.find_server()
 
 
-def test_a_configured_server_that_is_none_is_an_error(sandbox: Sandbox) -> None:
+def test_an_invalid_configured_server_is_an_error(sandbox: Sandbox) -> None:
     sandbox.configure('redis_server = "/bin/true"\n')
     assert "redis_server = /bin/true" in sandbox.run("up", "-d", expect=1)
     assert sandbox.processes() == {}
@@ -380,7 +383,7 @@ def test_a_planted_link_is_not_followed(sandbox: Sandbox) -> None:
     assert list(target.iterdir()) == []
 
 
-def test_a_path_that_breaks_the_line_is_refused(
+def test_a_path_with_a_line_break_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(tmp_path / "state"))
@@ -393,14 +396,14 @@ def test_a_path_that_breaks_the_line_is_refused(
 # ---- one table
 
 
-def test_the_procfile_is_the_table() -> None:
+def test_the_procfile_equals_the_process_table() -> None:
     assert (ROOT / "Procfile").read_text() == processes.procfile()
     for entry in processes.PROCESSES:
         assert processes.script_path(entry).is_file()
 
 
-def test_what_becomes_the_redis_server_loads_no_client() -> None:
-    """A stack is ready a tenth of a second earlier."""
+def test_the_process_of_redis_imports_no_client() -> None:
+    """This makes a stack ready 0.1 s earlier."""
     (entry,) = [entry for entry in processes.PROCESSES if entry.name == "redis"]
     code = "import runpy, sys; runpy.run_path(sys.argv[1]); print(*sys.modules)"
     command = [sys.executable, "-I", "-c", code, str(processes.script_path(entry))]

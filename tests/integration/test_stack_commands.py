@@ -1,4 +1,4 @@
-"""restart, logs, stacks, down --all; and commands that run at once."""
+"""restart, logs, stacks, down --all, and commands that run in parallel."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
 from tests.rounds import rounds
 
 
-def everything_below(folder: Path) -> set[str]:
+def paths_below(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*")}
 
 
@@ -37,27 +37,27 @@ def state_of(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> str:  # noqa:
     return read_record(str(sandbox.project))["state"]
 
 
-def known(sandbox: Sandbox) -> list[dict[str, object]]:  # noqa: F811
+def listed_stacks(sandbox: Sandbox) -> list[dict[str, object]]:  # noqa: F811
     report = json.loads(sandbox.run("stacks", "--json"))
     assert report["schema"] == 1
     return list(report["stacks"])
 
 
-def test_down_leaves_no_socket_no_lock_no_folder_and_the_database_in_one_file(
+def test_down_leaves_no_runtime_files_and_one_database_file(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
     sandbox.run("up", "-d")
-    assert everything_below(sandbox.run_folder)
+    assert paths_below(sandbox.run_folder)
     sandbox.fire()
     eventually(sandbox.sessions)
     sandbox.run("down")
-    assert everything_below(sandbox.run_folder) == set()
+    assert paths_below(sandbox.run_folder) == set()
     assert not list(sandbox.home.rglob("*.lock"))
     assert sandbox.processes() == {}
     assert [path.name for path in sandbox.home.glob("hive.db*")] == ["hive.db"]
 
 
-def test_restart_gives_new_processes_and_leaves_the_record_on(
+def test_restart_starts_new_processes_and_keeps_the_state_on(
     sandbox: Sandbox,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -69,12 +69,12 @@ def test_restart_gives_new_processes_and_leaves_the_record_on(
     assert not set(before.values()) & {sandbox.pid(kind) for kind in EVERY}
     assert state_of(sandbox, monkeypatch) == "on"
     sandbox.run("down")
-    sandbox.run("restart")  # of one that is down: it runs then, and the record agrees
+    sandbox.run("restart")  # a stack that is down is started
     assert sandbox.counts() == ONE_OF_EACH
     assert state_of(sandbox, monkeypatch) == "on"
 
 
-def test_restart_does_not_wait_for_a_redis_that_hangs(sandbox: Sandbox) -> None:  # noqa: F811
+def test_restart_does_not_wait_for_a_hanging_redis(sandbox: Sandbox) -> None:  # noqa: F811
     sandbox.run("up", "-d")
     sandbox.fire("s1")
     eventually(sandbox.sessions)
@@ -87,16 +87,17 @@ def test_restart_does_not_wait_for_a_redis_that_hangs(sandbox: Sandbox) -> None:
     sandbox.run("restart")
     assert sandbox.counts() == ONE_OF_EACH
     log = (sandbox.home / "logs" / "supervisord.log").read_text()
-    assert "killing 'writer'" not in log  # it had to wait for Redis until its time was up
+    # the writer would have waited for Redis until it was killed
+    assert "killing 'writer'" not in log
     assert "s1" in sandbox.run("sessions")
 
 
-def test_restart_of_an_unknown_folder_says_so(sandbox: Sandbox) -> None:  # noqa: F811
+def test_restart_of_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:  # noqa: F811
     assert "hivepipe up" in sandbox.run("restart", expect=1)
 
 
 @pytest.mark.parametrize("seed", range(rounds(1)))
-def test_record_and_processes_agree_whatever_runs_at_once(
+def test_record_and_processes_agree_after_parallel_commands(
     sandbox: Sandbox,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
@@ -112,13 +113,13 @@ def test_record_and_processes_agree_whatever_runs_at_once(
         assert sandbox.status()["healthy"] is True
     else:
         assert sandbox.processes() == {}
-        assert everything_below(sandbox.run_folder) == set()
+        assert paths_below(sandbox.run_folder) == set()
 
 
-def test_survivors_are_found_when_the_runtime_folder_went_away(
+def test_processes_are_found_without_their_runtime_folder(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
-    """At logout it is removed, and the processes may live on."""
+    """A logout removes the folder, while the processes may continue."""
     sandbox.run("up", "-d")
     before = {kind: sandbox.pid(kind) for kind in EVERY}
     shutil.rmtree(sandbox.run_folder / "hivepipe")
@@ -135,7 +136,7 @@ main(["up", "-d"])
 """
 
 
-def test_up_replaces_a_stack_that_another_version_started(sandbox: Sandbox) -> None:  # noqa: F811
+def test_up_replaces_a_stack_of_another_version(sandbox: Sandbox) -> None:  # noqa: F811
     subprocess.run(
         [sys.executable, "-I", "-c", OLDER],
         cwd=sandbox.project,
@@ -148,16 +149,18 @@ def test_up_replaces_a_stack_that_another_version_started(sandbox: Sandbox) -> N
     newer = {kind: sandbox.pid(kind) for kind in EVERY}
     assert not set(older.values()) & set(newer.values())
     sandbox.run("up", "-d")
-    assert {kind: sandbox.pid(kind) for kind in EVERY} == newer, "of the same version: joined"
+    assert {kind: sandbox.pid(kind) for kind in EVERY} == newer, (
+        "a stack of the same version was replaced"
+    )
 
 
 # ---- stacks
 
 
-def test_stacks_lists_what_runs_what_rests_and_what_is_gone(sandbox: Sandbox) -> None:  # noqa: F811
-    assert known(sandbox) == []
+def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) -> None:  # noqa: F811
+    assert listed_stacks(sandbox) == []
     sandbox.run("up", "-d")
-    (entry,) = known(sandbox)
+    (entry,) = listed_stacks(sandbox)
     assert entry["home"] == str(sandbox.home)
     assert entry["project"] == str(sandbox.project)
     assert entry["state"] == "running"
@@ -169,14 +172,14 @@ def test_stacks_lists_what_runs_what_rests_and_what_is_gone(sandbox: Sandbox) ->
     assert "running" in said
 
     os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
-    eventually(lambda: known(sandbox)[0]["state"] == "broken")
+    eventually(lambda: listed_stacks(sandbox)[0]["state"] == "broken")
     sandbox.run("down")
-    assert known(sandbox)[0]["state"] == "stopped"
+    assert listed_stacks(sandbox)[0]["state"] == "stopped"
     shutil.rmtree(sandbox.home)
-    assert known(sandbox)[0]["state"] == "gone"
+    assert listed_stacks(sandbox)[0]["state"] == "gone"
 
 
-def test_down_all_stops_every_stack_also_of_a_project_that_was_deleted(
+def test_down_all_also_stops_the_stack_of_a_deleted_project(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
     sandbox.run("up", "-d")
@@ -191,16 +194,16 @@ def test_down_all_stops_every_stack_also_of_a_project_that_was_deleted(
     shutil.rmtree(first)
     sandbox.run("down", "--all")
     assert sandbox.processes() == {}
-    assert everything_below(sandbox.run_folder) == set()
+    assert paths_below(sandbox.run_folder) == set()
     assert not first.exists()
 
 
 def test_stacks_of_another_set_of_records_are_separate(sandbox: Sandbox) -> None:  # noqa: F811
-    """As in a container, a test, or a second XDG_STATE_HOME of the same account."""
+    """As in a container, in a test, or with another XDG_STATE_HOME of the same account."""
     other = Sandbox(Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")))
     try:
         other.run("up", "-d")
-        assert known(sandbox) == []
+        assert listed_stacks(sandbox) == []
         sandbox.run("down", "--all")
         assert other.counts() == ONE_OF_EACH
     finally:
@@ -215,7 +218,7 @@ def test_logs_of_a_stack_that_never_ran_are_empty(sandbox: Sandbox) -> None:  # 
     assert sandbox.run("logs") == ""
 
 
-def test_an_opted_out_project_stays_so(
+def test_an_opted_out_project_stays_off(
     sandbox: Sandbox,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

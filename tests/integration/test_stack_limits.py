@@ -1,4 +1,4 @@
-"""Where a stack meets its limits: long paths, a full Redis, a database that another has."""
+"""A stack at its limits: long paths, a full Redis, a database in use by another machine."""
 
 import os
 import time
@@ -17,8 +17,8 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
 
 
 @pytest.mark.parametrize("length", [108, 1000])
-def test_a_project_may_lie_far_down(sandbox: Sandbox, length: int) -> None:  # noqa: F811
-    """A socket's path has 107 bytes, and Redis takes the first 107 of a longer one in silence."""
+def test_a_project_may_have_a_long_path(sandbox: Sandbox, length: int) -> None:  # noqa: F811
+    """A socket's path has at most 107 bytes, and Redis silently truncates a longer one."""
     path = sandbox.folder
     while len(str(path)) < length - 100:
         path /= "d" * 90
@@ -37,7 +37,7 @@ def test_a_project_may_lie_far_down(sandbox: Sandbox, length: int) -> None:  # n
     assert [entry for entry in path.iterdir() if entry.name[0] != "."] == []
 
 
-def test_a_full_redis_says_no_and_the_events_wait_on_disk(sandbox: Sandbox) -> None:  # noqa: F811
+def test_events_are_spooled_while_redis_is_full(sandbox: Sandbox) -> None:  # noqa: F811
     small = sandbox.folder / "small-redis"
     small.write_text(f'#!/bin/sh\nexec "{find_server()}" "$@" --maxmemory 8mb\n')
     small.chmod(0o755)
@@ -63,10 +63,10 @@ def test_a_full_redis_says_no_and_the_events_wait_on_disk(sandbox: Sandbox) -> N
 ANOTHER = "their-laptop\nb00t\npid:[4026532000]\n"
 
 
-def test_the_stack_of_another_machine_or_container_keeps_the_home(
+def test_a_home_in_use_by_another_machine_or_container_is_refused(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
-    """Its locks and sockets do not reach here: two stacks would be two writers on one database."""
+    """Locks and sockets do not work between machines, so two stacks would write to one database."""
     sandbox.run("up", "-d")
     kernel = sandbox.home / "kernel"
     machine, boot, namespace = kernel.read_text().splitlines()
@@ -80,10 +80,10 @@ def test_the_stack_of_another_machine_or_container_keeps_the_home(
     sandbox.fire("s-1")
     assert sandbox.spooled == 1
     sandbox.run("down")
-    assert kernel.exists(), "not ours to take away"
+    assert kernel.exists(), "the file of another machine was deleted"
 
     os.utime(kernel, (time.time() - 200,) * 2)
-    sandbox.run("up", "-d")  # nobody has touched it for long
+    sandbox.run("up", "-d")  # it was not updated for a long time
     eventually(lambda: sandbox.sessions() == {"s-1"})
     assert kernel.read_text().splitlines() == [machine, boot, namespace]
     sandbox.run("down")
@@ -92,7 +92,7 @@ def test_the_stack_of_another_machine_or_container_keeps_the_home(
     sandbox.run("up", "-d")
 
 
-def test_a_stack_leaves_when_another_machine_has_taken_its_home_over(
+def test_a_stack_stops_when_another_machine_uses_its_home(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
     sandbox.run("up", "-d")
@@ -102,11 +102,11 @@ def test_a_stack_leaves_when_another_machine_has_taken_its_home_over(
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_no_text_of_a_finished_job_stays_on_disk_when_the_stack_stops(
+def test_down_removes_texts_of_finished_jobs_from_the_disk(
     sandbox: Sandbox,  # noqa: F811
     waits: bool,
 ) -> None:
-    texts = [token_hex(8) for _ in range(30)]  # Redis does not compress them
+    texts = [token_hex(8) for _ in range(30)]  # random, so that Redis does not compress them
     sandbox.run("up", "-d")
     for text in texts:
         payload = {"session_id": "s-1", "prompt": text, "cwd": str(sandbox.project)}
@@ -125,6 +125,6 @@ def log_of_redis(sandbox: Sandbox) -> str:  # noqa: F811
 
 def is_quiet(sandbox: Sandbox) -> bool:  # noqa: F811
     accounts = sandbox.report()["accounts"]
-    assert isinstance(accounts, dict), "Redis is away"
-    at_work = any(accounts[name] for name in ("waiting", "running", "retrying"))
-    return bool(accounts["done"]) and not at_work
+    assert isinstance(accounts, dict), "Redis does not answer"
+    is_busy = any(accounts[name] for name in ("waiting", "running", "retrying"))
+    return bool(accounts["done"]) and not is_busy

@@ -24,7 +24,7 @@ def run(home: Home, script: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("closed", [">&-", ">&- <&-", "2>&-", ">&- 2>&- <&-"])
 @pytest.mark.parametrize("command", ["stacks", "--version", "redact /etc/hosts"])
-def test_a_closed_stream_is_no_fault(private_home: Home, command: str, closed: str) -> None:
+def test_a_closed_stream_is_no_error(private_home: Home, command: str, closed: str) -> None:
     done = run(private_home, f"{HIVEPIPE} {command} {closed}")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -32,7 +32,7 @@ def test_a_closed_stream_is_no_fault(private_home: Home, command: str, closed: s
 @pytest.mark.parametrize(
     "command", ["uninstall --purge", "statusline", "mcp", "credentials set OPENAI_API_KEY"]
 )
-def test_a_closed_stdin_is_an_empty_one(private_home: Home, command: str) -> None:
+def test_a_closed_stdin_counts_as_empty(private_home: Home, command: str) -> None:
     run(private_home, f"{HIVEPIPE} init --no-probe")
     closed = run(private_home, f"{HIVEPIPE} {command} <&-")
     empty = run(private_home, f"{HIVEPIPE} {command} </dev/null")
@@ -49,21 +49,21 @@ def test_a_full_stdout_is_one_line_of_error(private_home: Home, command: str) ->
 
 @pytest.mark.parametrize("stderr", ["2>/dev/full", "2> >(exec <&-; sleep 1)"])
 @pytest.mark.parametrize(("command", "code"), [("session show x", 1), ("no-such-command", 64)])
-def test_a_stderr_that_takes_nothing_leaves_the_exit_code(
+def test_an_unwritable_stderr_does_not_change_the_exit_code(
     private_home: Home, command: str, code: int, stderr: str
 ) -> None:
     assert run(private_home, f"{HIVEPIPE} {command} {stderr}").returncode == code
 
 
-def test_no_file_takes_the_number_of_a_closed_stream(private_home: Home) -> None:
+def test_no_file_gets_the_descriptor_of_a_closed_stream(private_home: Home) -> None:
     streams = "import hivepipe.cli.terminal as t, os, sys; t.open_missing_streams()"
-    told = "; os.write(2, b'%d' % os.open('/dev/zero', 0)); sys.stdout.write('into nothing')"
-    done = run(private_home, f'{sys.executable} -c "{streams}{told}" <&- >&-')
+    code = "; os.write(2, b'%d' % os.open('/dev/zero', 0)); sys.stdout.write('into nothing')"
+    done = run(private_home, f'{sys.executable} -c "{streams}{code}" <&- >&-')
     assert (done.returncode, int(done.stderr) > 2) == (0, True)
 
 
 @pytest.mark.parametrize("command", ["up -d", "off", "init", "sessions"])
-def test_a_deleted_folder_is_no_project(private_home: Home, command: str) -> None:
+def test_a_deleted_current_folder_is_an_error(private_home: Home, command: str) -> None:
     gone = "mkdir gone; cd gone; rmdir ../gone"
     done = run(private_home, f"{gone}; {HIVEPIPE} {command}; echo $?; {HIVEPIPE} stacks --json")
     assert "the current folder was deleted" in done.stderr

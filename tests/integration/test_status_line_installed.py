@@ -1,4 +1,4 @@
-"""`init --statusline` for a real user: it is there, tells what was recorded, and is gone again."""
+"""`init --statusline`: the line is installed, shows recorded data, and is removed by uninstall."""
 
 import json
 import re
@@ -12,19 +12,19 @@ from tests.installed import User, changed
 
 TRANSCRIPT = Path(__file__).resolve().parents[1] / "transcripts" / "session_b.jsonl"
 SESSION = "session_b"
-THEIRS = {"type": "command", "command": "printf 'mine '; wc -c", "padding": 1}
+OTHER_LINE = {"type": "command", "command": "printf 'mine '; wc -c", "padding": 1}
 
 
 def shown(user: User, **said: Any) -> str:
-    """Return what Claude Code would show, as the settings have it."""
+    """Return what Claude Code would show with the present settings."""
     command = json.loads(user.settings.read_text())["statusLine"]["command"]
     data = json.dumps({"session_id": "s1", "cwd": str(user.project), **said})
     return user.do("sh", "-c", command, data=data).stdout
 
 
-def test_it_goes_in_front_of_another_and_leaves_no_trace(user: User) -> None:
+def test_the_line_wraps_another_one_and_is_removed_completely(user: User) -> None:
     user.settings.parent.mkdir()
-    user.settings.write_text(json.dumps({"statusLine": THEIRS, "model": "opus"}, indent=3))
+    user.settings.write_text(json.dumps({"statusLine": OTHER_LINE, "model": "opus"}, indent=3))
     user.own(user.project)
     before = user.files()
     user.hivepipe("init", "--statusline")
@@ -38,13 +38,13 @@ def test_it_goes_in_front_of_another_and_leaves_no_trace(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
-def test_the_users_own_is_not_shared_through_git(user: User) -> None:
+def test_a_users_own_line_is_not_shared_through_git(user: User) -> None:
     user.hivepipe("init", "--project", "--statusline")
     shared = user.project / ".claude" / "settings.json"
     once = shared.read_text()
     own = user.home / ".claude" / "settings.json"
     own.parent.mkdir(exist_ok=True)
-    own.write_text(json.dumps({"statusLine": THEIRS}))
+    own.write_text(json.dumps({"statusLine": OTHER_LINE}))
     user.own(user.home)
     user.hivepipe("init", "--project")
     assert shared.read_text() == once
@@ -53,9 +53,9 @@ def test_the_users_own_is_not_shared_through_git(user: User) -> None:
     assert shared.read_text() == once
 
 
-def test_init_renews_it_after_an_upgrade(user: User) -> None:
+def test_init_updates_the_line_after_an_upgrade(user: User) -> None:
     user.settings.parent.mkdir()
-    user.settings.write_text(json.dumps({"statusLine": THEIRS}))
+    user.settings.write_text(json.dumps({"statusLine": OTHER_LINE}))
     user.own(user.project)
     user.hivepipe("init", "--statusline")
     once = user.settings.read_text()
@@ -66,10 +66,10 @@ def test_init_renews_it_after_an_upgrade(user: User) -> None:
     assert json.loads(user.settings.read_text()) == json.loads(once)
 
 
-def test_the_one_of_all_projects_is_not_hidden(user: User) -> None:
+def test_a_line_of_all_projects_is_still_shown(user: User) -> None:
     user_settings = user.home / ".claude" / "settings.json"
     user_settings.parent.mkdir()
-    user_settings.write_text(json.dumps({"statusLine": THEIRS}))
+    user_settings.write_text(json.dumps({"statusLine": OTHER_LINE}))
     user.own(user.home)
     before = user.files()
     user.hivepipe("init", "--statusline")
@@ -79,7 +79,7 @@ def test_the_one_of_all_projects_is_not_hidden(user: User) -> None:
 
 
 @pytest.mark.parametrize("other", ["{", "[]", '{"statusLine": "none"}', "\ufeff{}", "\x00"])
-def test_what_stands_in_the_settings_of_all_projects_is_no_obstacle(user: User, other: str) -> None:
+def test_invalid_settings_of_all_projects_do_not_prevent_the_line(user: User, other: str) -> None:
     user_settings = user.home / ".claude" / "settings.json"
     user_settings.parent.mkdir()
     user_settings.write_text(other)
@@ -89,7 +89,7 @@ def test_what_stands_in_the_settings_of_all_projects_is_no_obstacle(user: User, 
     assert shown(user, cost={"total_cost_usd": 2}) == "$2.00 session\n"
 
 
-def test_another_kind_of_entry_is_refused_and_nothing_changes(user: User) -> None:
+def test_an_entry_of_another_kind_is_refused_and_not_changed(user: User) -> None:
     user.settings.parent.mkdir()
     user.settings.write_text('{"statusLine": "none"}')
     user.own(user.project)
@@ -99,7 +99,7 @@ def test_another_kind_of_entry_is_refused_and_nothing_changes(user: User) -> Non
     assert changed(before, user.files()) == {}
 
 
-def test_it_tells_what_the_stack_recorded(user: User) -> None:
+def test_the_line_shows_recorded_costs(user: User) -> None:
     user.hivepipe("init", "--statusline")
     user.hivepipe("up", "-d")
     path = user.home / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"

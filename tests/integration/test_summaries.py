@@ -1,4 +1,4 @@
-"""Summaries end to end: a session ends, one call is made, a row is written and read back."""
+"""A session ends, one call is made, and the summary is stored and read back."""
 
 import json
 import sqlite3
@@ -18,7 +18,7 @@ from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, convers
 
 TRANSCRIPTS = ROOT / "tests" / "transcripts"
 
-(CLOCK,) = [row for row in PERIODIC if row.operation == "summarise_idle"]
+(IDLE_ROW,) = [row for row in PERIODIC if row.operation == "summarise_idle"]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def llm() -> Iterator[Provider]:
         yield server
 
 
-def test_a_session_that_ends_is_summarised_once(scene: Scene, llm: Provider) -> None:
+def test_an_ended_session_is_summarised_once(scene: Scene, llm: Provider) -> None:
     scene.use(llm)
     scene.start()
     scene.end()
@@ -61,10 +61,11 @@ def test_a_session_that_ends_is_summarised_once(scene: Scene, llm: Provider) -> 
     context = scene.home.path / "context"
     until(
         lambda: any("The parser was mended" in it.read_text() for it in context.glob("*.txt")),
-        "the next session will not be told",
+        "the next session's context lacks it",
     )
 
-    # Resumed: nothing was said, nothing is asked. Then it grew, and was left for another session.
+    # A resumed session without new messages causes no call. Then it grows and is left for another
+    # one.
     scene.end(reason="logout")
     until(lambda: scene.executed() == 2, "the second job was not executed")
     assert len(llm.requests) == 1
@@ -76,8 +77,8 @@ def test_a_session_that_ends_is_summarised_once(scene: Scene, llm: Provider) -> 
     assert len(llm.requests) == 2
 
 
-def test_without_agreement_nobody_is_asked(scene: Scene, llm: Provider) -> None:
-    """A key alone is no agreement; the summary is made of what the archive knows."""
+def test_without_agreement_no_call_is_made(scene: Scene, llm: Provider) -> None:
+    """A key alone is no agreement; without one the summary is made from archived data."""
     scene.configure(openai_url=f"{llm.url}/v1")
     scene.keep("OPENAI_API_KEY")
     scene.start()
@@ -92,7 +93,9 @@ def test_without_agreement_nobody_is_asked(scene: Scene, llm: Provider) -> None:
     assert "nothing is sent" in scene.command("what")
 
 
-def test_short_sessions_and_those_of_a_project_that_is_off(scene: Scene, llm: Provider) -> None:
+def test_short_sessions_and_a_switched_off_project_cause_no_call(
+    scene: Scene, llm: Provider
+) -> None:
     scene.use(llm)
     scene.write(lines=said(1, "user", "hi") + said(2, "assistant", "hello"))
     scene.start()
@@ -109,7 +112,7 @@ def test_short_sessions_and_those_of_a_project_that_is_off(scene: Scene, llm: Pr
     assert llm.requests == []
 
 
-def test_what_is_agreed_to_is_shown_first(scene: Scene, llm: Provider) -> None:
+def test_enable_shows_what_is_sent_first(scene: Scene, llm: Provider) -> None:
     assert "no credential" in scene.command("summaries", "enable", "--yes", expect=1)
     hint = scene.command("summaries", "enable", "--yes", expect=1, ANTHROPIC_API_KEY=CANARY)
     assert "`hivepipe credentials set ANTHROPIC_API_KEY --from-environment`" in hint
@@ -141,8 +144,8 @@ def test_what_is_agreed_to_is_shown_first(scene: Scene, llm: Provider) -> None:
     assert not [p for p, data in scene.everything().items() if CANARY.encode() in data]
 
 
-def test_asked_for_by_hand(scene: Scene, llm: Provider) -> None:
-    """A text of another harness, rated memories, and the same request that was shown before."""
+def test_a_summary_can_be_requested_by_a_command(scene: Scene, llm: Provider) -> None:
+    """`summaries run` on another harness's text with rated memories sends what --dry-run shows."""
     ratings = [{"name": "parser", "useful": True}, {"name": "never asked", "useful": True}]
     llm.otherwise = success({**SUMMARY, "memories": ratings})
     scene.use(llm, memory_rating=True)
@@ -169,8 +172,8 @@ def test_asked_for_by_hand(scene: Scene, llm: Provider) -> None:
     assert (rated["memory"], rated["source"], rated["useful"]) == ("parser", "llm", 1)
 
 
-def test_a_key_that_a_command_prints(scene: Scene, llm: Provider, tmp_path: Path) -> None:
-    """It is run for a call, and for nothing else; the key is kept nowhere."""
+def test_a_key_can_be_printed_by_a_command(scene: Scene, llm: Provider, tmp_path: Path) -> None:
+    """The command runs only for a call, and the key is stored nowhere."""
     (tmp_path / "key").write_text(CANARY)
     prints = tmp_path / "prints"
     prints.write_text(f"#!/bin/sh\necho run >> {tmp_path}/runs\ncat {tmp_path}/key\n")
@@ -197,9 +200,7 @@ def test_a_key_that_a_command_prints(scene: Scene, llm: Provider, tmp_path: Path
     assert scene.spent()["ever"]["calls"] == 1
 
 
-def test_what_claude_code_summarised_itself_is_kept_until_there_is_better(
-    scene: Scene, llm: Provider
-) -> None:
+def test_claude_codes_own_summary_is_kept_until_a_better_one(scene: Scene, llm: Provider) -> None:
     scene.use(llm)
     scene.write(lines=(TRANSCRIPTS / "compaction" / "main.jsonl").read_bytes())
     scene.start()
@@ -223,7 +224,7 @@ def test_what_claude_code_summarised_itself_is_kept_until_there_is_better(
 
 
 def test_ratings_rank_later_searches(scene: Scene, llm: Provider) -> None:
-    """Shown in a session, rated with its summary, ranked from then on."""
+    """Memories shown in a session are rated with its summary and ranked from then on."""
     memories = scene.transcripts / "memory"
     memories.mkdir()
     for name in ("a.md", "b.md"):
@@ -233,7 +234,7 @@ def test_ratings_rank_later_searches(scene: Scene, llm: Provider) -> None:
     scene.use(llm, memory_rating=True)
     scene.start()
     scene.end()
-    until(lambda: scene.home.count("sessions") == 1, "not started")
+    until(lambda: scene.home.count("sessions") == 1, "no session is stored")
 
     def found(**env: str) -> list[str]:
         said = json.loads(scene.command("memory", "search", "rounds", "--json", **env))
@@ -248,8 +249,8 @@ def test_ratings_rank_later_searches(scene: Scene, llm: Provider) -> None:
     assert found() == ["b.md", "a.md"]
 
 
-def test_a_session_that_was_left_open_is_summarised(scene: Scene, llm: Provider) -> None:
-    """Silent for half an hour: once, however often the clock asks; not one that is at work."""
+def test_an_idle_open_session_is_summarised(scene: Scene, llm: Provider) -> None:
+    """A session silent for half an hour is summarised once; a busy one is not."""
     scene.use(llm)
     env = scene.home.with_env(INSTANCE_ID="inst-a")
     silent, busy = SESSION, "5e551011-0000-4000-8000-00000000000b"
@@ -258,24 +259,24 @@ def test_a_session_that_was_left_open_is_summarised(scene: Scene, llm: Provider)
         hook_answer("SessionStart", changed(SESSION_START, **where), env)
         hook_answer("Stop", changed(STOP, **where), env)
     scene.start()
-    until(lambda: scene.home.count("sessions") == 2, "not started")
+    until(lambda: scene.home.count("sessions") == 2, "no session is stored")
     until(lambda: scene.make_due("slow") or scene.archived() == 2, "not archived")
     with closing(sqlite3.connect(scene.home.database, timeout=30)) as db:
         earlier = f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:%M:%S}.000Z"
         db.execute("UPDATE sessions SET updated_at = ? WHERE id = ?", (earlier, silent))
         db.execute("UPDATE activity SET last_active_at = ? WHERE session_id = ?", (earlier, silent))
         db.commit()
-    scene.tick(CLOCK, 1)
+    scene.tick(IDLE_ROW, 1)
     assert scene.wait_for_summary()["session_id"] == silent
-    scene.tick(CLOCK, 2)
-    scene.tick(CLOCK, 3)
+    scene.tick(IDLE_ROW, 2)
+    scene.tick(IDLE_ROW, 3)
     until(lambda: not scene.redis.llen("rq:queue:llm"), "not executed")
     assert [row["session_id"] for row in scene.summaries()] == [silent]
     assert len(llm.requests) == 1
 
 
-def test_on_the_direct_path_nobody_is_asked(scene: Scene, llm: Provider) -> None:
-    """The hook's own process does the work: it may be ended at any moment."""
+def test_on_the_direct_path_no_call_is_made(scene: Scene, llm: Provider) -> None:
+    """The hook's own process does the work and may be killed at any moment, so it makes no call."""
     scene.use(llm)
     where = {"session_id": SESSION, "transcript_path": str(scene.write())}
     env = scene.home.with_env(INSTANCE_ID="inst-a", USE_QUEUE="false")

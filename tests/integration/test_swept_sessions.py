@@ -1,4 +1,4 @@
-"""Sessions that no hook saw: the sweep takes them in, and they are sessions as the others are."""
+"""Sessions without hooks are archived by the sweep and are listed like others."""
 
 import json
 import os
@@ -18,7 +18,7 @@ WORKFLOW = "wf_0215faa2-2b8"
 
 @pytest.fixture
 def folder(private_home: Home) -> Path:
-    """Claude's folder of the project, with a session, a subagent and a workflow's journal."""
+    """Claude's folder of the project with a session, a subagent and a workflow's journal."""
     command(private_home, "init", "--local")
     folder = private_home.root / ".claude" / "projects" / "-shop"
     beside = folder / SESSION / "subagents"
@@ -28,14 +28,14 @@ def folder(private_home: Home) -> Path:
     call["input"] = {"subagent_type": "Explore", "prompt": "look"}  # type: ignore[assignment]
     asked = json.loads(line(1, cwd=cwd))
     asked["message"]["content"].append(call)
-    told = {
+    answered_call = {
         **json.loads(line(2, cwd=cwd)),
         "type": "user",
         "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]},
         "toolUseResult": {"agentId": AGENT},
     }
     (folder / f"{SESSION}.jsonl").write_bytes(
-        json.dumps(asked).encode() + b"\n" + json.dumps(told).encode() + b"\n"
+        json.dumps(asked).encode() + b"\n" + json.dumps(answered_call).encode() + b"\n"
     )
     (beside / f"agent-{AGENT}.jsonl").write_bytes(line(3, "found it", cwd=cwd, agentId=AGENT))
     journal = {"type": "result", "key": "k", "agentId": AGENT, "result": "verdict: journal-only"}
@@ -51,7 +51,7 @@ def archives(home: Home) -> dict[str, dict[str, Any]]:
     return {each["agent_id"] or each["session_id"]: each for each in listed}
 
 
-def test_subagents_have_the_type_of_their_call_and_journals_are_kept(
+def test_swept_subagents_have_a_type_and_journals_are_archived(
     private_home: Home, folder: Path
 ) -> None:
     said = json.loads(command(private_home, "archive", "sweep", "--json"))
@@ -64,7 +64,7 @@ def test_subagents_have_the_type_of_their_call_and_journals_are_kept(
     assert (again["taken"], again["unchanged"], again["foreign"]) == (0, 3, 0)
 
 
-def test_what_is_too_old_is_said(private_home: Home, folder: Path) -> None:
+def test_expired_transcripts_are_reported(private_home: Home, folder: Path) -> None:
     long_ago = time.time() - 366 * 86_400
     os.utime(folder / f"{SESSION}.jsonl", (long_ago, long_ago))
     assert json.loads(command(private_home, "archive", "sweep", "--json"))["expired"] == 1
@@ -73,7 +73,7 @@ def test_what_is_too_old_is_said(private_home: Home, folder: Path) -> None:
     )
 
 
-def test_it_is_a_session_for_every_command(private_home: Home, folder: Path) -> None:
+def test_every_command_accepts_a_swept_session(private_home: Home, folder: Path) -> None:
     command(private_home, "archive", "sweep")
     shown = command(private_home, "session", "show", SESSION[:8])
     assert shown.startswith(SESSION)
@@ -88,7 +88,7 @@ def test_it_is_a_session_for_every_command(private_home: Home, folder: Path) -> 
     assert "no session has the id 00" in command(private_home, "session", "show", "00", expect=1)
 
 
-def test_transcripts_of_a_deleted_folder_are_taken_in(private_home: Home, folder: Path) -> None:
+def test_transcripts_of_a_deleted_folder_are_archived(private_home: Home, folder: Path) -> None:
     gone = private_home.root / "worktree"
     gone.mkdir()
     other = "ffffffff-0000-4000-8000-000000000000"

@@ -1,4 +1,4 @@
-"""Tasks: a person's word reaches the very next tool call, whatever runs or does not."""
+"""Tasks: a cancellation reaches the next tool call, with or without a stack."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ Command = Callable[..., str]
 
 @pytest.fixture
 def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run `hivepipe task ...` and return what it printed."""
+    """Run `hivepipe task ...` and return its output."""
     private_home.use_environment(monkeypatch)
     monkeypatch.chdir(private_home.project)
 
@@ -38,14 +38,14 @@ def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Command:
     return run
 
 
-def ask(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
+def fire_checked(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
     event = payload["hook_event_name"]
     return checked(event, hook_answer(event, payload, env))
 
 
 def is_denied(home: Home, id: str = "t1", session: str = SESSION, **env: str) -> bool:
     call = changed(payloads.PRE_BASH, tool_use_id=id, session_id=session)
-    return "permissionDecision" in ask(call, home.with_env(**env))
+    return "permissionDecision" in fire_checked(call, home.with_env(**env))
 
 
 def listed(command: Command) -> list[dict[str, Any]]:
@@ -53,7 +53,7 @@ def listed(command: Command) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_task_lives_from_add_to_done(command: Command) -> None:
+def test_a_task_goes_from_add_to_done(command: Command) -> None:
     task = command("add", "Split checkout.py").strip()
     assert command("progress", task[:8], "half of it").startswith(task)
     (row,) = listed(command)
@@ -68,7 +68,7 @@ def test_a_task_lives_from_add_to_done(command: Command) -> None:
     assert row["finished_at"] >= row["created_at"]
 
 
-def test_cancelled_in_one_terminal_denied_in_the_other(
+def test_calls_of_a_cancelled_task_are_denied(
     private_home: Home, redis_server: Server, command: Command
 ) -> None:
     task = command("add", "Split checkout.py").strip()
@@ -76,7 +76,7 @@ def test_cancelled_in_one_terminal_denied_in_the_other(
     command("cancel", task, "--reason", "no longer needed")
     call = changed(payloads.PRE_BASH, tool_use_id="t2")
     for mode in ("off", "tasks", "all"):
-        said = ask(call, private_home.with_env(TASK_ID=task, GUARD=mode))
+        said = fire_checked(call, private_home.with_env(TASK_ID=task, GUARD=mode))
         assert said["permissionDecision"] == "deny"
         assert f"Task {task} was cancelled." in said["permissionDecisionReason"]
         assert "\n> no longer needed\n" in said["permissionDecisionReason"]
@@ -84,12 +84,13 @@ def test_cancelled_in_one_terminal_denied_in_the_other(
     assert not is_denied(private_home, session="another", TASK_ID="task-other")
 
 
-def test_what_was_cancelled_can_be_reopened(private_home: Home, command: Command) -> None:
+def test_a_cancelled_task_can_be_reopened(private_home: Home, command: Command) -> None:
     task = command("add", "x").strip()
-    told = command("cancel", task)
-    said = ask(payloads.PRE_BASH, private_home.with_env(TASK_ID=task))
-    assert "`" not in said["permissionDecisionReason"]  # the agent reads it, and could run it
-    (way_back,) = [text for text in told.split("`") if text.startswith("hivepipe")]
+    output = command("cancel", task)
+    said = fire_checked(payloads.PRE_BASH, private_home.with_env(TASK_ID=task))
+    # an agent might run a command in the text that it reads
+    assert "`" not in said["permissionDecisionReason"]
+    (way_back,) = [text for text in output.split("`") if text.startswith("hivepipe")]
     command(*way_back.split()[2:])
     assert not is_denied(private_home, TASK_ID=task)
     assert listed(command)[0]["status"] == "open"
@@ -106,19 +107,21 @@ def test_a_task_file_names_the_task(
     file.write_text(text.replace("?", task))
     command("cancel", task)
     env = {**private_home.env, "TASK_FILE": str(file)}
-    assert ask(payloads.PRE_BASH, env)["permissionDecision"] == "deny"
+    assert fire_checked(payloads.PRE_BASH, env)["permissionDecision"] == "deny"
     file.unlink()
-    assert ask(payloads.PRE_BASH, env) == {}
+    assert fire_checked(payloads.PRE_BASH, env) == {}
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"id": 7}', "../../etc\n", "\0", "x y z"])
-def test_a_task_file_that_names_none_is_none(private_home: Home, tmp_path: Path, text: str) -> None:
+def test_a_task_file_without_an_id_is_ignored(
+    private_home: Home, tmp_path: Path, text: str
+) -> None:
     file = tmp_path / "task"
     file.write_text(text)
     assert not is_denied(private_home, TASK_FILE=str(file))
 
 
-def test_a_task_can_be_assigned_to_a_session_that_runs(
+def test_a_task_can_be_assigned_to_a_running_session(
     private_home: Home, redis_server: Server, command: Command
 ) -> None:
     assert not is_denied(private_home)
@@ -128,7 +131,7 @@ def test_a_task_can_be_assigned_to_a_session_that_runs(
     other = command("add", "y").strip()
     command("assign", other, SESSION)
     assert not is_denied(private_home, "t3")
-    for number in range(14):  # a session with a task is denied its loops
+    for number in range(14):  # loops of a session with a task are denied
         is_denied(private_home, f"loop{number}")
     assert is_denied(private_home, "last")
     command("done", other)
@@ -149,13 +152,13 @@ def test_a_cancellation_needs_no_redis(
     assert is_denied(private_home, "lost", TASK_ID=task)
 
 
-def test_a_cancellation_is_obeyed_on_the_direct_path(private_home: Home, command: Command) -> None:
+def test_a_cancellation_applies_on_the_direct_path(private_home: Home, command: Command) -> None:
     task = command("add", "x").strip()
     command("cancel", task)
     assert is_denied(private_home, TASK_ID=task, USE_QUEUE="false")
 
 
-def test_the_next_prompt_is_warned_once_and_passes(
+def test_the_next_prompt_gets_one_warning_and_passes(
     private_home: Home, redis_server: Server, writer: Writer, command: Command
 ) -> None:
     task = command("add", "x").strip()
@@ -164,24 +167,22 @@ def test_the_next_prompt_is_warned_once_and_passes(
         changed(payloads.USER_PROMPT_SUBMIT, prompt_id=f"p{n}", prompt=f"Go on {n}")
         for n in range(3)
     )
-    assert ask(first, env) == {}
+    assert fire_checked(first, env) == {}
     command("cancel", task, "--reason", "wrong branch")
-    said = ask(second, env)["additionalContext"]
+    said = fire_checked(second, env)["additionalContext"]
     assert f"Task {task} was cancelled." in said
     assert "\n> wrong branch\n" in said
-    assert ask(third, env) == {}
-    assert "was cancelled" in str(ask(changed(second, session_id="another"), env))
+    assert fire_checked(third, env) == {}
+    assert "was cancelled" in str(fire_checked(changed(second, session_id="another"), env))
     writer.start()
     until(lambda: is_drained(private_home, redis_server, writer), "not drained")
     assert private_home.count("prompts") == 4
     command("reopen", task)
     command("cancel", task)
-    assert "was cancelled" in str(ask(changed(third, prompt_id="p9"), env))
+    assert "was cancelled" in str(fire_checked(changed(third, prompt_id="p9"), env))
 
 
-def test_a_task_that_only_its_launcher_knows_is_cancelled_too(
-    private_home: Home, command: Command
-) -> None:
+def test_an_unknown_task_can_be_cancelled(private_home: Home, command: Command) -> None:
     said = command("cancel", "from-elsewhere", code=1)
     assert "no task has the id from-elsewhere" in said
     assert "--unknown" in said
@@ -192,7 +193,7 @@ def test_a_task_that_only_its_launcher_knows_is_cancelled_too(
     assert listed(command)[0]["status"] == "cancelled"
 
 
-def test_a_locked_database_does_not_hold_up_a_cancellation(
+def test_a_cancellation_works_with_a_locked_database(
     private_home: Home, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = command("add", "x").strip()
@@ -201,12 +202,12 @@ def test_a_locked_database_does_not_hold_up_a_cancellation(
     lock.execute("BEGIN IMMEDIATE")
     assert "locked" in command("cancel", task, code=1)
     lock.close()
-    until(lambda: is_denied(private_home, TASK_ID=task), "the call goes on")
+    until(lambda: is_denied(private_home, TASK_ID=task), "the call is not denied")
     command("cancel", task)
     assert listed(command)[0]["status"] == "cancelled"
 
 
-def test_a_secret_in_a_reason_is_kept_nowhere(private_home: Home, command: Command) -> None:
+def test_a_secret_in_a_reason_is_stored_nowhere(private_home: Home, command: Command) -> None:
     secret = "ghp_" + "a1B2" * 9
     task = command("add", f"Use {secret}").strip()
     command("progress", task, secret)
@@ -233,7 +234,9 @@ def test_a_secret_in_a_reason_is_kept_nowhere(private_home: Home, command: Comma
         ("assign", "task", "no/id"),
     ],
 )
-def test_a_bad_id_is_one_clear_line(command: Command, arguments: tuple[str, ...]) -> None:
+def test_an_invalid_id_is_reported_in_one_line(
+    command: Command, arguments: tuple[str, ...]
+) -> None:
     command("add", "x", "--id", "taken")
     if arguments[-1] == "":
         assert command(*arguments).startswith("task-")
@@ -251,7 +254,7 @@ def test_an_empty_id_does_not_mean_the_only_task(command: Command, verb: str) ->
     assert listed(command)[0]["status"] == "open"
 
 
-def test_the_beginning_of_a_sessions_id_is_enough(
+def test_a_prefix_of_a_sessions_id_is_enough(
     private_home: Home, redis_server: Server, writer: Writer, command: Command
 ) -> None:
     writer.start()
@@ -266,8 +269,8 @@ def test_the_beginning_of_a_sessions_id_is_enough(
     assert "2 ids of a session begin with shop" in command("assign", task, "shop", code=1)
     assert "2 ids" in command("add", "y", "--session", "shop", code=1)
     assert len(listed(command)) == 1
-    for words in (("assign", task, "til-1"), ("add", "y", "--session", "til-1")):
-        said = command(*words, code=1)
+    for changes in (("assign", task, "til-1"), ("add", "y", "--session", "til-1")):
+        said = command(*changes, code=1)
         assert "no session has the id til-1; close to it: till-1" in said
         assert "--unknown" in said
     assert len(listed(command)) == 1
@@ -276,7 +279,7 @@ def test_the_beginning_of_a_sessions_id_is_enough(
     assert is_denied(private_home, session="new-1")
 
 
-def test_ids_are_unique_and_may_be_cut_where_they_stay_so(command: Command) -> None:
+def test_ids_are_unique_and_may_be_abbreviated(command: Command) -> None:
     command("add", "x", "--id", "release-1")
     command("add", "y", "--id", "release-2")
     assert "already" in command("add", "z", "--id", "release-1", code=1)
@@ -285,7 +288,7 @@ def test_ids_are_unique_and_may_be_cut_where_they_stay_so(command: Command) -> N
 
 
 @pytest.mark.parametrize("verb", ["cancel", "done", "reopen", "progress", "assign"])
-def test_a_mistyped_id_is_an_error_that_names_close_ones(command: Command, verb: str) -> None:
+def test_a_mistyped_id_is_an_error_with_similar_ids(command: Command, verb: str) -> None:
     command("add", "x", "--id", "release-1")
     command("add", "y", "--id", "login")
     more = {"progress": ["p"], "assign": [SESSION]}.get(verb, [])
@@ -298,7 +301,7 @@ def test_a_mistyped_id_is_an_error_that_names_close_ones(command: Command, verb:
     }
 
 
-def test_a_task_that_a_session_named_before_gets_its_text(
+def test_add_gives_a_text_to_a_task_known_from_a_session(
     private_home: Home, redis_server: Server, writer: Writer, command: Command
 ) -> None:
     fire("SessionStart", payloads.SESSION_START, private_home.with_env(TASK_ID="T-88"))
@@ -310,7 +313,7 @@ def test_a_task_that_a_session_named_before_gets_its_text(
     assert "already" in command("add", "Something else", "--id", "T-88", code=1)
 
 
-def test_a_session_that_starts_with_a_task_is_noted(
+def test_a_session_that_starts_with_a_task_is_stored_with_it(
     private_home: Home, redis_server: Server, writer: Writer, command: Command
 ) -> None:
     known = command("add", "Split it").strip()
@@ -327,7 +330,7 @@ def test_a_session_that_starts_with_a_task_is_noted(
     }
 
 
-def test_many_commands_at_once_lose_nothing(command: Command, private_home: Home) -> None:
+def test_parallel_commands_lose_no_task(command: Command, private_home: Home) -> None:
     def add(number: int) -> None:
         db = Database(private_home.database)
         with db.transaction():
@@ -343,7 +346,7 @@ def test_many_commands_at_once_lose_nothing(command: Command, private_home: Home
     assert len(listed(command)) == 21
 
 
-WORDS = st.permutations(
+CHANGES = st.permutations(
     [
         ("add", "Split it", 1),
         ("state", "done", 2),
@@ -360,14 +363,14 @@ WORDS = st.permutations(
 @settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(WORDS)
+@given(CHANGES)
 def test_the_order_of_arrival_makes_no_difference(
-    tmp_path: Path, words: list[tuple[str, str, int]]
+    tmp_path: Path, changes: list[tuple[str, str, int]]
 ) -> None:
     db = Database(tmp_path / "hive.db")
     with db.transaction():
         db.execute("DELETE FROM tasks", {})
-        for what, text, second in words:
+        for what, text, second in changes:
             time, time_ns = f"2026-11-21T01:00:0{second}.000Z", second
             tasks.add_task(db, "t", text if what == "add" else "", time)
             if what == "state":

@@ -1,4 +1,4 @@
-"""Rows of homes reach a real PostgreSQL exactly once, whatever happens in between."""
+"""Rows of homes reach a PostgreSQL exactly once, with failures in between."""
 
 import shutil
 import signal
@@ -30,7 +30,7 @@ def open_team(team: Team) -> Team:
     return team
 
 
-def test_two_homes_are_in_one_place_each_row_once(open_team: Team, tmp_path: Path) -> None:
+def test_each_row_of_two_homes_is_stored_once(open_team: Team, tmp_path: Path) -> None:
     homes = [home(tmp_path, open_team, member) for member in ("ann", "bob")]
     for number, each in enumerate(homes):
         each.work("before", 5)  # before it joined
@@ -53,9 +53,7 @@ def test_a_row_that_changes_ten_times_is_sent_once(open_team: Team, tmp_path: Pa
     assert open_team.rows("SELECT objective FROM hivepipe.sessions") == [["title 9"]]
 
 
-def test_a_batch_of_old_and_new_rows_of_a_month_has_each_once(
-    open_team: Team, tmp_path: Path
-) -> None:
+def test_a_batch_with_old_and_new_rows_stores_each_once(open_team: Team, tmp_path: Path) -> None:
     ann = home(tmp_path, open_team, "ann")
     ann.work("one", 5)
     ann.ship()
@@ -67,25 +65,21 @@ def test_a_batch_of_old_and_new_rows_of_a_month_has_each_once(
     assert open_team.count("usage", "output = 777") == 3  # of two sessions
 
 
-def test_a_batch_that_is_sent_twice_or_late_changes_nothing(
-    open_team: Team, tmp_path: Path
-) -> None:
+def test_a_repeated_or_late_batch_changes_nothing(open_team: Team, tmp_path: Path) -> None:
     ann = home(tmp_path, open_team, "ann")
     ann.work("one")
     with Shipment(ann.path, ann.login, ann.share) as late:
         ann.ship()
         ann.sql("UPDATE sessions SET objective = 'newer'")
         ann.ship()
-        assert late.mark == 0  # it does not know
+        assert late.mark == 0  # its mark is outdated
         late.ship_next()
         assert late.mark > 0
     assert open_team.rows("SELECT objective FROM hivepipe.sessions") == [["newer"]]
     assert same_rows(open_team, ann)
 
 
-def test_a_message_that_moves_to_another_month_is_there_once(
-    open_team: Team, tmp_path: Path
-) -> None:
+def test_a_message_moved_to_another_month_is_stored_once(open_team: Team, tmp_path: Path) -> None:
     ann = home(tmp_path, open_team, "ann")
     ann.work("one", 1)
     ann.ship()
@@ -94,7 +88,7 @@ def test_a_message_that_moves_to_another_month_is_there_once(
     assert open_team.count("usage") == open_team.count("usage_2026_10") == 1
 
 
-def test_deleted_rows_go_and_stay_away(open_team: Team, tmp_path: Path) -> None:
+def test_deleted_rows_are_deleted_for_the_team(open_team: Team, tmp_path: Path) -> None:
     ann = home(tmp_path, open_team, "ann")
     ann.work("one")
     ann.work("two")
@@ -105,11 +99,11 @@ def test_deleted_rows_go_and_stay_away(open_team: Team, tmp_path: Path) -> None:
     assert same_rows(open_team, ann)
 
 
-def test_a_forgotten_session_is_gone_and_is_not_taken_again(
+def test_a_forgotten_session_is_deleted_and_not_accepted_again(
     open_team: Team, tmp_path: Path
 ) -> None:
     ann = home(tmp_path, open_team, "ann")
-    twin = HomeOfTeam(tmp_path / "twin" / "hive.db", ann.login)  # the same person's other home
+    twin = HomeOfTeam(tmp_path / "twin" / "hive.db", ann.login)  # another home of the same person
     for each in (ann, twin):
         each.work("secret")
         each.work("public")
@@ -127,7 +121,7 @@ def test_a_forgotten_session_is_gone_and_is_not_taken_again(
     assert '"table prompts": 6' in places
 
 
-def test_a_restored_server_gets_what_it_lacks(open_team: Team, tmp_path: Path) -> None:
+def test_a_restored_server_gets_missing_rows(open_team: Team, tmp_path: Path) -> None:
     ann = home(tmp_path, open_team, "ann")
     ann.work("one")
     ann.ship()
@@ -143,7 +137,7 @@ def test_a_restored_server_gets_what_it_lacks(open_team: Team, tmp_path: Path) -
     assert same_rows(open_team, ann)
 
 
-def test_a_server_that_crashes_has_what_was_shipped(open_team: Team, tmp_path: Path) -> None:
+def test_shipped_rows_survive_a_crash_of_the_server(open_team: Team, tmp_path: Path) -> None:
     ann = HomeOfTeam(tmp_path / "hive.db", open_team.joined("ann").writes)
     ann.work("one", 0)
     ann.ship()
@@ -158,7 +152,7 @@ def test_a_server_that_crashes_has_what_was_shipped(open_team: Team, tmp_path: P
     assert same_rows(open_team, ann)
 
 
-def test_a_restored_home_replaces_nothing_newer_and_loses_nothing(
+def test_a_restored_home_overwrites_no_newer_row_and_loses_none(
     open_team: Team, tmp_path: Path
 ) -> None:
     ann = home(tmp_path, open_team, "ann")
@@ -180,13 +174,13 @@ def test_a_restored_home_replaces_nothing_newer_and_loses_nothing(
         ["newest"]
     ]
     assert open_team.count("prompts") == before
-    ann.work("three", 4)  # its row numbers are those of session two before
+    ann.work("three", 4)  # its row numbers equal those of session two before
     ann.ship()
     assert open_team.count("prompts") == before + 4
     assert open_team.count("prompts", "session_id = 'two'") == 3
 
 
-def test_rows_that_postgresql_cannot_store_hold_up_no_others(
+def test_rows_that_postgresql_cannot_store_do_not_block_others(
     open_team: Team, tmp_path: Path
 ) -> None:
     ann = home(tmp_path, open_team, "ann")
@@ -201,27 +195,27 @@ def test_rows_that_postgresql_cannot_store_hold_up_no_others(
     ]
 
 
-TEXTS = (
+ODD_TEXTS = (
     *("", "null", "NULL", "a,b", "{a}", '"quoted"', "back\\slash", r"\u0000", " spaces "),
     *("two\nlines\tand\r\x1e\x1f\x7f", "\u00e9\U0001f600\u2028", "'; DROP TABLE usage; --", "\\"),
 )
 
 
-def test_texts_arrive_as_they_are(open_team: Team, tmp_path: Path) -> None:
+def test_texts_arrive_unchanged(open_team: Team, tmp_path: Path) -> None:
     ann = home(tmp_path, open_team, "ann")
     ann.work("one", 0)
     with closing(sqlite3.connect(ann.path, isolation_level=None)) as db:
         sql = "INSERT INTO prompts (session_id, prompt, created_at, job_id) VALUES ('one', ?, ?, ?)"
-        for number, text in enumerate((*TEXTS, None)):
+        for number, text in enumerate((*ODD_TEXTS, None)):
             db.execute(sql, (text, "2026-11-24T10:01:00.000Z", f"job-{number}"))
     ann.ship()
     with connected(open_team.joined("ann", "reader").reads) as connection:
         sql = "SELECT prompt FROM hivepipe.prompts ORDER BY substr(job_id, 5)::int"
         found = [row["prompt"] for row in connection.execute(sql).fetchall()]
-    assert found == [*TEXTS, None]
+    assert found == [*ODD_TEXTS, None]
 
 
-def test_who_leaves_captures_nothing_more_and_is_the_same_home_again(
+def test_a_home_that_left_stops_capturing_and_can_join_again(
     open_team: Team, tmp_path: Path
 ) -> None:
     ann = home(tmp_path, open_team, "ann")
@@ -241,7 +235,7 @@ def test_who_leaves_captures_nothing_more_and_is_the_same_home_again(
     assert open_team.count("homes") == 1
 
 
-def test_init_again_changes_nothing_and_a_newer_schema_is_not_touched(team: Team) -> None:
+def test_a_second_init_changes_nothing_and_a_newer_schema_is_refused(team: Team) -> None:
     with connected(team.admin) as connection:
         assert schema_steps.apply(connection) == []
         connection.execute("SET ROLE hivepipe_owner")

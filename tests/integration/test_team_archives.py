@@ -1,4 +1,4 @@
-"""Archived transcripts reach a team's store once, can be read there, and go where they must."""
+"""Archived transcripts reach a team's store once, can be read there, and are deleted on demand."""
 
 import gzip
 import hashlib
@@ -103,7 +103,7 @@ class Member:
 
     @property
     def number(self) -> int:
-        """The home's number in the team."""
+        """Return the home's number in the team."""
         return int(
             self.team.rows(f"SELECT id FROM hivepipe.homes WHERE uuid = '{self.home.id()}'")[0][0]
         )
@@ -114,7 +114,7 @@ class Member:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of 2 kB, so that an archive has many."""
     for module in ("cutting", "sending"):
         monkeypatch.setattr(f"hivepipe.team.archives.{module}.SEGMENT_BYTES", 2048)
@@ -125,8 +125,8 @@ def digest(content: bytes) -> str:
 
 
 @pytest.mark.parametrize("is_encrypted", [False, True])
-@pytest.mark.usefixtures("small")
-def test_an_export_has_the_archives_of_its_member_alone(
+@pytest.mark.usefixtures("small_segments")
+def test_an_export_has_only_the_archives_of_its_member(
     shared: Team, tmp_path: Path, is_encrypted: bool
 ) -> None:
     if is_encrypted:
@@ -144,7 +144,8 @@ def test_an_export_has_the_archives_of_its_member_alone(
         assert str(path) == listed["file"]
         assert path.read_bytes() == ann.archived
         assert path.stat().st_mode & 0o777 == 0o600
-        with pytest.raises(TeamError, match="cannot be written"):  # a file that is there stays
+        # an existing file is not overwritten
+        with pytest.raises(TeamError, match="cannot be written"):
             [*deletion.exported(connection, "ann", folder)]
         if is_encrypted:
             write_credential(TEAM_ARCHIVE_KEY, None)
@@ -155,8 +156,8 @@ def test_an_export_has_the_archives_of_its_member_alone(
 
 
 @pytest.mark.parametrize("is_encrypted", [False, True])
-@pytest.mark.usefixtures("small")
-def test_the_same_bytes_come_back(
+@pytest.mark.usefixtures("small_segments")
+def test_archives_are_read_back_unchanged(
     shared: Team, tmp_path: Path, bucket: ObjectStore, is_encrypted: bool
 ) -> None:
     if is_encrypted:
@@ -170,7 +171,7 @@ def test_the_same_bytes_come_back(
     assert sent.segments > 10
     assert digest(ann.read()) == digest(ann.archived)
     assert ann.read(AGENT).count(b"\n") == 20
-    assert ann.send() == Sent()  # nothing twice
+    assert ann.send() == Sent()  # nothing is sent twice
     stored = [*bucket.objects().values()] or [
         bytes.fromhex(row[0])
         for row in shared.rows("SELECT encode(content, 'hex') FROM hivepipe.archive_contents")
@@ -186,20 +187,20 @@ def test_the_same_bytes_come_back(
             assert b"answer" in gzip.decompress(content)
 
 
-@pytest.mark.usefixtures("small")
-def test_a_growing_archive_sends_what_is_new(shared: Team, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("small_segments")
+def test_only_new_parts_of_an_archive_are_sent(shared: Team, tmp_path: Path) -> None:
     ann = Member(tmp_path, shared)
     ann.grow(100)
     first = ann.send()
     ann.grow(1, 100)
-    assert ann.send().segments == 1  # the last one, longer, or the next one
+    assert ann.send().segments == 1  # a longer last segment, or a new one
     ann.grow(40, 101)
     assert 0 < ann.send().segments < first.segments
     assert ann.read() == ann.archived
     assert shared.count("archive_leftovers", "due_at > now()") == 0
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small_segments")
 def test_a_replaced_last_segment_is_deleted(
     in_s3: Team, tmp_path: Path, bucket: ObjectStore
 ) -> None:
@@ -213,11 +214,11 @@ def test_a_replaced_last_segment_is_deleted(
 
 
 class _KilledError(Exception):
-    """Where a kill would be."""
+    """Raised instead of a kill."""
 
 
 def _killed_put(where: str) -> Callable[[Bucket, str, bytes], None]:
-    """Return a `put` that is killed at its second object, before or after it is written."""
+    """Return a `put` that fails at its second object, before or after writing it."""
     whole, calls = Bucket.put, []
 
     def put(self: Bucket, name: str, content: bytes) -> None:
@@ -232,8 +233,8 @@ def _killed_put(where: str) -> Callable[[Bucket, str, bytes], None]:
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
-@pytest.mark.usefixtures("small")
-def test_a_kill_between_object_and_row_loses_and_doubles_nothing(
+@pytest.mark.usefixtures("small_segments")
+def test_a_kill_between_object_and_row_loses_and_repeats_nothing(
     in_s3: Team, tmp_path: Path, bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     ann = Member(tmp_path, in_s3)
@@ -243,7 +244,7 @@ def test_a_kill_between_object_and_row_loses_and_doubles_nothing(
             patch.setattr(Bucket, "put", _killed_put(where))
             with pytest.raises(_KilledError):
                 ann.send()
-        ann.grow(3, start)  # what was written and not listed is not written again
+        ann.grow(3, start)  # objects that were written and not listed are not written again
     ann.send()
     assert ann.read() == ann.archived
     listed = in_s3.count("archive_segments")
@@ -251,13 +252,13 @@ def test_a_kill_between_object_and_row_loses_and_doubles_nothing(
     assert len(bucket.objects()) <= listed + waiting
     in_s3.server.psql(
         "UPDATE hivepipe.archive_leftovers SET due_at = now()", in_s3.database
-    )  # an hour later
+    )  # as if an hour had passed
     ann.send()
     assert len(bucket.objects()) == listed
     assert ann.read() == ann.archived
 
 
-def test_an_object_that_was_cut_is_written_again(
+def test_a_truncated_object_is_written_again(
     in_s3: Team, tmp_path: Path, bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = Member(tmp_path, in_s3)
@@ -277,7 +278,7 @@ def test_an_object_that_was_cut_is_written_again(
     assert ann.read() == ann.archived
 
 
-def test_a_store_that_is_away_or_refuses_is_named(
+def test_an_unreachable_or_refusing_store_is_reported(
     in_s3: Team, tmp_path: Path, bucket: ObjectStore
 ) -> None:
     ann = Member(tmp_path, in_s3)
@@ -313,7 +314,7 @@ def test_a_stricter_policy_removes_archives(
     assert ann.read() == ann.archived
 
 
-def test_a_users_own_stricter_policy_removes_them_too(
+def test_a_users_own_stricter_policy_removes_archives(
     shared: Team, tmp_path: Path, bucket: ObjectStore
 ) -> None:
     ann = Member(tmp_path, shared)
@@ -336,7 +337,7 @@ def test_the_server_refuses_what_the_policy_does_not_share(shared: Team, tmp_pat
 
 
 @pytest.mark.parametrize("by", ["administrator", "machine"])
-def test_a_forgotten_session_is_gone_from_list_and_store(
+def test_a_forgotten_session_is_deleted_from_list_and_store(
     shared: Team, tmp_path: Path, bucket: ObjectStore, by: str
 ) -> None:
     ann = Member(tmp_path, shared)
@@ -371,8 +372,8 @@ def test_an_administrator_deletes_the_objects_of_a_forgotten_member(
     assert not bucket.objects()
 
 
-@pytest.mark.usefixtures("small")
-def test_secrets_that_are_found_later_go_from_the_team(
+@pytest.mark.usefixtures("small_segments")
+def test_secrets_found_later_are_removed_from_the_team(
     in_s3: Team, tmp_path: Path, bucket: ObjectStore
 ) -> None:
     ann = Member(tmp_path, in_s3)
@@ -391,7 +392,7 @@ def test_secrets_that_are_found_later_go_from_the_team(
     assert ann.read() == ann.archived == b"".join(changed)
     stored = bucket.objects()
     assert not any(b'"answer 7"' in gzip.decompress(each) for each in stored.values())
-    assert len({*stored} & before) > 0  # what is the same has the same name
+    assert len({*stored} & before) > 0  # equal segments have equal names
     assert len(stored) == in_s3.count("archive_segments")
 
 
@@ -421,7 +422,7 @@ def test_a_key_is_needed_to_read_and_another_one_is_refused(in_s3: Team, tmp_pat
     write_credential(TEAM_ARCHIVE_KEY, key)
     assert ann.read() == ann.archived
     write_credential(TEAM_ARCHIVE_KEY, None)
-    assert ann.send().dropped == 1  # another way: sent again
+    assert ann.send().dropped == 1  # without encryption the names differ, so all is sent again
     assert ann.read() == ann.archived
 
 
@@ -435,15 +436,17 @@ def test_a_changed_object_is_noticed(in_s3: Team, tmp_path: Path, bucket: Object
         ann.read()
 
 
-def test_another_person_reads_only_by_right_and_on_the_record(shared: Team, tmp_path: Path) -> None:
+def test_another_member_reads_only_with_the_right_and_is_audited(
+    shared: Team, tmp_path: Path
+) -> None:
     ann = Member(tmp_path, shared)
     ann.grow(10)
     ann.send()
-    boss, stranger = shared.joined("boss", sees="all"), shared.joined("eve")
+    boss, member = shared.joined("boss", sees="all"), shared.joined("eve")
     with connected(boss.reads) as connection:
         assert archived_lines(connection, ann.number) == ann.archived
     assert shared.count("audit", "what = 'archive'") == 1
-    with connected(stranger.reads) as connection:
+    with connected(member.reads) as connection:
         with pytest.raises(TeamRefusedError, match="may not read"):
             archives_of_session(connection, ann.number, SESSION)
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
@@ -457,7 +460,7 @@ def stored(team: Team) -> tuple[int, str, str]:
     return int(rows[0][0]), rows[0][1], rows[0][2]
 
 
-def test_nothing_is_read_without_a_committed_note(shared: Team, tmp_path: Path) -> None:
+def test_nothing_is_read_without_a_committed_audit_entry(shared: Team, tmp_path: Path) -> None:
     ann = Member(tmp_path, shared)
     ann.grow(10)
     ann.send()
@@ -486,13 +489,13 @@ def test_nothing_is_read_without_a_committed_note(shared: Team, tmp_path: Path) 
         in_database = shared.count("archive_contents") > 0
         content = one(connection, asks[1][0], *asks[1][1])
         assert (content is not None) == in_database
-        # A note of one session opens no segment of another.
+        # A note on one session gives access to no segment of another.
         one(connection, "SELECT hivepipe.note_read(%s, 'other', 'x')", home)
         assert one(connection, asks[1][0], home, "other", digest) is None
     assert shared.count("audit") == 2
 
 
-def test_a_note_that_is_too_old_counts_no_more(shared: Team, tmp_path: Path) -> None:
+def test_an_expired_audit_entry_gives_no_access(shared: Team, tmp_path: Path) -> None:
     ann = Member(tmp_path, shared)
     ann.grow(10)
     ann.send()
@@ -506,7 +509,7 @@ def test_a_note_that_is_too_old_counts_no_more(shared: Team, tmp_path: Path) -> 
         assert b"".join(line for _, line in placed_lines(connection, archive)) == ann.archived
 
 
-def test_a_machine_touches_no_other_home(shared: Team, tmp_path: Path) -> None:
+def test_a_machine_cannot_access_another_home(shared: Team, tmp_path: Path) -> None:
     ann = Member(tmp_path, shared)
     ann.grow(10)
     ann.send()
@@ -535,12 +538,12 @@ def test_a_machine_touches_no_other_home(shared: Team, tmp_path: Path) -> None:
         "file:///tmp",
     ],
 )
-def test_a_place_that_is_none_or_unsafe_is_refused(text: str) -> None:
+def test_an_invalid_or_unsafe_store_is_refused(text: str) -> None:
     with pytest.raises(TeamError):
         place.parse(text)
 
 
-def test_cuts_depend_on_the_lines_alone(tmp_path: Path) -> None:
+def test_segment_boundaries_depend_only_on_the_lines(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(lines(9000))
     with path.open("rb") as file:
@@ -548,10 +551,10 @@ def test_cuts_depend_on_the_lines_alone(tmp_path: Path) -> None:
         again = [*cutting.segments(file, made[0].after, path.stat().st_size, None, "")]
     assert made[1:] == again
     assert all(gzip.decompress(each.content).endswith(b"\n") for each in made)
-    assert obstore.store.S3Store  # the extra is here
+    assert obstore.store.S3Store  # the extra is installed
 
 
-MADE_UP = {
+INVALID = {
     "empty": (b"", 3),
     "no-gzip": (b"no gzip", 3),
     "cut": (gzip.compress(b"a\nb\n")[:-4], 4),
@@ -561,14 +564,14 @@ MADE_UP = {
 }
 
 
-# The ids are names: gzip writes the time, and every process of a run must collect the same tests.
-@pytest.mark.parametrize(("content", "length"), MADE_UP.values(), ids=MADE_UP)
-def test_a_segment_that_a_member_made_up_is_named(content: bytes, length: int) -> None:
+# The ids are fixed names, because gzip writes the time and all test processes must agree.
+@pytest.mark.parametrize(("content", "length"), INVALID.values(), ids=INVALID)
+def test_an_invalid_segment_is_reported(content: bytes, length: int) -> None:
     with pytest.raises(TeamError, match="the segment at byte 7 is damaged"):
         cutting.opened(content, None, "", 7, 7 + length)
 
 
-def test_a_machine_that_ends_sends_its_archives_too(
+def test_the_final_send_of_a_machine_includes_archives(
     shared: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = Member(tmp_path, shared)

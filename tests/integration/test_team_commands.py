@@ -1,4 +1,4 @@
-"""The commands of a team, as an administrator, a member and a CI job use them."""
+"""The commands of a team as used by an administrator, a member and a CI job."""
 
 import json
 import os
@@ -19,7 +19,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(private_home: Home, team: Team, tmp_path: Path) -> Run:
-    """Run a command in the home; `team` made its own folder of settings."""
+    """Run a command in the home; the fixture `team` set the folder of settings."""
     (tmp_path / "pgpass").write_text(f"*:*:*:{ADMIN}:{SECRET}\n")
     (tmp_path / "pgpass").chmod(0o600)
 
@@ -33,8 +33,8 @@ def run(private_home: Home, team: Team, tmp_path: Path) -> Run:
     return call
 
 
-def tell(home: Home, event: str, **fields: object) -> None:
-    """Fire an event of the samples."""
+def fire_sample(home: Home, event: str, **fields: object) -> None:
+    """Fire a sample event."""
     fire(event, changed(EVENTS[event], **fields), home.env)
 
 
@@ -56,7 +56,7 @@ def invited(run: Run, *words: str) -> str:
     return str(json.loads(run("team", "invite", *words, "--json").stdout)["secret"])
 
 
-def test_from_an_empty_database_to_a_row_and_back(
+def test_a_team_from_init_to_leave(
     run: Run, team: Team, private_home: Home, tmp_path: Path
 ) -> None:
     assert "0 steps" in run("team", "init", address_of(team)).stdout
@@ -72,7 +72,7 @@ def test_from_an_empty_database_to_a_row_and_back(
     assert "joined already" in run("team", "join", word, "--yes", code=1).stderr
     assert "uplink    not started yet" in run("team", "status").stdout
 
-    tell(private_home, "UserPromptSubmit", prompt="to the team")
+    fire_sample(private_home, "UserPromptSubmit", prompt="to the team")
     report = json.loads(run("drain", "--uplink", "--json").stdout)
     assert report["sent"]["waiting"] == 0
     assert team.rows("SELECT prompt FROM hivepipe.prompts") == [["to the team"]]
@@ -100,12 +100,12 @@ def test_from_an_empty_database_to_a_row_and_back(
     assert "no team is joined" in run("team", "status").stdout
 
 
-def test_a_ci_job_sends_its_last_word_with_a_shared_secret(
+def test_a_ci_job_sends_its_rows_with_a_shared_secret(
     run: Run, team: Team, private_home: Home
 ) -> None:
     run("team", "init", address_of(team))
     url = invited(run, "ci", "--ci")
-    tell(private_home, "UserPromptSubmit", prompt="in a job")
+    fire_sample(private_home, "UserPromptSubmit", prompt="in a job")
     began = time.monotonic()
     said = run("drain", "--uplink", "--within", "10", HIVEPIPE_TEAM=url).stdout
     assert "sent to" in said
@@ -118,10 +118,10 @@ def test_a_ci_job_sends_its_last_word_with_a_shared_secret(
     assert "not valid" in failed.stderr
 
 
-def test_forget_says_what_went_where(run: Run, team: Team, private_home: Home) -> None:
+def test_forget_reports_the_deleted_rows_by_table(run: Run, team: Team, private_home: Home) -> None:
     run("team", "init", address_of(team))
     run("team", "join", invited(run, "ann"), "--yes")
-    tell(private_home, "SessionStart", session_id="a-session-of-ann")
+    fire_sample(private_home, "SessionStart", session_id="a-session-of-ann")
     run("drain", "--uplink")
     session = "a-session-of-ann"
     assert "no session" in run("team", "forget", "nobody-here", "--yes", code=1).stderr
@@ -130,7 +130,7 @@ def test_forget_says_what_went_where(run: Run, team: Team, private_home: Home) -
     assert proof["places"]["table sessions"] == 1
     assert team.count("sessions") == 0
     run("drain", "--uplink")
-    assert team.count("sessions") == 0  # it is not taken again
+    assert team.count("sessions") == 0  # it is not accepted again
 
     proof = json.loads(run("team", "forget", "ann", "--yes", "--json").stdout)["proof"]
     assert proof["places"]["logins"] == 3
@@ -138,14 +138,14 @@ def test_forget_says_what_went_where(run: Run, team: Team, private_home: Home) -
     assert "not valid" in run("drain", "--uplink", "--within", "1", code=1).stderr
 
 
-def test_secrets_are_in_no_output_and_no_argument(run: Run, team: Team) -> None:
+def test_a_secret_in_the_address_is_refused_and_not_shown(run: Run, team: Team) -> None:
     with_secret = address_of(team).replace(f"{ADMIN}@", f"{ADMIN}:{SECRET}@")
     failed = run("team", "init", with_secret, code=1)
     assert "leave it out" in failed.stderr
     assert SECRET not in failed.stderr + failed.stdout
 
 
-def test_bad_invites_are_named(run: Run) -> None:
+def test_invalid_invites_are_reported(run: Run) -> None:
     for word in ("hivepipe-", "hivepipe-abc", "hivepipe-e30"):
         assert "not an invite" in run("team", "join", word, "--yes", code=1).stderr
     assert "address" in run("team", "join", "https://x", "--yes", code=1).stderr
@@ -153,29 +153,31 @@ def test_bad_invites_are_named(run: Run) -> None:
     assert "team init" in run("team", "members", code=1).stderr
 
 
-def test_a_running_stack_ships_and_is_seen_to(run: Run, team: Team, private_home: Home) -> None:
-    """The uplink as a process; its lag is in status, alerts and metrics."""
+def test_the_uplink_ships_rows_and_its_lag_is_reported(
+    run: Run, team: Team, private_home: Home
+) -> None:
+    """The uplink runs as a process; its lag is in status, alerts and metrics."""
     run("team", "init", address_of(team))
     run("team", "join", invited(run, "ann"), "--yes")
     env = {**private_home.env, "XDG_CONFIG_HOME": os.fsdecode(posix.environ[b"XDG_CONFIG_HOME"])}
     uplink = subprocess.Popen([CLI[0], "-I", "workers/uplink.py"], env=env)
     try:
-        tell(private_home, "SessionStart")
+        fire_sample(private_home, "SessionStart")
         run("drain")
-        until(lambda: team.count("sessions") == 1, "the row at the server", 30)
+        until(lambda: team.count("sessions") == 1, "no row at the server", 30)
         report = json.loads(run("status", "--json", code=1).stdout)["team"]
         assert (report["state"], report["member"]) == ("connected", "ann")
         until(
             lambda: json.loads(run("status", "--json", code=1).stdout)["team"]["lag_rows"] == 0,
-            "no lag",
+            "rows still wait",
         )
         run("team", "revoke", "ann/" + report["machine"])
-        tell(private_home, "SessionStart", session_id="later")
+        fire_sample(private_home, "SessionStart", session_id="later")
         run("drain")
-        until(lambda: '"refused"' in log_of_team(private_home), "the refusal", 60)
+        until(lambda: '"refused"' in log_of_team(private_home), "no refusal", 60)
         refused = json.loads(run("team", "status", "--json", code=1).stdout)["team"]
         assert refused["lag_rows"] > 0
-        until(lambda: "uplink" in alerts(run), "the alert")
+        until(lambda: "uplink" in alerts(run), "no alert")
         run("team", "leave")
         assert uplink.wait(10) == 0
     finally:

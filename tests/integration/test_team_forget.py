@@ -1,4 +1,4 @@
-"""`hivepipe forget` on one machine: gone from all of a team's places, and from the next backup."""
+"""A `hivepipe forget` on one machine deletes from all of a team's places and the next backup."""
 
 import json
 import subprocess
@@ -18,13 +18,13 @@ from tests.payloads import EVENTS, SESSION_START, changed
 from tests.team_scene import Team
 
 MINUTE = 60.0
-WORD = "zebrafinch"  # only the forgotten session says it
-GONE = "5e55104a-0000-4000-8000-00000000dead"
-STAYS = "5e55104a-0000-4000-8000-00000000beef"
+WORD = "zebrafinch"  # only in the forgotten session
+FORGOTTEN = "5e55104a-0000-4000-8000-00000000dead"
+KEPT = "5e55104a-0000-4000-8000-00000000beef"
 
 
-def work(person: Person, session: str, word: str) -> None:
-    """Let a session happen, with a prompt and a transcript that hold a word."""
+def record_session(person: Person, session: str, word: str) -> None:
+    """Record a session with a prompt and a transcript that contain a word."""
     folder = Path(person.env["HOME"], ".claude", "projects", "-shop")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{session}.jsonl"
@@ -34,7 +34,7 @@ def work(person: Person, session: str, word: str) -> None:
     prompt = {**fields, "prompt": f"mend the {word}"}
     fire("UserPromptSubmit", changed(EVENTS["UserPromptSubmit"], **prompt), person.env)
     fire("SessionEnd", changed(EVENTS["SessionEnd"], **fields), person.env)
-    person.says("hivepipe drain")
+    person.run("hivepipe drain")
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def uplink_of(person: Person) -> Iterator[None]:
 
 
 def dumped(team: Team, path: Path) -> str:
-    """Return the next backup as text."""
+    """Return a database dump as text."""
     team.server.dump(team.database, path, plain=True)
     return path.read_text(errors="replace")
 
@@ -60,7 +60,7 @@ def table_of(dump: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("where", ["s3", "database"])
-def test_what_is_forgotten_on_a_machine_is_in_no_later_backup(
+def test_a_session_forgotten_on_a_machine_is_in_no_later_backup(
     team: Team,
     tmp_path: Path,
     bucket: ObjectStore,  # noqa: F811
@@ -70,30 +70,34 @@ def test_what_is_forgotten_on_a_machine_is_in_no_later_backup(
     store = bucket.place if where == "s3" else place.DATABASE
     team.query("SELECT hivepipe.set_archive_store(%s)", store)
     ann = Person(tmp_path, "ann")
-    ann.says("hivepipe credentials set HIVEPIPE_TEAM_STORE", KEY)
-    ann.says("hivepipe team join --yes --share everything", team.joining_code("ann"))
-    work(ann, GONE, WORD)
-    work(ann, STAYS, "sparrow")
+    ann.run("hivepipe credentials set HIVEPIPE_TEAM_STORE", KEY)
+    ann.run("hivepipe team join --yes --share everything", team.joining_code("ann"))
+    record_session(ann, FORGOTTEN, WORD)
+    record_session(ann, KEPT, "sparrow")
     with uplink_of(ann):
-        until(lambda: team.count("archives") == team.count("summaries") == 2, "all", MINUTE)
-        until(lambda: not team.count("archive_leftovers"), "a list without leftovers", MINUTE)
+        until(
+            lambda: team.count("archives") == team.count("summaries") == 2,
+            "not everything was sent",
+            MINUTE,
+        )
+        until(lambda: not team.count("archive_leftovers"), "leftovers remain", MINUTE)
         objects = len(bucket.objects())
         before = dumped(team, tmp_path / "before.sql")
         assert WORD in before
-        assert GONE in table_of(before, "archives")
-        assert "2 found" in ann.says(f"hivepipe search --team {WORD}")
+        assert FORGOTTEN in table_of(before, "archives")
+        assert "2 found" in ann.run(f"hivepipe search --team {WORD}")
 
-        ann.says(f"hivepipe forget {GONE} --yes")
+        ann.run(f"hivepipe forget {FORGOTTEN} --yes")
         proofs = 2 if where == "s3" else 1
-        until(lambda: team.count("deletions") == proofs, "the proofs", MINUTE)
+        until(lambda: team.count("deletions") == proofs, "proofs are missing", MINUTE)
 
     after = dumped(team, tmp_path / "after.sql")
     assert after.count(WORD) == table_of(after, "audit").count(f"search: {WORD}")
-    kept = {name for name in ("forgotten", "deletions") if GONE in table_of(after, name)}
+    kept = {name for name in ("forgotten", "deletions") if FORGOTTEN in table_of(after, name)}
     assert kept == {"forgotten", "deletions"}
-    assert after.count(GONE) == sum(table_of(after, name).count(GONE) for name in kept)
-    assert "0 found" in ann.says(f"hivepipe search --team {WORD}")
-    assert "2 found" in ann.says("hivepipe search --team sparrow")
+    assert after.count(FORGOTTEN) == sum(table_of(after, name).count(FORGOTTEN) for name in kept)
+    assert "0 found" in ann.run(f"hivepipe search --team {WORD}")
+    assert "2 found" in ann.run("hivepipe search --team sparrow")
     assert team.count("archives") == 1
     assert len(bucket.objects()) == objects // 2 == (1 if where == "s3" else 0)
     places: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""docs/team.md, command by command: a new administrator, two new members, two machines, an S3."""
+"""Run every command of docs/team.md: an administrator, two members with machines, an S3 store."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.payloads import EVENTS, SESSION_START, changed
 from tests.team_scene import ADMIN, SECRET, Team
 
 PAGE = ROOT / "docs" / "team.md"
-NOT_RUN = ("docker ",)  # test_compose_team.py
+NOT_RUN = ("docker ",)  # tested in test_compose_team.py
 ADMINS = (
     *("team init", "team invite", "team store", "team retention"),
     *("team forget", "team revoke", "team page"),
@@ -32,7 +32,7 @@ SESSION = "5e55104a-0000-4000-8000-000000000022"
 
 
 class Person:
-    """Somebody with a machine and a home on it; the administrator has neither joined."""
+    """A user with a machine and a home on it; the administrator has not joined."""
 
     def __init__(self, root: Path, name: str) -> None:
         root = root / name
@@ -41,8 +41,8 @@ class Person:
         self.home.make()
         self.env = {**self.home.env, "XDG_CONFIG_HOME": str(root / "config")}
 
-    def says(self, command: str, typed: str = "", code: int = 0, **more: str) -> str:
-        """Run a command of the page; return what it prints."""
+    def run(self, command: str, typed: str = "", code: int = 0, **more: str) -> str:
+        """Run a command of the page and return its output."""
         env = self.env | more
         words = [os.path.expandvars(word) for word in shlex.split(command)]
         words = [env.get(word.removeprefix("$"), word) for word in words]
@@ -51,8 +51,8 @@ class Person:
         assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def sends_all(self) -> None:
-        """Send rows, and then what the uplink starts: the archives."""
+    def send_all(self) -> None:
+        """Send rows, and then archives as the uplink would."""
         config = Path(self.env["XDG_CONFIG_HOME"], "hivepipe")
         kept = dict(
             line.split("=", 1) for line in (config / "credentials.env").read_text().splitlines()
@@ -74,8 +74,8 @@ def bucket() -> Iterator[ObjectStore]:
         yield running
 
 
-def typed_into(step: str, words: dict[str, str]) -> str:
-    """Return what a person types into a command of the page."""
+def input_of(step: str, words: dict[str, str]) -> str:
+    """Return the input for a command of the page."""
     if step.startswith("hivepipe team join"):
         return words["ann"] + "\ny\n"
     if step.endswith(" HIVEPIPE_TEAM_PAGE"):
@@ -87,8 +87,8 @@ def is_of_administrator(step: str) -> bool:
     return step.endswith("--team") or any(words in step for words in ADMINS)
 
 
-def archived(person: Person) -> None:
-    """Let a session happen on a machine, with a transcript in Claude Code's folder."""
+def record_session(person: Person) -> None:
+    """Record a session on a machine, with a transcript in Claude Code's folder."""
     folder = Path(person.env["HOME"], ".claude", "projects", "-shop")
     folder.mkdir(parents=True)
     path = folder / f"{SESSION}.jsonl"
@@ -96,10 +96,10 @@ def archived(person: Person) -> None:
     fields = {"session_id": SESSION, "transcript_path": str(path), "cwd": str(person.home.project)}
     fire("SessionStart", changed(SESSION_START, **fields), person.env)
     fire("SessionEnd", changed(EVENTS["SessionEnd"], **fields), person.env)
-    person.says("hivepipe drain")
+    person.run("hivepipe drain")
 
 
-def test_every_command_of_the_page(team: Team, bucket: ObjectStore, tmp_path: Path) -> None:
+def test_every_command_of_the_page_works(team: Team, bucket: ObjectStore, tmp_path: Path) -> None:
     chief, ann, bob = (Person(tmp_path, name) for name in ("chief", "ann", "bob"))
     (tmp_path / "pgpass").write_text(f"*:*:*:{ADMIN}:{SECRET}\n")
     (tmp_path / "pgpass").chmod(0o600)
@@ -119,21 +119,21 @@ def test_every_command_of_the_page(team: Team, bucket: ObjectStore, tmp_path: Pa
             share_everything(chief, ann, bob, words, bucket)
             step = step.replace("SESSION", SESSION)
         if step.startswith("hivepipe team page "):
-            serves(chief, step)
+            assert_page_needs_login(chief, step)
             continue
         who = chief if is_of_administrator(step) else ann
-        said = who.says(step, typed_into(step, words), 0)
+        said = who.run(step, input_of(step, words), 0)
         if "team invite" in step or "page-login" in step:
             words[step.split()[-1] if "page" in step else step.split()[3]] = said.strip()
     assert not bucket.objects()
     assert team.count("archive_segments") == team.count("sessions") == 0
-    assert "revoked" in chief.says("hivepipe team members")
-    ann.says("hivepipe team leave --purge --yes")
+    assert "revoked" in chief.run("hivepipe team members")
+    ann.run("hivepipe team leave --purge --yes")
     assert team.count("homes") == 1  # bob's
 
 
-def serves(who: Person, step: str) -> None:
-    """Run a page until it answers, and check that it admits no one without a login."""
+def assert_page_needs_login(who: Person, step: str) -> None:
+    """Run a page until it answers, and check that it admits nobody without a login."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     words = [who.env.get(word.removeprefix("$"), word) for word in shlex.split(step)]
@@ -154,16 +154,16 @@ def serves(who: Person, step: str) -> None:
 def share_everything(
     chief: Person, ann: Person, bob: Person, words: dict[str, str], bucket: ObjectStore
 ) -> None:
-    """Share everything of two machines: one view shows both, and archives need the key."""
-    chief.says("hivepipe team policy shop everything --team")
-    ann.says("hivepipe team policy '*' everything")
-    bob.says("hivepipe team join --yes --share metadata --machine laptop", words["bob"])
+    """Share everything of two machines: one view shows both, and stored archives are encrypted."""
+    chief.run("hivepipe team policy shop everything --team")
+    ann.run("hivepipe team policy '*' everything")
+    bob.run("hivepipe team join --yes --share metadata --machine laptop", words["bob"])
     for each in (ann, bob):
-        archived(each)
-        each.sends_all()
-    assert "complete" in ann.says("hivepipe team status")
+        record_session(each)
+        each.send_all()
+    assert "complete" in ann.run("hivepipe team status")
     assert bucket.objects()
     assert not any(b"answer" in content for content in bucket.objects().values())
-    said = ann.says("hivepipe sessions --team --all")
+    said = ann.run("hivepipe sessions --team --all")
     assert "ann" in said
     assert "bob" in said

@@ -1,4 +1,4 @@
-"""Machines and readers behind pgbouncer: `pool_mode=transaction`, one connection for all."""
+"""Machines and readers behind pgbouncer with `pool_mode=transaction` and one server connection."""
 
 import shutil
 import subprocess
@@ -45,7 +45,9 @@ def port(team: Team) -> Iterator[int]:
     bouncer = subprocess.Popen([program, settings], **team.server.as_user())
     try:
         log = folder / "log"
-        until(lambda: log.exists() and "listening" in log.read_text(), "pgbouncer listens", 10)
+        until(
+            lambda: log.exists() and "listening" in log.read_text(), "pgbouncer does not listen", 10
+        )
         yield found
     finally:
         bouncer.terminate()
@@ -53,15 +55,15 @@ def port(team: Team) -> Iterator[int]:
         shutil.rmtree(folder)
 
 
-def behind(login: Address, port: int) -> Address:
+def through_pgbouncer(login: Address, port: int) -> Address:
     return login._replace(host="127.0.0.1", port=port)
 
 
-def test_machines_take_turns_on_one_connection(team: Team, port: int, tmp_path: Path) -> None:
+def test_machines_share_one_connection(team: Team, port: int, tmp_path: Path) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     joined = team.joined("ann")
     homes = [
-        HomeOfTeam(tmp_path / str(number) / "hive.db", behind(joined.writes, port))
+        HomeOfTeam(tmp_path / str(number) / "hive.db", through_pgbouncer(joined.writes, port))
         for number in range(3)
     ]
     for number, home in enumerate(homes):
@@ -72,7 +74,7 @@ def test_machines_take_turns_on_one_connection(team: Team, port: int, tmp_path: 
     for shipment in shipments:
         shipment.__exit__(None, None, None)
     assert same_rows(team, *homes)
-    with connected(behind(joined.reads, port)) as connection:
+    with connected(through_pgbouncer(joined.reads, port)) as connection:
         assert one(connection, "SELECT count(*) FROM hivepipe.sessions") == 3
     assert team.count("homes") == 3
 
@@ -80,7 +82,7 @@ def test_machines_take_turns_on_one_connection(team: Team, port: int, tmp_path: 
 def test_a_revoked_machine_is_refused(team: Team, port: int, tmp_path: Path) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     joined = team.joined("ann")
-    home = HomeOfTeam(tmp_path / "hive.db", behind(joined.writes, port))
+    home = HomeOfTeam(tmp_path / "hive.db", through_pgbouncer(joined.writes, port))
     home.work("one")
     home.ship()
     team.query("SELECT hivepipe.revoke(%s)", f"ann/{joined.machine}")
@@ -90,14 +92,14 @@ def test_a_revoked_machine_is_refused(team: Team, port: int, tmp_path: Path) -> 
     assert team.count("sessions") == 1
 
 
-def test_each_client_has_its_own_dates(team: Team, port: int) -> None:
-    """pgbouncer gives one connection to both in turn, with the settings of each."""
+def test_each_client_has_its_own_date_format(team: Team, port: int) -> None:
+    """pgbouncer gives both clients the same connection in turn, with the settings of each."""
     team.server.psql(f"ALTER DATABASE {team.database} SET datestyle = 'German, DMY'")
     team.server.psql(f"ALTER DATABASE {team.database} SET timezone = 'America/New_York'")
     joined = team.joined("ann")
     with (
-        connected(behind(joined.writes, port)) as first,
-        connected(behind(joined.reads, port)) as second,
+        connected(through_pgbouncer(joined.writes, port)) as first,
+        connected(through_pgbouncer(joined.reads, port)) as second,
     ):
         for connection in (first, second, first):
             assert one(connection, "SELECT DATE '2026-11-25'::text") == "2026-11-25"

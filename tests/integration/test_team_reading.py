@@ -270,7 +270,7 @@ def test_a_read_of_another_persons_session_is_on_the_list(seat: Seat) -> None:
     assert seat.audit() == [["bob", "ann", "ann-1", "session"], ["bob", "ann", "*", "sessions"]]
 
 
-def test_nothing_is_read_without_a_committed_note(seat: Seat) -> None:
+def test_nothing_is_read_without_a_committed_audit_entry(seat: Seat) -> None:
     (home,) = [int(row[0]) for row in seat.team.rows(
         "SELECT home FROM hivepipe.sessions WHERE id = 'ann-1'")]  # fmt: skip
     ask = "SELECT * FROM hivepipe.session_rows(%s, 'ann-1', 'prompts')"

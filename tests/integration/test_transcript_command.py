@@ -248,7 +248,7 @@ def test_json_has_a_piece_a_line(home: Home) -> None:
     assert pieces[2]["diff"] == ["- x = 1", "+ x = 2"]
 
 
-def test_bad_input(home: Home) -> None:
+def test_invalid_arguments_and_a_damaged_index_are_errors(home: Home) -> None:
     assert "no session has the id zzz" in command(home, "transcript", "zzz", expect=1)
     command(home, "transcript", SESSION, "--html", "--markdown", expect=64)
     command(home, "transcript", expect=64)

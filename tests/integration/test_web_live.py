@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import fire
-from tests.integration.test_stack import Sandbox, a_sandbox
+from tests.integration.test_stack import Sandbox, new_sandbox
 from tests.integration.test_web_browser import CHROMIUM, pytestmark, sync_api
 from tests.payloads import (
     FAILED_BASH,
@@ -74,7 +74,7 @@ class Work:
 
 @contextmanager
 def working() -> Iterator[Work]:
-    with a_sandbox() as sandbox:
+    with new_sandbox() as sandbox:
         sandbox.run("init", "--local", "--no-probe")
         sandbox.run("up", "-d")
         serving = sandbox.start("web", "--port", "0", "--no-open")

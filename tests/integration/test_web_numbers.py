@@ -19,7 +19,7 @@ import redis
 
 from hivepipe.queue import latencies
 from tests.conftest import fire, until
-from tests.integration.test_stack import Sandbox, a_sandbox
+from tests.integration.test_stack import Sandbox, new_sandbox
 from tests.payloads import (
     AGENT,
     FAILED_BASH,
@@ -101,7 +101,7 @@ class Day:
 
 @pytest.fixture(scope="module")
 def day() -> Iterator[Day]:
-    with a_sandbox() as sandbox:
+    with new_sandbox() as sandbox:
         sandbox.run("init", "--local", "--no-probe")
         sandbox.run("up", "-d")
         _work(sandbox)

@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from hivepipe.home import short_hash
 from hivepipe.monitor.metrics import _without_effect
 from tests.conftest import CLI, Home, Server, Writer, fire, until
-from tests.integration.test_restricted_rq import plant
+from tests.integration.test_restricted_rq import add_hostile_job
 from tests.payloads import SESSION_START
 
 TOKEN = "a-token-of-the-test"
@@ -157,7 +157,7 @@ def test_finished_are_those_of_the_last_minute(
 def test_nothing_is_run_that_a_job_carries_and_nothing_is_deleted(
     private_home: Home, redis_server: Server, open_page: Callable[..., Browser]
 ) -> None:
-    plant(redis_server, private_home, "dead", description="looks harmless")
+    add_hostile_job(redis_server, private_home, "dead", description="looks harmless")
     browser = open_page()
     browser.enter()
     listed = json.loads(browser.ask(f"{browser.rq}/0/data/jobs/medium/failed/8/asc/1.json")[1])
