@@ -34,6 +34,11 @@ def now() -> tuple[str, int]:
     return stored_time(now_ns), now_ns
 
 
+def backoff_secs(first: float, failures: int, longest: float) -> float:
+    """Return a delay that begins with `first` and doubles with each failure, up to `longest`."""
+    return min(first * 2.0 ** min(failures, 64), longest)  # a larger power is no float
+
+
 def ahead_ns() -> int:
     """Return the latest plausible time in ns; after a later one, the clock was set back."""
     return time.time_ns() + AHEAD_SECS * 1_000_000_000

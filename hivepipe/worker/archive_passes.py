@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+from hivepipe.times import backoff_secs
+
 NOTHING_TO_DO = 3  # exit code of a pass if the team does not store archives
 SETTLE_SECS = 15.0
 EVERY_SECS = 30.0
@@ -59,4 +61,4 @@ class ArchivePasses:
         self._not_before = now + (NOTHING_SECS if code == NOTHING_TO_DO else EVERY_SECS)
         if self._failures:
             first, longest = RETRY_SECS
-            self._due = self._not_before = now + min(first * 2 ** (self._failures - 1), longest)
+            self._due = self._not_before = now + backoff_secs(first, self._failures - 1, longest)

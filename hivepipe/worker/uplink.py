@@ -27,6 +27,7 @@ from hivepipe.stack.lock import Stack, acquire_lock, make_private
 from hivepipe.team import membership
 from hivepipe.team.shipment import Shipment
 from hivepipe.team.uplink_status import read_status, write_status
+from hivepipe.times import backoff_secs
 from hivepipe.worker.archive_passes import ArchivePasses
 from hivepipe.worker.own_process import LOCK_WAIT_SECS, serve_alone
 
@@ -72,7 +73,8 @@ class Uplink:
                 self._say("away", str(error))
                 self._failures += 1
                 first, longest = AWAY_SECS
-                self._wait(min(first * 2**self._failures, longest) * random.uniform(0.5, 1.0))
+                delay = backoff_secs(first, self._failures, longest)
+                self._wait(delay * random.uniform(0.5, 1.0))
             except Exception as error:  # the supervisor starts another uplink
                 self._say("away", f"{type(error).__name__}: {error}")
                 raise
@@ -94,7 +96,7 @@ class Uplink:
         with Shipment(self._path, address, share) as shipment:
             self._failures = 0
             self._say("connected", mark=shipment.mark)
-            changed_at = time.monotonic()
+            changed_at, seen = time.monotonic(), self._log_state()
             while self._should_continue() and time.monotonic() - changed_at < REST_SECS:
                 seen = self._log_state()
                 if shipment.ship_next():

@@ -1,18 +1,22 @@
 """The uplink as a process: what `team status` says of it."""
 
+from contextlib import nullcontext
+
 import pytest
 
+from hivepipe.db.database import Database
+from hivepipe.errors import TeamAwayError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.team.membership import Membership, write
 from hivepipe.team.uplink_status import UplinkStatus, read_status, write_status
 from hivepipe.worker import uplink
+from hivepipe.worker.archive_passes import RETRY_SECS, ArchivePasses
 from tests.conftest import Home
 
 
-def test_an_uplink_that_ends_by_a_fault_is_not_called_connected(
-    private_home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def process(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> uplink.Uplink:
     for module in ("membership", "user_file"):
         folder = f"hivepipe.team.{module}.user_config_folder"
         monkeypatch.setattr(folder, lambda: str(private_home.root))
@@ -22,15 +26,59 @@ def test_an_uplink_that_ends_by_a_fault_is_not_called_connected(
     make_private(stack.folder)
     private_home.path.mkdir(parents=True, exist_ok=True)
     write_status(place.home, UplinkStatus(state="connected", since=1.0))
-    process = uplink.Uplink(stack)
+    return uplink.Uplink(stack)
 
+
+def test_an_uplink_that_ends_by_a_fault_is_not_called_connected(
+    process: uplink.Uplink, private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails() -> None:
         raise UnicodeEncodeError("latin-1", "x", 0, 1, "not in range")
 
     monkeypatch.setattr(process, "_ship", fails)
     with pytest.raises(UnicodeEncodeError):
         process.run()
-    found = read_status(place.home)
+    found = read_status(str(private_home.path))
     assert found.state == "away"
     assert found.error.startswith("UnicodeEncodeError: ")
     assert found.since > 1.0
+
+
+def test_a_server_that_is_away_for_a_day_ends_no_uplink(
+    process: uplink.Uplink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[float] = []
+
+    def fails() -> None:
+        process._is_stopped = len(delays) > 1100
+        raise TeamAwayError("no answer")
+
+    monkeypatch.setattr(process, "_ship", fails)
+    monkeypatch.setattr(process, "_wait", delays.append)
+    process.run()
+    assert len(delays) == 1102
+    assert max(delays) <= uplink.AWAY_SECS[1]
+    passes = ArchivePasses()
+    for _ in range(1100):
+        passes._ended(1, 0.0)
+    assert passes._due == RETRY_SECS[1]
+
+
+def test_an_uplink_that_is_stopped_while_it_connects_ends_without_a_fault(
+    process: uplink.Uplink, private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Database(private_home.database).close()
+
+    class Connecting(nullcontext[None]):
+        mark = left_out = 0
+
+        def __init__(self, *_: object) -> None:
+            process.stop(15, None)
+
+        def __enter__(self) -> "Connecting":
+            return self
+
+    monkeypatch.setattr(uplink, "Shipment", Connecting)
+    monkeypatch.setattr(uplink.membership, "machine_address", lambda: "postgresql://h/d")
+    process.run()
+    assert read_status(str(private_home.path)).error == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hivepipe.times import now, stored_time
+from hivepipe.times import backoff_secs, now, stored_time
 
 DAY_NS = 86_400 * 10**9
 
@@ -23,3 +23,8 @@ def test_what_is_kept_for_ever_has_a_time_too() -> None:
     text, time_ns = now()
     assert text == stored_time(time_ns)
     assert stored_time(time_ns - 999_999 * DAY_NS) < "1970" < text
+
+
+def test_a_delay_doubles_up_to_the_longest_however_many_failures() -> None:
+    delays = [backoff_secs(1.5, failures, 60.0) for failures in (0, 1, 2, 6, 5000)]
+    assert delays == [1.5, 3.0, 6.0, 60.0, 60.0]
