@@ -13,14 +13,13 @@ status of Claude Code's process is used.
 
 import os
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from hivepipe import settings
 from hivepipe.db.activity import activity_of, processes_of
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.hook.alive import lives
 from hivepipe.operations.client_status import BUSY, IDLE, WAITING, ClientStatus, client_status
-from hivepipe.times import stored_time
+from hivepipe.times import age_secs, stored_time
 
 _OPEN = ("active", "paused")
 _NO_ACTIVITY = {
@@ -91,7 +90,7 @@ def condition(
         return "waiting"
     if waits or not last_active_at:
         return status
-    silence = (datetime.now(UTC) - datetime.fromisoformat(last_active_at)).total_seconds()
+    silence = age_secs(last_active_at) or 0.0  # an imported session may have any text
     if silence >= settings.lost_secs() and not alive:
         return "lost"
     return "stalled" if silence >= settings.stalled_secs() else status

@@ -7,7 +7,6 @@ this module. The lock file has the number of the last exported use.
 import logging
 import os
 import time
-from datetime import UTC, datetime
 
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -22,6 +21,7 @@ from hivepipe.jobs.retry import file_delay_secs
 from hivepipe.operations.found_exports import USAGE, USAGE_INDEX, import_exports
 from hivepipe.skills.exports import index_json, usage_json
 from hivepipe.skills.statistics import local_day
+from hivepipe.times import ns_of
 
 LOCK = "skill-usage"
 USES = 10
@@ -105,7 +105,7 @@ class SkillExports:
         self._looked_at = None if count else stamps
         if not count:
             return False
-        age_secs = (datetime.now(UTC) - datetime.fromisoformat(oldest)).total_seconds()
+        age_secs = time.time() - ns_of(oldest) / 1e9  # an imported use may have no time
         return count >= USES or not 0 <= age_secs < AGE_SECS
 
     def _pending(self) -> tuple[int, str]:

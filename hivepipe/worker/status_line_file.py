@@ -10,7 +10,7 @@ from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db import alerts
 from hivepipe.db.listings import Listings, listings
 from hivepipe.db.location import database_path
-from hivepipe.errors import NothingRecordedError, StoreError
+from hivepipe.errors import NothingRecordedError, PricesError, StoreError
 from hivepipe.files.change_stamp import Stamp, stamp
 from hivepipe.home import project_of, short_hash, write_small
 from hivepipe.hook.status_line import FILE
@@ -33,32 +33,32 @@ class StatusLineFile:
     def __init__(self, home: str) -> None:
         """Set up. Nothing is read yet."""
         self._home = home
-        self._looked_at = self._written_at = float("-inf")
+        self._looked_at = self._tried_at = float("-inf")
         self._seen: tuple[Stamp, ...] = ()
 
     def tidy(self) -> None:
-        """Replace the file if the store has changed. A failure is logged and retried."""
+        """Replace the file if the store has changed, or after a minute. A failure is logged."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_SECS:
             return
         self._looked_at = now
         path = database_path(self._home)
         seen = (stamp(path), stamp(f"{path}-wal"))
-        if seen == self._seen and now - self._written_at < REWRITE_SECS:
+        if seen == self._seen and now - self._tried_at < REWRITE_SECS:
             return
+        self._seen, self._tried_at = seen, now
         try:
             with suppress(NothingRecordedError):
                 write_small(f"{self._home}/{FILE}", json.dumps(content(self._home)) + "\n")
-        except (OSError, StoreError) as error:
+        except (OSError, StoreError, PricesError) as error:
             logger.warning("%s is not updated: %s", FILE, error)
-        else:
-            self._seen, self._written_at = seen, now
 
 
 def content(home: str) -> dict[str, Any]:
     """Return the content of the file.
 
-    Raise NothingRecordedError without a database, or StoreError or OSError if it cannot be read.
+    Raise NothingRecordedError without a database, StoreError or OSError if it cannot be read, or
+    PricesError if the user's prices cannot.
     """
     known = KnownHome(short_hash(home), home, project_of(home))
     path = database_path(home)

@@ -72,6 +72,12 @@ def now() -> str:
 # ---- times of writing
 
 
+def test_an_imported_use_without_a_time_is_exported(private_home: Home) -> None:
+    insert(private_home, 1, time="")
+    SkillExports(str(private_home.path)).tidy()
+    assert count(private_home) == 1
+
+
 def test_ten_uses_are_exported_at_once_and_fewer_later(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
