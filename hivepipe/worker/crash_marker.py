@@ -4,21 +4,28 @@ Of the jobs that a dead worker had claimed, only the one in this file may have c
 This job runs alone the next time, and fails for good after its third kill.
 """
 
+import logging
 import mmap
 import os
 
 _SIZE_BYTES = 64
+
+logger = logging.getLogger("hivepipe.worker")
 
 
 class BlackBox:
     """A memory-mapped file. Its content survives the process, and a write costs one memcpy."""
 
     def __init__(self, path: str) -> None:
-        """Open or make the file."""
+        """Open or make the file. On a full disk, nothing is kept, and no job is blamed."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            os.ftruncate(descriptor, _SIZE_BYTES)
+            # It must have a block: on a full disk, a write to a mapped hole kills the process.
+            os.pwrite(descriptor, os.pread(descriptor, _SIZE_BYTES, 0).ljust(_SIZE_BYTES, b"\0"), 0)
             self._memory = mmap.mmap(descriptor, _SIZE_BYTES)
+        except OSError as error:
+            logger.warning("%s: %s; a job that kills this worker is not found", path, error)
+            self._memory = mmap.mmap(-1, _SIZE_BYTES)
         finally:
             os.close(descriptor)
 
