@@ -7,6 +7,7 @@ So an event counts once even if it is converted twice, or if an intake took it a
 import fcntl
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe import sender, settings
@@ -14,6 +15,7 @@ from hivepipe.events import claude_code
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.hook import intake
 from hivepipe.hook.frame import MAGIC, MOST_EVENT_BYTES, MOST_HEAD_BYTES, PREFIX_BYTES, Frame
+from hivepipe.jobs.retry import DISK_ERRORS
 from hivepipe.queue.spooled import set_aside
 
 LARGEST_FRAME = PREFIX_BYTES + MOST_HEAD_BYTES + MOST_EVENT_BYTES
@@ -51,7 +53,9 @@ def _convert(path: Path) -> None:
         frame = Frame(data)
         _take_in(path, frame)
     except Exception as error:  # noqa: BLE001  the event stays on disk, with the reason
-        set_aside(path, f"cannot be taken in: {type(error).__name__}: {error}")
+        if getattr(error, "errno", None) not in DISK_ERRORS:  # else it is tried again
+            with suppress(OSError):
+                set_aside(path, f"cannot be taken in: {type(error).__name__}: {error}")
     else:
         path.unlink(missing_ok=True)
 

@@ -67,7 +67,9 @@ class Housekeeper:
         event. Raise RefusedError if Redis is lost; the remaining files stay. The job ids are those
         that the hook assigned, so an event that arrived before is not enqueued again.
         """
-        convert_raw_events(self._home)
+        tried = convert_raw_events(self._home, self._stuck)
+        again_at = time.monotonic() + STUCK_SECS
+        self._stuck |= {path: again_at for path in tried if path.exists()}
         moved = 0
         end = time.monotonic() + TURN_SECS
         for path in self._waiting(time.monotonic()):

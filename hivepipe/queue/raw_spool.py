@@ -11,6 +11,9 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Container
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import orjson
@@ -48,25 +51,24 @@ def session_of(data: bytes) -> str:
 
 
 def convert_all(home: str) -> None:
-    """Convert the raw events of a home into spool files, until none is left or all fail."""
-    before = len(raw_events(home))
-    while before:
-        convert_raw_events(home)
-        left = len(raw_events(home))
-        if left >= before:
-            return
-        before = left
+    """Convert the raw events of a home into spool files, each once. Events that fail stay."""
+    tried: set[Path] = set()
+    while some := convert_raw_events(home, tried):
+        tried.update(some)
 
 
-def convert_raw_events(home: str) -> None:
-    """Convert the oldest raw events of a home into spool files. Events that fail stay."""
-    waiting = [path for path in raw_events(home) if not _is_held(path)]
-    if waiting:
-        command = [sys.executable, "-I", "-m", _MODULE, *map(str, waiting[:_AT_ONCE])]
-        try:
+def convert_raw_events(home: str, without: Container[Path] = ()) -> list[Path]:
+    """Convert the oldest raw events of a home, without some; return those that were tried.
+
+    Events that fail stay.
+    """
+    free = (path for path in raw_events(home) if path not in without and not _is_held(path))
+    tried = list(islice(free, _AT_ONCE))
+    if tried:
+        command = [sys.executable, "-I", "-m", _MODULE, *map(str, tried)]
+        with suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(command, stdin=subprocess.DEVNULL, timeout=_SECS, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return
+    return tried
 
 
 def _is_held(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """Raw events of the native hook are counted and deleted like other spooled events."""
 
+import errno
 import json
 import os
 import time
@@ -11,7 +12,7 @@ import pytest
 from hivepipe import direct
 from hivepipe.config.retention import Limits
 from hivepipe.db.database import Database
-from hivepipe.hook import waiting_notice
+from hivepipe.hook import convert_spool, waiting_notice
 from hivepipe.monitor.snapshot import vitals
 from hivepipe.operations.prune_files import _events_over
 from hivepipe.queue import raw_spool
@@ -124,6 +125,32 @@ def test_a_drain_converts_more_than_one_batch(
         setting.fire(setting.native, "Stop", encoded(payloads.STOP))
     raw_spool.convert_all(str(setting.home.path))
     assert setting.raw() == []
+
+
+def test_a_raw_event_that_stays_holds_up_no_other_and_starts_no_process_in_each_turn(
+    setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_spool, "_AT_ONCE", 1)
+    raw.write_bytes(b"HPv2" + raw.read_bytes()[4:])
+    setting.fire(setting.native, "Stop", encoded(payloads.STOP))
+    with setting.redis().client() as client:
+        keeper = Housekeeper(client, setting.home.path, setting.home.address)
+        while keeper.drain() or len(setting.raw()) > 1:
+            pass
+        assert setting.raw() == [raw]
+        monkeypatch.setattr(raw_spool.subprocess, "run", pytest.fail)
+        keeper.drain()
+
+
+def test_a_full_disk_sets_no_raw_event_aside(
+    setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(convert_spool, "_take_in", full)
+    convert_spool._convert(raw)
+    assert setting.raw() == [raw]
 
 
 def test_drain_reports_raw_events_that_it_cannot_convert(setting: Setting, raw: Path) -> None:
