@@ -14,6 +14,7 @@ from hivepipe.install.claude_code import config_folder
 BUSY, WAITING, IDLE = "busy", "waiting", "idle"
 MOST_BYTES = 1 << 16
 MOST_WORDS = 100
+LATEST_MS = 253_402_300_800_000  # the year 10000, which no stored time can have
 
 
 class ClientStatus(NamedTuple):
@@ -41,7 +42,9 @@ def client_status(
     if fields.get("pid", pid) != pid or str(fields.get("procStart") or started) != started:
         return None
     status, at_ms = fields.get("status"), fields.get("statusUpdatedAt", fields.get("updatedAt"))
-    if status not in (BUSY, WAITING, IDLE) or not isinstance(at_ms, int | float):
+    if not isinstance(at_ms, int | float) or not 0 < at_ms < LATEST_MS:
+        return None
+    if status not in (BUSY, WAITING, IDLE):
         return None
     waits_for = fields.get("waitingFor") if status == WAITING else ""
     words = waits_for[:MOST_WORDS] if isinstance(waits_for, str) else ""

@@ -1,6 +1,7 @@
 """The file that Claude Code's process keeps of itself: believed where it is whole, and of us."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ def test_an_older_client_has_one_time_for_all(tmp_path: Path) -> None:
         {"status": "asleep"},
         {"status": None},
         {"statusUpdatedAt": "today"},
+        {"statusUpdatedAt": 1_795_000_000_123 * 10**6},
+        {"statusUpdatedAt": math.inf},
+        {"statusUpdatedAt": math.nan},
     ],
     ids=str,
 )
