@@ -78,7 +78,7 @@ def _delay_secs(error: Exception, job: Envelope, attempts: int) -> float | None:
     """Return the delay after an error that the job did not cause, or None if RQ decides."""
     if isinstance(error, TryLaterError):
         return error.delay_secs
-    is_stores = isinstance(error, sqlite3.OperationalError | StoreError)
+    is_stores = retry.is_store_error(error)
     if isinstance(error, OperationFailedError):
         return retry.operation_delay_secs(attempts, error.retries)
     if job.operation not in SLOW_OPERATIONS:

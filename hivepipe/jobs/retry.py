@@ -14,6 +14,10 @@ limit counts failures of the job itself. A failure of the store or a full disk d
 """
 
 import errno
+import sqlite3
+
+from hivepipe.errors import StoreError
+from hivepipe.times import backoff_secs
 
 FIRST_SECS = (0.1, 0.2, 0.4)
 LONGEST_SECS = 30.0
@@ -22,12 +26,24 @@ LLM_SECS = 15.0
 LOWEST_PRIORITY = 10
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
+_OF_A_JOB = (
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+)
+
+
+def is_store_error(error: Exception) -> bool:
+    """Tell whether the store failed, and not the job: it is locked, full, damaged or missing."""
+    return isinstance(error, sqlite3.Error | StoreError) and not isinstance(error, _OF_A_JOB)
+
 
 def store_delay_secs(attempts: int) -> float:
     """Return the delay in seconds after this many failures of the store."""
     if attempts <= len(FIRST_SECS):
         return FIRST_SECS[attempts - 1]
-    return min(2.0 ** min(attempts - len(FIRST_SECS) - 1, 10), LONGEST_SECS)
+    return backoff_secs(1.0, attempts - len(FIRST_SECS) - 1, LONGEST_SECS)
 
 
 def parent_delay_secs(attempts: int) -> float | None:

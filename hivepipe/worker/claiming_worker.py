@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from rq.worker import WorkerStatus
 from hivepipe.errors import LockHeldError
 from hivepipe.home import Place, locate
 from hivepipe.hook.autostart import start_stack
+from hivepipe.jobs.retry import is_store_error
 from hivepipe.queue import client
 from hivepipe.queue.claims import Claim, Claimed, Claims
 from hivepipe.queue.connection import connect
@@ -265,8 +266,9 @@ class ClaimingWorker(SimpleWorker):
     def _environment_works(self) -> None:
         """Make jobs with `held_up` due, because files and the database are writable again."""
         if self._is_held_up:
-            self._is_held_up = False
-            self._claims.hurry()
+            with unless_full():
+                self._claims.hurry()
+                self._is_held_up = False
 
     def _show_busy(self) -> None:
         """Show in `rq info` that the worker is busy, until the next wait."""
@@ -319,11 +321,22 @@ class ClaimingWorker(SimpleWorker):
             text = f"{counted(claim.foreign, 'job')} of another program in our queues"
             self._log_once_a_minute("foreign", text)
 
-    def _log_once_a_minute(self, subject: str, text: str) -> None:
+    def _beside_jobs(self, subject: str, work: Callable[[], object]) -> None:
+        """Do work that no job waits for. Its errors are logged, because jobs must go on."""
+        try:
+            work()
+        except Exception as error:
+            if is_away(error):
+                raise
+            is_bug = not isinstance(error, OSError) and not is_store_error(error)
+            text = f"{subject}: {type(error).__name__}: {error}"
+            self._log_once_a_minute(subject, text, error if is_bug else None)
+
+    def _log_once_a_minute(self, subject: str, text: str, bug: Exception | None = None) -> None:
         now = time.monotonic()
         if now - self._logged_at.get(subject, -math.inf) > 60:
             self._logged_at[subject] = now
-            logger.warning("%s", text)
+            logger.warning("%s", text, exc_info=bug)
 
 
 def is_full(error: Exception) -> bool:

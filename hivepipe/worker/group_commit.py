@@ -9,18 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hivepipe.db.database import Database
-from hivepipe.errors import JobError
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.process_log import about_job
+from hivepipe.jobs.retry import is_store_error
 from hivepipe.operations.registry import execute
-
-_JOB_ERRORS = (
-    JobError,
-    sqlite3.IntegrityError,
-    sqlite3.DataError,
-    sqlite3.InterfaceError,
-    sqlite3.ProgrammingError,
-)
 
 
 @dataclass
@@ -62,10 +54,8 @@ def own_fault(db: Database, job: Envelope) -> Exception | None:
     try:
         with db.savepoint():
             execute(db, job)
-    except _JOB_ERRORS as error:
-        return error
-    except sqlite3.Error:
-        raise
-    except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
+    except Exception as error:  # a handler's bug must not stop the others
+        if isinstance(error, sqlite3.Error) and is_store_error(error):
+            raise
         return error
     return None

@@ -12,7 +12,6 @@ work. `llm_queue` decides which of them serves `llm`.
 
 import logging
 import math
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +27,6 @@ from hivepipe.errors import (
     JobError,
     OperationFailedError,
     StoppedError,
-    StoreError,
     TryLaterError,
 )
 from hivepipe.jobs import retry
@@ -113,13 +111,13 @@ class SlowWorker(ClaimingWorker):
 
     def _tidy(self) -> None:
         """Update the exports and the status line file, between two jobs."""
-        self._exports.tidy()
-        self._session.tidy()
-        self._status_line.tidy()
+        self._beside_jobs("skill exports", self._exports.tidy)
+        self._beside_jobs("session.yaml", self._session.tidy)
+        self._beside_jobs("status line", self._status_line.tidy)
 
     def _before_leaving(self) -> None:
-        self._exports.finish()
-        self._session.finish()
+        self._beside_jobs("skill exports", self._exports.finish)
+        self._beside_jobs("session.yaml", self._session.finish)
 
     def _prepare_claim(self) -> bool:
         self._tidy()
@@ -148,17 +146,18 @@ class SlowWorker(ClaimingWorker):
         except TryLaterError as error:
             logger.warning("%s again in %.0f s: %s", envelope.operation, error.delay_secs, error)
             self._claims.retry([(job, job.queue, error.delay_secs)])
-        except (OSError, sqlite3.OperationalError, StoreError, client.RefusedError) as error:
-            self._environment_failed(job, envelope, error)
         except OperationFailedError as error:
             self._operation_failed(job, envelope, error)
         except JobError as error:
             self._bury(job, envelope, error)
         except Exception as error:  # a handler's bug must not stop the others
-            if is_away(error):
+            if isinstance(error, OSError | client.RefusedError) or retry.is_store_error(error):
+                self._environment_failed(job, envelope, error)
+            elif is_away(error):
                 raise
-            logger.exception("handler of %s", envelope.operation)
-            self._bury(job, envelope, error)
+            else:
+                logger.exception("handler of %s", envelope.operation)
+                self._bury(job, envelope, error)
         else:
             self._claims.acknowledge([(job, envelope.operation)])
             self._environment_works()

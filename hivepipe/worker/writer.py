@@ -86,6 +86,7 @@ class Writer(ClaimingWorker):
     def _open(self) -> None:
         self._db: Database | None = None
         self._could_open = False
+        self._back_ns = 0  # by which stored times are ahead of the clock
         self._shrunk_at = self._tried_at = -math.inf
         self._trouble: str | None = None  # unknown, because an earlier writer may have set it
         self._heartbeats = Heartbeats(self.connection)
@@ -111,9 +112,9 @@ class Writer(ClaimingWorker):
                 self._turn(LAST_PLACES)
 
     def _before_rest(self) -> None:
-        self._housekeeper.tidy()
+        self._beside_jobs("housekeeping", self._housekeeper.tidy)
         self._shrink_if_due()
-        self._end_stack_if_idle()
+        self._beside_jobs("idle shutdown", self._end_stack_if_idle)
 
     def _shrink_if_due(self) -> None:
         """Shrink database and write-ahead log while the queues are empty."""
@@ -129,11 +130,7 @@ class Writer(ClaimingWorker):
         """Stop an idle stack that a hook started. The next hook starts it again."""
         if self._db is None or not may_shut_down(self._stack):
             return
-        try:
-            idle_secs = self._idle.idle_secs(self._db)
-        except (sqlite3.Error, OSError) as error:
-            self._log_once_a_minute("idle", str(error))
-            return
+        idle_secs = self._idle.idle_secs(self._db)
         if idle_secs >= settings.idle_secs() and shut_down(self._stack):
             logger.info("no work for %.0f s: shutting the stack down", idle_secs)
             self._stop_requested = True
@@ -146,13 +143,16 @@ class Writer(ClaimingWorker):
             other_redis.restore_owner_key(self.connection, self._home)
 
     def _on_clock_set_back(self, secs: float) -> None:
-        if self._db is None:
-            return
-        try:
-            back_ns = int((secs + CLOCK_EVERY_SECS) * 1e9)  # the precision of the measured step
-            move_back(self._db, time.time_ns(), back_ns)
-        except sqlite3.Error as error:
-            logger.warning("times of sessions stay ahead of the clock: %s", error)
+        self._back_ns += int((secs + CLOCK_EVERY_SECS) * 1e9)  # the precision of the measured step
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):  # the next commit does it
+                self._move_back(self._db)
+
+    def _move_back(self, db: Database) -> None:
+        """Correct the stored times if the clock was set back. Raise sqlite3.Error on failure."""
+        if self._back_ns:
+            move_back(db, time.time_ns(), self._back_ns)
+            self._back_ns = 0
 
     def _before_leaving(self) -> None:
         if self._db is not None:
@@ -181,8 +181,7 @@ class Writer(ClaimingWorker):
         except sqlite3.Error:
             return
         self._set_trouble("")
-        with unless_full():
-            self._environment_works()
+        self._environment_works()
 
     def _prepare_claim(self) -> bool:
         """Process notes, activity and spool, so that older events come first."""
@@ -191,7 +190,7 @@ class Writer(ClaimingWorker):
         if self._db is not None:
             with unless_full():
                 self._heartbeats.flush_if_due(self._db)
-            self._briefings.refresh_if_due(self._db)
+            self._beside_jobs("briefings", partial(self._briefings.refresh_if_due, self._db))
         with unless_full():
             return bool(self._housekeeper.drain())
         return False
@@ -215,12 +214,12 @@ class Writer(ClaimingWorker):
             db = self._db
             if db is None:
                 raise sqlite3.OperationalError("the database is not open")
+            self._move_back(db)
             outcome = commit_batch(db, [envelope for _, envelope in jobs], self._box.record)
         except sqlite3.DatabaseError as error:
             self._store_failed(jobs, error)
             return
         self._set_trouble("")
-        self._environment_works()
         for index in outcome.committed:
             self._enqueue_custom(jobs[index][1])
         self._claims.acknowledge(
@@ -230,6 +229,7 @@ class Writer(ClaimingWorker):
         if cause := next(causes, ""):
             with unless_full():
                 ticks.trigger(self.connection, CLEANUP, cause)
+        self._environment_works()
         self._log_late(jobs, outcome.committed)
         for index, reason in outcome.failed.items():
             self._job_failed(*jobs[index], reason, batch.dead)
@@ -266,12 +266,13 @@ class Writer(ClaimingWorker):
         about_job(job.id, envelope.operation, envelope.session)
         try:
             execute_slow(self._job_context, envelope)
-        except (sqlite3.OperationalError, StoreError) as error:
-            self._store_failed([(job, envelope)], error)
         except Exception as error:  # a handler's bug must not stop the others
             if is_away(error):
                 raise
-            self._job_failed(job, envelope, error, dead)
+            if retry.is_store_error(error):
+                self._store_failed([(job, envelope)], error)
+            else:
+                self._job_failed(job, envelope, error, dead)
         else:
             self._claims.acknowledge([(job, envelope.operation)])
         finally:

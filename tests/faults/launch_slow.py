@@ -6,7 +6,8 @@ The payload of `test_work` has these fields:
 
 how        ok, hold (wait for the file `go`, but end when told to stop), stubborn (hold without
            ending), die, refuse (raise JobError), bug, wrongtype (of a key in Redis), missing (a
-           file), full (the disk), unreadable (the store), or once (missing the first time)
+           file), full (the disk), unreadable or damaged (the store), or once (missing the first
+           time)
 note       the result: a prompt with this text
 settle_s   seconds to wait first
 """
@@ -15,6 +16,7 @@ import errno
 import os
 import runpy
 import signal
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -36,6 +38,7 @@ RAISED = {
     "wrongtype": redis.ResponseError("WRONGTYPE"),
     "full": OSError(errno.ENOSPC, "No space left on device"),
     "unreadable": StoreError("cannot read"),
+    "damaged": sqlite3.DatabaseError("database disk image is malformed"),
 }
 
 

@@ -234,7 +234,7 @@ def test_slow_work_that_failed_once_is_repeated(crew: Crew) -> None:
     assert len(crew.began("second")) == 2
 
 
-@pytest.mark.parametrize("how", ["full", "unreadable"])
+@pytest.mark.parametrize("how", ["full", "unreadable", "damaged"])
 def test_a_full_disk_or_a_store_in_trouble_kills_no_job(crew: Crew, how: str) -> None:
     job_id = crew.ask("patient", how)
     until(lambda: len(crew.began("patient")) > 8, "given up")

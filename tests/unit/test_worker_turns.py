@@ -1,0 +1,137 @@
+"""What goes wrong beside or around the jobs of a worker, and must not stop them."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+
+from hivepipe.db.database import Database
+from hivepipe.jobs.retry import is_store_error
+from hivepipe.queue.claims import Claimed
+from hivepipe.worker import writer
+from hivepipe.worker.slow_worker import SlowWorker
+from hivepipe.worker.status_line_file import StatusLineFile
+from hivepipe.worker.writer import Writer
+from tests.conftest import Home
+
+HOUR_NS = 3600 * 10**9
+
+
+class Raises:
+    """An export, a file or a script of which every call fails."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def tidy(self) -> None:
+        raise self.error
+
+    finish = hurry = tidy
+
+
+def worker(kind: type[Any], **attributes: object) -> Any:
+    """Return a worker that is connected to nothing."""
+    made = kind.__new__(kind)
+    vars(made).update({"_logged_at": {}, **attributes})
+    return made
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    made = Database(tmp_path / "hive.db", 0.05)
+    yield made
+    made.close()
+
+
+def test_a_bug_in_an_export_is_logged_once_and_stops_no_job(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad = Raises(ValueError("Invalid isoformat string"))
+    slow = worker(SlowWorker, _exports=bad, _session=bad, _status_line=bad)
+    for _ in range(3):
+        assert slow._prepare_claim() is False
+    slow._before_leaving()
+    said = [record.getMessage() for record in caplog.records]
+    assert said.count("session.yaml: ValueError: Invalid isoformat string") == 1
+    assert caplog.records[0].exc_info
+
+
+def test_a_lost_redis_is_not_taken_for_a_bug() -> None:
+    away = Raises(redis.ConnectionError("gone"))
+    slow = worker(SlowWorker, _exports=away, _session=away, _status_line=away)
+    with pytest.raises(redis.ConnectionError):
+        slow._prepare_claim()
+
+
+def test_prices_that_cannot_be_read_leave_the_status_line_as_it_is(
+    private_home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    Database(private_home.database).close()
+    (private_home.path / "prices.toml").write_text("[models.x")
+    StatusLineFile(str(private_home.path)).tidy()
+    (record,) = caplog.records
+    assert "prices.toml" in record.getMessage()
+
+
+def test_jobs_that_wait_for_the_disk_are_made_due_once_redis_answers_again() -> None:
+    held = worker(Writer, _is_held_up=True, _claims=Raises(redis.ConnectionError("gone")))
+    with pytest.raises(redis.ConnectionError):
+        held._environment_works()
+    calls: list[str] = []
+    held._claims = SimpleNamespace(hurry=lambda: calls.append("hurry"))
+    held._environment_works()
+    held._environment_works()
+    assert calls == ["hurry"]
+
+
+def test_a_locked_store_delays_the_correction_after_the_clock_was_set_back(db: Database) -> None:
+    ahead = writer.time.time_ns() + HOUR_NS
+    db.execute("INSERT INTO tasks (id, status, state_time_ns) VALUES ('t', 'open', :at)",
+               {"at": ahead})  # fmt: skip
+    own = worker(Writer, _db=db, _back_ns=0)
+    other = sqlite3.connect(db.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    own._on_clock_set_back(3600.0)
+    with pytest.raises(sqlite3.OperationalError):
+        own._move_back(db)
+    other.execute("ROLLBACK")
+    other.close()
+    own._move_back(db)
+    own._move_back(db)
+    (row,) = db.rows("SELECT state_time_ns FROM tasks")
+    assert ahead - HOUR_NS - 10**10 < row["state_time_ns"] < writer.time.time_ns()
+
+
+@pytest.mark.parametrize(
+    ("error", "is_stores"),
+    [
+        (sqlite3.DatabaseError("database disk image is malformed"), True),
+        (sqlite3.OperationalError("database is locked"), True),
+        (sqlite3.IntegrityError("UNIQUE constraint failed"), False),
+        (KeyError("bad"), False),
+    ],
+)
+def test_only_an_error_of_the_store_is_retried_without_a_limit(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, is_stores: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(writer, "execute_slow", fail)
+    retried: list[object] = []
+    failed: list[object] = []
+    own = worker(
+        Writer,
+        _box=SimpleNamespace(record=lambda _id: None),
+        _job_context=None,
+        _store_failed=lambda jobs, _error: retried.append(jobs),
+        _job_failed=lambda job, *_: failed.append(job),
+    )
+    envelope = SimpleNamespace(operation="conclude_session", session="s1")
+    own._execute_here(Claimed("1", "low", b"", 0, True), envelope, [])
+    assert (len(retried), len(failed)) == ((1, 0) if is_stores else (0, 1))
+    assert is_store_error(error) is is_stores
