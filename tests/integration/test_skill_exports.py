@@ -73,7 +73,7 @@ def now() -> str:
 
 
 def test_an_imported_use_without_a_time_is_exported(private_home: Home) -> None:
-    (private_home, 1, time="")
+    add_uses(private_home, 1, time="")
     SkillExports(str(private_home.path)).tidy()
     assert count(private_home) == 1
 
