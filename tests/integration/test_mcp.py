@@ -18,7 +18,7 @@ from hivepipe.mcp_server.protocol import LONGEST_MESSAGE
 from tests.archive_scene import AGENT, SESSION, TOKEN
 from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire_all, made_home
 from tests.integration.test_cli_listings import DAY, OTHER, command
-from tests.integration.test_transcript_command import HOSTILE, answer, call, said, text
+from tests.integration.test_transcript_command import HOSTILE, answer, call, text, transcript_line
 
 NAMES = {"search", "timeline", "session", "costs", "files"}
 MODES = ("legacy", "auto", "2026-07-28")
@@ -59,7 +59,7 @@ def record(home: Home) -> None:
     (folder / SESSION / "subagents").mkdir(parents=True)
 
     def each(number: int, kind: str, *content: Any, **more: Any) -> bytes:
-        return said(home, number, kind, *content, **more)
+        return transcript_line(home, number, kind, *content, **more)
 
     edit = {"old_string": "x = 1", "new_string": "x = 2"}
     (folder / f"{SESSION}.jsonl").write_bytes(
@@ -404,7 +404,7 @@ def test_all_projects_are_read_and_one_can_be_chosen(own_home: Home) -> None:
     assert init.returncode == 0, init.stdout + init.stderr
     folder = home.root / ".claude" / "projects" / "-garden"
     folder.mkdir()
-    fields = json.loads(said(home, 9, "user", text("a cart of earth")))
+    fields = json.loads(transcript_line(home, 9, "user", text("a cart of earth")))
     line = json.dumps(fields | {"cwd": str(other), "sessionId": OTHER})
     (folder / f"{OTHER}.jsonl").write_text(line + "\n")
     swept = COMMANDS.run(["archive", "sweep"], "", home.env | mine, other, PATIENCE_SECS)

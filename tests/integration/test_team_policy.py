@@ -1,4 +1,4 @@
-"""What is shared of a project: the stricter of the user's and the team's level counts."""
+"""What is shared of a project is decided by the stricter of the user's and the team's level."""
 
 import subprocess
 from contextlib import closing
@@ -15,8 +15,8 @@ from tests.team_scene import HomeOfTeam, Team
 TEXT = "of-the-clients-own-words"
 
 
-def talk(home: HomeOfTeam, session: str, project: str) -> None:
-    """Write a session whose every text column holds TEXT."""
+def write_session(home: HomeOfTeam, session: str, project: str) -> None:
+    """Write a session with TEXT in every text column."""
     home.work(session, 2, project)
     with closing(Database(home.path)) as db, db.transaction():
         for sql in (
@@ -45,8 +45,8 @@ def talk(home: HomeOfTeam, session: str, project: str) -> None:
             db.execute(sql, {name: text for name, text in names.items() if f":{name}" in sql})
 
 
-def words_of(team: Team) -> int:
-    """Return how often the text is in a backup of the team's database."""
+def texts_in_backup(team: Team) -> int:
+    """Return how often TEXT is in a backup of the team's database."""
     path = team.server.folder.parent / f"{team.server.folder.name}.dump"
     team.server.dump(team.database, path, plain=True)
     found = path.read_text().count(TEXT)
@@ -76,19 +76,19 @@ ROWS = {
     },
 }
 TABLES = ROWS["everything"]
-WORDS = {"nothing": 0, "metadata": 0, "prompts": 11, "everything": 13}
+TEXT_COUNTS = {"nothing": 0, "metadata": 0, "prompts": 11, "everything": 13}
 
 
 @pytest.mark.parametrize("users", LEVELS)
 @pytest.mark.parametrize("teams", LEVELS)
-def test_the_stricter_level_counts(team: Team, tmp_path: Path, users: str, teams: str) -> None:
+def test_the_stricter_level_applies(team: Team, tmp_path: Path, users: str, teams: str) -> None:
     team.query("SELECT hivepipe.set_policy('*', %s)", teams)
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, {"*": users})
-    talk(ann, "one", "/p/blue")
+    write_session(ann, "one", "/p/blue")
     ann.ship()
     level = min(users, teams, key=LEVELS.index)
     assert {name: team.count(name) for name in TABLES if team.count(name)} == ROWS[level]
-    assert words_of(team) == WORDS[level]
+    assert texts_in_backup(team) == TEXT_COUNTS[level]
     if level == "metadata":
         sql = (
             "SELECT metadata, project FROM hivepipe.agents a JOIN hivepipe.sessions s USING (home)"
@@ -97,53 +97,55 @@ def test_the_stricter_level_counts(team: Team, tmp_path: Path, users: str, teams
 
 
 @pytest.mark.parametrize("level", LEVELS[:-1])
-def test_a_stricter_policy_of_the_team_removes_at_once_what_it_does_not_share(
+def test_a_stricter_team_policy_removes_rows_at_once(
     team: Team, tmp_path: Path, level: str
 ) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
-    talk(ann, "one", "/p/blue")
-    talk(ann, "two", "/p/green")
+    write_session(ann, "one", "/p/blue")
+    write_session(ann, "two", "/p/green")
     ann.ship()
     team.query("SELECT hivepipe.set_policy('blue', %s)", level)
-    assert words_of(team) == WORDS[level] + WORDS["everything"]  # the machine is not asked
+    assert (
+        texts_in_backup(team) == TEXT_COUNTS[level] + TEXT_COUNTS["everything"]
+    )  # without a request of the machine
     ann.ship()
-    assert words_of(team) == WORDS[level] + WORDS["everything"]
+    assert texts_in_backup(team) == TEXT_COUNTS[level] + TEXT_COUNTS["everything"]
     assert team.count("sessions") == (1 if level == "nothing" else 2)
 
 
-def test_no_batch_is_taken_under_an_outdated_policy(team: Team, tmp_path: Path) -> None:
+def test_a_batch_under_an_outdated_policy_is_refused(team: Team, tmp_path: Path) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     with Shipment(ann.path, ann.login, ann.share) as shipment:
-        talk(ann, "one", "/p/blue")
+        write_session(ann, "one", "/p/blue")
         team.query("SELECT hivepipe.set_policy('*', 'metadata')")
         shipment.ship_next()
-        assert words_of(team) == 0
+        assert texts_in_backup(team) == 0
         while shipment.ship_next():
             pass
-    assert words_of(team) == 0
+    assert texts_in_backup(team) == 0
     assert team.count("sessions") == 1
 
 
 @pytest.mark.parametrize("level", LEVELS[:-1])
-def test_a_stricter_choice_of_the_user_takes_back_what_was_sent(
+def test_a_stricter_level_of_the_user_removes_sent_rows(
     team: Team, tmp_path: Path, level: str
 ) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
-    talk(ann, "one", "/p/blue")
+    write_session(ann, "one", "/p/blue")
     ann.ship()
     ann.share = {"*": "everything", "blue": level}
     ann.ship()
-    assert words_of(team) == WORDS[level]
+    assert texts_in_backup(team) == TEXT_COUNTS[level]
     assert {name: team.count(name) for name in TABLES if team.count(name)} == ROWS[level]
     ann.share = {"*": "everything"}
     ann.ship()
-    assert words_of(team) == WORDS["everything"]
+    assert texts_in_backup(team) == TEXT_COUNTS["everything"]
 
 
-def test_rows_whose_session_is_not_known_yet_wait_for_it(team: Team, tmp_path: Path) -> None:
+def test_rows_of_an_unknown_session_wait_for_it(team: Team, tmp_path: Path) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     share = {"*": "everything", "secret": "nothing"}
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
@@ -159,21 +161,21 @@ def test_rows_whose_session_is_not_known_yet_wait_for_it(team: Team, tmp_path: P
     assert team.rows("SELECT session_id FROM hivepipe.prompts") == [["late"]]
 
 
-def test_a_session_that_moves_to_a_secret_project_takes_its_rows_along(
+def test_rows_of_a_session_moved_to_a_secret_project_are_removed(
     team: Team, tmp_path: Path
 ) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     share = {"*": "everything", "secret": "metadata"}
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
-    talk(ann, "one", "")
+    write_session(ann, "one", "")
     ann.ship()
-    assert words_of(team) == WORDS["everything"]
+    assert texts_in_backup(team) == TEXT_COUNTS["everything"]
     ann.sql("UPDATE sessions SET project = '/p/secret'")
     ann.ship()
-    assert words_of(team) == 0
+    assert texts_in_backup(team) == 0
 
 
-def test_the_longest_pattern_counts() -> None:
+def test_the_longest_pattern_applies() -> None:
     policies = {
         "*": "metadata",
         "github.com/acme/*": "everything",

@@ -1,4 +1,4 @@
-"""`--team`: what the commands show of several machines on a real PostgreSQL."""
+"""`--team`: what the commands show of several machines, read from a PostgreSQL."""
 
 import json
 import os
@@ -23,7 +23,8 @@ from hivepipe.team.membership import Membership
 from tests.team_scene import HomeOfTeam, Team
 from tests.web_scene import HOSTILE, insert
 
-OWN = {"person", "machine", "home", "project", "agents_at_work"}  # columns that a team adds, or has
+# columns that only a team's listing has
+TEAM_COLUMNS = {"person", "machine", "home", "project", "agents_at_work"}
 LISTS = (
     ("sessions", "--all"),
     ("agents",),
@@ -39,8 +40,8 @@ def at(second: int, day: int = 24) -> str:
     return f"2026-11-{day}T10:{second // 60:02d}:{second % 60:02d}.000Z"
 
 
-def fill(home: HomeOfTeam, name: str) -> None:
-    """Write a session with rows of every kind, and what only counts once."""
+def write_session(home: HomeOfTeam, name: str) -> None:
+    """Write a session with rows of every kind, including rows that must not be counted twice."""
     of = {"session_id": name}
     with closing(Database(home.path)) as db, db.transaction():
         db.execute("INSERT OR IGNORE INTO swarms (id, name) VALUES ('w', 'shop')", {})
@@ -83,8 +84,8 @@ def fill(home: HomeOfTeam, name: str) -> None:
                    cache_write_5m=12, cache_write_1h=15, web_searches=3, **of)  # fmt: skip
 
 
-class Seat:
-    """This user, at one home after the other, as one member after the other."""
+class Members:
+    """Members with machines and homes; commands run as one of them at a time."""
 
     def __init__(self, team: Team, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.team = team
@@ -94,43 +95,43 @@ class Seat:
         self.logins: dict[str, Joined] = {}
 
     def join(self, who: str, *sessions: str, **how: str) -> None:
-        """Let a machine MEMBER/MACHINE join, with these sessions."""
+        """Join a machine MEMBER/MACHINE with these sessions."""
         member, machine = who.split("/")
         self.logins[who] = self.team.joined(member, machine, **how)
         home = HomeOfTeam(self.folder / member / machine / "hive.db", self.logins[who].writes)
         self.homes[who] = home
         for session in sessions:
-            fill(home, session)
+            write_session(home, session)
         home.ship()
 
-    def sit(self, who: str) -> None:
-        """Be the one who joined there."""
+    def use(self, who: str) -> None:
+        """Use the home and the login of a machine for the next commands."""
         joined = self.logins[who]
         kept = Membership(joined.member, joined.machine, joined.writes.shown, {"*": "everything"})
         membership.keep(kept, joined.writes, joined.reads)
         folder = os.fsencode(self.homes[who].path.parent)
         self.patch.setitem(posix.environ, b"HIVEPIPE_HOME", folder)
 
-    def says(self, who: str, *words: str) -> Any:
-        """Return what a command prints as JSON."""
-        self.sit(who)
+    def output(self, who: str, *words: str) -> Any:
+        """Run a command with --json as a machine, and return its output."""
+        self.use(who)
         done = CliRunner().invoke(main, [*words, "--json"])
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
-    def fails(self, who: str, *words: str) -> str:
-        """Return why a command ends with an error."""
-        self.sit(who)
+    def error(self, who: str, *words: str) -> str:
+        """Run a command that fails as a machine, and return its error."""
+        self.use(who)
         done = CliRunner().invoke(main, [*words])
         assert done.exit_code, done.output
         return done.stderr or str(done.exception)
 
-    def sees(self, member: str, sees: str) -> None:
-        """Let a member see other rows."""
-        self.team.rows(f"UPDATE hivepipe.members SET sees = '{sees}' WHERE name = '{member}'")
+    def set_visibility(self, member: str, whose: str) -> None:
+        """Set whose rows a member may see."""
+        self.team.rows(f"UPDATE hivepipe.members SET sees = '{whose}' WHERE name = '{member}'")
 
     def audit(self) -> list[list[str]]:
-        """Return reader, owner, session and what, in order."""
+        """Return reader, owner, session and purpose of each entry, in order."""
         columns = "reader, owner, session_id, what"
         return self.team.rows(
             f"SELECT {columns} FROM hivepipe.v_audit ORDER BY at, session_id, owner"
@@ -138,10 +139,10 @@ class Seat:
 
 
 @pytest.fixture
-def seat(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seat:
+def members(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Members:
     """Ann has two machines, Bob is in her team, Eve in another; all share everything."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    made = Seat(team, tmp_path, monkeypatch)
+    made = Members(team, tmp_path, monkeypatch)
     made.join("ann/desk", "ann-1", "ann-2", team="blue", sees="self")
     made.join("ann/laptop", "ann-3", team="blue")
     made.join("bob/desk", "bob-1", team="blue", sees="team")
@@ -154,25 +155,27 @@ class _RolledBackError(Exception):
 
 
 def rows_of(found: Any) -> list[dict[str, Any]]:
-    """Return the rows of a listing without what a team adds."""
+    """Return the rows of a listing without the columns of a team."""
     (rows,) = (value for value in found.values() if isinstance(value, list))
-    plain = [{name: value for name, value in row.items() if name not in OWN} for row in rows]
+    plain = [
+        {name: value for name, value in row.items() if name not in TEAM_COLUMNS} for row in rows
+    ]
     return sorted(plain, key=lambda row: json.dumps(row, sort_keys=True))
 
 
-def test_a_team_has_the_rows_of_its_homes(seat: Seat) -> None:
+def test_a_team_lists_the_rows_of_its_homes(members: Members) -> None:
     for words in (("sessions", "--all"), ("agents",), ("costs", "--by", "session"),
                   ("costs", "--by", "agent")):  # fmt: skip
-        own = [row for who in seat.homes for row in rows_of(seat.says(who, *words))]
-        of_team = rows_of(seat.says("eve/desk", *words, "--team"))
+        own = [row for who in members.homes for row in rows_of(members.output(who, *words))]
+        of_team = rows_of(members.output("eve/desk", *words, "--team"))
         assert len(own) >= 4, words
         assert of_team == sorted(own, key=lambda row: json.dumps(row, sort_keys=True)), words
 
 
-def test_a_list_that_is_cut_says_so(seat: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_list_is_reported(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, most in (("sessions", "MOST_SESSIONS", 2), ("agents", "MOST_AGENTS", 3)):
         monkeypatch.setattr(f"hivepipe.cli.{module}.{name}", most)
-    seat.sit("eve/desk")
+    members.use("eve/desk")
     for words, most in ((["sessions", "--all"], 2), (["agents"], 3)):
         done = CliRunner().invoke(main, [*words, "--team", "--json"])
         assert len(rows_of(json.loads(done.stdout))) == most
@@ -181,10 +184,10 @@ def test_a_list_that_is_cut_says_so(seat: Seat, monkeypatch: pytest.MonkeyPatch)
         assert not one.stderr
 
 
-def test_costs_of_a_team_are_the_sum_of_its_homes(seat: Seat) -> None:
-    own = [seat.says(who, "costs")["total"] for who in seat.homes]
+def test_costs_of_a_team_are_the_sum_of_its_homes(members: Members) -> None:
+    own = [members.output(who, "costs")["total"] for who in members.homes]
     for by in ("day", "person", "machine", "project", "session", "model", "agent"):
-        found = seat.says("eve/desk", "costs", "--by", by, "--team")
+        found = members.output("eve/desk", "costs", "--by", by, "--team")
         for part in ("messages", "tokens"):
             assert _sum(found["costs"], part) == _sum(own, part), by
         assert found["total"]["cost_usd"] == pytest.approx(_sum(own, "cost_usd"), abs=1e-5)
@@ -192,11 +195,11 @@ def test_costs_of_a_team_are_the_sum_of_its_homes(seat: Seat) -> None:
         assert "own" not in found
     people = {
         row["person"]: row
-        for row in seat.says("eve/desk", "costs", "--by", "person", "--team")["costs"]
+        for row in members.output("eve/desk", "costs", "--by", "person", "--team")["costs"]
     }
     assert {name: row["messages"] for name, row in people.items()} == {"ann": 9, "bob": 3, "eve": 3}
-    desk = seat.says("eve/desk", "costs", "--team", "--person", "ann", "--machine", "desk")
-    assert desk["total"] == seat.says("ann/desk", "costs")["total"]
+    desk = members.output("eve/desk", "costs", "--team", "--person", "ann", "--machine", "desk")
+    assert desk["total"] == members.output("ann/desk", "costs")["total"]
 
 
 def _sum(rows: list[dict[str, Any]], part: str) -> Any:
@@ -206,16 +209,16 @@ def _sum(rows: list[dict[str, Any]], part: str) -> Any:
     return sum(values)
 
 
-def test_skills_of_a_team_are_the_sum_of_its_homes(seat: Seat) -> None:
+def test_skills_of_a_team_are_the_sum_of_its_homes(members: Members) -> None:
     for words in (("skills",), ("skills", "--commands")):
         own: dict[str, list[int]] = {}
-        for who in seat.homes:
-            for row in rows_of(seat.says(who, *words)):
+        for who in members.homes:
+            for row in rows_of(members.output(who, *words)):
                 counts = (row["count"], row["failures"], row["session_count"])
                 own[row["name"]] = [
                     a + b for a, b in zip(own.get(row["name"], [0, 0, 0]), counts, strict=True)
                 ]
-        found = rows_of(seat.says("eve/desk", *words, "--team"))
+        found = rows_of(members.output("eve/desk", *words, "--team"))
         assert {
             row["name"]: [row["count"], row["failures"], row["session_count"]] for row in found
         } == own
@@ -223,59 +226,63 @@ def test_skills_of_a_team_are_the_sum_of_its_homes(seat: Seat) -> None:
         assert {row["people"] for row in found} == {3}
 
 
-def test_a_session_of_the_team_reads_as_it_does_at_home(seat: Seat) -> None:
+def test_a_session_is_shown_for_the_team_as_at_home(members: Members) -> None:
     for words in (("session", "show"), ("session", "log")):
-        own = seat.says("ann/desk", *words, "ann-1")
-        found = seat.says("eve/desk", *words, "ann-1", "--team")
+        own = members.output("ann/desk", *words, "ann-1")
+        found = members.output("eve/desk", *words, "ann-1", "--team")
         for each in (own, found):
             for name in ("project", "swarm_name", "task_id"):
                 (each.get("session") or {}).pop(name, None)
         owner = {name: found.pop(name, None) for name in ("person", "machine")}
         assert found == own
-    assert owner == {"person": None, "machine": None}  # a log has none
+    assert owner == {"person": None, "machine": None}  # a log has neither
     text = CliRunner().invoke(main, ["session", "show", "ann-1", "--team"]).output
     assert "of ann, machine desk" in text
     assert "mend the cart of ann-1" in text
 
 
-def test_a_reader_sees_what_its_role_allows(seat: Seat) -> None:
+def test_a_reader_sees_what_its_role_allows(members: Members) -> None:
     seen = {}
     for who in ("ann/desk", "bob/desk", "eve/desk"):
         seen[who] = {
-            words: {row["person"] for row in seat.says(who, *words, "--team")[words[0]]}
+            words: {row["person"] for row in members.output(who, *words, "--team")[words[0]]}
             for words in (("sessions", "--all"), ("agents",), ("costs", "--by", "machine"))
         }
     for words, people in seen["ann/desk"].items():
         assert people == {"ann"}, words
     assert {*map(frozenset, seen["bob/desk"].values())} == {frozenset({"ann", "bob"})}
     assert {*map(frozenset, seen["eve/desk"].values())} == {frozenset({"ann", "bob", "eve"})}
-    assert "no session has the id bob-1" in seat.fails(
+    assert "no session has the id bob-1" in members.error(
         "ann/desk", "session", "show", "bob-1", "--team"
     )
-    assert [row["people"] for row in seat.says("ann/desk", "skills", "--team")["skills"]] == [1, 1]
-    seat.sees("eve", "self")
+    assert [row["people"] for row in members.output("ann/desk", "skills", "--team")["skills"]] == [
+        1,
+        1,
+    ]
+    members.set_visibility("eve", "self")
     assert {
-        row["person"] for row in seat.says("eve/desk", "sessions", "--all", "--team")["sessions"]
+        row["person"]
+        for row in members.output("eve/desk", "sessions", "--all", "--team")["sessions"]
     } == {"eve"}
 
 
-def test_a_read_of_another_persons_session_is_on_the_list(seat: Seat) -> None:
-    seat.says("ann/desk", "session", "show", "ann-1", "--team")
-    seat.says("ann/desk", "sessions", "--all", "--team")
-    assert seat.audit() == []
-    seat.says("bob/desk", "costs", "--team")  # no text of a session
-    assert seat.audit() == []
-    seat.says("bob/desk", "session", "show", "ann-1", "--team")
-    seat.says("bob/desk", "sessions", "--all", "--team")
-    assert seat.audit() == [["bob", "ann", "ann-1", "session"], ["bob", "ann", "*", "sessions"]]
+def test_a_read_of_another_members_session_is_audited(members: Members) -> None:
+    members.output("ann/desk", "session", "show", "ann-1", "--team")
+    members.output("ann/desk", "sessions", "--all", "--team")
+    assert members.audit() == []
+    members.output("bob/desk", "costs", "--team")  # shows no text of a session
+    assert members.audit() == []
+    members.output("bob/desk", "session", "show", "ann-1", "--team")
+    members.output("bob/desk", "sessions", "--all", "--team")
+    assert members.audit() == [["bob", "ann", "ann-1", "session"], ["bob", "ann", "*", "sessions"]]
 
 
-def test_nothing_is_read_without_a_committed_audit_entry(seat: Seat) -> None:
-    (home,) = [int(row[0]) for row in seat.team.rows(
+def test_nothing_is_read_without_a_committed_audit_entry(members: Members) -> None:
+    (home,) = [int(row[0]) for row in members.team.rows(
         "SELECT home FROM hivepipe.sessions WHERE id = 'ann-1'")]  # fmt: skip
     ask = "SELECT * FROM hivepipe.session_rows(%s, 'ann-1', 'prompts')"
     texts = "SELECT texts FROM hivepipe.hidden_texts('sessions', ARRAY[%s], ARRAY['ann-1'])"
-    reads = seat.logins["bob/desk"].reads
+    reads = members.logins["bob/desk"].reads
     with pytest.raises(TeamRefusedError, match="you may not"), connected(reads) as connection:
         connection.execute(ask, (home,))
     with connected(reads) as connection, suppress(_RolledBackError), connection.transaction():
@@ -285,28 +292,28 @@ def test_nothing_is_read_without_a_committed_audit_entry(seat: Seat) -> None:
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="you may not"):
             connection.execute(ask, (home,))
         raise _RolledBackError
-    assert seat.audit() == []
+    assert members.audit() == []
     for column in ("objective", "*"):
         with pytest.raises(TeamRefusedError, match="denied"), connected(reads) as connection:
             connection.execute(f"SELECT {column} FROM hivepipe.sessions")
     with connected(reads) as connection:
         connection.execute("SELECT hivepipe.note_read(%s, 'ann-1', 'x')", (home,))
         assert len(connection.execute(ask, (home,)).fetchall()) == 1
-    assert seat.audit() == [["bob", "ann", "ann-1", "x"]]
+    assert members.audit() == [["bob", "ann", "ann-1", "x"]]
 
 
-def test_a_session_of_two_machines_is_asked_about(seat: Seat) -> None:
-    fill(seat.homes["ann/laptop"], "ann-1")
-    seat.homes["ann/laptop"].ship()
+def test_a_session_id_on_two_machines_is_ambiguous(members: Members) -> None:
+    write_session(members.homes["ann/laptop"], "ann-1")
+    members.homes["ann/laptop"].ship()
     words = ("session", "show", "ann-1", "--team")
-    assert "ann/desk, ann/laptop" in seat.fails("eve/desk", *words)
-    assert seat.says("eve/desk", *words, "--machine", "laptop")["machine"] == "laptop"
+    assert "ann/desk, ann/laptop" in members.error("eve/desk", *words)
+    assert members.output("eve/desk", *words, "--machine", "laptop")["machine"] == "laptop"
 
 
-def test_hostile_rows_take_nothing_away(seat: Seat) -> None:
-    before = seat.says("eve/desk", "costs", "--team", "--person", "ann")["total"]
+def test_hostile_rows_do_not_affect_others(members: Members) -> None:
+    before = members.output("eve/desk", "costs", "--team", "--person", "ann")["total"]
     of = {"session_id": HOSTILE}
-    home = seat.homes["bob/desk"]
+    home = members.homes["bob/desk"]
     with closing(Database(home.path)) as db, db.transaction():
         insert(db, "sessions", id=HOSTILE, status="active", project=HOSTILE,
                objective="\x1b[31m red", model=HOSTILE, created_at="yesterday",
@@ -328,22 +335,28 @@ def test_hostile_rows_take_nothing_away(seat: Seat) -> None:
                web_searches=0, **of)  # fmt: skip
     home.ship()
     for words in LISTS:
-        seat.says("eve/desk", *words, "--team")
+        members.output("eve/desk", *words, "--team")
         done = CliRunner().invoke(main, [*words, "--team"])
         assert done.exit_code == 0, done.output
         assert not {"\x1b", "\u202e"} & {*done.output}, words
-    seat.says("eve/desk", "session", "show", HOSTILE, "--team")
-    assert seat.says("eve/desk", "costs", "--team", "--person", "ann")["total"] == before
+    members.output("eve/desk", "session", "show", HOSTILE, "--team")
+    assert members.output("eve/desk", "costs", "--team", "--person", "ann")["total"] == before
     assert (
-        seat.says("eve/desk", "costs", "--team", "--person", "'; DROP TABLE x; --")["costs"] == []
+        members.output("eve/desk", "costs", "--team", "--person", "'; DROP TABLE x; --")["costs"]
+        == []
     )
-    assert seat.says("eve/desk", "sessions", "--team", "--machine", "\x00\udcff")["sessions"] == []
+    assert (
+        members.output("eve/desk", "sessions", "--team", "--machine", "\x00\udcff")["sessions"]
+        == []
+    )
 
 
-def test_why_a_team_cannot_be_read_is_said(seat: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "--person needs --team" in seat.fails("ann/desk", "sessions", "--person", "bob")
-    assert "--by person needs --team" in seat.fails("ann/desk", "costs", "--by", "person")
-    joined = seat.logins["ann/desk"]
+def test_a_team_that_cannot_be_read_is_reported_with_the_reason(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--person needs --team" in members.error("ann/desk", "sessions", "--person", "bob")
+    assert "--by person needs --team" in members.error("ann/desk", "costs", "--by", "person")
+    joined = members.logins["ann/desk"]
     kept = Membership("ann", "desk", joined.writes.shown, {})
     away = address.parse("postgresql://u:s@/d?host=/nowhere&sslmode=disable")
     for reads, why in (
@@ -363,16 +376,16 @@ def test_why_a_team_cannot_be_read_is_said(seat: Seat, monkeypatch: pytest.Monke
         pass
 
 
-def test_a_revoked_machine_can_no_longer_read(seat: Seat) -> None:
-    seat.team.query("SELECT hivepipe.revoke('ann/laptop')")
-    assert "the login is not valid" in seat.fails("ann/laptop", "sessions", "--team")
+def test_a_revoked_machine_can_no_longer_read(members: Members) -> None:
+    members.team.query("SELECT hivepipe.revoke('ann/laptop')")
+    assert "the login is not valid" in members.error("ann/laptop", "sessions", "--team")
     assert (
-        len(seat.says("ann/desk", "sessions", "--all", "--team")["sessions"]) == 3
+        len(members.output("ann/desk", "sessions", "--all", "--team")["sessions"]) == 3
     )  # its rows stay
 
 
-def test_an_answer_has_limits(seat: Seat) -> None:
-    seat.sit("eve/desk")
+def test_a_query_is_limited_and_read_only(members: Members) -> None:
+    members.use("eve/desk")
     with opened() as source:
         with pytest.raises(TeamError, match="more than 2 rows"):
             source.rows("SELECT * FROM generate_series(1, 3)", {}, most=2)
@@ -382,31 +395,33 @@ def test_an_answer_has_limits(seat: Seat) -> None:
             assert len(store.log("ann-1")) == 1
 
 
-def test_a_search_finds_what_may_be_seen_and_is_on_the_list(seat: Seat) -> None:
-    found = seat.says("bob/desk", "search", "cart", "--team")
+def test_a_search_is_limited_to_visible_rows_and_audited(members: Members) -> None:
+    found = members.output("bob/desk", "search", "cart", "--team")
     assert found["total"] == 8  # a prompt and a summary of four sessions
     assert {hit["person"] for hit in found["hits"]} == {"ann", "bob"}
     reads = [["bob", "ann", f"ann-{number}", "search"] for number in (1, 2, 3)]
     searched = ["bob", "", "*", "search: cart "]
-    assert sorted(seat.audit()) == sorted([*reads, searched])
+    assert sorted(members.audit()) == sorted([*reads, searched])
     for words, number in (
         (["mend", "cart"], 4), (["mend the cart"], 4), (["cart mend"], 0), (["mend*"], 8),
         (["cart", "--person", "ann", "--machine", "laptop"], 2), (["cart", "--session", "bob"], 2),
         (["cart", "--since", "2026-11-25"], 0), (["'; \\ | & ! <-> :* (\x00"], 0),
     ):  # fmt: skip
-        assert seat.says("bob/desk", "search", *words, "--team")["total"] == number, words
-    assert seat.says("ann/desk", "search", "cart", "--team")["total"] == 6
-    assert "--team knows words" in seat.fails("bob/desk", "search", "cart", "--team", "--tool", "x")
+        assert members.output("bob/desk", "search", *words, "--team")["total"] == number, words
+    assert members.output("ann/desk", "search", "cart", "--team")["total"] == 6
+    assert "--team knows words" in members.error(
+        "bob/desk", "search", "cart", "--team", "--tool", "x"
+    )
     text = CliRunner().invoke(main, ["search", "bob-1", "--team"]).output
     assert "bob/desk user: mend the cart of bob-1" in text
 
 
-def test_no_search_is_made_without_a_committed_note(seat: Seat) -> None:
+def test_no_search_without_a_committed_audit_entry(members: Members) -> None:
     ask = "SELECT * FROM hivepipe.find_texts('{cart}', '{}', '{1,2,3,4}', '', '', '', 9)"
-    reads = seat.logins["bob/desk"].reads
+    reads = members.logins["bob/desk"].reads
     with connected(reads) as connection, suppress(_RolledBackError), connection.transaction():
         connection.execute("SELECT hivepipe.note_search('{cart}', '{}')")
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not noted"):
             connection.execute(ask)
         raise _RolledBackError
-    assert seat.audit() == []
+    assert members.audit() == []

@@ -1,4 +1,4 @@
-"""`team retention`: older months go with their partitions, and do not come again."""
+"""`team retention` drops older months with their partitions, and does not accept them again."""
 
 from contextlib import closing
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ NOW = datetime.now(UTC)
 
 
 def month(back: int) -> str:
-    """Return a month before this one, as 2026-10."""
+    """Return the month that many months ago, as 2026-10."""
     number = NOW.year * 12 + NOW.month - 1 - back
     return f"{number // 12}-{number % 12 + 1:02d}"
 
@@ -42,8 +42,8 @@ ROWS = (
 )
 
 
-def work(home: HomeOfTeam, session: str, back: int) -> None:
-    """Write a session with rows of every kind, which ended in a month."""
+def write_session(home: HomeOfTeam, session: str, back: int) -> None:
+    """Write a session with rows of every kind, which ended in the month that many months ago."""
     at = f"{month(back)}-15T10:00:00.000Z"
     values = {"id": session, "at": at}
     with closing(Database(home.path)) as db, db.transaction():
@@ -55,17 +55,17 @@ def shared_home(team: Team, tmp_path: Path) -> HomeOfTeam:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     home = HomeOfTeam(tmp_path / "ann" / "hive.db", team.joined("ann").writes)
     for back in (0, 1, 2, 3, 4):
-        work(home, f"s{back}", back)
+        write_session(home, f"s{back}", back)
     home.ship()
     return home
 
 
-def kept(team: Team, table: str) -> set[str]:
+def kept_sessions(team: Team, table: str) -> set[str]:
     column = "id" if table == "sessions" else "session_id"
     return {row[0] for row in team.rows(f"SELECT {column} FROM hivepipe.{table}") if row[0]}
 
 
-def says(team: Team, *words: str) -> str:
+def run_retention(team: Team, *words: str) -> str:
     words += ("--admin", team.server.url(team.database, ADMIN))
     done = CliRunner().invoke(main, ["team", "retention", *words], input=f"{SECRET}\n")
     assert done.exit_code == 0, done.output
@@ -75,10 +75,10 @@ def says(team: Team, *words: str) -> str:
 TABLES = ("sessions", "activity", "usage", "prompts", "skill_uses", "session_logs")
 
 
-def test_older_months_go_with_their_partitions_and_stay_away(team: Team, tmp_path: Path) -> None:
+def test_older_months_are_dropped_and_not_accepted_again(team: Team, tmp_path: Path) -> None:
     home = shared_home(team, tmp_path)
-    assert "kept: all" in says(team)
-    said = says(team, "2", "--yes")
+    assert "kept: all" in run_retention(team)
+    said = run_retention(team, "2", "--yes")
     for back in (3, 4):
         part = f"usage_{month(back).replace('-', '_')}"
         assert f"dropped: partition {part}: 1" in said
@@ -87,38 +87,36 @@ def test_older_months_go_with_their_partitions_and_stay_away(team: Team, tmp_pat
     assert said.count("proof ") == 3 == team.count("deletions", "cause LIKE 'older than %'")
     assert f"from {month(2)}-01 on" in said
     for table in TABLES:
-        assert kept(team, table) == {"s0", "s1", "s2"}, table
-    # What makes a machine send everything: other policies, a restored home, a new home
+        assert kept_sessions(team, table) == {"s0", "s1", "s2"}, table
+    # Each of these makes a machine send everything: another policy, a restored home, a new home.
     team.query("SELECT hivepipe.set_policy('other', 'metadata')")
     home.sql("UPDATE sessions SET model = 'x'")
     home.ship()
     again = HomeOfTeam(tmp_path / "bob" / "hive.db", team.joined("bob").writes)
-    work(again, "old", 5)
+    write_session(again, "old", 5)
     again.ship()
     for table in TABLES:
-        assert kept(team, table) == {"s0", "s1", "s2"}, table
+        assert kept_sessions(team, table) == {"s0", "s1", "s2"}, table
     assert home.count("sessions") == 5
-    assert "dropped" not in says(team)
+    assert "dropped" not in run_retention(team)
 
 
 def test_a_session_that_continues_is_kept(team: Team, tmp_path: Path) -> None:
     home = shared_home(team, tmp_path)
-    says(team, "2", "--yes")
+    run_retention(team, "2", "--yes")
     home.sql(f"UPDATE sessions SET updated_at = '{month(0)}-01T00:00:01.000Z' WHERE id = 's4'")
     home.ship()
-    assert kept(team, "sessions") == {"s0", "s1", "s2", "s4"}
-    assert kept(team, "prompts") == {"s0", "s1", "s2"}
+    assert kept_sessions(team, "sessions") == {"s0", "s1", "s2", "s4"}
+    assert kept_sessions(team, "prompts") == {"s0", "s1", "s2"}
 
 
-def test_a_machine_that_connects_has_the_server_drop_what_is_due(
-    team: Team, tmp_path: Path
-) -> None:
+def test_connecting_machines_drop_expired_months(team: Team, tmp_path: Path) -> None:
     home = shared_home(team, tmp_path)
     team.query("SELECT hivepipe.set_retention(2)")
-    for _ in range(4):  # a month each, and the tables without months
+    for _ in range(4):  # one call for each month, and one for the tables without months
         home.ship()
     for table in TABLES:
-        assert kept(team, table) == {"s0", "s1", "s2"}, table
+        assert kept_sessions(team, table) == {"s0", "s1", "s2"}, table
     assert team.count("deletions", "by_role LIKE 'hivepipe_machine_%'") == 3
     with connected(home.login) as connection:
         assert drop_next(connection) is None
@@ -130,31 +128,35 @@ def test_shipping_does_not_wait_for_readers_of_an_old_month(team: Team, tmp_path
     with connected(team.admin) as reader, reader.transaction():
         reader.execute("SET ROLE hivepipe_owner")
         one(reader, "SELECT count(*) FROM hivepipe.usage")
-        work(home, "new", 0)
+        write_session(home, "new", 0)
         home.ship()
-    assert "new" in kept(team, "usage")
-    assert "s4" in kept(team, "usage")
+    assert "new" in kept_sessions(team, "usage")
+    assert "s4" in kept_sessions(team, "usage")
     home.ship()
-    assert "s4" not in kept(team, "usage")
+    assert "s4" not in kept_sessions(team, "usage")
 
 
-def test_more_months_are_sent_again(team: Team, tmp_path: Path) -> None:
+def test_a_longer_retention_gets_older_months_again(team: Team, tmp_path: Path) -> None:
     home = shared_home(team, tmp_path)
-    says(team, "2", "--yes")
-    says(team, "all")
+    run_retention(team, "2", "--yes")
+    run_retention(team, "all")
     home.ship()
-    assert kept(team, "usage") == kept(team, "sessions") == {"s0", "s1", "s2", "s3", "s4"}
+    assert (
+        kept_sessions(team, "usage")
+        == kept_sessions(team, "sessions")
+        == {"s0", "s1", "s2", "s3", "s4"}
+    )
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "twelve", "1201", "99999999999"])
-def test_what_is_no_number_of_months_is_refused(text: str) -> None:
+def test_an_invalid_number_of_months_is_refused(text: str) -> None:
     done = CliRunner().invoke(main, ["team", "retention", "--", text])
     assert done.exit_code == 64
     assert "months are a number from 1 to 1200, or all" in done.output
 
 
 @pytest.mark.parametrize("where", ["s3", "database"])
-def test_archives_go_with_their_sessions(
+def test_archives_are_dropped_with_their_sessions(
     team: Team,
     tmp_path: Path,
     bucket: ObjectStore,  # noqa: F811
@@ -166,15 +168,15 @@ def test_archives_go_with_their_sessions(
     ann = Member(tmp_path, team)
     ann.grow(20)
     ann.send()
-    # Its first line is of a past year; its session's last time counts, too
+    # The last time of its session counts too, not only the first line of the archive.
     team.rows(f"UPDATE hivepipe.archives SET started_at = '{month(5)}-15T10:00:00.000Z'")
     ann.home.sql(f"UPDATE sessions SET updated_at = '{month(0)}-15T10:00:00.000Z'")
     ann.home.ship()
-    says(team, "2", "--yes")
+    run_retention(team, "2", "--yes")
     assert team.count("archive_segments") == 1
     ann.home.sql(f"UPDATE sessions SET updated_at = '{month(5)}-15T10:00:00.000Z'")
     team.rows(f"UPDATE hivepipe.sessions SET updated_at = '{month(5)}-15T10:00:00.000Z'")
-    said = says(team, "1", "--yes")  # what the machine sends late goes when a month has gone by
+    said = run_retention(team, "1", "--yes")  # a later call drops what a machine sent late
     assert "dropped: archive segments" in said
     ann.home.ship()
     assert not ann.send().segments
@@ -184,10 +186,10 @@ def test_archives_go_with_their_sessions(
 
 
 @pytest.mark.skipif(debians_folder() is None, reason="needs Debian's postgresql")
-def test_months_go_from_debians_postgresql(tmp_path: Path) -> None:
-    """PostgreSQL 15 does not make who creates a role its member."""
+def test_months_are_dropped_in_debians_postgresql(tmp_path: Path) -> None:
+    """In PostgreSQL 15 the creator of a role does not become its member."""
     with serving(debians_folder()) as older:
         team = Team.on(older)
         shared_home(team, tmp_path)
-        assert f"partition usage_{month(4).replace('-', '_')}" in says(team, "1", "--yes")
-        assert kept(team, "prompts") == {"s0", "s1"}
+        assert f"partition usage_{month(4).replace('-', '_')}" in run_retention(team, "1", "--yes")
+        assert kept_sessions(team, "prompts") == {"s0", "s1"}

@@ -1,4 +1,4 @@
-"""Each role attempts what it may not: on every table, by every function, with hostile SQL."""
+"""Each role is refused what it may not do: on every table, by every function, with hostile SQL."""
 
 import time
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from hivepipe.team.logins import new_login
 from hivepipe.team.shipment import Shipment
 from tests.team_scene import TABLES, HomeOfTeam, Team
 
-OF_ALL = "SELECT tablename FROM pg_tables WHERE schemaname = 'hivepipe'"
+TABLES_SQL = "SELECT tablename FROM pg_tables WHERE schemaname = 'hivepipe'"
 TEXTS = ("prompts", "summaries", "session_logs")
 
 
 @pytest.fixture
 def shared(team: Team, tmp_path: Path) -> tuple[Team, dict[str, Joined]]:
-    """Return four members, each with a session: two share a team, one sees all."""
+    """Return a team and its four members, each with a session; two share a team, one sees all."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     people = {
         "ann": team.joined("ann", team="blue"),
@@ -39,7 +39,10 @@ def shared(team: Team, tmp_path: Path) -> tuple[Team, dict[str, Joined]]:
 
 
 def refused(login: Address, sql: str, *values: Any) -> bool:
-    """Tell whether a login may not do this; the server ends a connection after its client did."""
+    """Return whether a login is refused.
+
+    Retries while the server still counts an ended connection.
+    """
     try:
         with connected(login) as connection:
             connection.execute(sql, values)
@@ -54,7 +57,7 @@ def refused(login: Address, sql: str, *values: Any) -> bool:
 
 
 def functions(team: Team) -> Iterator[tuple[str, str]]:
-    """Yield the name of every function, and a call of it with NULLs."""
+    """Yield the name of every function and a call of it with NULLs."""
     sql = """
         SELECT proname, format('SELECT hivepipe.%I(%s)', proname, (
           SELECT coalesce(string_agg(format('NULL::%s', format_type(t, NULL)), ', '), '')
@@ -86,12 +89,12 @@ MAY_READ = {
 
 
 @pytest.mark.parametrize("kind", MAY_CALL)
-def test_a_login_touches_no_table_but_those_of_its_role(
+def test_a_login_accesses_only_tables_of_its_role(
     shared: tuple[Team, dict[str, Joined]], kind: str
 ) -> None:
     team, people = shared
     login = team.invited("ann") if kind == "invite" else getattr(people["ann"], kind)
-    tables = [name for (name,) in team.rows(OF_ALL)]
+    tables = [name for (name,) in team.rows(TABLES_SQL)]
     assert len(tables) > 20
     for table in tables:
         column = team.rows(
@@ -113,7 +116,7 @@ def test_a_login_touches_no_table_but_those_of_its_role(
 
 
 @pytest.mark.parametrize("kind", MAY_CALL)
-def test_a_login_calls_no_function_but_those_of_its_role(
+def test_a_login_calls_only_functions_of_its_role(
     shared: tuple[Team, dict[str, Joined]], kind: str
 ) -> None:
     team, people = shared
@@ -155,7 +158,7 @@ def test_hostile_sql_of_a_machine_is_refused(team: Team, sql: str) -> None:
     assert refused(team.joined("ann").writes, sql), sql
 
 
-def test_a_machine_writes_rows_of_its_own_member_alone(
+def test_a_machine_writes_only_rows_of_its_own_member(
     shared: tuple[Team, dict[str, Joined]], tmp_path: Path
 ) -> None:
     team, people = shared
@@ -170,7 +173,7 @@ def test_a_machine_writes_rows_of_its_own_member_alone(
     with connected(people["eve"].writes) as connection:
         said = one(connection, ship, bobs, int(before), 1 << 62, row, gone, policy)
         assert said == {"mark": None, "policy_version": policy, "stored": False}
-        # Even a home of the same id is another one, of eve's
+        # A home of eve's with the same id is another home.
         one(connection, "SELECT hivepipe.open_home(%s, 'x')", bobs)
         assert one(connection, ship, bobs, 0, 1 << 62, row, "{}", policy)["stored"]
         one(connection, "SELECT hivepipe.sweep(%s, %s)", bobs, 1 << 62)
@@ -178,7 +181,9 @@ def test_a_machine_writes_rows_of_its_own_member_alone(
     assert team.rows(f"SELECT mark FROM hivepipe.homes WHERE uuid = '{bobs}' AND mark = {before}")
 
 
-def test_a_key_that_is_sql_is_a_key(shared: tuple[Team, dict[str, Joined]], tmp_path: Path) -> None:
+def test_sql_in_a_key_is_not_executed(
+    shared: tuple[Team, dict[str, Joined]], tmp_path: Path
+) -> None:
     team, people = shared
     home = HomeOfTeam(tmp_path / "ann" / "hive.db", people["ann"].writes)
     hostile = "'); DROP TABLE hivepipe.sessions; --"
@@ -188,7 +193,7 @@ def test_a_key_that_is_sql_is_a_key(shared: tuple[Team, dict[str, Joined]], tmp_
     assert team.rows(sql) == [["1"]]
 
 
-def test_locks_that_any_login_may_take_delay_nobody(team: Team, tmp_path: Path) -> None:
+def test_advisory_locks_of_a_login_block_nobody(team: Team, tmp_path: Path) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
     ann.work("one", 1)
@@ -204,7 +209,7 @@ def test_locks_that_any_login_may_take_delay_nobody(team: Team, tmp_path: Path) 
             assert schema_steps.apply(connection) == []
 
 
-def test_a_revoked_machine_is_refused_at_once_and_its_rows_stay(
+def test_a_revoked_machine_is_refused_at_once_and_its_rows_are_kept(
     shared: tuple[Team, dict[str, Joined]], tmp_path: Path
 ) -> None:
     team, people = shared
@@ -231,7 +236,9 @@ def seen(login: Address, table: str) -> set[str]:
         return {row["s"].removeprefix("of-") for row in connection.execute(sql)}
 
 
-def test_readers_see_themselves_their_team_or_all(shared: tuple[Team, dict[str, Joined]]) -> None:
+def test_readers_see_their_own_rows_their_teams_or_all(
+    shared: tuple[Team, dict[str, Joined]],
+) -> None:
     _, people = shared
     expected = {
         "ann": {"ann"},
@@ -246,7 +253,7 @@ def test_readers_see_themselves_their_team_or_all(shared: tuple[Team, dict[str, 
             assert seen(people[name].reads, table) == {name}
 
 
-def test_texts_of_others_are_read_by_a_function_that_writes_a_list(
+def test_texts_of_others_are_read_only_with_an_audit_entry(
     shared: tuple[Team, dict[str, Joined]],
 ) -> None:
     team, people = shared
@@ -254,7 +261,7 @@ def test_texts_of_others_are_read_by_a_function_that_writes_a_list(
     read = "SELECT hivepipe.session_rows(%s, 'of-ann', 'prompts') AS row"
     for name in ("ann", "bob", "tom"):
         if name != "ann":
-            assert refused(people[name].reads, read, int(home))  # it is not noted
+            assert refused(people[name].reads, read, int(home))  # without an audit entry
         with connected(people[name].reads) as connection:
             connection.execute("SELECT hivepipe.note_read(%s, 'of-ann', 'show')", (int(home),))
             rows = connection.execute(read, (int(home),)).fetchall()
@@ -288,7 +295,7 @@ def test_an_administrator_without_the_owners_role_reads_no_rows(
 # ---- invites
 
 
-def test_a_stolen_invite_is_worth_nothing_when_it_was_used(team: Team) -> None:
+def test_a_used_invite_is_refused(team: Team) -> None:
     invited = team.invited("ann")
     with connected(invited) as thief, connected(invited) as connection:
         joined = invites.join(connection, invited, "laptop")

@@ -1,4 +1,4 @@
-"""Settings of the server and of the shell change nothing: encoding, dates, time zone, host."""
+"""Settings of server and shell (encoding, dates, time zone, host) do not change the results."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from hivepipe.team.connection import connected, one
 from hivepipe.team.retention import drop_next, retention_of
 from tests.team_scene import ADMIN, SECRET, HomeOfTeam, Team, same_rows
 
-ODD = {
+UNUSUAL = {
     "datestyle": "German, DMY",
     "timezone": "America/New_York",
     "client_encoding": "LATIN1",
@@ -24,9 +24,9 @@ TEXT = 'fox 🦊 and "ä\\ NULL {a,b}'
 
 
 @pytest.fixture
-def odd(team: Team) -> Team:
+def unusual_team(team: Team) -> Team:
     """A team whose database has unusual settings."""
-    for name, value in ODD.items():
+    for name, value in UNUSUAL.items():
         team.server.psql(f"ALTER DATABASE {team.database} SET {name} = '{value}'")
     return team
 
@@ -42,12 +42,12 @@ def test_a_database_that_cannot_store_every_text_is_refused(team: Team, encoding
         pass
 
 
-def test_times_are_utc_whatever_the_server_says(odd: Team, tmp_path: Path) -> None:
-    home = HomeOfTeam(tmp_path / "hive.db", odd.joined("ann").writes)
+def test_times_are_utc_with_any_server_settings(unusual_team: Team, tmp_path: Path) -> None:
+    home = HomeOfTeam(tmp_path / "hive.db", unusual_team.joined("ann").writes)
     home.work("s-1")
     home.ship()
-    with connected(odd.admin) as connection:
-        made = invites.invite(connection, odd.admin, "bob", timedelta(hours=1))
+    with connected(unusual_team.admin) as connection:
+        made = invites.invite(connection, unusual_team.admin, "bob", timedelta(hours=1))
         seen = one(connection, "SELECT max(seen_at) FROM hivepipe.v_members")
     now = datetime.now(UTC)
     assert timedelta(minutes=59) < made.expires_at - now <= timedelta(hours=1)
@@ -55,28 +55,28 @@ def test_times_are_utc_whatever_the_server_says(odd: Team, tmp_path: Path) -> No
     assert now - seen < timedelta(minutes=1)
 
 
-def test_retention_does_not_depend_on_the_style_of_dates(odd: Team, tmp_path: Path) -> None:
-    home = HomeOfTeam(tmp_path / "hive.db", odd.joined("ann").writes)
+def test_retention_does_not_depend_on_the_date_style(unusual_team: Team, tmp_path: Path) -> None:
+    home = HomeOfTeam(tmp_path / "hive.db", unusual_team.joined("ann").writes)
     home.work("old")
     home.sql("UPDATE sessions SET updated_at = '2020-01-01T00:00:00.000Z'")
     home.ship()
-    with connected(odd.admin) as connection:
+    with connected(unusual_team.admin) as connection:
         one(connection, "SELECT hivepipe.set_retention(%s)", 1)
         while drop_next(connection):
             pass
         found = retention_of(connection)
     assert found.dropped_before == found.kept_from
-    assert odd.count("sessions") == 0
+    assert unusual_team.count("sessions") == 0
 
 
-def test_every_text_arrives_whatever_the_server_says(odd: Team, tmp_path: Path) -> None:
-    home = HomeOfTeam(tmp_path / "hive.db", odd.joined("ann").writes)
+def test_every_text_arrives_with_any_server_settings(unusual_team: Team, tmp_path: Path) -> None:
+    home = HomeOfTeam(tmp_path / "hive.db", unusual_team.joined("ann").writes)
     home.work("s-1")
-    odd.query("SELECT hivepipe.set_policy('*', 'everything')")
+    unusual_team.query("SELECT hivepipe.set_policy('*', 'everything')")
     home.sql(f"UPDATE prompts SET prompt = '{TEXT}'")
     home.ship()
-    assert same_rows(odd, home)
-    stored = odd.rows(
+    assert same_rows(unusual_team, home)
+    stored = unusual_team.rows(
         "SELECT DISTINCT encode(convert_to(prompt, 'UTF8'), 'hex') FROM hivepipe.prompts"
     )
     assert bytes.fromhex(stored[0][0]).decode() == TEXT

@@ -1,4 +1,4 @@
-"""A server and machines of different versions: what one does not know is left out, and follows."""
+"""A server and machines of different versions: unknown columns are sent after the upgrade."""
 
 import shutil
 from pathlib import Path
@@ -22,7 +22,7 @@ NEXT_STEP = """
 
 
 def upgrade_server(team: Team, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run `team init` of a hivepipe that has one step more."""
+    """Run `team init` of a hivepipe with one more step."""
     shutil.copytree(schema_steps._FOLDER, folder)
     (folder / "099_next.sql").write_text(NEXT_STEP)
     with monkeypatch.context() as patch, connected(team.admin) as connection:
@@ -31,7 +31,7 @@ def upgrade_server(team: Team, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def upgrade_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this hivepipe know one column and one table more."""
+    """Add one column and one table to those that this hivepipe knows."""
     notes = changes.Captured("notes", ("{row}.id",))
     monkeypatch.setattr(changes, "CAPTURED", (*changes.CAPTURED, notes))
     monkeypatch.setitem(batches._CAPTURED, "notes", notes)
@@ -50,7 +50,7 @@ def upgrade_home(home: HomeOfTeam) -> None:
     home.sql("INSERT INTO notes VALUES ('n', 'one', 'remember', '2026-11-24')")
 
 
-def test_an_older_machine_goes_on_with_a_newer_server(
+def test_an_older_machine_works_with_a_newer_server(
     team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")

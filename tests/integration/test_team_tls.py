@@ -1,4 +1,4 @@
-"""The server proves who it is, or nothing is sent: by TLS, or because it is on this machine."""
+"""Nothing is sent unless the server is verified: by TLS, or by being on this machine."""
 
 import os
 import posix
@@ -39,7 +39,7 @@ def encrypted(roots: Path) -> Iterator[Server]:
     certificate(roots, "good", "localhost")
     certificate(roots, "other", "localhost")
     certificate(roots, "elsewhere", "db.example")
-    programs = debians_folder()  # the wheel's is built without TLS
+    programs = debians_folder()  # the server of the wheel is built without TLS
     if programs is None:
         pytest.skip("needs Debian's postgresql")
     with serving(programs) as server:
@@ -53,17 +53,19 @@ def encrypted(roots: Path) -> Iterator[Server]:
         yield server
 
 
-def of(server: Server, **options: str) -> address.Address:
+def address_of(server: Server, **options: str) -> address.Address:
     words = "&".join(f"{name}={value}" for name, value in options.items())
     return parse(f"postgresql://{ADMIN}:{SECRET}@localhost:{server.port}/postgres?{words}")
 
 
-def test_a_verified_server_is_spoken_to_and_its_roots_travel_in_the_invite(
+def test_a_verified_server_is_used_and_an_invite_has_its_roots(
     encrypted: Server, roots: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(posix.environ, b"XDG_CONFIG_HOME", os.fsencode(tmp_path))
     team = Team.on(encrypted)
-    login = of(encrypted, sslrootcert=str(roots / "good.pem"))._replace(database=team.database)
+    login = address_of(encrypted, sslrootcert=str(roots / "good.pem"))._replace(
+        database=team.database
+    )
     with connected(login) as connection:
         sql = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
         assert one(connection, sql).startswith("TLSv1.")
@@ -82,18 +84,18 @@ def test_a_server_with_another_certificate_is_refused(
     path = root if root == "system" else str(roots / f"{root}.pem")
     with (
         pytest.raises(TeamRefusedError, match="certificate"),
-        connected(of(encrypted, sslrootcert=path)),
+        connected(address_of(encrypted, sslrootcert=path)),
     ):
         pass
 
 
 def test_a_certificate_of_another_host_is_refused(encrypted: Server, roots: Path) -> None:
-    login = of(encrypted, sslrootcert=str(roots / "good.pem"))._replace(host="127.0.0.1")
+    login = address_of(encrypted, sslrootcert=str(roots / "good.pem"))._replace(host="127.0.0.1")
     with pytest.raises(TeamRefusedError, match="certificate"), connected(login):
         pass
 
 
-def test_no_variable_of_the_shell_downgrades_it(
+def test_no_variable_of_the_shell_disables_tls(
     encrypted: Server, roots: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {
@@ -106,16 +108,16 @@ def test_no_variable_of_the_shell_downgrades_it(
         monkeypatch.setenv(name, value)
     with (
         pytest.raises(TeamRefusedError, match="certificate"),
-        connected(of(encrypted, sslrootcert=str(roots / "other.pem"))),
+        connected(address_of(encrypted, sslrootcert=str(roots / "other.pem"))),
     ):
         pass
 
 
-class Downgrader:
-    """A man in the middle: says that it has no TLS, then asks for the password in clear."""
+class TlsStripper:
+    """A man in the middle that denies TLS and then asks for the password in clear text."""
 
     def __init__(self) -> None:
-        self.heard = b""
+        self.received = b""
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
@@ -132,21 +134,21 @@ class Downgrader:
                 if first[4:8] == b"\x04\xd2\x16\x2f":  # SSLRequest
                     peer.sendall(b"N")
                     first = peer.recv(1024)
-                self.heard += first
+                self.received += first
                 if first:
                     peer.sendall(b"R" + (8).to_bytes(4) + (3).to_bytes(4))  # clear text password
-                    self.heard += peer.recv(1024)
+                    self.received += peer.recv(1024)
 
 
 @pytest.mark.parametrize("options", ["", "?sslmode=disable"])
 def test_a_downgraded_server_gets_no_secret(options: str) -> None:
-    man = Downgrader()
-    login = parse(f"postgresql://ann:the-secret@127.0.0.1:{man.port}/team{options}")
+    attacker = TlsStripper()
+    login = parse(f"postgresql://ann:the-secret@127.0.0.1:{attacker.port}/team{options}")
     with pytest.raises(TeamError, match=r"SSL|auth"), connected(login):
         pass
-    man.socket.close()
-    assert b"the-secret" not in man.heard
-    assert options or not man.heard  # not even the name of the login
+    attacker.socket.close()
+    assert b"the-secret" not in attacker.received
+    assert options or not attacker.received  # not even the name of the login is sent
 
 
 @pytest.mark.parametrize(
@@ -173,7 +175,7 @@ def test_a_downgraded_server_gets_no_secret(options: str) -> None:
         "",
     ],
 )
-def test_an_unsafe_address_is_refused_before_anybody_is_asked(url: str) -> None:
+def test_an_unsafe_address_is_refused_without_a_connection(url: str) -> None:
     with pytest.raises(TeamError):
         parse(url)
 

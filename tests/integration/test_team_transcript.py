@@ -1,4 +1,4 @@
-"""`hivepipe transcript --team`: the owner's conversation, read on another machine."""
+"""`hivepipe transcript --team` shows a session of one machine on another one."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def objects() -> Iterator[ObjectStore]:
 
 
 class Pair:
-    """Ann's machine with an archive, and Bob, who reads on his."""
+    """Ann's machine with an archive, and Bob's, on which it is read."""
 
     def __init__(self, root: Path, team: Team, patch: pytest.MonkeyPatch) -> None:
         self.team, self.patch = team, patch
@@ -47,8 +47,8 @@ class Pair:
         self.scene = Scene(root / "ann")
         self.scene.kept = Path(kept_folder(str(self.scene.home)))
         self.scene.archives = Archives(str(self.scene.kept), Manifest(str(self.scene.home)))
-        self.bobs = root / "bob"
-        self.bobs.mkdir()
+        self.bobs_home = root / "bob"
+        self.bobs_home.mkdir()
         self.home = HomeOfTeam(self.scene.home / "hive.db", self.ann.writes)
         self.home.work(SESSION, 1, "/p/shop")
         with closing(Database(self.home.path)) as db:
@@ -67,24 +67,24 @@ class Pair:
         with connected(self.ann.writes) as connection:
             assert Pass(connection, str(self.scene.home), {"*": "everything"}).run().segments
 
-    def shows(self, *words: str) -> Result:
-        """Return what Bob is shown."""
-        return self.shows_of(SESSION[:8], *words)
+    def read(self, *words: str) -> Result:
+        """Return the result of the command on Bob's machine."""
+        return self.read_id(SESSION[:8], *words)
 
-    def shows_of(self, what: str, *words: str) -> Result:
-        return self._says(self.bobs, self.bob, what, "--team", *words)
+    def read_id(self, what: str, *words: str) -> Result:
+        return self._run(self.bobs_home, self.bob, what, "--team", *words)
 
-    def shows_at_home(self, *words: str, of: str = SESSION[:8]) -> Result:
-        return self._says(self.scene.home, self.ann, of, *words)
+    def read_at_home(self, *words: str, of: str = SESSION[:8]) -> Result:
+        return self._run(self.scene.home, self.ann, of, *words)
 
-    def _says(self, home: Path, joined: Joined, *words: str) -> Result:
+    def _run(self, home: Path, joined: Joined, *words: str) -> Result:
         kept = Membership(joined.member, joined.machine, joined.writes.shown, {"*": "everything"})
         membership.keep(kept, joined.writes, joined.reads)
         self.patch.setitem(posix.environ, b"HIVEPIPE_HOME", os.fsencode(home))
         return CliRunner().invoke(main, ["transcript", *words])
 
-    def fails(self, *words: str) -> str:
-        done = self.shows(*words)
+    def error(self, *words: str) -> str:
+        done = self.read(*words)
         assert done.exit_code == 1, done.output
         assert not done.stdout
         return done.stderr
@@ -103,66 +103,66 @@ def pair(
 
 def test_the_last_session_and_a_subagent_are_found(pair: Pair) -> None:
     pair.send()
-    assert pair.shows_of("last", "--json").stdout == pair.shows("--json").stdout
+    assert pair.read_id("last", "--json").stdout == pair.read("--json").stdout
     for start in (AGENT, AGENT[:8]):
-        shown = pair.shows_of(start, "--json")
+        shown = pair.read_id(start, "--json")
         assert shown.exit_code == 0, shown.output
-        assert shown.stdout == pair.shows_at_home("--json", of=start).stdout
+        assert shown.stdout == pair.read_at_home("--json", of=start).stdout
         assert "in the attic" in shown.stdout
         assert "answer 7" not in shown.stdout
-    assert "no session" in pair.shows_of("nothing").stderr
+    assert "no session" in pair.read_id("nothing").stderr
 
 
-def test_the_owners_conversation_is_shown(pair: Pair) -> None:
+def test_a_reader_is_shown_the_owners_conversation(pair: Pair) -> None:
     pair.send()
-    own = pair.shows_at_home("--json")
+    own = pair.read_at_home("--json")
     assert own.exit_code == 0, own.output
-    assert pair.shows("--json").stdout == own.stdout
+    assert pair.read("--json").stdout == own.stdout
     assert "in the attic" in own.stdout
     middle = json.loads(own.stdout.splitlines()[15])["offset"]
     around = ("--around", str(middle), "--json")
-    assert pair.shows(*around).stdout == pair.shows_at_home(*around).stdout
+    assert pair.read(*around).stdout == pair.read_at_home(*around).stdout
     for form in FORMS[:3]:
-        done = pair.shows(*form)
+        done = pair.read(*form)
         assert done.exit_code == 0, done.output
         for said in ("answer 7", "in the attic", SESSION):
             assert said in done.stdout, form
-    text = pair.shows().stdout
+    text = pair.read().stdout
     assert "ann, machine desk" in text
     assert "a title" in text
-    ends = pair.shows_at_home().stdout.split("\n\n")[1:]
+    ends = pair.read_at_home().stdout.split("\n\n")[1:]
     assert text.split("\n\n")[1:] == ends
     assert pair.team.count("audit", f"session_id = '{SESSION}' AND what = 'archive'") == 1
 
 
-def test_why_nothing_is_shown_is_said(pair: Pair) -> None:
-    assert "did not send it yet" in pair.fails()
+def test_a_missing_archive_is_reported_with_the_reason(pair: Pair) -> None:
+    assert "did not send it yet" in pair.error()
     pair.send()
     pair.team.query("SELECT hivepipe.set_policy('shop', 'prompts')")
-    assert "its policy is prompts" in pair.fails()
+    assert "its policy is prompts" in pair.error()
     pair.team.query("SELECT hivepipe.set_archive_store('none')")
-    assert "the team keeps no archives" in pair.fails()
+    assert "the team keeps no archives" in pair.error()
     pair.team.rows("UPDATE hivepipe.members SET sees = 'self' WHERE name = 'bob'")
-    assert f"no session has the id {SESSION[:8]}" in pair.fails()
+    assert f"no session has the id {SESSION[:8]}" in pair.error()
 
 
-def test_a_key_is_needed(pair: Pair) -> None:
+def test_an_encrypted_archive_needs_the_key(pair: Pair) -> None:
     key = cipher.new_key()
     write_credential(TEAM_ARCHIVE_KEY, key)
     pair.send()
     for other in (None, cipher.new_key()):
         write_credential(TEAM_ARCHIVE_KEY, other)
         for form in FORMS:
-            assert "archive-key --set" in pair.fails(*form)
+            assert "archive-key --set" in pair.error(*form)
     write_credential(TEAM_ARCHIVE_KEY, key)
-    assert "answer 7" in pair.shows().stdout
+    assert "answer 7" in pair.read().stdout
     if pair.team.count("archive_contents") == 0:
         write_credential(TEAM_STORE, None)
-        assert "hivepipe credentials set HIVEPIPE_TEAM_STORE" in pair.fails()
+        assert "hivepipe credentials set HIVEPIPE_TEAM_STORE" in pair.error()
 
 
-def test_several_sessions_are_named(pair: Pair) -> None:
+def test_an_ambiguous_id_is_reported(pair: Pair) -> None:
     pair.send()
     pair.home.work(SESSION[:8] + "-other")
     pair.home.ship()
-    assert "2 ids of a session begin with" in pair.fails()
+    assert "2 ids of a session begin with" in pair.error()

@@ -1,4 +1,4 @@
-"""The uplink as a process: what `team status` says of it."""
+"""The status of the uplink process as `team status` reports it."""
 
 from contextlib import nullcontext
 
@@ -29,13 +29,13 @@ def process(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> uplink.Uplin
     return uplink.Uplink(stack)
 
 
-def test_an_uplink_that_ends_by_a_fault_is_not_called_connected(
+def test_an_uplink_that_ends_with_an_error_is_not_reported_as_connected(
     process: uplink.Uplink, private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails() -> None:
+    def fail() -> None:
         raise UnicodeEncodeError("latin-1", "x", 0, 1, "not in range")
 
-    monkeypatch.setattr(process, "_ship", fails)
+    monkeypatch.setattr(process, "_ship", fail)
     with pytest.raises(UnicodeEncodeError):
         process.run()
     found = read_status(str(private_home.path))
@@ -49,11 +49,11 @@ def test_a_server_that_is_away_for_a_day_ends_no_uplink(
 ) -> None:
     delays: list[float] = []
 
-    def fails() -> None:
+    def fail() -> None:
         process._is_stopped = len(delays) > 1100
         raise TeamAwayError("no answer")
 
-    monkeypatch.setattr(process, "_ship", fails)
+    monkeypatch.setattr(process, "_ship", fail)
     monkeypatch.setattr(process, "_wait", delays.append)
     process.run()
     assert len(delays) == 1102

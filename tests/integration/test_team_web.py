@@ -1,4 +1,4 @@
-"""`hivepipe team page`: who is let in, and what each person sees."""
+"""`hivepipe team page`: who may use it, and what each person sees."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from hivepipe.web.team_page.oidc import SignIn
 from tests.archive_scene import SESSION
 from tests.identity_provider import CLIENT, SECRET, Provider, identity_provider, served
 from tests.integration.test_team_archives import Member
-from tests.integration.test_team_reading import Seat, seat  # noqa: F401  a fixture
+from tests.integration.test_team_reading import Members, members  # noqa: F401  a fixture
 from tests.team_scene import ADMIN, Team
 from tests.team_scene import SECRET as OF_ADMIN
 from tests.web_scene import HOSTILE
@@ -35,20 +35,20 @@ HEADER = "X-Forwarded-User"
 URL = "http://hive.example"
 
 
-def administers(seated: Seat, *words: str) -> str:
-    given = [*words, "--admin", seated.team.server.url(seated.team.database, ADMIN)]
+def run_as_admin(team_members: Members, *words: str) -> str:
+    given = [*words, "--admin", team_members.team.server.url(team_members.team.database, ADMIN)]
     done = CliRunner().invoke(main, given, input=f"{OF_ADMIN}\n")
     assert done.exit_code == 0, done.output
     return done.stdout.strip()
 
 
 @pytest.fixture
-def page(seat: Seat) -> Seat:  # noqa: F811
-    """A page's login, on a machine that is no member."""
-    seat.sit("eve/desk")
+def page(members: Members) -> Members:  # noqa: F811
+    """The login of a page, on a machine that belongs to no member."""
+    members.use("eve/desk")
     membership.remove()
-    write_credential(TEAM_PAGE, administers(seat, "team", "page-login"))
-    return seat
+    write_credential(TEAM_PAGE, run_as_admin(members, "team", "page-login"))
+    return members
 
 
 def behind_proxy(client: str = "10.0.0.7", person: str = "bob") -> TestClient:
@@ -66,7 +66,7 @@ def people_of(client: TestClient) -> set[str]:
 
 
 @pytest.mark.usefixtures("page")
-def test_each_person_sees_what_its_role_allows() -> None:
+def test_each_person_sees_what_their_role_allows() -> None:
     expected = {"ann": {"ann"}, "bob": {"ann", "bob"}, "eve": {"ann", "bob", "eve"}}
     for person, others in expected.items():
         client = behind_proxy(person=person)
@@ -83,7 +83,7 @@ def test_each_person_sees_what_its_role_allows() -> None:
         assert client.get("/now").status_code == (403 if nobody else 401), nobody
 
 
-def test_a_session_of_another_person_is_noted_before_it_is_read(page: Seat) -> None:
+def test_a_read_of_another_persons_session_is_audited_first(page: Members) -> None:
     client = behind_proxy(person="bob")
     listed = client.get("/now?all=1").text
     page.team.rows("DELETE FROM hivepipe.audit")
@@ -97,7 +97,7 @@ def test_a_session_of_another_person_is_noted_before_it_is_read(page: Seat) -> N
     assert page.audit() == [["bob", "ann", "ann-1", "session"], ["bob", "ann", "ann-1", "archive"]]
     own = behind_proxy(person="ann")
     assert own.get(path).status_code == 200
-    assert len(page.audit()) == 2  # one's own is no entry
+    assert len(page.audit()) == 2  # reading one's own session adds no entry
     reads = own.get("/audit.json").json()["reads"]
     assert {(each["reader"], each["session_id"]) for each in reads} == {("bob", "ann-1")}
     assert "bob" in own.get("/audit").text
@@ -109,7 +109,7 @@ def test_a_session_of_another_person_is_noted_before_it_is_read(page: Seat) -> N
     assert client.get(f"/session/{eves}/eve-1").status_code == 404
 
 
-def test_the_archive_of_another_person_is_shown_and_noted(team: Team, tmp_path: Path) -> None:
+def test_a_read_of_another_persons_archive_is_audited(team: Team, tmp_path: Path) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     team.query("SELECT hivepipe.set_archive_store('database')")
     ann = Member(tmp_path, team)
@@ -127,36 +127,36 @@ def test_the_archive_of_another_person_is_shown_and_noted(team: Team, tmp_path: 
     assert noted == [["bob", "session"], ["bob", "archive"]]
 
 
-def test_a_page_that_does_not_record_a_read_reads_nothing(page: Seat) -> None:
+def test_a_page_reads_nothing_without_an_audit_entry(page: Members) -> None:
     ((home,),) = page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'ann-1'")
     rows = "SELECT * FROM hivepipe.session_rows(%(home)s, 'ann-1', 'prompts')"
     with pytest.raises(TeamRefusedError, match="may not read"), opened("bob") as source:
         source.rows(rows, {"home": int(home)})
     with connected(membership.page_address()) as connection:
-        for person in ("", "tom"):  # nobody sees nothing
+        for person in ("", "tom"):  # an unknown person sees nothing
             source = Source(connection, person)
             assert source.rows("SELECT * FROM hivepipe.v_homes", {}) == []
             assert source.rows("SELECT key FROM hivepipe.sessions", {}) == []
 
 
-def test_only_the_login_of_a_page_reads_for_others(page: Seat) -> None:
+def test_only_the_login_of_a_page_reads_for_others(page: Members) -> None:
     with connected(page.logins["ann/desk"].reads) as connection:
         found = Source(connection, "eve").rows("SELECT DISTINCT person FROM hivepipe.v_homes", {})
     assert [row["person"] for row in found] == ["ann"]
 
 
-def test_a_revoked_page_and_a_forgotten_member_see_nothing(page: Seat) -> None:
+def test_a_revoked_page_and_a_forgotten_member_see_nothing(page: Members) -> None:
     client = behind_proxy(person="bob")
     assert client.get("/now").status_code == 200
     page.team.query("SELECT hivepipe.forget_member('bob')")
     refused = client.get("/now")
     assert refused.status_code == 403
     assert "bob is not a member of this team" in refused.text
-    assert administers(page, "team", "page-login", "--revoke") == "revoked: 1 login"
+    assert run_as_admin(page, "team", "page-login", "--revoke") == "revoked: 1 login"
     assert behind_proxy(person="ann").get("/now").status_code == 403
 
 
-def test_hostile_texts_are_texts(page: Seat) -> None:
+def test_hostile_texts_are_escaped_on_the_page(page: Members) -> None:
     home = page.homes["bob/desk"]
     text = HOSTILE.replace("'", "''")
     home.sql(f"UPDATE sessions SET objective = '{text}'")
@@ -175,7 +175,7 @@ def test_hostile_texts_are_texts(page: Seat) -> None:
 
 
 @pytest.mark.usefixtures("page")
-def test_the_header_counts_from_the_proxy_alone() -> None:
+def test_the_header_is_accepted_only_from_the_proxy() -> None:
     for client in ("10.0.1.7", "127.0.0.1", "::1", "testclient", "", "::ffff:10.0.1.7"):
         refused = behind_proxy(client).get("/now")
         assert refused.status_code == 403, client
@@ -190,7 +190,7 @@ def test_the_header_counts_from_the_proxy_alone() -> None:
 
 
 @pytest.mark.usefixtures("page")
-def test_nothing_changes_and_other_hosts_are_refused() -> None:
+def test_changes_and_other_hosts_are_refused() -> None:
     client = behind_proxy()
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert client.request(method, "/now").status_code == 405
@@ -216,7 +216,7 @@ def provider(running: Provider) -> Provider:
 
 @contextmanager
 def signing_in(provider: Provider, claim: str = "preferred_username") -> Iterator[httpx2.Client]:
-    """Serve a page, and open a browser that goes to it."""
+    """Serve a page, and yield a browser for it."""
 
     def app_at(url: str) -> object:
         at = oidc.Provider(provider.issuer, CLIENT, SECRET, claim)
@@ -233,7 +233,7 @@ def signing_in(provider: Provider, claim: str = "preferred_username") -> Iterato
 @pytest.mark.usefixtures("page")
 def test_a_person_signs_in_and_out(provider: Provider) -> None:
     with signing_in(provider) as browser:
-        assert browser.get("/costs").url.path == "/now"  # where a sign-in leads
+        assert browser.get("/costs").url.path == "/now"  # the page to which every sign-in returns
         shown = browser.get("/now?all=1")
         assert "ann, laptop" in shown.text
         assert "bob," not in shown.text
@@ -246,17 +246,17 @@ def test_a_person_signs_in_and_out(provider: Provider) -> None:
         assert not provider.refused
 
 
-def begun(browser: httpx2.Client) -> httpx2.URL:
-    """Begin a sign-in; return the address that the provider leads back to."""
+def begin_sign_in(browser: httpx2.Client) -> httpx2.URL:
+    """Begin a sign-in; return the address to which the provider redirects."""
     to_provider = browser.get("/login", follow_redirects=False).headers["Location"]
     back = httpx2.get(to_provider, timeout=60).headers["Location"]
     return httpx2.URL(back)
 
 
 @pytest.mark.usefixtures("page")
-def test_a_state_counts_once_and_for_its_browser_alone(provider: Provider) -> None:
+def test_a_state_is_valid_once_and_for_its_browser(provider: Provider) -> None:
     with signing_in(provider) as browser:
-        back = begun(browser)
+        back = begin_sign_in(browser)
         stranger = httpx2.get(back, timeout=60)
         assert stranger.status_code == 400
         cookies = dict(browser.cookies)
@@ -265,23 +265,23 @@ def test_a_state_counts_once_and_for_its_browser_alone(provider: Provider) -> No
         replayed = httpx2.get(back, cookies=cookies, timeout=60)
         assert replayed.status_code == 400
         with httpx2.Client(base_url=browser.base_url, timeout=60) as other:
-            begun(other)
-            assert other.get(back).status_code == 403  # the state of another sign-in
+            begin_sign_in(other)
+            assert other.get(back).status_code == 403  # the state belongs to another sign-in
             assert other.get("/now").status_code == 401
         forged = back.copy_set_param("state", "x" * 30)
         with httpx2.Client(base_url=browser.base_url, timeout=60) as other:
-            begun(other)
+            begin_sign_in(other)
             assert other.get(forged).status_code == 403
 
 
 @pytest.mark.usefixtures("page")
-def test_a_code_of_another_sign_in_is_refused_by_its_verifier(provider: Provider) -> None:
+def test_a_code_of_another_sign_in_is_refused(provider: Provider) -> None:
     with (
         signing_in(provider) as browser,
         httpx2.Client(base_url=browser.base_url, timeout=60) as victim,
     ):
-        stolen = begun(browser)
-        own = begun(victim)
+        stolen = begin_sign_in(browser)
+        own = begin_sign_in(victim)
         assert parse_qs(urlsplit(str(own)).query)["code"] != stolen.params["code"]
         injected = own.copy_set_param("code", stolen.params["code"])
         assert victim.get(injected).status_code == 403
@@ -312,7 +312,7 @@ HOSTILE_TOKENS = {
 @pytest.mark.usefixtures("page")
 def test_a_hostile_token_signs_nobody_in(provider: Provider, what: str) -> None:
     with signing_in(provider) as browser:
-        back = begun(browser)
+        back = begin_sign_in(browser)
         for name, value in HOSTILE_TOKENS[what].items():
             setattr(provider, name, value)
         refused = browser.get(back)
@@ -340,7 +340,7 @@ def test_an_unverified_address_names_no_member(provider: Provider) -> None:
     ],
 )
 @pytest.mark.usefixtures("page")
-def test_a_provider_that_is_another_one_is_refused(
+def test_a_provider_with_inconsistent_metadata_is_refused(
     provider: Provider, metadata: dict[str, object]
 ) -> None:
     provider.metadata = metadata
@@ -354,7 +354,7 @@ def test_a_provider_without_tls_is_refused() -> None:
             SignIn(oidc.Provider(issuer, CLIENT, SECRET), URL)
 
 
-def test_a_cookie_of_an_https_page_is_bound_to_its_host(provider: Provider, page: Seat) -> None:
+def test_a_cookie_of_an_https_page_is_bound_to_its_host(provider: Provider, page: Members) -> None:
     url = "https://hive.example"
     identity = SignIn(oidc.Provider(provider.issuer, CLIENT, SECRET), url)
     client = TestClient(team_page(locate("."), identity, url), base_url=url)
@@ -382,7 +382,7 @@ def test_a_page_without_identity_is_refused(words: tuple[str, ...], why: str) ->
     assert why in done.output
 
 
-def test_a_page_without_its_login_or_secret_is_refused(seat: Seat) -> None:  # noqa: F811
+def test_a_page_without_its_login_or_secret_is_refused(members: Members) -> None:  # noqa: F811
     words = ["team", "page", "--oidc", "https://id", "--client-id", "x", "--url", "https://hive"]
     for given in (words, ["team", "page", "--header", "X", "--proxy", "10.0.0.7"]):
         done = CliRunner().invoke(main, given)
@@ -390,11 +390,11 @@ def test_a_page_without_its_login_or_secret_is_refused(seat: Seat) -> None:  # n
         assert "hivepipe credentials set" in done.output
 
 
-def test_the_audit_list_by_command(page: Seat) -> None:
-    page.says("bob/desk", "session", "show", "ann-1", "--team")
-    reads = page.says("ann/desk", "team", "audit")["reads"]
+def test_the_command_lists_audit_entries(page: Members) -> None:
+    page.output("bob/desk", "session", "show", "ann-1", "--team")
+    reads = page.output("ann/desk", "team", "audit")["reads"]
     assert [(each["reader"], each["session_id"]) for each in reads] == [("bob", "ann-1")]
     assert reads[0]["at"].endswith("Z")
-    assert page.says("bob/desk", "team", "audit")["reads"] == []
-    every = json.loads(administers(page, "team", "audit", "--all", "--json"))["reads"]
+    assert page.output("bob/desk", "team", "audit")["reads"] == []
+    every = json.loads(run_as_admin(page, "team", "audit", "--all", "--json"))["reads"]
     assert {(each["reader"], each["owner"]) for each in every} == {("bob", "ann")}

@@ -1,4 +1,4 @@
-"""Whatever a home holds, no command lets it steer the terminal or begin a line of its own."""
+"""No text in a home can steer the terminal or begin a line of its own in any command's output."""
 
 import json
 import os
@@ -24,10 +24,10 @@ from tests.unit.test_cli_help import CALLABLE
 FORGED = "FORGED"
 STEERING = "\x1b[2J\x1b]0;x\x07\x9b31m\x85\x7f\r\b\u202e\u2066\u200b\u200d\ufeff\u2028\u2029\u3164"
 HOSTILE = f"{STEERING}\n{FORGED} all is well\n\n\t{FORGED} too"
-IN_A_NAME = HOSTILE.replace("/", "")[:120]  # of a file
+HOSTILE_NAME = HOSTILE.replace("/", "")[:120]  # part of a file name
 TIMES = ("_at", "time", "day", "since", "until")
-# Words that only hivepipe writes there, and decides by; everything else of every table is hostile.
-DECIDING = {
+# Columns with fixed words that hivepipe writes and reads; every other text column is hostile.
+FIXED_COLUMNS = {
     ("sessions", "status"),
     ("agents", "status"),
     ("tasks", "status"),
@@ -36,7 +36,7 @@ DECIDING = {
     ("summaries", "files"),
     ("summaries", "open_ends"),
 }
-# What each command is called with; several calls where it prints several forms.
+# Arguments of each command; several calls if it prints several forms.
 CALLS: dict[str, list[list[str]]] = {
     "agent show": [[AGENT], [AGENT, "--json"], [HOSTILE]],
     "agents": [[], ["--json"], ["--session", SESSION]],
@@ -46,7 +46,7 @@ CALLS: dict[str, list[list[str]]] = {
     "archive show": [[SESSION], [SESSION, "--json"], [SESSION, "--lines"], [AGENT], [HOSTILE]],
     "archive sweep": [[], ["--json"]],
     "archive verify": [[], ["--json"]],
-    "backup": [["kept.hivepipe"], [f"no/{IN_A_NAME}"]],
+    "backup": [["kept.hivepipe"], [f"no/{HOSTILE_NAME}"]],
     "cleanup": [["--dry-run"], []],
     "completion": [["bash"], ["zsh"], ["fish"]],
     "config": [[], ["--json"]],
@@ -98,7 +98,7 @@ CALLS: dict[str, list[list[str]]] = {
     "hive monitor": [["--once"]],
     "hive park": [[HOSTILE]],
     "hive projects": [[], ["--json"]],
-    "hive projects add": [[HOSTILE, "."], ["odd", IN_A_NAME]],
+    "hive projects add": [[HOSTILE, "."], ["odd", HOSTILE_NAME]],
     "hive projects remove": [[HOSTILE]],
     "hive resume": [[HOSTILE, "x"]],
     "hive rights": [[], [HOSTILE]],
@@ -109,7 +109,7 @@ CALLS: dict[str, list[list[str]]] = {
     "init": [["--dry-run"], ["--local"]],
     "logs": [[], ["--json"], ["writer"], [HOSTILE]],
     "mcp": [[HOSTILE], []],
-    "memory forget": [[HOSTILE], [f"memory/{IN_A_NAME}.md"]],
+    "memory forget": [[HOSTILE], [f"memory/{HOSTILE_NAME}.md"]],
     "memory list": [[], ["--json"]],
     "memory search": [["invisible"], ["invisible", "--json"], [HOSTILE]],
     "migrate": [["--dry-run"]],
@@ -123,7 +123,7 @@ CALLS: dict[str, list[list[str]]] = {
     "profile show": [["ana"], ["ana", "SOUL.md"], ["ana", "--json"], [HOSTILE]],
     "redact": [[HOSTILE]],
     "restart": [[HOSTILE]],
-    "restore": [["evil.hivepipe"], [IN_A_NAME]],
+    "restore": [["evil.hivepipe"], [HOSTILE_NAME]],
     "root": [[]],
     "rq": [["--", "info"], ["--", HOSTILE]],
     "search": [["invisible"], ["invisible", "--json"], [HOSTILE]],
@@ -157,8 +157,8 @@ CALLS: dict[str, list[list[str]]] = {
     "url": [[]],
     "what": [[], ["--json"]],
 }
-# Read by a person at a terminal: colours, and lines that are folded.
-AT_A_TERMINAL = (
+# Output for people at a terminal, with colours and wrapped lines.
+ON_TERMINAL = (
     ["sessions", "--all"],
     ["session", "show", SESSION],
     ["search", "invisible"],
@@ -181,7 +181,7 @@ def hostile(
     writer: Writer,
     slow_worker: Process,
 ) -> tuple[Scene, str]:
-    """A day of every event and a worker of a hive; afterwards every field is hostile."""
+    """A home with every event and a worker, in which every text is then made hostile."""
     scene = Scene(private_home)
     home = private_home
     scene.hivepipe("init", "--local")
@@ -192,7 +192,7 @@ def hostile(
     (folder / f"{SESSION}.jsonl").write_bytes(b"".join(said))
     memory = folder / "memory"
     memory.mkdir()
-    (memory / f"{IN_A_NAME}.md").write_text(f"# {HOSTILE}\nan invisible word {HOSTILE}")
+    (memory / f"{HOSTILE_NAME}.md").write_text(f"# {HOSTILE}\nan invisible word {HOSTILE}")
     writer.start()
     slow_worker.start()
     transcript = str(folder / f"{SESSION}.jsonl")
@@ -231,21 +231,21 @@ def hostile(
 
 
 def make_rows_hostile(database: Path) -> None:
-    """Append to every text of every table: what refers to an id goes on doing so."""
+    """Append hostile text to every text of every table; references between ids still match."""
     with closing(sqlite3.connect(database)) as db:
         found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (table,) in found:
             if table.startswith("sqlite_") or table in ("schema_migrations", "applied"):
                 continue
             for _, name, kind, *_ in db.execute(f"PRAGMA table_info({table})").fetchall():
-                if "TEXT" not in kind or name.endswith(TIMES) or (table, name) in DECIDING:
+                if "TEXT" not in kind or name.endswith(TIMES) or (table, name) in FIXED_COLUMNS:
                     continue
                 try:
                     db.execute(
                         f"UPDATE {table} SET {name} = {name} || ? WHERE {name} IS NOT NULL",
                         (HOSTILE,),
                     )
-                except sqlite3.IntegrityError:  # a word of a fixed list
+                except sqlite3.IntegrityError:  # the column has a list of allowed values
                     continue
         listed = json.dumps([HOSTILE])
         db.execute("UPDATE summaries SET key_learnings = ?1, files = ?1, open_ends = ?1", (listed,))
@@ -253,23 +253,23 @@ def make_rows_hostile(database: Path) -> None:
 
 
 def make_files_hostile(scene: Scene, worker: str) -> None:
-    """Everything else that commands read."""
+    """Make all other files hostile that commands read."""
     home = scene.home
     logs = home.kept
     for path in logs.rglob("*.meta.json"):
         path.chmod(0o600)
-        path.write_text(json.dumps(spoilt(json.loads(path.read_text()))))
+        path.write_text(json.dumps(with_hostile_texts(json.loads(path.read_text()))))
     folder = scene.folder(worker)
     status = {"status": "need_input", "question": HOSTILE, "options": [HOSTILE], HOSTILE: HOSTILE}
     (folder / "status.json").write_text(json.dumps(status))
     (folder / "run-report.md").write_text(f"done\n{HOSTILE}")
     (folder / "stderr.log").write_text(HOSTILE)
-    (scene.hive / "learnings" / f"{IN_A_NAME}-insights.md").write_text(HOSTILE)
+    (scene.hive / "learnings" / f"{HOSTILE_NAME}-insights.md").write_text(HOSTILE)
     (scene.hive / "learnings" / "patterns.md").write_text(HOSTILE)
     (scene.records / "projects.json").write_text(json.dumps({HOSTILE: f"/x{HOSTILE}"}))
     spool = home.path / "spool"
     spool.mkdir(exist_ok=True)
-    (spool / f"1_{IN_A_NAME}.json").write_text(HOSTILE)
+    (spool / f"1_{HOSTILE_NAME}.json").write_text(HOSTILE)
     (spool / "1_2.json").write_text(json.dumps({"v": 1, "jobs": [HOSTILE]}))
     for name in ("writer", "supervisord"):
         (home.path / "logs").mkdir(exist_ok=True)
@@ -292,7 +292,7 @@ def make_files_hostile(scene: Scene, worker: str) -> None:
         db.execute('CREATE TABLE "odd\x1b[2J\nFORGED" (x TEXT)')
         db.commit()
     (home.project / "queue").mkdir()
-    (home.project / "queue" / f"1-{IN_A_NAME}.json").write_text(HOSTILE)
+    (home.project / "queue" / f"1-{HOSTILE_NAME}.json").write_text(HOSTILE)
     with tarfile.open(home.project / "evil.hivepipe", "w:gz") as tar:
         tar.addfile(tarfile.TarInfo(HOSTILE))
     config = scene.config.read_text() + f"{json.dumps('odd' + HOSTILE)} = 1\n"
@@ -301,15 +301,15 @@ def make_files_hostile(scene: Scene, worker: str) -> None:
     prices.write_text(f"source = {json.dumps(HOSTILE)}\n")
 
 
-def spoilt(value: Any, name: str = "") -> Any:
-    """Append to every key and text but times and what names the file itself."""
+def with_hostile_texts(value: Any, name: str = "") -> Any:
+    """Append hostile text to every key and text except times and entries that name the file."""
     if isinstance(value, dict):
         return {
-            key if key in KEPT_KEYS else key + HOSTILE: spoilt(inner, key)
+            key if key in KEPT_KEYS else key + HOSTILE: with_hostile_texts(inner, key)
             for key, inner in value.items()
         } | {f"tokens{HOSTILE}": 1}
     if isinstance(value, list):
-        return [spoilt(inner) for inner in value]
+        return [with_hostile_texts(inner) for inner in value]
     is_kept = not isinstance(value, str) or name.endswith(TIMES) or name in KEPT_KEYS - {"title"}
     return value if is_kept else value + HOSTILE
 
@@ -318,15 +318,15 @@ KEPT_KEYS = {"schema", "archive", "tokens", "tools", "calls", "failed", "path", 
 KEPT_KEYS |= {"session_id", "agent_id", "started_at", "ended_at", "message_count", "bytes", "lines"}
 
 
-def wrong_with(said: str) -> list[str]:
-    """Return what in it steers a terminal, and the lines that data began."""
+def terminal_faults(said: str) -> list[str]:
+    """Return the control characters in an output, and the lines that recorded data began."""
     steering = {char for char in said if not char.isprintable() and char != "\n"}
     steering |= {char for char in said if not char.isascii() and char in STEERING}
     forged = [each for each in said.split("\n") if each.lstrip().startswith(FORGED)]
     return [*map(ascii, steering), *forged]
 
 
-def wrong_with_json(said: str) -> list[str]:
+def json_faults(said: str) -> list[str]:
     """Return the error of the first line that is not JSON, or an empty list."""
     try:
         for each in said.splitlines():
@@ -346,60 +346,60 @@ def test_no_command_lets_data_steer_the_terminal(hostile: tuple[Scene, str]) -> 
             words = [*path.split(), *(worker if it == "WORKER" else it for it in more)]
             done = scene.invoke(*words)
             shown += FORGED in done.stdout + done.stderr
-            wrong = wrong_with(done.stdout) + wrong_with(done.stderr)
+            wrong = terminal_faults(done.stdout) + terminal_faults(done.stderr)
             if done.exception and not isinstance(done.exception, SystemExit):
                 wrong.append(repr(done.exception))
             if "--json" in words and done.exit_code == 0:
-                wrong += wrong_with_json(done.stdout)
+                wrong += json_faults(done.stdout)
             trouble += [(words, each) for each in wrong]
     assert not trouble
-    assert shown > 60  # it is there to be seen
+    assert shown > 60  # hostile texts are in the output
 
 
-def test_lines_of_an_archive_are_json_and_say_the_same(hostile: tuple[Scene, str]) -> None:
+def test_archived_lines_are_shown_as_json_with_unchanged_texts(hostile: tuple[Scene, str]) -> None:
     scene, _ = hostile
     lines = scene.hivepipe("archive", "show", SESSION, "--lines").stdout.splitlines()
     said = [json.loads(each)["message"]["content"][0]["text"] for each in lines]
     assert said == [f"an invisible word {HOSTILE}"] * 3
 
 
-def test_nor_at_a_terminal(hostile: tuple[Scene, str]) -> None:
+def test_no_data_steers_the_terminal_in_coloured_output(hostile: tuple[Scene, str]) -> None:
     scene, _ = hostile
-    for words in AT_A_TERMINAL:
-        said = on_a_terminal(scene, *words)
+    for words in ON_TERMINAL:
+        said = output_on_terminal(scene, *words)
         assert FORGED in said or words[0] == "status"
-        wrong = wrong_with(without_styles(said))
-        if words[0] == "redact":  # a file's lines are its own
+        wrong = terminal_faults(without_styles(said))
+        if words[0] == "redact":  # lines of a redacted file are unchanged
             wrong = [each for each in wrong if FORGED not in each]
         assert not wrong, words
 
 
 def without_styles(said: str) -> str:
-    """Take out rich's own colours and a terminal's line ends, and nothing else."""
+    """Remove rich's colours and a terminal's line ends, and nothing else."""
     return re.sub(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]", "", said).replace("\r\n", "\n")
 
 
-def on_a_terminal(scene: Scene, *words: str) -> str:
-    """Run a command on a terminal of its own and return all that arrives there."""
-    ours, theirs = pty.openpty()
+def output_on_terminal(scene: Scene, *words: str) -> str:
+    """Run a command on a new terminal and return its output."""
+    controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [*CLI, *words],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
         env={**scene.env, "TERM": "xterm-256color", "COLUMNS": "80"},
         cwd=scene.home.project,
     )
-    os.close(theirs)
+    os.close(terminal)
     said = b""
     while True:
         try:
-            data = os.read(ours, 1 << 16)
+            data = os.read(controller, 1 << 16)
         except OSError:
             break
         if not data:
             break
         said += data
     process.wait(60)
-    os.close(ours)
+    os.close(controller)
     return said.decode()

@@ -1,4 +1,4 @@
-"""`hivepipe transcript`: a conversation as people read it, in a terminal, as Markdown, as HTML."""
+"""`hivepipe transcript` shows a conversation in a terminal, as Markdown, as HTML and as JSON."""
 
 import errno
 import json
@@ -24,7 +24,7 @@ HOSTILE = (
 )
 
 
-def said(home: Home, number: int, kind: str, *content: Any, **more: Any) -> bytes:
+def transcript_line(home: Home, number: int, kind: str, *content: Any, **more: Any) -> bytes:
     fields = json.loads(line(number, cwd=str(home.project)))
     return (
         json.dumps(
@@ -60,7 +60,7 @@ def home(private_home: Home) -> Home:
     beside.mkdir(parents=True)
 
     def each(number: int, kind: str, *content: Any, **more: Any) -> bytes:
-        return said(private_home, number, kind, *content, **more)
+        return transcript_line(private_home, number, kind, *content, **more)
 
     (folder / f"{SESSION}.jsonl").write_bytes(
         each(1, "user", text(f"Mend the cart; the key is {TOKEN}"))
@@ -84,7 +84,7 @@ def home(private_home: Home) -> Home:
     return private_home
 
 
-def test_reads_as_a_conversation(home: Home) -> None:
+def test_a_transcript_is_shown_as_a_conversation(home: Home) -> None:
     shown = command(home, "transcript", SESSION[:8], "--utc")
     head, *turns = shown.split("\n\n")
     assert f"session  {SESSION}" in head
@@ -118,7 +118,7 @@ def test_reads_as_a_conversation(home: Home) -> None:
 
 def test_the_last_session_is_not_an_older_one_that_was_archived_later(home: Home) -> None:
     older = SESSION.replace("7", "6")
-    line = json.loads(said(home, 0, "user", text("Long ago.")))
+    line = json.loads(transcript_line(home, 0, "user", text("Long ago.")))
     line |= {"sessionId": older, "timestamp": "2020-01-10T00:00:00Z"}
     folder = home.root / ".claude" / "projects" / "-shop"
     (folder / f"{older}.jsonl").write_text(json.dumps(line) + "\n")
@@ -147,7 +147,11 @@ def test_around_shows_a_few_pieces_of_many(home: Home) -> None:
     path = home.root / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
     with path.open("ab") as file:
         for number in range(10, 400):
-            file.write(said(home, number % 1000, "user", text(f"word{number}"), uuid=f"w{number}"))
+            file.write(
+                transcript_line(
+                    home, number % 1000, "user", text(f"word{number}"), uuid=f"w{number}"
+                )
+            )
     command(home, "archive", "sweep")
     (hit,) = json.loads(command(home, "search", "--json", "word200", "-w"))["hits"]
     opened = command(home, *hit["open"].split()[1:])
@@ -200,7 +204,7 @@ def test_html_is_one_file_without_scripts(home: Home, more: tuple[str, ...]) -> 
     assert '<div class="put">+ x = 2</div>' in shown
 
 
-def test_markdown_keeps_every_text_in_its_place(home: Home) -> None:
+def test_markdown_escapes_every_text(home: Home) -> None:
     shown = command(home, "transcript", SESSION, "--markdown", "--utc")
     headings = [each for each in shown.splitlines() if re.match(r"[> ]*#", each)]
     assert [each.split("(")[0].strip() for each in headings] == [
@@ -228,7 +232,7 @@ def test_markdown_keeps_every_text_in_its_place(home: Home) -> None:
         "```\n``` x\n<b>\n```\n<i>",
     ],
 )
-def test_code_stays_code_in_markdown(code: str) -> None:
+def test_code_blocks_are_kept_in_markdown(code: str) -> None:
     from hivepipe.cli.transcript_markdown import _quoted  # noqa: PLC0415
 
     shown = "\n".join(_quoted(code))
@@ -236,7 +240,7 @@ def test_code_stays_code_in_markdown(code: str) -> None:
     assert "<i>" not in shown
 
 
-def test_json_has_a_piece_a_line(home: Home) -> None:
+def test_json_has_one_piece_per_line(home: Home) -> None:
     shown = command(home, "transcript", "last", "--json")
     pieces = [json.loads(each) for each in shown.split("\n")[:-1]]
     assert {piece["schema"] for piece in pieces} == {1}
@@ -248,19 +252,19 @@ def test_json_has_a_piece_a_line(home: Home) -> None:
     assert pieces[2]["diff"] == ["- x = 1", "+ x = 2"]
 
 
-def test_invalid_arguments_and_a_damaged_index_are_errors(home: Home) -> None:
+def test_invalid_arguments_are_errors(home: Home) -> None:
     assert "no session has the id zzz" in command(home, "transcript", "zzz", expect=1)
     command(home, "transcript", SESSION, "--html", "--markdown", expect=64)
     command(home, "transcript", expect=64)
     assert AGENT in command(home, "transcript", AGENT[:6])
 
 
-def test_nothing_is_archived_yet(private_home: Home) -> None:
+def test_without_archives_there_is_no_transcript(private_home: Home) -> None:
     command(private_home, "init", "--local")
     assert "nothing is archived" in command(private_home, "transcript", "last", expect=1)
 
 
-def test_a_reader_that_has_seen_enough_ends_it(home: Home) -> None:
+def test_a_closed_output_pipe_is_no_error(home: Home) -> None:
     done = subprocess.run(
         ["sh", "-c", '"$@" | head -2', "sh", *CLI, "transcript", SESSION],
         env=home.env,
@@ -273,25 +277,25 @@ def test_a_reader_that_has_seen_enough_ends_it(home: Home) -> None:
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_in_a_terminal_less_shows_it_in_colours(home: Home, tmp_path: Path) -> None:
-    """A stand-in for less writes down how it is called and what it gets."""
+def test_in_a_terminal_less_shows_colours(home: Home, tmp_path: Path) -> None:
+    """A stand-in for less records its arguments and its input."""
     pager = tmp_path / "less"
     pager.write_text(f'#!/bin/sh\nprintf "%s " "$@" > {tmp_path}/options\ncat > {tmp_path}/page\n')
     pager.chmod(0o755)
-    ours, theirs = pty.openpty()
+    controller, terminal = pty.openpty()
     env = home.env | {"PATH": f"{tmp_path}:{home.env['PATH']}", "TERM": "xterm"}
     process = subprocess.Popen(
-        [*CLI, "transcript", SESSION], env=env, cwd=home.project, stdout=theirs, stderr=theirs
+        [*CLI, "transcript", SESSION], env=env, cwd=home.project, stdout=terminal, stderr=terminal
     )
-    os.close(theirs)
+    os.close(terminal)
     printed = b""
     try:
-        while chunk := os.read(ours, 1000):
+        while chunk := os.read(controller, 1000):
             printed += chunk
     except OSError as error:  # the other end is closed
         if error.errno != errno.EIO:
             raise
-    os.close(ours)
+    os.close(controller)
     assert process.wait() == 0
     page = (tmp_path / "page").read_text()
     assert printed == b""
@@ -303,14 +307,14 @@ def test_in_a_terminal_less_shows_it_in_colours(home: Home, tmp_path: Path) -> N
 
 def test_a_long_transcript_does_not_fill_memory(home: Home) -> None:
     path = home.root / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
-    block = b"".join(said(home, 10, "user", text("word " * 2000)) for _ in range(100))
+    block = b"".join(transcript_line(home, 10, "user", text("word " * 2000)) for _ in range(100))
     with path.open("ab") as file:
         for _ in range(100):
             file.write(block)
     assert path.stat().st_size > 100_000_000
     command(home, "archive", "sweep")
 
-    def least_room() -> None:
+    def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
 
     done = subprocess.run(
@@ -319,7 +323,7 @@ def test_a_long_transcript_does_not_fill_memory(home: Home) -> None:
         cwd=home.project,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        preexec_fn=least_room,
+        preexec_fn=limit_memory,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")

@@ -1,4 +1,4 @@
-"""1.0.0 with a running stack is replaced by this release: nothing is lost, and the home is moved.
+"""A running 1.0.0 is upgraded to this release: no event is lost, and the home is moved.
 
 The code of 1.0.0 comes from the history of this repository.
 """
@@ -17,13 +17,13 @@ from tests.conftest import ROOT, until
 from tests.installed import Installation, User
 
 RELEASE = "2ff84f8"
-# Python 3.11.0 to 3.11.3 know no filter.
+# Python 3.11.0 to 3.11.3 have no extraction filter.
 SAFE: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source of 1.0.0."""
+    """Return the source of 1.0.0."""
     command = ["git", "-C", str(ROOT), "archive", RELEASE]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
@@ -50,7 +50,7 @@ def old(folder: Path, code: Path) -> Iterator[User]:
 
 def record(user: User, session: str) -> None:
     fire(user, session)
-    until(lambda: session in known(user), f"{session} was not recorded")
+    until(lambda: session in recorded_sessions(user), f"{session} was not recorded")
 
 
 def fire(user: User, session: str) -> None:
@@ -61,7 +61,7 @@ def fire(user: User, session: str) -> None:
     user.fire("SessionEnd", reason="other", session_id=session)
 
 
-def known(user: User) -> list[str]:
+def recorded_sessions(user: User) -> list[str]:
     return sorted(entry["id"] for entry in user.sessions())
 
 
@@ -72,31 +72,37 @@ def upgrade(user: User) -> None:
 @pytest.mark.parametrize("first", ["init", "restart", "a hook"])
 def test_a_running_stack_of_1_0_0_is_upgraded(old: User, first: str) -> None:
     upgrade(old)
-    fire(old, "between")  # the entries of 1.0.0, the hooks of today, the stack of 1.0.0
+    fire(old, "between")  # settings and stack of 1.0.0, hooks of this release
     if first == "a hook":
-        old.end_all()  # as when the machine starts again
+        old.end_all()  # as after a reboot
     else:
         old.hivepipe(first)
     record(old, "after")
-    until(lambda: known(old) == ["after", "before", "between"], f"{known(old)}")
+    until(
+        lambda: recorded_sessions(old) == ["after", "before", "between"],
+        f"{recorded_sessions(old)}",
+    )
     assert Path(old.hivepipe("home").strip()) == old.recorded
     left = {path.name for path in (old.project / ".hive-mind").iterdir()}
     assert left <= {".gitignore", "backups", "hive.db", "hive.db-wal", "hive.db-shm"}
     old.hivepipe("init")
     old.hivepipe("move-home")
     record(old, "moved")
-    assert known(old) == ["after", "before", "between", "moved"]
+    assert recorded_sessions(old) == ["after", "before", "between", "moved"]
     assert {path.name for path in old.project.iterdir()} == {".claude"}
     old.hivepipe("uninstall", "--purge", "--yes")
     assert not list(old.project.rglob("*"))
     assert not old.processes()
 
 
-def test_a_resting_home_of_1_0_0_with_waiting_events_is_upgraded(old: User) -> None:
+def test_a_resting_home_of_1_0_0_with_spooled_events_is_upgraded(old: User) -> None:
     old.end_all()
     old.env["HIVEPIPE_AUTOSTART"] = "0"
     fire(old, "spooled")
     del old.env["HIVEPIPE_AUTOSTART"]
     upgrade(old)
     record(old, "after")
-    until(lambda: known(old) == ["after", "before", "spooled"], f"{known(old)}")
+    until(
+        lambda: recorded_sessions(old) == ["after", "before", "spooled"],
+        f"{recorded_sessions(old)}",
+    )

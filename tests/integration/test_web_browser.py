@@ -33,7 +33,7 @@ def address(private_home: Home, redis_server: Server) -> Iterator[str]:
     process.communicate(timeout=30)
 
 
-def test_each_view_loads_and_a_session_of_a_hook_appears_by_itself(
+def test_each_view_loads_and_a_new_session_appears(
     address: str, private_home: Home, writer: Writer
 ) -> None:
     said: list[str] = []
@@ -55,7 +55,7 @@ def test_each_view_loads_and_a_session_of_a_hook_appears_by_itself(
     assert said == []
 
 
-# In place of the desktop's notices, which no test can see.
+# Replaces desktop notifications, which a test cannot observe.
 NOTICES = """
     window.notices = [];
     window.Notification = class {
@@ -67,7 +67,7 @@ NOTICES = """
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_a_browser_with_notifications_shows_when_a_session_begins_to_wait(
+def test_a_notification_is_shown_when_a_session_begins_to_wait(
     address: str, private_home: Home, writer: Writer, is_on: bool
 ) -> None:
     writer.start()
@@ -91,15 +91,15 @@ def test_a_browser_with_notifications_shows_when_a_session_begins_to_wait(
     assert all(notice.startswith("A session waits for you: ") for notice in notices)
 
 
-def test_from_a_word_to_its_turn_and_back(private_home: Home, address: str) -> None:
+def test_a_search_leads_to_the_turn_and_back(private_home: Home, address: str) -> None:
     said: list[str] = []
     command(private_home, "init", "--local", "--no-probe")
     folder = private_home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
     where = str(private_home.project).encode()
-    told = [prompt(1, "Mend the cart"), call(2, "Bash", "t1", command="ls cart")]
-    told += [result(4, "t1", "no such cart", failed=True), prompt(90, "Thank you")]
-    lines = b"".join(told).replace(b"/home/ana/shop", where)
+    lines_of_session = [prompt(1, "Mend the cart"), call(2, "Bash", "t1", command="ls cart")]
+    lines_of_session += [result(4, "t1", "no such cart", failed=True), prompt(90, "Thank you")]
+    lines = b"".join(lines_of_session).replace(b"/home/ana/shop", where)
     (folder / f"{SESSION}.jsonl").write_bytes(lines)
     command(private_home, "archive", "sweep")
     with sync_api.sync_playwright() as playwright:
@@ -111,7 +111,7 @@ def test_from_a_word_to_its_turn_and_back(private_home: Home, address: str) -> N
         page.get_by_role("link", name="Search").click()
         page.locator("#q").fill("such cart")
         page.keyboard.press("Enter")
-        link = page.locator(".hits h3 a").first  # within a text, where colour alone is no sign
+        link = page.locator(".hits h3 a").first  # a link within a text is also underlined
         sync_api.expect(link).to_have_css("text-decoration-line", "underline")
         page.locator("a.found").first.click()
         sync_api.expect(page.locator("#open .hit")).to_contain_text("no such cart")
@@ -127,7 +127,7 @@ def test_from_a_word_to_its_turn_and_back(private_home: Home, address: str) -> N
     assert said == []
 
 
-def test_a_failed_job_is_retried_by_click(
+def test_a_failed_job_is_retried_by_a_click(
     address: str, private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     said: list[str] = []
@@ -140,18 +140,18 @@ def test_a_failed_job_is_retried_by_click(
         page.goto(address)
         page.get_by_role("link", name="Queues").click()
         page.get_by_role("checkbox").check()
-        fire("SessionStart", SESSION_START, private_home.env)  # the page renews itself
+        fire("SessionStart", SESSION_START, private_home.env)  # the page reloads its data
         page.get_by_role("button", name="Retry ticked").click()
         sync_api.expect(page.locator("h1")).to_contain_text("Retry 1 failed job of")
         page.get_by_role("button", name="Retry 1").click()
-        told = page.locator("section [role=status]")
-        sync_api.expect(told).to_have_text("Sent back to the queues: 1 of 1.")
+        lines_of_session = page.locator("section [role=status]")
+        sync_api.expect(lines_of_session).to_have_text("Sent back to the queues: 1 of 1.")
         until(lambda: private_home.count("agents") == 1, "not written")
         browser.close()
     assert said == []
 
 
-def test_the_arrow_keys_pass_projects_and_a_button_shows_one(address: str) -> None:
+def test_arrow_keys_choose_a_project_and_a_button_shows_it(address: str) -> None:
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
@@ -169,15 +169,17 @@ def test_the_arrow_keys_pass_projects_and_a_button_shows_one(address: str) -> No
         browser.close()
 
 
-def test_a_change_elsewhere_keeps_selection_and_what_is_open(
+def test_an_update_keeps_the_selection_and_open_details(
     address: str, private_home: Home, writer: Writer
 ) -> None:
     folder = private_home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
     command(private_home, "init", "--local", "--no-probe")
-    told = [prompt(1, "Mend the cart"), call(2, "Bash", "t1", command="ls cart")]
-    told += [result(4, "t1", "no such cart", failed=True), prompt(90, "Thank you")]
-    lines = b"".join(told).replace(b"/home/ana/shop", str(private_home.project).encode())
+    lines_of_session = [prompt(1, "Mend the cart"), call(2, "Bash", "t1", command="ls cart")]
+    lines_of_session += [result(4, "t1", "no such cart", failed=True), prompt(90, "Thank you")]
+    lines = b"".join(lines_of_session).replace(
+        b"/home/ana/shop", str(private_home.project).encode()
+    )
     (folder / f"{SESSION}.jsonl").write_bytes(lines)
     command(private_home, "archive", "sweep")
     writer.start()

@@ -1,4 +1,4 @@
-"""`hivepipe web` retries and discards failed jobs: asked once, told, and recorded."""
+"""`hivepipe web` retries and discards failed jobs: confirmed once, reported, and recorded."""
 
 import json
 import re
@@ -59,9 +59,9 @@ def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
     assert len(listed(private_home)) == 3, "nothing is done yet"
     assert actions(private_home) == []
 
-    told = post("discard ticked", *mine, sure="yes")
-    assert "Discarded: 2 of 2." in told.text
-    assert HOSTILE not in told.text
+    reported = post("discard ticked", *mine, sure="yes")
+    assert "Discarded: 2 of 2." in reported.text
+    assert HOSTILE not in reported.text
     assert [job["id"] for job in listed(private_home)] == ["two"]
     (action,) = actions(private_home)
     assert action["action"] == "discard"
@@ -75,7 +75,7 @@ def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
     assert "discarded already" in again.text
 
 
-def test_a_filter_means_no_job_that_failed_after_the_question(
+def test_a_filter_excludes_jobs_that_failed_after_the_question(
     post: Post, private_home: Home, redis_server: Server
 ) -> None:
     add_failed_job(redis_server, "early", b"\xff", ended_at="2026-11-21T10:00:00.5Z")
@@ -84,12 +84,14 @@ def test_a_filter_means_no_job_that_failed_after_the_question(
     found = re.search(r'name="until" value="([^"]+)"', asked.text)
     assert found
     add_failed_job(redis_server, "late", b"\xff", ended_at="2999-01-01T00:00:00.5Z")
-    told = post("retry shown", operation="?", until=found[1], sure="yes")
-    assert "Sent back to the queues: 1 of 1." in told.text
+    reported = post("retry shown", operation="?", until=found[1], sure="yes")
+    assert "Sent back to the queues: 1 of 1." in reported.text
     assert [job["id"] for job in listed(private_home)] == ["late"]
 
 
-def test_the_command_writes_the_same_list(private_home: Home, redis_server: Server) -> None:
+def test_commands_record_their_actions_in_the_same_list(
+    private_home: Home, redis_server: Server
+) -> None:
     for id in ("one", "two"):
         add_failed_job(redis_server, id, b"\xff")
     private_home.command("failed", "retry", "one")
@@ -101,7 +103,9 @@ def test_the_command_writes_the_same_list(private_home: Home, redis_server: Serv
     assert "1 of 1" in private_home.command("failed", "actions")
 
 
-def test_what_is_no_action_is_passed_over(private_home: Home, redis_server: Server) -> None:
+def test_invalid_lines_of_the_action_log_are_skipped(
+    private_home: Home, redis_server: Server
+) -> None:
     add_failed_job(redis_server, "one", b"\xff")
     private_home.command("failed", "discard", "one", "--yes")
     log = private_home.logs / NAME
@@ -109,7 +113,7 @@ def test_what_is_no_action_is_passed_over(private_home: Home, redis_server: Serv
     assert len(actions(private_home)) == 1
 
 
-def test_the_second_address_only_reads(private_home: Home, redis_server: Server) -> None:
+def test_the_second_address_is_read_only(private_home: Home, redis_server: Server) -> None:
     add_failed_job(redis_server, "one", b"\xff")
     command = [*CLI, "web", "--port", "0", "--no-open", "--read-only-token"]
     with subprocess.Popen(

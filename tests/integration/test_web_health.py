@@ -1,4 +1,4 @@
-"""The view of health says what `doctor` and `disk` say, and looking writes nothing."""
+"""The health view agrees with `doctor` and `disk`, and viewing it writes nothing."""
 
 import json
 import time
@@ -36,19 +36,19 @@ def shown(page: TestClient) -> dict[str, Any]:
 
 
 def files(root: Path) -> dict[str, tuple[int, int]]:
-    """Size and time of all files, but for those that each reader of SQLite makes."""
+    """Return size and time of all files, except those that each SQLite reader creates."""
     found = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".db-shm"]
     return {
         str(each): (of.st_size, of.st_mtime_ns) for each in found if (of := each.stat()).st_size
     }
 
 
-def test_the_page_says_what_the_commands_say(
+def test_the_page_agrees_with_doctor_and_disk(
     page: TestClient, private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     writer.start()
     fire("SessionStart", SESSION_START, private_home.env)
-    until(lambda: is_drained(private_home, redis_server, writer), "the session is recorded")
+    until(lambda: is_drained(private_home, redis_server, writer), "the session is not recorded")
     writer.end()
     (private_home.path / "notes").write_text("for others")
     for path in (private_home.path / "notes", private_home.path):
@@ -57,7 +57,7 @@ def test_the_page_says_what_the_commands_say(
 
     said = {name: shown(page)[name] for name in ("doctor", "disk")}
     html = page.get("/health").text
-    assert files(private_home.root) == before, "to look changes nothing"
+    assert files(private_home.root) == before, "viewing changed a file"
 
     doctor = json.loads(private_home.command("doctor", "--json", expect=1))
     assert said["doctor"] == {name: doctor[name] for name in said["doctor"]}
@@ -68,13 +68,13 @@ def test_the_page_says_what_the_commands_say(
     assert f"Kept: {kept}." in html
 
 
-def test_one_look_serves_for_some_seconds(
+def test_checks_are_cached_for_some_seconds(
     page: TestClient, private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = shown(page)
     private_home.command("off")
     assert shown(page)["doctor"] == first["doctor"]
-    assert shown(page)["state"] == "off", "the report is of now"
+    assert shown(page)["state"] == "off", "the state is outdated"
     monkeypatch.setattr("hivepipe.web.health_view._looks", SlowValues())
     later = shown(page)
     assert later["checked_at"] > first["checked_at"]
@@ -99,12 +99,12 @@ def test_a_long_search_delays_no_other_request() -> None:
 
 
 def test_a_request_that_does_not_wait_is_notified_of_the_value() -> None:
-    values, may_end, told = SlowValues[int](), Event(), Event()
-    search = partial(values.get, "home", lambda: may_end.wait(30) and 7, told.set)
+    values, may_end, notified = SlowValues[int](), Event(), Event()
+    search = partial(values.get, "home", lambda: may_end.wait(30) and 7, notified.set)
     assert [search(), search()] == [None, None]
-    assert not told.is_set()
+    assert not notified.is_set()
     may_end.set()
-    assert told.wait(30)
+    assert notified.wait(30)
     assert search() == 7
 
 

@@ -1,4 +1,4 @@
-"""Every view follows real hooks over a real stack by itself; a session from first prompt to end."""
+"""Every view follows hooks and a stack by itself, for a session from first prompt to end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,13 +34,13 @@ SLOW_MS = 60_000  # the machine is shared
 
 
 @dataclass
-class Work:
-    """A session of Claude Code over a real stack, and a browser that looks on."""
+class WatchedSession:
+    """A session of Claude Code with a stack, and a browser that shows its pages."""
 
     sandbox: Sandbox
     browser: Any
     address: str
-    said: list[str]
+    console: list[str]
 
     @property
     def transcript(self) -> Path:
@@ -55,25 +55,25 @@ class Work:
             here = {"cwd": str(self.sandbox.project), "transcript_path": str(self.transcript)}
             fire(event["hook_event_name"], changed(event, **here), env)
 
-    def tell(self, *lines: bytes) -> None:
-        """Append to the transcript."""
+    def append(self, *lines: bytes) -> None:
+        """Append lines to the transcript."""
         self.transcript.parent.mkdir(parents=True, exist_ok=True)
         where = str(self.sandbox.project).encode()
         with self.transcript.open("ab") as file:
             file.write(b"".join(lines).replace(b"/home/ana/shop", where))
 
     def page(self, path: str) -> Any:
-        """Open a page of its own; what it says on the console is kept."""
+        """Open a page and collect its console messages."""
         page = self.browser.new_page()
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("console", lambda message: self.console.append(message.text))
+        page.on("pageerror", lambda error: self.console.append(str(error)))
         page.goto(f"{self.address.partition('/?')[0]}/{path}")
         sync_api.expect(page.locator("#live")).to_have_text("live", timeout=SLOW_MS)
         return page
 
 
 @contextmanager
-def working() -> Iterator[Work]:
+def watched_session() -> Iterator[WatchedSession]:
     with new_sandbox() as sandbox:
         sandbox.run("init", "--local", "--no-probe")
         sandbox.run("up", "-d")
@@ -84,61 +84,61 @@ def working() -> Iterator[Work]:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             context = browser.new_context()
             context.new_page().goto(address)
-            yield Work(sandbox, context, address, [])
+            yield WatchedSession(sandbox, context, address, [])
             browser.close()
         serving.terminate()
         serving.communicate(timeout=30)
 
 
 @pytest.fixture
-def work() -> Iterator[Work]:
-    with working() as made:
+def watched() -> Iterator[WatchedSession]:
+    with watched_session() as made:
         yield made
 
 
 def shows(page: Any, selector: str) -> Callable[..., None]:
-    """Return a check that waits until a place on a page has a text."""
+    """Return a function that waits until an element of a page has a text."""
     located = page.locator(selector)
     return lambda text: sync_api.expect(located).to_contain_text(text, timeout=SLOW_MS)
 
 
-def test_a_session_is_followed_from_its_first_prompt_to_its_end(work: Work) -> None:
-    page = work.page("now")
+def test_a_session_is_followed_from_its_first_prompt_to_its_end(watched: WatchedSession) -> None:
+    page = watched.page("now")
     shows(page, "main")("No open session")
-    work.tell(prompt(1, "Mend the cart"))
-    work.fire(SESSION_START, changed(USER_PROMPT_SUBMIT, prompt="Mend the cart"))
+    watched.append(prompt(1, "Mend the cart"))
+    watched.fire(SESSION_START, changed(USER_PROMPT_SUBMIT, prompt="Mend the cart"))
     shows(page, ".card .works")("works")
     page.locator(".card a").click()
-    work.tell(
+    watched.append(
         call(2, "Bash", "t1", command="ls cart"), result(4, "t1", "no such cart", failed=True)
     )
-    work.fire(PRE_BASH, FAILED_BASH, STOP)  # the end of a turn archives it
+    watched.fire(PRE_BASH, FAILED_BASH, STOP)  # the end of a turn archives the lines
     shows(page, "article.user")("Mend the cart")
     shows(page, "details.failure")("no such cart")
     sync_api.expect(page.locator("svg rect.failure")).to_have_count(1)
-    work.fire(PERMISSION_REQUEST)
+    watched.fire(PERMISSION_REQUEST)
     shows(page, "dl .waits-for-you")("waits for you")
-    work.tell(prompt(90, "Thank you"))
-    work.fire(changed(USER_PROMPT_SUBMIT, prompt="Thank you"), changed(STOP, prompt_id="p-2"))
+    watched.append(prompt(90, "Thank you"))
+    watched.fire(changed(USER_PROMPT_SUBMIT, prompt="Thank you"), changed(STOP, prompt_id="p-2"))
     sync_api.expect(page.locator("article.user")).to_have_count(2, timeout=SLOW_MS)
-    work.fire(SESSION_END)
+    watched.fire(SESSION_END)
     shows(page, "dl")("ended")
     page.go_back()
     shows(page, "main")("No open session")
     page.get_by_role("button", name="Show ended sessions").click()
     shows(page, "table")("ended")
-    assert work.said == []
+    assert watched.console == []
 
 
-def test_each_view_follows_the_hooks_and_can_be_filtered(work: Work) -> None:
+def test_each_view_follows_the_hooks_and_can_be_filtered(watched: WatchedSession) -> None:
     before = {
-        view: work.page(view)
+        view: watched.page(view)
         for view in ("now", "agents", "search?q=quokka", "costs", "skills", "queues", "health")
     }
-    work.tell(prompt(1, "Feed the quokka"), call(2, "Bash", "t1", command="ls quokka"))
-    work.fire(SESSION_START, USER_PROMPT_SUBMIT, PRE_AGENT, SUBAGENT_START, SUBAGENT_STOP)
-    work.fire(POST_AGENT_COMPLETED, changed(SUBAGENT_START, agent_id="b2", agent_type="Plan"))
-    work.fire(POST_SKILL, STOP)
+    watched.append(prompt(1, "Feed the quokka"), call(2, "Bash", "t1", command="ls quokka"))
+    watched.fire(SESSION_START, USER_PROMPT_SUBMIT, PRE_AGENT, SUBAGENT_START, SUBAGENT_STOP)
+    watched.fire(POST_AGENT_COMPLETED, changed(SUBAGENT_START, agent_id="b2", agent_type="Plan"))
+    watched.fire(POST_SKILL, STOP)
     after = {
         "now": ".card",
         "agents": "tbody >> text=Plan",
@@ -151,11 +151,11 @@ def test_each_view_follows_the_hooks_and_can_be_filtered(work: Work) -> None:
     for view, selector in after.items():
         before[view].wait_for_selector(selector, timeout=2 * SLOW_MS)
     _filter(before)
-    assert work.said == []
+    assert watched.console == []
 
 
 def _filter(pages: dict[str, Any]) -> None:
-    """Filter each view as people do; the filter is in the address, and back takes it away."""
+    """Filter each view; the filter is in the address, and "back" removes it."""
     (home,) = pages["now"].locator("#home option").all()[1:]
     pages["now"].locator("#home").select_option(home.get_attribute("value"))
     pages["now"].wait_for_url("**/now?home=*")
@@ -177,9 +177,9 @@ def _filter(pages: dict[str, Any]) -> None:
     sync_api.expect(search.locator("a.found")).to_have_count(1)
 
 
-def test_twenty_pages_of_one_browser_are_live_at_once(work: Work) -> None:
-    pages = [work.page("now") for _ in range(20)]
-    work.fire(SESSION_START)
+def test_twenty_pages_of_one_browser_are_live_at_once(watched: WatchedSession) -> None:
+    pages = [watched.page("now") for _ in range(20)]
+    watched.fire(SESSION_START)
     for page in pages:
         page.wait_for_selector(".card", timeout=SLOW_MS)
-    assert work.said == []
+    assert watched.console == []

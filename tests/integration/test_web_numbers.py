@@ -1,6 +1,6 @@
-"""The numbers of every view are those of the commands, and of SQL over the same home.
+"""The numbers of every view equal those of the commands and of SQL on the same home.
 
-One day of work by real hooks, a real stack and the real page: three sessions, of which one ended.
+The data are one day of hooks with a stack and a page: three sessions, of which one ended.
 """
 
 import json
@@ -46,8 +46,16 @@ from tests.web_scene import call, prompt, result
 Numbers = dict[str, Any]
 ENDED, WAITING = "e0000000-0000-4000-8000-000000000001", "f0000000-0000-4000-8000-000000000002"
 STATES = {"active": "works", "waiting": "waits for you", "ended": "ended"}
-GROWING = {"processes", "workers"}  # they say how long they have run
-IN_STATUS = {"accounts", "operations", "queues", "latencies", "hook_times", "alerts", "condition"}
+RUN_TIMES = {"processes", "workers"}  # run times, which grow
+STATUS_FIELDS = {
+    "accounts",
+    "operations",
+    "queues",
+    "latencies",
+    "hook_times",
+    "alerts",
+    "condition",
+}
 # USD at the list prices of the one model, per million tokens
 DOLLARS = "round((5.0 * sum(input) + 25.0 * sum(output)) / 1e6, 6)"
 EVENTS = (
@@ -62,38 +70,38 @@ EVENTS = (
 
 @dataclass(frozen=True)
 class Day:
-    """The home after the day of work, and its three sources."""
+    """The home after the day, read by page, commands and SQL."""
 
     sandbox: Sandbox
     address: str
     token: str
 
     def page(self, path: str) -> Numbers:
-        """Return what the twin of a view says."""
+        """Return the JSON of a view."""
         asked = Request(f"{self.address}{path}", headers={"Authorization": f"Bearer {self.token}"})
         with urlopen(asked, timeout=30) as answer:
             return dict(json.load(answer))
 
-    def said(self, *words: str) -> Numbers:
-        """Return what a command says with --json."""
+    def output(self, *words: str) -> Numbers:
+        """Return the output of a command with --json."""
         out, _ = self.sandbox.start(*words, "--json").communicate(timeout=90)
         return dict(json.loads(out))
 
     def rows(self, sql: str, database: str = "hive.db") -> list[tuple[Any, ...]]:
-        """Ask a database of the home over a connection of its own."""
+        """Query a database of the home over a separate connection."""
         path = quote(str(self.sandbox.home / database))
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as asked:
             return asked.execute(sql).fetchall()
 
-    def both(self, path: str, *words: str) -> tuple[Numbers, Numbers]:
-        """Return what the one stack of a view and a command say while nothing happens."""
+    def page_and_output(self, path: str, *words: str) -> tuple[Numbers, Numbers]:
+        """Return the JSON of a view's only stack and of a command, while nothing changes."""
         for _ in range(10):
-            before = self.said(*words)
+            before = self.output(*words)
             (page,) = self.page(path)["stacks"]
-            after = self.said(*words)
-            if alike(before, after, must=False):
+            after = self.output(*words)
+            if common(before, after, must=False):
                 return page, after
-        pytest.fail("the stack never rests")
+        pytest.fail("the stack is never idle")
 
     def redis(self) -> redis.Redis:
         return redis.Redis(unix_socket_path=self.sandbox.socket)
@@ -104,7 +112,7 @@ def day() -> Iterator[Day]:
     with new_sandbox() as sandbox:
         sandbox.run("init", "--local", "--no-probe")
         sandbox.run("up", "-d")
-        _work(sandbox)
+        _record_day(sandbox)
         page = sandbox.start("web", "--port", "0", "--no-open")
         assert page.stdout
         address = urlsplit(page.stdout.readline().strip())
@@ -121,7 +129,7 @@ def day() -> Iterator[Day]:
         page.communicate(timeout=30)
 
 
-def _work(sandbox: Sandbox) -> None:
+def _record_day(sandbox: Sandbox) -> None:
     folder = sandbox.folder / "user" / ".claude" / "projects" / "-shop"
     _write_transcripts(folder, sandbox.project)
     here = {"CLAUDE_PROJECT_DIR": str(sandbox.project)}
@@ -140,16 +148,21 @@ def _work(sandbox: Sandbox) -> None:
 
 
 def _write_transcripts(folder: Path, project: Path) -> None:
-    told = [prompt(1, "Mend the cart"), call(2, "Bash", "t1", command="ls cart")]
-    told += [result(4, "t1", "no such cart", failed=True), prompt(5, "Thank you for the cart")]
-    of_agent = [call(9, "Grep", "t5", pattern="cart"), result(10, "t5", "3 carts")]
+    main_lines = [prompt(1, "Mend the cart"), call(2, "Bash", "t1", command="ls cart")]
+    main_lines += [
+        result(4, "t1", "no such cart", failed=True),
+        prompt(5, "Thank you for the cart"),
+    ]
+    agent_lines = [call(9, "Grep", "t5", pattern="cart"), result(10, "t5", "3 carts")]
     mark = f'{{"agentId": "{AGENT}", "isSidechain": true, '.encode()
-    side = b"".join(each.replace(b"{", mark, 1) for each in of_agent)
+    side = b"".join(each.replace(b"{", mark, 1) for each in agent_lines)
     agent = folder / SESSION / "subagents" / f"agent-{AGENT}.jsonl"
     agent.parent.mkdir(parents=True)
     where = json.dumps(str(project)).strip('"').encode()
     agent.write_bytes(side.replace(b"/home/ana/shop", where))
-    (folder / f"{SESSION}.jsonl").write_bytes(b"".join(told).replace(b"/home/ana/shop", where))
+    (folder / f"{SESSION}.jsonl").write_bytes(
+        b"".join(main_lines).replace(b"/home/ana/shop", where)
+    )
 
 
 def _is_settled(day: Day) -> bool:
@@ -159,13 +172,13 @@ def _is_settled(day: Day) -> bool:
     return calls and usage and tasks
 
 
-def alike(first: Numbers, second: Numbers, *, must: bool = True) -> Numbers:
-    """Return what both have; they must not differ in it, or it is nothing."""
-    both = {name: first[name] for name in first.keys() & second.keys() - GROWING}
-    theirs = {name: second[name] for name in both}
+def common(first: Numbers, second: Numbers, *, must: bool = True) -> Numbers:
+    """Return the common entries; they must be equal, or with must=False nothing is returned."""
+    shared = {name: first[name] for name in first.keys() & second.keys() - RUN_TIMES}
+    theirs = {name: second[name] for name in shared}
     if must:
-        assert both == theirs
-    return both if both == theirs else {}
+        assert shared == theirs
+    return shared if shared == theirs else {}
 
 
 def numbered(rows: list[tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
@@ -177,20 +190,21 @@ def home_key(day: Day) -> str:
 
 
 @pytest.mark.parametrize("with_ended", [False, True])
-def test_now(day: Day, with_ended: bool) -> None:
+def test_numbers_of_now(day: Day, with_ended: bool) -> None:
     page = {each["id"]: each for each in day.page(f"/now.json?all={int(with_ended)}")["sessions"]}
     words = ["sessions", "--all"] if with_ended else ["sessions"]
-    said = {each["id"]: each for each in day.said(*words)["sessions"]}
-    order = sorted(said, key=lambda id: said[id]["condition"] != "waiting")
+    output = {each["id"]: each for each in day.output(*words)["sessions"]}
+    order = sorted(output, key=lambda id: output[id]["condition"] != "waiting")
     assert [*page] == order, "those that wait come first"
-    for id, session in said.items():
+    for id, session in output.items():
         assert page[id]["title"] == session["objective"]
         assert page[id]["state"] == STATES[session["condition"]]
         assert page[id]["waits_for"] == (session["waits_for"] or "")
         for name in ("project", "model", "client", "calls", "failed", "last_active_at"):
             assert page[id][name] == session[name], name
     costs = {
-        each["session"]: each["cost_usd"] for each in day.said("costs", "--by", "session")["costs"]
+        each["session"]: each["cost_usd"]
+        for each in day.output("costs", "--by", "session")["costs"]
     }
     assert {id: each["dollars"] for id, each in page.items() if each["dollars"]} == costs
     stored = day.rows(
@@ -209,16 +223,16 @@ def test_now(day: Day, with_ended: bool) -> None:
     )
 
 
-def test_session(day: Day) -> None:
+def test_numbers_of_a_session(day: Day) -> None:
     page = day.page(f"/session/{home_key(day)}/{SESSION}.json")
-    said = day.said("session", "show", SESSION)
-    assert {"session", "events", "files", "instances", "cost", "summary"} <= alike(
-        page, said
+    output = day.output("session", "show", SESSION)
+    assert {"session", "events", "files", "instances", "cost", "summary"} <= common(
+        page, output
     ).keys()
-    assert page["agent_rows"] == day.said("agents", "--session", SESSION)["agents"]
-    by_agent = {each["agent"]: each for each in day.said("costs", "--by", "agent")["costs"]}
+    assert page["agent_rows"] == day.output("agents", "--session", SESSION)["agents"]
+    by_agent = {each["agent"]: each for each in day.output("costs", "--by", "agent")["costs"]}
     for each in page["agent_costs"]:
-        alike(each, by_agent[each["agent"]])
+        common(each, by_agent[each["agent"]])
     assert [*by_agent] == [each["agent"] for each in page["agent_costs"]]
 
     (stored,) = day.rows(
@@ -239,15 +253,15 @@ def test_session(day: Day) -> None:
     assert kinds == {"user": 2, "call": 2, "failure": 1, "result": 1, "agent": 1}
 
 
-def test_agents(day: Day) -> None:
+def test_numbers_of_agents(day: Day) -> None:
     (of_session,) = day.page("/agents.json")["sessions"]
     page = {each["id"]: each for each in of_session["agents"]}
-    said = {each["id"]: each for each in day.said("agents")["agents"]}
-    assert page.keys() == said.keys()
-    for id, each in said.items():
-        assert alike(page[id], each) == each
+    output = {each["id"]: each for each in day.output("agents")["agents"]}
+    assert page.keys() == output.keys()
+    for id, each in output.items():
+        assert common(page[id], each) == each
     costs = {
-        each["agent"]: each["cost_usd"] for each in day.said("costs", "--by", "agent")["costs"]
+        each["agent"]: each["cost_usd"] for each in day.output("costs", "--by", "agent")["costs"]
     }
     assert [each["cost_usd"] for each in page.values()] == [costs.get(id) for id in page]
     stored = day.rows(
@@ -264,13 +278,13 @@ def test_agents(day: Day) -> None:
 
 
 @pytest.mark.parametrize("asked", ["", "role=tool", "tool=Grep", "agent=unknown"])
-def test_search(day: Day, asked: str) -> None:
+def test_numbers_of_a_search(day: Day, asked: str) -> None:
     name, _, value = asked.partition("=")
     page = day.page(f"/search.json?q=cart&{asked}")
-    said = day.said("search", "cart", *([f"--{name}", value] if name else []))
-    assert (page["total"], len(page["hits"])) == (said["total"], len(said["hits"]))
-    for shown, hit in zip(page["hits"], said["hits"], strict=True):
-        assert alike(shown, hit) == hit
+    output = day.output("search", "cart", *([f"--{name}", value] if name else []))
+    assert (page["total"], len(page["hits"])) == (output["total"], len(output["hits"]))
+    for shown, hit in zip(page["hits"], output["hits"], strict=True):
+        assert common(shown, hit) == hit
     column = {"": "''", "role": "who", "tool": "tool", "agent": "agent"}[name]
     hits = f"""
         FROM passages JOIN archives ON archives.id = passages.archive WHERE {column} = '{value}'
@@ -282,16 +296,16 @@ def test_search(day: Day, asked: str) -> None:
         assert sorted(map(tuple, page["facets"][facet])) == sorted(counted)
 
 
-def test_costs(day: Day) -> None:
+def test_numbers_of_costs(day: Day) -> None:
     page = day.page("/costs.json?all=1")
-    said = day.said("costs")
+    output = day.output("costs")
     (whole,) = page["costs"]
-    (of_day,) = said["costs"]
-    assert {"day", "messages", "tokens", "cost_usd"} <= alike(whole, of_day).keys()
-    (of_model,) = day.said("costs", "--by", "model")["costs"]
-    assert {"model", "messages", "tokens", "cost_usd"} <= alike(whole, of_model).keys()
-    assert page["total_usd"] == said["total"]["cost_usd"]
-    assert page["own"] == said["own"]
+    (of_day,) = output["costs"]
+    assert {"day", "messages", "tokens", "cost_usd"} <= common(whole, of_day).keys()
+    (of_model,) = day.output("costs", "--by", "model")["costs"]
+    assert {"model", "messages", "tokens", "cost_usd"} <= common(whole, of_model).keys()
+    assert page["total_usd"] == output["total"]["cost_usd"]
+    assert page["own"] == output["own"]
     stored = day.rows(
         f"""
         SELECT date(created_at), model, count(*), sum(input), sum(output), {DOLLARS},
@@ -305,12 +319,12 @@ def test_costs(day: Day) -> None:
     assert page["trend"][-1]["cost_usd"] == page["dearest_usd"] == whole["cost_usd"]
 
 
-def test_skills(day: Day) -> None:
+def test_numbers_of_skills(day: Day) -> None:
     (page,) = day.page("/skills.json")["skills"]
-    (said,) = day.said("skills")["skills"]
+    (output,) = day.output("skills")["skills"]
     names = ("name", "count", "failures", "session_count", "last_used")
     shown = tuple(page[name] for name in ("skill", "uses", "failures", "sessions", "last_used"))
-    assert shown == tuple(said[name] for name in names)
+    assert shown == tuple(output[name] for name in names)
     assert [shown] == day.rows(
         """
         SELECT skill, count(*), sum(NOT success), count(DISTINCT session_id), max(created_at)
@@ -319,12 +333,12 @@ def test_skills(day: Day) -> None:
     )
 
 
-def test_queues(day: Day) -> None:
-    """Of the queues and jobs only Redis knows; the rows of SQL are those that jobs left."""
-    page, said = day.both("/queues.json", "status")
-    assert alike(page, said).keys() >= IN_STATUS
-    for shown, failed in zip(page["failed"], day.said("failed", "list")["failed"], strict=True):
-        alike(shown, failed)
+def test_numbers_of_queues(day: Day) -> None:
+    """Queues and jobs are only in Redis; SQL has the rows that jobs wrote."""
+    page, output = day.page_and_output("/queues.json", "status")
+    assert common(page, output).keys() >= STATUS_FIELDS
+    for shown, failed in zip(page["failed"], day.output("failed", "list")["failed"], strict=True):
+        common(shown, failed)
     assert page["failed_in_all"] == page["failed_chosen"] == len(page["failed"]) == 1
     assert page["failed_operations"] == {"?": 1}
     with day.redis() as client:
@@ -338,19 +352,19 @@ def test_queues(day: Day) -> None:
 
 
 def _disk_use(day: Day) -> Numbers | None:
-    """Return the disk use on the page if `hivepipe disk` says the same now."""
-    shown, said = day.page("/health.json")["stacks"][0]["disk"], day.said("disk")
-    stores = ("archives", "subagents", "search", "exports")  # the others grow
-    is_same = all(shown["stores"][name] == said["stores"][name] > 0 for name in stores)
-    return shown if is_same and shown["retention"] == said["retention"] else None
+    """Return the disk use on the page if `hivepipe disk` prints the same now."""
+    shown, output = day.page("/health.json")["stacks"][0]["disk"], day.output("disk")
+    stores = ("archives", "subagents", "search", "exports")  # the other stores grow
+    is_same = all(shown["stores"][name] == output["stores"][name] > 0 for name in stores)
+    return shown if is_same and shown["retention"] == output["retention"] else None
 
 
-def test_health(day: Day) -> None:
-    page, said = day.both("/health.json", "status")
-    assert alike(page, said).keys() >= IN_STATUS
-    doctor = day.said("doctor")
+def test_numbers_of_health(day: Day) -> None:
+    page, output = day.page_and_output("/health.json", "status")
+    assert common(page, output).keys() >= STATUS_FIELDS
+    doctor = day.output("doctor")
     assert page["doctor"] == {name: doctor[name] for name in page["doctor"]}
-    # The page keeps the disk use for some seconds, and the last files may be written now.
+    # The page caches the disk use for some seconds, and the last files may still be written.
     disk = until(lambda: _disk_use(day), "the page and `disk` differ", secs=60)
     assert disk["total"] == sum(disk["stores"].values())
     assert page["alerts"][0]["name"] == "failed_jobs"

@@ -1,4 +1,4 @@
-"""The page pauses and resumes a stack: events wait on disk meanwhile, and nothing is lost."""
+"""The page pauses and resumes a stack; meanwhile events are spooled and none is lost."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def page(private_home: Home) -> Iterator[TestClient]:
     private_home.command("down")
 
 
-def switch(page: TestClient, home: Home, what: str) -> str:
+def post_switch(page: TestClient, home: Home, what: str) -> str:
     fields = {"token": form_token(TOKEN), "what": what}
     path = f"/queues/{short_hash(str(home.path))}/stack"
     answer = page.post(path, data=fields, headers={"Origin": "http://127.0.0.1:9182"})
@@ -33,20 +33,20 @@ def switch(page: TestClient, home: Home, what: str) -> str:
     return answer.text
 
 
-def test_events_wait_while_it_is_paused_and_are_stored_once_it_is_resumed(
+def test_events_are_spooled_while_paused_and_stored_after_resume(
     page: TestClient, private_home: Home
 ) -> None:
     assert 'value="pause"' in page.get("/queues").text
-    assert "nothing to resume" in switch(page, private_home, "resume")
+    assert "nothing to resume" in post_switch(page, private_home, "resume")
 
-    said = switch(page, private_home, "pause")
+    said = post_switch(page, private_home, "pause")
     assert "Paused" in said
     assert 'value="resume"' in said
     fire("SessionStart", SESSION_START, private_home.env)
     (stack,) = page.get("/queues.json").json()["stacks"]
     assert (stack["state"], stack["redis"], stack["spool"]) == ("down", "down", 1)
 
-    assert "Paused" not in switch(page, private_home, "resume")
+    assert "Paused" not in post_switch(page, private_home, "resume")
     (stack,) = page.get("/queues.json").json()["stacks"]
     assert (stack["state"], stack["redis"]) == ("on", "up")
     until(lambda: SESSION[:8] in private_home.command("sessions"), "the event is not stored")
@@ -56,10 +56,10 @@ def test_events_wait_while_it_is_paused_and_are_stored_once_it_is_resumed(
     assert "resume</td>" in page.get("/queues").text
 
 
-def test_what_cannot_be_resumed_says_why(page: TestClient, private_home: Home) -> None:
-    switch(page, private_home, "pause")
+def test_a_failed_resume_shows_the_reason(page: TestClient, private_home: Home) -> None:
+    post_switch(page, private_home, "pause")
     record = read_record(str(private_home.path))
     text = "".join(f"{name}={value}\n" for name, value in {**record, "python": "/gone"}.items())
     with open(record_path(str(private_home.path)), "w") as file:
         file.write(text)
-    assert "the stack was not started: [Errno 2]" in switch(page, private_home, "resume")
+    assert "the stack was not started: [Errno 2]" in post_switch(page, private_home, "resume")

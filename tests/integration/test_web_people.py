@@ -1,4 +1,4 @@
-"""The page in a browser without a mouse, and with hostile texts on every view."""
+"""The page used by keyboard only, and with hostile texts on every view."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,28 +26,28 @@ def page(address: str) -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
-        page.said = []
-        page.on("console", lambda message: page.said.append(message.text))
-        page.on("pageerror", lambda error: page.said.append(str(error)))
-        page.on("dialog", lambda dialog: (page.said.append("a dialog"), dialog.dismiss()))
+        page.console = []
+        page.on("console", lambda message: page.console.append(message.text))
+        page.on("pageerror", lambda error: page.console.append(str(error)))
+        page.on("dialog", lambda dialog: (page.console.append("a dialog"), dialog.dismiss()))
         page.goto(address)
         yield page
         browser.close()
-        assert page.said == []
+        assert page.console == []
 
 
 def tab_to(page: Any, name: str) -> None:
-    """Press Tab until what is called so has the focus, which must be seen on the way."""
+    """Press Tab until the named element has the focus, which must be visible at each step."""
     for _ in range(MOST_TABS):
         page.keyboard.press("Tab")
         called, is_seen = page.evaluate(FOCUSED)
-        assert is_seen, f"the focus is not seen on {called}"
+        assert is_seen, f"the focus is not visible on {called}"
         if called.startswith(name):
             return
-    pytest.fail(f"Tab does not come to {name}")
+    pytest.fail(f"Tab does not reach {name}")
 
 
-def test_everything_is_done_by_keyboard_alone(
+def test_everything_works_by_keyboard_alone(
     page: Any, private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     swarm = fail_agent_job(private_home, redis_server, writer)
@@ -82,7 +82,7 @@ def test_everything_is_done_by_keyboard_alone(
     page.wait_for_url("**/queues?home=*")
 
 
-def test_hostile_texts_raise_no_script(
+def test_hostile_texts_execute_no_script(
     page: Any, private_home: Home, redis_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = private_home.database.parent

@@ -1,4 +1,4 @@
-"""An open page comes back by itself: after a lost connection, and after a killed stack."""
+"""An open page reconnects by itself after a lost connection and after a killed stack."""
 
 import socket
 import threading
@@ -15,20 +15,20 @@ from tests.payloads import SESSION_START
 __all__ = ["address", "pytestmark", "sandbox"]
 
 
-class Line:
-    """A connection between browser and page that can be cut, on a port of its own."""
+class Proxy:
+    """A proxy between browser and page that can be closed and opened again on its port."""
 
     def __init__(self, target: int) -> None:
         self.target = target
         self.sockets: list[socket.socket] = []
         self.port = 0
 
-    def lay(self) -> None:
+    def open(self) -> None:
         self.listening = socket.create_server(("127.0.0.1", self.port))
         self.port = self.listening.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut(self) -> None:
+    def close(self) -> None:
         self.listening.shutdown(socket.SHUT_RDWR)
         self.listening.close()
         for each in self.sockets:
@@ -55,16 +55,16 @@ class Line:
 
 
 @pytest.fixture
-def line(address: str) -> Iterator[Line]:
-    laid = Line(int(address.partition("/?")[0].rpartition(":")[2]))
-    laid.lay()
-    yield laid
-    laid.cut()
+def proxy(address: str) -> Iterator[Proxy]:
+    made = Proxy(int(address.partition("/?")[0].rpartition(":")[2]))
+    made.open()
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize("has_workers", [True, False])
-def test_a_lost_connection_comes_back(
-    address: str, line: Line, private_home: Home, writer: Writer, has_workers: bool
+def test_a_lost_connection_is_restored(
+    address: str, proxy: Proxy, private_home: Home, writer: Writer, has_workers: bool
 ) -> None:
     writer.start()
     with sync_api.sync_playwright() as playwright:
@@ -72,12 +72,12 @@ def test_a_lost_connection_comes_back(
         page = browser.new_page()
         if not has_workers:  # as on Android
             page.add_init_script("delete window.SharedWorker")
-        page.goto(f"http://127.0.0.1:{line.port}/?{address.partition('?')[2]}")
+        page.goto(f"http://127.0.0.1:{proxy.port}/?{address.partition('?')[2]}")
         sync_api.expect(page.locator("#live")).to_have_text("live")
-        line.cut()
+        proxy.close()
         sync_api.expect(page.locator("#live")).to_have_text("connection lost", timeout=30_000)
         fire("SessionStart", SESSION_START, private_home.env)
-        line.lay()
+        proxy.open()
         sync_api.expect(page.locator("#live")).to_have_text("live", timeout=60_000)
         sync_api.expect(page.locator(".card")).to_have_count(1, timeout=30_000)
         browser.close()
@@ -93,7 +93,7 @@ def test_the_page_continues_after_the_stack_was_killed_and_restarted(sandbox: Sa
         page.goto(serving.stdout.readline().strip())
         sandbox.fire("s-1")
         sync_api.expect(page.locator(".card")).to_have_count(1, timeout=30_000)
-        sandbox.kill()  # all but the page
+        sandbox.kill()  # all processes except the page
         sandbox.fire("s-2")
         sandbox.run("up", "-d")
         sync_api.expect(page.locator(".card")).to_have_count(2, timeout=60_000)

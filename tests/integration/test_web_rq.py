@@ -1,4 +1,4 @@
-"""RQ's own view, `/metrics` and `/status.json`: behind the token, and no job code runs."""
+"""RQ's own view, `/metrics` and `/status.json` need the token, and no code of a job runs."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ TOKEN = "a-token-of-the-test"
 
 
 class Browser:
-    """Asks a page; with a cookie once it was let in."""
+    """A client of a page that keeps its cookie."""
 
     def __init__(self, address: str, pid: int, home: Home) -> None:
         self.base, _, self.query = address.partition("?")
@@ -37,8 +37,8 @@ class Browser:
         self.pid = pid
         self.cookie = ""
 
-    def ask(self, path: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:
-        """Return status and text; redirects are not followed."""
+    def fetch(self, path: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:
+        """Return status and text without following redirects."""
         said = headers | ({"Cookie": self.cookie} if self.cookie else {})
         request = urllib.request.Request(self.base + path, headers=said, method=method)
         try:
@@ -55,15 +55,15 @@ class Browser:
         return answer.status, answer.read().decode()
 
     def enter(self) -> None:
-        assert self.ask(f"?{self.query}")[0] == 302
+        assert self.fetch(f"?{self.query}")[0] == 302
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
-_OPENER = urllib.request.build_opener(_Stay, urllib.request.ProxyHandler({}))
+_OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
 
 
 @pytest.fixture
@@ -95,18 +95,18 @@ def test_without_the_token_every_request_is_refused(open_page: Callable[..., Bro
     assert len(browser.query) > 30
     pages = ("0/view/jobs", "static/css/main.css")
     for path in ("metrics", "status.json", *(f"{browser.rq}/{page}" for page in pages)):
-        assert browser.ask(path)[0] == 401
-    assert browser.ask("metrics", Authorization="Bearer wrong")[0] == 401
+        assert browser.fetch(path)[0] == 401
+    assert browser.fetch("metrics", Authorization="Bearer wrong")[0] == 401
     browser.enter()
-    assert browser.ask(browser.rq)[0] == 302
-    status, page = browser.ask(f"{browser.rq}/0/view/jobs")
+    assert browser.fetch(browser.rq)[0] == 302
+    status, page = browser.fetch(f"{browser.rq}/0/view/jobs")
     assert status == 200
     assert "queue" in page.lower()
     styles = re.findall(r'href="/([^"]+\.css)"', page)
     assert len(styles) == 2
-    assert {browser.ask(style)[0] for style in styles} == {200}
-    assert browser.ask(f"rq/{'0' * 16}/")[0] == 404
-    assert browser.ask(f"status.json?home={'0' * 16}")[0] == 404
+    assert {browser.fetch(style)[0] for style in styles} == {200}
+    assert browser.fetch(f"rq/{'0' * 16}/")[0] == 404
+    assert browser.fetch(f"status.json?home={'0' * 16}")[0] == 404
     assert browser.query.removeprefix("token=") not in page
     listening = {
         c.laddr.ip for c in psutil.Process(browser.pid).net_connections() if c.status == "LISTEN"
@@ -114,13 +114,13 @@ def test_without_the_token_every_request_is_refused(open_page: Callable[..., Bro
     assert listening == {"127.0.0.1"}
 
 
-def test_the_token_can_be_set_and_another_start_has_another(
+def test_the_token_can_be_set_and_otherwise_differs_per_start(
     open_page: Callable[..., Browser],
 ) -> None:
     for name in ("HIVEPIPE_WEB_TOKEN", "HIVEPIPE_DASHBOARD_TOKEN"):
         named = open_page(**{name: TOKEN})
         assert named.query == f"token={TOKEN}"
-        assert named.ask("status.json", Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert named.fetch("status.json", Authorization=f"Bearer {TOKEN}")[0] == 200
     assert open_page().query != open_page().query
 
 
@@ -129,20 +129,21 @@ def test_another_host_name_is_refused(open_page: Callable[..., Browser]) -> None
     browser.enter()
     port = browser.base.rpartition(":")[2]
     for host in ("evil.example", f"evil.example:{port}", "10.0.0.1", ""):
-        assert browser.ask("status.json", Host=host)[0] in (400, 403)
-    assert browser.ask("status.json", Host="localhost:1")[0] == 200
+        assert browser.fetch("status.json", Host=host)[0] in (400, 403)
+    assert browser.fetch("status.json", Host="localhost:1")[0] == 200
 
 
-def test_two_pages_do_not_close_each_other(open_page: Callable[..., Browser]) -> None:
+def test_two_pages_do_not_end_each_others_sessions(open_page: Callable[..., Browser]) -> None:
     first, second = open_page(), open_page()
     first.enter()
     second.enter()
-    first.cookie = second.cookie = f"{first.cookie}; {second.cookie}"  # a browser knows no ports
-    assert first.ask("status.json")[0] == second.ask("status.json")[0] == 200
+    # cookies do not distinguish ports
+    first.cookie = second.cookie = f"{first.cookie}; {second.cookie}"
+    assert first.fetch("status.json")[0] == second.fetch("status.json")[0] == 200
     assert first.cookie.partition("=")[0] != second.cookie.rpartition("; ")[2].partition("=")[0]
 
 
-def test_finished_are_those_of_the_last_minute(
+def test_finished_jobs_are_those_of_the_last_minute(
     redis_server: Server, open_page: Callable[..., Browser]
 ) -> None:
     with redis_server.client() as client:
@@ -150,31 +151,31 @@ def test_finished_are_those_of_the_last_minute(
         client.zadd("rq:finished:medium", {"old": time.time() - 1, "new": time.time() + 60})
     browser = open_page()
     browser.enter()
-    (queue,) = json.loads(browser.ask(f"{browser.rq}/0/data/queues.json")[1])["queues"]
+    (queue,) = json.loads(browser.fetch(f"{browser.rq}/0/data/queues.json")[1])["queues"]
     assert queue["finished_job_registry_count"] == 1
 
 
-def test_nothing_is_run_that_a_job_carries_and_nothing_is_deleted(
+def test_no_code_of_a_job_runs_and_no_job_is_deleted(
     private_home: Home, redis_server: Server, open_page: Callable[..., Browser]
 ) -> None:
     add_hostile_job(redis_server, private_home, "dead", description="looks harmless")
     browser = open_page()
     browser.enter()
-    listed = json.loads(browser.ask(f"{browser.rq}/0/data/jobs/medium/failed/8/asc/1.json")[1])
+    listed = json.loads(browser.fetch(f"{browser.rq}/0/data/jobs/medium/failed/8/asc/1.json")[1])
     assert [job["id"] for job in listed["jobs"]] == ["dead"]
-    browser.ask(f"{browser.rq}/0/data/job/dead.json")
-    browser.ask(f"{browser.rq}/0/view/job/dead")
+    browser.fetch(f"{browser.rq}/0/data/job/dead.json")
+    browser.fetch(f"{browser.rq}/0/view/job/dead")
     changes = ("job/dead/delete", "job/dead/requeue", "requeue/medium", "queue/medium/compact")
     for path in (*changes, "queue/medium/failed/empty"):
-        assert browser.ask(f"{browser.rq}/{path}", "POST", Origin=browser.base[:-1])[0] == 405
-    status, said = browser.ask(f"{browser.rq}/requeue/medium")  # a change by GET
+        assert browser.fetch(f"{browser.rq}/{path}", "POST", Origin=browser.base[:-1])[0] == 405
+    status, said = browser.fetch(f"{browser.rq}/requeue/medium")  # a change by GET
     assert (status, "Queues" in said) == (405, True)
     with redis_server.client() as client:
         assert client.zscore("rq:failed:medium", "dead") is not None
     assert not (private_home.root / "ran").exists()
 
 
-def test_the_metrics_are_what_status_says(
+def test_the_metrics_agree_with_status(
     private_home: Home, writer: Writer, open_page: Callable[..., Browser]
 ) -> None:
     writer.start()
@@ -184,13 +185,13 @@ def test_the_metrics_are_what_status_says(
     browser.enter()
 
     def both() -> tuple[dict[str, Any], dict[tuple[str, str], float]]:
-        families = text_string_to_metric_families(browser.ask("metrics")[1])
+        families = text_string_to_metric_families(browser.fetch("metrics")[1])
         samples = {
             (sample.name, next(iter(sample.labels.values()), "")): sample.value
             for family in families
             for sample in family.samples
         }
-        return json.loads(browser.ask("status.json")[1]), samples
+        return json.loads(browser.fetch("status.json")[1]), samples
 
     report, metrics = both()
     assert {*report} == {*json.loads(private_home.command("status", "--json", expect=None))}
@@ -206,7 +207,7 @@ def test_the_metrics_are_what_status_says(
         assert metrics["hivepipe_queue_length", queue] == count
 
 
-def test_what_had_no_effect_is_labelled_by_reason_and_operation() -> None:
+def test_updates_without_effect_are_labelled_by_reason_and_operation() -> None:
     counters = {"zero_rows:update_checkpoint": 3, "no_session:insert_log": 1, "dropped:events": 2}
     families = _without_effect(counters)
     samples = {(it.name, *it.labels.values()): it.value for each in families for it in each.samples}
@@ -217,7 +218,7 @@ def test_what_had_no_effect_is_labelled_by_reason_and_operation() -> None:
     }
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(
+def test_a_port_in_use_is_reported_in_one_line(
     private_home: Home, open_page: Callable[..., Browser]
 ) -> None:
     taken = open_page().base.rpartition(":")[2].strip("/")
@@ -234,15 +235,15 @@ def test_a_port_that_is_taken_is_said_in_one_line(
     assert done.stderr == f"hivepipe: cannot listen on 127.0.0.1:{taken}: Address already in use\n"
 
 
-# ---- what is shown is text
+# ---- escaped texts
 
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>'&"
 PAGES = ("", "0/view/workers", "0/view/jobs/medium/failed/8/asc/1", "0/view/job/dead")
 
 
-def plant_markup(server: Server) -> None:
-    """Make a failed job, a worker and a queue whose every field is markup."""
+def add_markup(server: Server) -> None:
+    """Add a failed job, a worker and a queue with markup in every field."""
     reason = base64.b64encode(zlib.compress(MARKUP.encode()))
     fields = {
         "data": zlib.compress(b'["hivepipe.run_job.run", null, ["x"], {}]'),
@@ -263,16 +264,16 @@ def plant_markup(server: Server) -> None:
         client.hset(f"rq:worker:{MARKUP}", mapping=worker)
 
 
-def test_the_pages_hold_no_markup_of_data_and_a_strict_policy(
+def test_pages_escape_data_and_have_a_strict_policy(
     redis_server: Server, open_page: Callable[..., Browser]
 ) -> None:
-    plant_markup(redis_server)
+    add_markup(redis_server)
     browser = open_page()
     browser.enter()
     said = set()
     odd = quote(MARKUP.replace("/", ""), safe="")
     for path in (*PAGES, f"0/view/jobs/{odd}/failed/8/asc/1"):
-        status, page = browser.ask(f"{browser.rq}/{path}")
+        status, page = browser.fetch(f"{browser.rq}/{path}")
         assert status == 200
         policy = browser.headers["Content-Security-Policy"]
         assert "unsafe-inline" not in policy
@@ -283,7 +284,7 @@ def test_the_pages_hold_no_markup_of_data_and_a_strict_policy(
         assert all(f'nonce="{nonce}"' in each for each in scripts)
         assert not re.search(r"\sstyle=|\son\w+=\"|<%=", page)
         assert "<img src=x" not in page
-    assert len(said) == len(PAGES) + 1  # a new one for each answer
+    assert len(said) == len(PAGES) + 1  # each response has a new nonce
 
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -291,10 +292,10 @@ CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="no browser of Chromium's kind")
-def test_in_a_browser_nothing_of_data_runs_and_the_pages_work(
+def test_in_a_browser_no_script_in_data_runs_and_pages_work(
     private_home: Home, redis_server: Server, open_page: Callable[..., Browser]
 ) -> None:
-    plant_markup(redis_server)
+    add_markup(redis_server)
     for path in PAGES:
         page = open_page()
         done = subprocess.run(
@@ -314,16 +315,16 @@ def test_in_a_browser_nothing_of_data_runs_and_the_pages_work(
         assert "<title>RQ dashboard</title>" in done.stdout, path
         assert "Content Security Policy" not in done.stderr, done.stderr
         assert "<img src=" not in done.stdout
-        assert "&lt;img src=x" in done.stdout, path  # the script ran and the text is there
+        assert "&lt;img src=x" in done.stdout, path  # the page's script ran and the text is there
 
 
-def test_without_redis_its_view_says_so(
+def test_without_redis_the_view_reports_it(
     open_page: Callable[..., Browser], redis_server: Server
 ) -> None:
     browser = open_page()
     browser.enter()
-    assert browser.ask(f"{browser.rq}/")[0] == 200
+    assert browser.fetch(f"{browser.rq}/")[0] == 200
     redis_server.end()
     for page in ("", "0/view/jobs", "0/data/queues.json"):
-        status, text = browser.ask(f"{browser.rq}/{page}")
+        status, text = browser.fetch(f"{browser.rq}/{page}")
         assert (status, text[:20]) == (503, "no Redis answers: th")

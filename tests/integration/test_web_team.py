@@ -1,4 +1,4 @@
-"""The page of a team: `team=1` in the address."""
+"""The page's team views: `team=1` in the address."""
 
 import json
 from pathlib import Path
@@ -9,28 +9,28 @@ from starlette.testclient import TestClient
 from hivepipe.home import locate
 from hivepipe.team import membership
 from hivepipe.web.app import web_app
-from tests.integration.test_team_reading import Seat, seat  # noqa: F401  a fixture
+from tests.integration.test_team_reading import Members, members  # noqa: F401  a fixture
 from tests.web_scene import HOSTILE, TOKEN
 
 BASE = "http://127.0.0.1:9182"
 
 
-def page_of(seated: Seat, who: str) -> TestClient:
-    """Return the page as a member has it."""
-    seated.sit(who)
+def page_of(team_members: Members, who: str) -> TestClient:
+    """Return the page of a member."""
+    team_members.use(who)
     client = TestClient(web_app(locate("."), TOKEN, is_local=True), base_url=BASE)
     client.get(f"/now?token={TOKEN}")
     return client
 
 
-def test_the_views_show_the_team(seat: Seat) -> None:  # noqa: F811
-    client = page_of(seat, "bob/desk")
+def test_the_views_show_rows_of_the_team(members: Members) -> None:  # noqa: F811
+    client = page_of(members, "bob/desk")
     assert 'href="/now?team=1"' in client.get("/now").text
     now = client.get("/now.json?team=1&all=1").json()
     assert {(each["person"], each["machine"]) for each in now["sessions"]} == {
         ("ann", "desk"), ("ann", "laptop"), ("bob", "desk"),
     }  # fmt: skip
-    own = seat.says("bob/desk", "costs", "--by", "session", "--team")
+    own = members.output("bob/desk", "costs", "--by", "session", "--team")
     assert sorted(each["dollars"] for each in now["sessions"]) == sorted(
         row["cost_usd"] for row in own["costs"]
     )
@@ -52,8 +52,8 @@ def test_the_views_show_the_team(seat: Seat) -> None:  # noqa: F811
     assert "shows this machine only" in client.get("/skills?team=1").text
 
 
-def test_a_session_of_the_team(seat: Seat) -> None:  # noqa: F811
-    client = page_of(seat, "bob/desk")
+def test_a_session_of_the_team_is_shown_and_audited(members: Members) -> None:  # noqa: F811
+    client = page_of(members, "bob/desk")
     now = client.get("/now.json?team=1&all=1").json()["sessions"]
     homes = {each["id"]: each["home"] for each in now}
     shown = client.get(f"/session/{homes['ann-1']}/ann-1?team=1")
@@ -61,17 +61,18 @@ def test_a_session_of_the_team(seat: Seat) -> None:  # noqa: F811
     for text in ("ann, desk", "mend the cart of ann-1", "the team keeps no archives"):
         assert text in shown.text, text
     twin = client.get(f"/session/{homes['ann-1']}/ann-1.json?team=1").json()
-    own = seat.says("bob/desk", "session", "show", "ann-1", "--team")
+    own = members.output("bob/desk", "session", "show", "ann-1", "--team")
     assert twin["cost"] == own["cost"]
     assert twin["summary"] == own["summary"]
     assert sum(each["messages"] for each in twin["agent_costs"]) == own["cost"]["messages"]
-    assert {(row[0], row[2]) for row in seat.audit() if row[2] != "*"} == {("bob", "ann-1")}
+    assert {(row[0], row[2]) for row in members.audit() if row[2] != "*"} == {("bob", "ann-1")}
     assert client.get(f"/session/{homes['ann-1']}/eve-1?team=1").status_code == 404
-    assert client.get(f"/session/{homes['ann-1']}/ann-1").status_code == 404  # of this machine
+    # without team=1 only this machine's sessions are found
+    assert client.get(f"/session/{homes['ann-1']}/ann-1").status_code == 404
 
 
-def test_the_page_shows_what_the_role_allows(seat: Seat) -> None:  # noqa: F811
-    client = page_of(seat, "ann/desk")
+def test_the_page_shows_what_the_role_allows(members: Members) -> None:  # noqa: F811
+    client = page_of(members, "ann/desk")
     for view in ("now", "agents", "costs"):
         text = json.dumps(client.get(f"/{view}.json?team=1&all=1").json())
         assert "ann" in text
@@ -79,21 +80,21 @@ def test_the_page_shows_what_the_role_allows(seat: Seat) -> None:  # noqa: F811
         assert "eve" not in text
 
 
-def test_hostile_texts_are_texts(seat: Seat, tmp_path: Path) -> None:  # noqa: F811
-    home = seat.homes["bob/desk"]
+def test_hostile_texts_of_the_team_are_escaped(members: Members, tmp_path: Path) -> None:  # noqa: F811
+    home = members.homes["bob/desk"]
     home.sql("UPDATE agents SET type = '" + HOSTILE.replace("'", "''") + "'")
     home.sql("UPDATE sessions SET objective = '" + HOSTILE.replace("'", "''") + "'")
     home.sql("UPDATE prompts SET prompt = 'cart " + HOSTILE.replace("'", "''") + "'")
     home.ship()
-    client = page_of(seat, "eve/desk")
+    client = page_of(members, "eve/desk")
     for view in ("now", "agents", "search"):
         text = client.get(f"/{view}?team=1&all=1&q=cart").text
         assert "&lt;script&gt;" in text, view
         assert "<script>alert" not in text, view
 
 
-def test_why_there_is_no_team_is_said(seat: Seat) -> None:  # noqa: F811
-    seat.sit("ann/desk")
+def test_a_missing_team_is_reported(members: Members) -> None:  # noqa: F811
+    members.use("ann/desk")
     membership.remove()
     client = TestClient(web_app(locate("."), TOKEN, is_local=True), base_url=BASE)
     client.get(f"/now?token={TOKEN}")

@@ -1,4 +1,4 @@
-"""`web = true`: one page for all stacks of the user, at the same address again."""
+"""`web = true`: one page serves all stacks of the user at a stable address."""
 
 import json
 import socket
@@ -17,8 +17,8 @@ STARTED_SECS = 60  # the slow worker's heartbeat and the supervisor's tick, on a
 
 
 @pytest.fixture
-def two(private_home: Home) -> Iterator[list[Home]]:
-    """Two homes of a user who wants the page to run with the stack."""
+def two_homes(private_home: Home) -> Iterator[list[Home]]:
+    """Two homes of a user with `web = true`."""
     other = Home(private_home.root, "-other")
     other.project = private_home.root / "other"
     other.env["CLAUDE_PROJECT_DIR"] = str(other.project)
@@ -31,28 +31,28 @@ def two(private_home: Home) -> Iterator[list[Home]]:
     homes = [private_home, other]
     yield homes
     for home in homes:
-        ask(home, "down")
+        run(home, "down")
 
 
-def ask(home: Home, *words: str) -> str:
+def run(home: Home, *words: str) -> str:
     return COMMANDS.run(words, "", home.env, home.project, 120).stdout
 
 
-def record(home: Home) -> Path:
+def page_record(home: Home) -> Path:
     return Path(home.env["XDG_STATE_HOME"], "hivepipe", "web.json")
 
 
 def address(home: Home) -> str:
-    """Return the address that `hivepipe web` prints of the page that runs; "": none does."""
-    if not record(home).exists():
+    """Return the address that `hivepipe web` prints of a running page, or "" if there is none."""
+    if not page_record(home).exists():
         return ""
     try:
-        return ask(home, "web", "--no-open").strip()
-    except subprocess.TimeoutExpired:  # it served a page itself
+        return run(home, "web", "--no-open").strip()
+    except subprocess.TimeoutExpired:  # the command served a page itself
         return ""
 
 
-def serves(page: str) -> bool:
+def is_served(page: str) -> bool:
     cookies = urllib.request.HTTPCookieProcessor()
     browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
     try:
@@ -62,20 +62,20 @@ def serves(page: str) -> bool:
         return False
 
 
-def test_one_page_runs_and_another_stack_takes_it_over(two: list[Home]) -> None:
-    first, second = two
-    ask(first, "up", "-d")
-    until(lambda: record(first).exists(), "no page", STARTED_SECS)
+def test_one_page_runs_and_is_taken_over_by_another_stack(two_homes: list[Home]) -> None:
+    first, second = two_homes
+    run(first, "up", "-d")
+    until(lambda: page_record(first).exists(), "no page", STARTED_SECS)
     page = address(first)
-    until(lambda: serves(page), "the page does not answer", STARTED_SECS)
-    assert stat.S_IMODE(record(first).stat().st_mode) == 0o600
-    running = json.loads(ask(first, "status", "--json"))["processes"]
+    until(lambda: is_served(page), "the page does not answer", STARTED_SECS)
+    assert stat.S_IMODE(page_record(first).stat().st_mode) == 0o600
+    running = json.loads(run(first, "status", "--json"))["processes"]
     assert "web" in [each["name"] for each in running if each["state"] == "running"]
-    ask(second, "up", "-d")
+    run(second, "up", "-d")
     assert address(second) == page
-    assert not serves(page.replace("token=", "token=x"))
-    ask(first, "down")
-    until(lambda: serves(page), "the other stack does not take it over", STARTED_SECS)
+    assert not is_served(page.replace("token=", "token=x"))
+    run(first, "down")
+    until(lambda: is_served(page), "the other stack does not take it over", STARTED_SECS)
     assert address(second) == page
-    ask(second, "down")
-    assert not serves(page)
+    run(second, "down")
+    assert not is_served(page)

@@ -1,4 +1,4 @@
-"""The one screen about a project's data says the truth."""
+"""`hivepipe what` shows what is stored of a project, and where."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.conftest import until
 from tests.installed import User
 
 
-def test_it_counts_what_was_recorded_and_names_every_folder(user: User) -> None:
+def test_what_counts_recorded_data_and_names_every_folder(user: User) -> None:
     assert "hivepipe init" in user.hivepipe("what")
     user.hivepipe("init")
     user.hivepipe("up", "-d")

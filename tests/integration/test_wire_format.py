@@ -1,4 +1,4 @@
-"""What the wire client writes is what RQ writes; what it cannot write it refuses in time."""
+"""The wire client writes what RQ writes, and is refused in time by anything but a Redis server."""
 
 import json
 import pickle
@@ -25,7 +25,7 @@ OLDEST = ROOT / ".venv" / "rq-oldest"
 TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 TIMES = (b"created_at", b"enqueued_at")
 
-# A program that uses RQ without hivepipe's client. -I: folder and PYTHONPATH do not interfere.
+# Uses RQ without hivepipe's client; -I excludes the current folder and PYTHONPATH.
 ENQUEUE = """
 import json, sys
 order = json.loads(sys.stdin.read())
@@ -70,8 +70,8 @@ def newest() -> str:
     return version("rq")
 
 
-def everything(redis: Redis) -> dict[bytes, Any]:
-    """Return all of Redis, each key as what it is."""
+def contents(redis: Redis) -> dict[bytes, Any]:
+    """Return all keys of Redis with their values."""
     found: dict[bytes, Any] = {}
     for key in redis.keys("*"):
         kind = redis.type(key)
@@ -107,12 +107,12 @@ def enqueue_by_rq(server: Server, path: list[str], version: str, job: Message) -
     assert (done.returncode, done.stdout.strip()) == (0, version), done.stderr
 
 
-# ---- the same as RQ
+# ---- equal to RQ
 
 
 @pytest.mark.parametrize("envelope", ENVELOPES.values(), ids=ENVELOPES)
 @pytest.mark.parametrize("which", ["oldest", "newest"])
-def test_a_job_is_field_by_field_what_rq_writes(
+def test_each_field_of_a_job_equals_that_of_rq(
     redis_server: Server, which: str, envelope: str
 ) -> None:
     if which == "oldest" and not OLDEST.is_dir():
@@ -120,27 +120,27 @@ def test_a_job_is_field_by_field_what_rq_writes(
     job = message(envelope=envelope)
     with redis_server.client() as redis:
         assert push(redis_server.address, [job]) == 1
-        ours = everything(redis)
+        by_client = contents(redis)
         redis.flushall()
         path, version = ([str(OLDEST)], "2.9.0") if which == "oldest" else ([], newest())
         enqueue_by_rq(redis_server, path, version, job)
-        rqs = everything(redis)
+        by_rq = contents(redis)
 
-    assert ours.pop(b"hivepipe:accepted") == b"1"
-    assert ours.pop(b"hivepipe:bell") == [b"1"], "rung once, for the writer sleeps on it"
+    assert by_client.pop(b"hivepipe:accepted") == b"1"
+    assert by_client.pop(b"hivepipe:bell") == [b"1"], "the bell must ring once to wake the writer"
     key = b"rq:job:" + job.id.encode()
-    our_fields, rq_fields = ours[key], rqs[key]
-    assert our_fields.pop(b"hp") == b"1"
+    client_fields, rq_fields = by_client[key], by_rq[key]
+    assert client_fields.pop(b"hp") == b"1"
     for name in TIMES:
-        assert TIME.fullmatch(our_fields.pop(name))
+        assert TIME.fullmatch(client_fields.pop(name))
         assert TIME.fullmatch(rq_fields.pop(name))
-    our_data, rq_data = our_fields.pop(b"data"), zlib.decompress(rq_fields.pop(b"data"))
-    assert our_data == rq_data
-    assert our_fields == rq_fields
-    assert ours == rqs  # the queue's list, the set of queues, and no other key
+    client_data, rq_data = client_fields.pop(b"data"), zlib.decompress(rq_fields.pop(b"data"))
+    assert client_data == rq_data
+    assert client_fields == rq_fields
+    assert by_client == by_rq  # the queue's list, the set of queues, and no other key
 
 
-def test_rq_reads_back_what_was_handed_over(redis_server: Server) -> None:
+def test_rq_reads_the_job_back(redis_server: Server) -> None:
     from rq.job import Job  # noqa: PLC0415
 
     envelope = ENVELOPES["unicode"]
@@ -160,7 +160,7 @@ def test_rq_reads_back_what_was_handed_over(redis_server: Server) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 254, 255, 256, 257, 65_535, 65_536, 1 << 20])
 def test_the_constant_pickle_equals_pickle_up_to_the_frame_limit(size: int) -> None:
-    """Beyond 64 kB pickle leaves the frame; ours need not, but must load as the same."""
+    """Beyond 64 kB pickle splits frames; the client's bytes may differ but must load equally."""
     text = "e" * size
     call = (client.FUNCTION, None, (text,), {})
     assert pickle.loads(client.job_data(text)) == call
@@ -171,7 +171,7 @@ def test_the_constant_pickle_equals_pickle_up_to_the_frame_limit(size: int) -> N
 # ---- the script
 
 
-def test_ids_that_come_twice_enter_once(redis_server: Server) -> None:
+def test_a_repeated_id_is_enqueued_once(redis_server: Server) -> None:
     first, second = message("a" * 32), message("b" * 32)
     assert push(redis_server.address, [first, first, second]) == 2
     assert push(redis_server.address, [second, first]) == 0
@@ -180,7 +180,7 @@ def test_ids_that_come_twice_enter_once(redis_server: Server) -> None:
     assert accepted(redis_server) == 2
 
 
-def test_a_known_twin_keeps_a_job_out(redis_server: Server) -> None:
+def test_a_job_with_a_known_twin_is_not_enqueued(redis_server: Server) -> None:
     assert push(redis_server.address, [message("a" * 32)]) == 1
     assert push(redis_server.address, [message("b" * 32, twin="a" * 32)]) == 0
     assert push(redis_server.address, [message("c" * 32, twin="d" * 32)]) == 1
@@ -215,18 +215,18 @@ def test_each_job_enters_its_own_queue_in_order(redis_server: Server) -> None:
         assert redis.hget("rq:job:" + "d" * 32, "origin") == b"medium"
 
 
-def test_a_full_memory_takes_nothing_of_an_event(redis_server: Server) -> None:
+def test_with_full_memory_no_job_of_an_event_is_enqueued(redis_server: Server) -> None:
     with redis_server.client() as redis:
         redis.config_set("maxmemory", 1)
         with pytest.raises(RefusedError) as refused:
             push(redis_server.address, [message("a" * 32), message("b" * 32)])
-        assert everything(redis) == {}
+        assert contents(redis) == {}
         redis.config_set("maxmemory", 0)
     assert not refused.value.is_absent
     assert push(redis_server.address, [message("a" * 32), message("b" * 32)]) == 2
 
 
-def test_an_error_reply_is_a_refusal(redis_server: Server) -> None:
+def test_an_error_reply_raises_refused_error(redis_server: Server) -> None:
     with redis_server.client() as redis:
         redis.set("rq:queues", "not a set")
         with pytest.raises(RefusedError) as refused:
@@ -235,8 +235,8 @@ def test_an_error_reply_is_a_refusal(redis_server: Server) -> None:
         assert sorted(redis.keys("*")) == [b"rq:queues"]
 
 
-def test_a_refusal_says_why(redis_server: Server) -> None:
-    """Redis 6.2 puts a hundred bytes of its own before the reason."""
+def test_a_refusal_has_its_reason(redis_server: Server) -> None:
+    """Redis 6.2 puts a hundred bytes before the reason."""
     with redis_server.client() as redis:
         redis.set("rq:queues", "not a set")
         with pytest.raises(RefusedError, match="WRONGTYPE"):
@@ -261,7 +261,9 @@ def tcp_server(private_home: Home) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("database", [0, 3])
-def test_a_database_of_a_loopback_port_takes_jobs(tcp_server: Server, database: int) -> None:
+def test_jobs_are_enqueued_in_a_database_of_a_loopback_port(
+    tcp_server: Server, database: int
+) -> None:
     assert push(f"{tcp_server.address}/{database}", [message()]) == 1
     assert push(f"{tcp_server.address}/{database}", [message()]) == 0
     with tcp_server.client() as redis:
@@ -270,26 +272,26 @@ def test_a_database_of_a_loopback_port_takes_jobs(tcp_server: Server, database: 
         }
 
 
-def test_an_address_without_a_database_is_the_first(tcp_server: Server) -> None:
+def test_an_address_without_a_database_means_the_first(tcp_server: Server) -> None:
     assert push(tcp_server.address, [message()]) == 1
     with tcp_server.client() as redis:
         assert redis.llen("rq:queue:medium") == 1
 
 
-def test_a_database_that_does_not_exist_leaves_the_others_alone(tcp_server: Server) -> None:
+def test_a_missing_database_is_refused_and_others_stay_unchanged(tcp_server: Server) -> None:
     with pytest.raises(RefusedError, match="out of range"):
         push(f"{tcp_server.address}/99", [message()])
     with tcp_server.client() as redis:
-        assert everything(redis) == {}
+        assert contents(redis) == {}
 
 
-# ---- programs that are no Redis server
+# ---- servers other than Redis
 
 Behaviour = Callable[[socket.socket], None]
 
 
 def read_all(connection: socket.socket) -> None:
-    """Take the request, so that closing does not reset the connection."""
+    """Read the request, because closing earlier would reset the connection."""
     connection.settimeout(5)
     received = b""
     while not received.endswith(b"456789Z\r\n") and (chunk := connection.recv(65536)):
@@ -304,11 +306,11 @@ def closing_after_the_request(connection: socket.socket) -> None:
     read_all(connection)
 
 
-def saying(answer: bytes) -> Behaviour:
+def sending(answer: bytes) -> Behaviour:
     def behave(connection: socket.socket) -> None:
         read_all(connection)
         connection.sendall(answer)
-        connection.recv(1)  # until the client leaves
+        connection.recv(1)  # until the client disconnects
 
     return behave
 
@@ -320,7 +322,7 @@ def silent(connection: socket.socket) -> None:
 
 
 def trickling(connection: socket.socket) -> None:
-    """Never silent for long, and never done."""
+    """Send bytes often and without end."""
     read_all(connection)
     pause = threading.Event()
     for _ in range(500):
@@ -330,7 +332,7 @@ def trickling(connection: socket.socket) -> None:
 
 @pytest.fixture
 def fake(private_home: Home) -> Iterator[Callable[[Behaviour], str]]:
-    """Serve one connection in a thread; return its address."""
+    """Return a function that serves one connection in a thread and returns the address."""
     threads: list[threading.Thread] = []
     sockets: list[socket.socket] = []
 
@@ -347,7 +349,7 @@ def fake(private_home: Home) -> Iterator[Callable[[Behaviour], str]]:
                 with connection:
                     behave(connection)
             except OSError:
-                return  # the client has left
+                return  # the client has disconnected
 
         threads.append(threading.Thread(target=serve, daemon=True))
         threads[-1].start()
@@ -361,7 +363,7 @@ def fake(private_home: Home) -> Iterator[Callable[[Behaviour], str]]:
 
 
 def refusal(address: str) -> RefusedError:
-    """Return how the push was refused; one that hangs is given up after a while."""
+    """Return the error of a push; fail if the push does not end in time."""
     caught: list[BaseException] = []
 
     def attempt() -> None:
@@ -374,7 +376,7 @@ def refusal(address: str) -> RefusedError:
     thread.start()
     thread.join(5)
     assert not thread.is_alive(), "push has no deadline"
-    assert caught, "push took a nonsense answer for a yes"
+    assert caught, "push accepted an invalid answer"
     assert isinstance(caught[0], RefusedError), repr(caught[0])
     return caught[0]
 
@@ -386,19 +388,19 @@ def refusal(address: str) -> RefusedError:
         closing_after_the_request,
         silent,
         trickling,
-        saying(b""),
-        saying(b"\r\n"),
-        saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-        saying(b"+OK\r\n"),
-        saying(b":abc\r\n"),
-        saying(b":\r\n"),
-        saying(b":1"),
-        saying(b"$-1\r\n"),
-        saying(b"*-1\r\n"),
-        saying(b"\xff\xfe\x00" * 50 + b"\r\n"),
-        saying(b"x" * 200_000),
-        saying(b"-ERR no\r\n"),
-        saying(b"-\r\n"),
+        sending(b""),
+        sending(b"\r\n"),
+        sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        sending(b"+OK\r\n"),
+        sending(b":abc\r\n"),
+        sending(b":\r\n"),
+        sending(b":1"),
+        sending(b"$-1\r\n"),
+        sending(b"*-1\r\n"),
+        sending(b"\xff\xfe\x00" * 50 + b"\r\n"),
+        sending(b"x" * 200_000),
+        sending(b"-ERR no\r\n"),
+        sending(b"-\r\n"),
     ],
     ids=[
         "closes",
@@ -420,7 +422,7 @@ def refusal(address: str) -> RefusedError:
         "empty error",
     ],
 )
-def test_a_server_that_is_none_is_refused(
+def test_a_server_other_than_redis_is_refused(
     fake: Callable[[Behaviour], str], behave: Behaviour
 ) -> None:
     assert not refusal(fake(behave)).is_absent
@@ -441,11 +443,11 @@ def test_an_absent_server_is_distinguished_from_a_failing_one(private_home: Home
 
 
 @pytest.mark.parametrize("address", ["", "nowhere", "127.0.0.1:99999", "127.0.0.1:0x1", "/" * 200])
-def test_an_address_that_is_none_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     refusal(address)
 
 
-def test_a_stopped_server_is_refused_and_takes_the_job_when_it_continues(
+def test_a_stopped_server_is_refused_and_stores_the_job_when_it_continues(
     redis_server: Server,
 ) -> None:
     redis_server.signal(signal.SIGSTOP)
