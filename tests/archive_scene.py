@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from hivepipe.archive import append, reading, totals
 from hivepipe.archive.append import Chunk
 from hivepipe.archive.archives import ArchiveCallbacks, Archives
 from hivepipe.archive.sources import Source, open_source
@@ -128,3 +131,11 @@ class Scene:
                 if "/." not in str(path.relative_to(self.kept.parent)):
                     found[str(path.relative_to(self.kept))] = path.read_bytes()
         return found
+
+
+def use_small_chunks(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make a small transcript of a user in a folder take several chunks and store its totals."""
+    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(folder))
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
+    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
+    monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.5)

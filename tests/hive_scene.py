@@ -1,7 +1,4 @@
-"""Helpers for tests of hives:
-
-a project with `.hive`, two projects for workers and a fake `claude`.
-"""
+"""Helpers for tests of hives: projects with a `.hive` and workers, and a fake `claude`."""
 
 import io
 import json

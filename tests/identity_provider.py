@@ -31,10 +31,7 @@ def s256(verifier: str) -> str:
 
 @dataclass
 class Provider:
-    """The provider's state:
-
-    who signs in, which claims replace others, and the signing algorithm.
-    """
+    """Who signs in, which claims replace others, and how the ID token is signed."""
 
     issuer: str
     person: str = "ann@acme.example"

@@ -5,11 +5,13 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from tests.conftest import (
     ALL_QUEUES,
     COMMANDS,
     PATIENCE_SECS,
+    QUEUES,
     ROOT,
     Home,
     Process,
@@ -209,6 +212,14 @@ class Bench:
         assert expect in (None, done.returncode), done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    def expire_leases(self) -> int:
+        """Expire all leases, as a clock that steps an hour ahead does; return their number."""
+        keys = [f"rq:wip:{queue}" for queue in QUEUES]
+        leases = [(key, member) for key in keys for member in self.redis.zrange(key, 0, -1)]
+        for key, member in leases:
+            self.redis.zadd(key, {member: 1}, xx=True)
+        return len(leases)
+
     # ---- looking
 
     @property
@@ -303,6 +314,17 @@ class Bench:
         }
         if not self.has_slow_worker:  # the slow worker leaves no record in `applied`
             assert self.applied() == written - archived
+
+
+@contextmanager
+def shell(bench: Bench) -> Iterator[sqlite3.Connection]:
+    """A connection without foreign keys, as the sqlite3 shell makes it."""
+    connection = sqlite3.connect(bench.home.database, isolation_level=None, timeout=10)
+    assert connection.execute("PRAGMA foreign_keys").fetchone() == (0,)
+    try:
+        yield connection
+    finally:
+        connection.close()
 
 
 def random_of(name: str) -> random.Random:

@@ -94,9 +94,7 @@ def test_a_job_that_a_killed_stock_worker_had_done_is_counted_once(bench: Bench)
 
 def let_the_lease_end(bench: Bench) -> None:
     """Expire RQ's lease of the job and its record of the worker."""
-    for queue in QUEUES:
-        for member in bench.redis.zrange(f"rq:wip:{queue}", 0, -1):
-            bench.redis.zadd(f"rq:wip:{queue}", {member: 1})
+    bench.expire_leases()
     for key in bench.redis.smembers("rq:workers"):
         bench.redis.delete(key)
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.archive import append, reading, totals
-from tests.archive_scene import TOKEN, Scene, line, lines
+from tests.archive_scene import TOKEN, Scene, line, lines, use_small_chunks
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 
@@ -16,11 +15,7 @@ STEP = 1 if rounds(0) else 17  # HIVEPIPE_TEST_ROUNDS tests every call
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Make a small transcript take several chunks and store its totals."""
-    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path / "live"))
-    monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
-    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
-    monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.5)
+    use_small_chunks(monkeypatch, tmp_path / "live")
 
 
 def both_looks(scene: Scene, path: Path | None = None, **said: str) -> Callable[[], object]:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hivepipe.queue.reconciler import reconcile
-from tests.conftest import QUEUES
 from tests.faults import oracle
 from tests.faults.harness import Bench
 from tests.rounds import SEED
@@ -16,23 +15,13 @@ RQ = str(Path(sys.executable).with_name("rq"))
 EVENTS = oracle.mix(SEED, 40).all
 
 
-def end_leases(bench: Bench) -> int:
-    """Expire all leases, as a clock that steps an hour ahead does; return their number."""
-    ended = 0
-    for queue in QUEUES:
-        for member in bench.redis.zrange(f"rq:wip:{queue}", 0, -1):
-            bench.redis.zadd(f"rq:wip:{queue}", {member: 1})
-            ended += 1
-    return ended
-
-
 @pytest.mark.parametrize("point", ["claimed", "committed"])
 def test_jobs_of_a_running_writer_are_not_taken(bench: Bench, point: str) -> None:
     """Neither the reconciler nor a second writer takes them; their writer finishes them."""
     bench.push(EVENTS)
     writer = bench.writer(pause=point)
     writer.wait_for_point(point)
-    held = end_leases(bench)
+    held = bench.expire_leases()
     assert held > 50
     assert reconcile(bench.redis, is_shared=False) == 0
     bench.command("drain")
@@ -50,7 +39,7 @@ def test_the_clean_up_of_rq_doubles_nothing(bench: Bench, point: str) -> None:
     bench.push(EVENTS)
     writer = bench.writer(pause=point)
     writer.wait_for_point(point)
-    held = end_leases(bench)
+    held = bench.expire_leases()
     subprocess.run(
         [RQ, "info", "--raw", "-u", bench.server.url],
         env=bench.home.env,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.injections.stacks import is_alive
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     ONE_OF_EACH,
     Sandbox,
@@ -126,15 +127,8 @@ def test_the_stack_repairs_itself_and_nothing_is_lost(
         old = sandbox.pid("redis" if fault.__name__.startswith("redis") else "supervisord")
         fault(folder)
         said = str(sandbox.report()["trouble"])
-        assert "socket is missing" in said or not lives(old)
+        assert "socket is missing" in said or not is_alive(old)
         fire_some(sandbox, fired)
-        eventually(lambda old=old: not lives(old))  # type: ignore[misc]
+        eventually(lambda old=old: not is_alive(old))  # type: ignore[misc]
         eventually(lambda: is_whole(sandbox))
         assert sandbox.sessions() == fired
-
-
-def lives(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # the process may end between `open` and `read`
-        return False

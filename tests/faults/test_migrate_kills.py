@@ -1,6 +1,6 @@
-"""kill -9 of `migrate` and of its undo at calls that touch files:
+"""A killed `migrate`, and a killed undo of it, are finished by the next run.
 
-the next run finishes the work.
+The kill -9 comes at random calls that touch files.
 """
 
 import json

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import signal
 import socket
 import struct
@@ -162,59 +161,53 @@ def test_hooks_killed_at_any_time_double_no_event(
     assert whole <= len(applied) <= 200
 
 
-def test_an_intake_that_is_killed_again_and_again_loses_nothing_of_32_clients(
-    setting: Setting, new_writer: Callable[[Home], Writer]
+def disturb_during_events(
+    setting: Setting, new_writer: Callable[[Home], Writer], disturb: Callable[[Process], None]
 ) -> None:
+    """Replace the intake repeatedly while 32 clients send events; every event is stored once."""
     server = setting.redis()
     events = 640 if ASKED_ROUNDS else 160
     is_over = threading.Event()
 
-    def kill_repeatedly(chosen: random.Random) -> None:
+    def disturb_repeatedly() -> None:
         while not is_over.is_set():
             intake = setting.intake()
-            time.sleep(chosen.random() * 0.3)
+            disturb(intake)
             intake.end(signal.SIGKILL)
 
-    killer = threading.Thread(target=kill_repeatedly, args=(random_of("strikes"),))
-    killer.start()
+    disturbing = threading.Thread(target=disturb_repeatedly)
+    disturbing.start()
     try:
         with ThreadPoolExecutor(32) as pool:
             list(pool.map(lambda number: send(setting, number), range(events)))
     finally:
         is_over.set()
-        killer.join()
+        disturbing.join()
     apply_all(setting, server, new_writer(setting.home))
     assert uses(setting) == events
+
+
+def test_an_intake_that_is_killed_again_and_again_loses_nothing_of_32_clients(
+    setting: Setting, new_writer: Callable[[Home], Writer]
+) -> None:
+    chosen = random_of("strikes")
+    disturb_during_events(setting, new_writer, lambda _: time.sleep(chosen.random() * 0.3))
 
 
 def test_an_intake_that_stops_and_goes_on_or_is_replaced_loses_nothing_of_32_clients(
     setting: Setting, new_writer: Callable[[Home], Writer]
 ) -> None:
     """Clients wait in vain, find the mark of a hanging intake, or connect after a resume."""
-    server = setting.redis()
-    events = 640 if ASKED_ROUNDS else 160
-    is_over = threading.Event()
+    chosen = random_of("stops")
 
-    def stop_repeatedly(chosen: random.Random) -> None:
-        while not is_over.is_set():
-            intake = setting.intake()
-            for _ in range(chosen.randrange(3)):
-                intake.signal(signal.SIGSTOP)
-                time.sleep(chosen.choice((0.01, 0.1, 0.6)))
-                intake.signal(signal.SIGCONT)
-                time.sleep(chosen.random() * 0.05)
-            intake.end(signal.SIGKILL)
+    def stop_and_continue(intake: Process) -> None:
+        for _ in range(chosen.randrange(3)):
+            intake.signal(signal.SIGSTOP)
+            time.sleep(chosen.choice((0.01, 0.1, 0.6)))
+            intake.signal(signal.SIGCONT)
+            time.sleep(chosen.random() * 0.05)
 
-    killer = threading.Thread(target=stop_repeatedly, args=(random_of("stops"),))
-    killer.start()
-    try:
-        with ThreadPoolExecutor(32) as pool:
-            list(pool.map(lambda number: send(setting, number), range(events)))
-    finally:
-        is_over.set()
-        killer.join()
-    apply_all(setting, server, new_writer(setting.home))
-    assert uses(setting) == events
+    disturb_during_events(setting, new_writer, stop_and_continue)
 
 
 def of_version_2(setting: Setting) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import until
 from tests.faults import oracle
-from tests.faults.harness import Bench
+from tests.faults.harness import Bench, shell
 from tests.faults.oracle import Fired
 from tests.rounds import ASKED_ROUNDS
 
@@ -29,16 +29,6 @@ def stack(bench: Bench) -> Iterator[Bench]:
     bench.settle()
     yield bench
     bench.down()
-
-
-@contextmanager
-def shell(bench: Bench) -> Iterator[sqlite3.Connection]:
-    """A connection without foreign keys, as the sqlite3 shell makes it."""
-    connection = sqlite3.connect(bench.home.database, isolation_level=None, timeout=10)
-    try:
-        yield connection
-    finally:
-        connection.close()
 
 
 @contextmanager

@@ -1,7 +1,4 @@
-"""kill -9 while secrets found later are removed from earlier lines:
-
-a retry gives the same bytes.
-"""
+"""kill -9 during the removal of secrets found later: a retry gives the same bytes."""
 
 import random
 import shutil
@@ -9,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.archive import append, reading, totals, upkeep
-from tests.archive_scene import Scene, line, lines
+from hivepipe.archive import upkeep
+from tests.archive_scene import Scene, line, lines, use_small_chunks
 from tests.faults.harness import killed_at
 from tests.learned_scene import agent_lines, main_lines, secrets
 from tests.rounds import SEED, rounds
@@ -21,10 +18,7 @@ ROUNDS = rounds(24)
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path / "live"))
-    monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
-    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
-    monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.5)
+    use_small_chunks(monkeypatch, tmp_path / "live")
 
 
 def settle(live: Path) -> None:

@@ -1,18 +1,15 @@
 """The database is locked, read-only or full, or lacks a row: each case decides which jobs wait."""
 
 import resource
-import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Process, Writer, until
 from tests.faults import oracle
-from tests.faults.harness import Bench
+from tests.faults.harness import Bench, shell
 from tests.faults.injections.disks import mounted, run
 from tests.faults.oracle import Fired
 
@@ -35,17 +32,6 @@ def push_after(bench: Bench, events: tuple[Fired, ...]) -> None:
     first = len(oracle.messages(events[:1], bench.project, bench.swarm))
     for sent in oracle.messages(events, bench.project, bench.swarm)[first:]:
         bench.send(sent)
-
-
-@contextmanager
-def shell(bench: Bench) -> Iterator[sqlite3.Connection]:
-    """A connection without foreign keys, as the sqlite3 shell makes it."""
-    connection = sqlite3.connect(bench.home.database, isolation_level=None, timeout=10)
-    assert connection.execute("PRAGMA foreign_keys").fetchone() == (0,)
-    try:
-        yield connection
-    finally:
-        connection.close()
 
 
 def origins(bench: Bench, operation: str) -> set[tuple[int, str]]:

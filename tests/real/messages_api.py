@@ -5,15 +5,15 @@ Its protocol follows the requests that the client sends and the events that the 
 
 import json
 import re
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from typing import Any
 
+from tests.real.loopback import served
 from tests.real.script import AGENT_ID, CWD, Call, Cut, Refuse, Say, Script, Slow, Turn
 
 USAGE = {
@@ -81,16 +81,9 @@ class MessagesApi:
         class Handler(_Handler):
             fake = api
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        self.address = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
+        with served(Handler) as address:
+            self.address = address
             yield self
-        finally:
-            server.shutdown()
-            server.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -88,10 +88,7 @@ class Person:
         return self._run(str(self.claude), *words, "--allowedTools", TOOLS, *options).stdout
 
     def transcripts(self, session: str) -> list[Path]:
-        """Return the client's transcripts of a session:
-
-        the session's first, then those of subagents.
-        """
+        """Return the client's transcripts of a session, followed by those of its subagents."""
         projects = self.home / ".claude" / "projects"
         own = [*projects.glob(f"*/{session}.jsonl")]
         return [*own, *sorted(projects.glob(f"*/{session}/subagents/**/*.jsonl"))]

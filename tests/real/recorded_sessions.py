@@ -10,6 +10,13 @@ from tests.conftest import until
 from tests.real.messages_api import COMPACTION, USAGE
 from tests.real.person import Person
 
+# Kinds of tokens, as named by hivepipe, by the API and by the client.
+TOKENS = (
+    ("input", "input_tokens", "inputTokens"),
+    ("output", "output_tokens", "outputTokens"),
+    ("cache_read", "cache_read_input_tokens", "cacheReadInputTokens"),
+    ("cache_write_5m", "cache_creation_input_tokens", "cacheCreationInputTokens"),
+)
 TITLE = "title"  # The script name of a request for a title. Only older clients send one.
 
 

@@ -4,13 +4,13 @@ The number of call results in a request selects the next turn.
 """
 
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from tests.real.loopback import served
 from tests.real.script import Call, Say
 
 USAGE = {
@@ -39,15 +39,9 @@ class ResponsesApi:
         class Handler(_Handler):
             fake = api
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        self.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
+        with served(Handler) as address:
+            self.address = f"{address}/v1"
             yield self
-        finally:
-            server.shutdown()
-            server.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -11,10 +11,7 @@ BASH, WRITE, READ, EDIT, AGENT = "Bash", "Write", "Read", "Edit", "Agent"
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One session:
-
-    its prompts in order, each with its own run of the client, and scripts of subagents.
-    """
+    """One session with a run of the client for each prompt, and the scripts of its subagents."""
 
     name: str
     prompts: tuple[Script, ...]

@@ -8,17 +8,11 @@ import pytest
 from tests.real.environment import client_environment, needs_claude, settle, version
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
+from tests.real.recorded_sessions import TOKENS
 from tests.real.scenarios import AGENT, SCENARIOS, Scenario
 from tests.real.script import Call, Cut, Script
 
 pytestmark = needs_claude
-# Kinds of tokens, as named by hivepipe, by the API and by the client.
-KINDS = (
-    ("input", "input_tokens", "inputTokens"),
-    ("output", "output_tokens", "outputTokens"),
-    ("cache_read", "cache_read_input_tokens", "cacheReadInputTokens"),
-    ("cache_write_5m", "cache_creation_input_tokens", "cacheCreationInputTokens"),
-)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name.replace(" ", "-"))
@@ -102,7 +96,7 @@ def compare_costs(person: Person, scenario: Scenario, reports: list[dict[str, An
     total = person.json("costs")["total"]
     assert total["messages"] == served
     counted = counting(reports, served)
-    for name, field, theirs in KINDS:
+    for name, field, theirs in TOKENS:
         said = sum(of[theirs] for report in counted for of in report["modelUsage"].values())
         assert total["tokens"][name] == said, name
         each = int(str(USAGE[field]))
@@ -112,9 +106,9 @@ def compare_costs(person: Person, scenario: Scenario, reports: list[dict[str, An
 
 
 def counting(reports: list[dict[str, Any]], served: int) -> list[dict[str, Any]]:
-    """Return the reports whose sum has all runs:
+    """Return the reports that together count all runs.
 
-    newer versions include resumed runs in the last one.
+    In newer versions the last report includes the resumed runs.
     """
     last = sum(model["outputTokens"] for model in reports[-1]["modelUsage"].values())
     is_of_all = last == served * int(str(USAGE["output_tokens"]))

@@ -14,19 +14,13 @@ from tests.real.environment import client_environment, needs_claude, settle
 from tests.real.hook_payloads import HookPayloads, store_hook_payloads
 from tests.real.kills import BUSY, KINDS, SUBAGENT, run_and_kill
 from tests.real.person import Person
+from tests.real.recorded_sessions import TOKENS
 from tests.real.scenarios import TOOLS
 
 pytestmark = needs_claude
 KILLS = int(os.environ.get("TEST_KILLS", "10"))
 SEED = int(os.environ.get("TEST_SEED", "19"))
 GONE_SECS = 300  # The reaper looks for ended processes every minute.
-# Kinds of tokens, as named by hivepipe, by the API and by the client.
-TOKENS = (
-    ("input", "input_tokens", "inputTokens"),
-    ("output", "output_tokens", "outputTokens"),
-    ("cache_read", "cache_read_input_tokens", "cacheReadInputTokens"),
-    ("cache_write_5m", "cache_creation_input_tokens", "cacheCreationInputTokens"),
-)
 
 
 @pytest.mark.timeout(600 + 60 * KILLS)

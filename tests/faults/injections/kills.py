@@ -76,10 +76,7 @@ def passes(arena: Arena, step: str, times: int) -> None:
 
 
 def is_confirmed(arena: Arena, hit: str) -> bool:
-    """Return whether Redis and the database confirm the step:
-
-    jobs are claimed, with or without effect.
-    """
+    """Return whether the claimed jobs in Redis and their effects agree with the step."""
     members = [m for queue in QUEUES for m in arena.redis.zrange(f"rq:wip:{queue}", 0, -1)]
     held = {member.decode().partition(":")[0] for member in members}
     applied = {row["job_id"] for row in arena.home.rows("SELECT job_id FROM applied")}

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from hivepipe.queue.reconciler import reconcile
-from tests.conftest import QUEUES, Process, until
+from tests.conftest import Process, until
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.kills import fire_hook_beside, handing_over, of
 from tests.faults.injections.rounds import Fault
@@ -60,9 +60,7 @@ def stop_writer(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
         until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
         stop(writer)
         hit = arena.phase("writer")
-        for queue in QUEUES:
-            for member in arena.redis.zrange(f"rq:wip:{queue}", 0, -1):
-                arena.redis.zadd(f"rq:wip:{queue}", {member: 1}, xx=True)
+        arena.expire_leases()
         assert reconcile(arena.redis, is_shared=False) == 0
         time.sleep(rng.uniform(*HOLD_SECS))
         writer.signal(signal.SIGCONT)
