@@ -177,8 +177,8 @@ def fire(
     """Run the real hook on one event; its answer must be empty, except for a briefing."""
     said = hook_answer(event_name, payload, env, hooks)
     if event_name == "SessionStart" and said != NEUTRAL:
-        (told,) = json.loads(said).values()
-        assert told.keys() == {"hookEventName", "additionalContext"}
+        (output,) = json.loads(said).values()
+        assert output.keys() == {"hookEventName", "additionalContext"}
     else:
         assert said == NEUTRAL
 
@@ -283,8 +283,8 @@ class Home:
             name: str(value).lower() if value is True else value for name, value in values.items()
         }
         compiled = {f"HIVEPIPE_{name.upper()}": text for name, text in texts.items()}
-        said = {"v": 1, "values": compiled}
-        (self.path / "hook-settings.json").write_text(json.dumps(said))
+        settings = {"v": 1, "values": compiled}
+        (self.path / "hook-settings.json").write_text(json.dumps(settings))
 
     def installed_long_ago(self) -> None:
         """Move the installation to 1970, because nothing is deleted by age on the first day."""

@@ -151,7 +151,7 @@ class Scene:
         tick = read_envelope(tick_of(row, slot, time.time_ns()).envelope)
         client.push(self.server.address, [job_of(tick)], 5.0)
         sql = f"SELECT 1 FROM slots WHERE name = '{row.name}' AND slot = {slot}"
-        until(lambda: self.home.rows(sql), "the clock was not heard")
+        until(lambda: self.home.rows(sql), "the periodic job was not done")
 
     def archived(self) -> int:
         """Return how many transcripts are archived."""

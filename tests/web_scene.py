@@ -69,7 +69,7 @@ def archive_hostile_session(root: Path) -> None:
     folder = root / ".claude" / "projects" / "-home-ana-shop"
     agents = folder / SESSION / "subagents"
     agents.mkdir(parents=True)
-    told = [
+    session = [
         prompt(1, "Mend the cart, please"),
         line(2, f"The cart has {HOSTILE} \x1b[31m red \u202e back \x00 null"),
         call(3, "Edit", "t1", file_path="/home/ana/shop/cart.py", old_string="one", new_string="2"),
@@ -82,7 +82,7 @@ def archive_hostile_session(root: Path) -> None:
         prompt(1430, "Thank you for the cart"),
         call(1431, "Read", "t4", file_path="/home/ana/shop/cart.py"),
     ]
-    (folder / f"{SESSION}.jsonl").write_bytes(b"".join(told))
+    (folder / f"{SESSION}.jsonl").write_bytes(b"".join(session))
     mark = f'{{"agentId": "{AGENT}", "isSidechain": true, '.encode()
     of_agent = [call(9, "Grep", "t5", pattern="cart"), result(10, "t5", "3 carts")]
     path = agents / f"agent-{AGENT}.jsonl"

@@ -815,13 +815,13 @@ def test_late_events_are_announced_once_at_the_next_start_of_a_session(machine: 
     spooled.rename(machine.spool / f"{late:020d}_1.json")
     start = payloads.EVENTS["SessionStart"]
     machine.fire("SessionStart", changed(start, source="compact")).must_be_neutral()
-    told = machine.fire("SessionStart", start)
-    assert (told.code, told.errors) == (0, b"")
-    said = json.loads(told.out)
-    assert said.keys() == {"continue", "systemMessage"}
-    assert said["continue"] is True
+    answer = machine.fire("SessionStart", start)
+    assert (answer.code, answer.errors) == (0, b"")
+    notice = json.loads(answer.out)
+    assert notice.keys() == {"continue", "systemMessage"}
+    assert notice["continue"] is True
     assert re.fullmatch(
-        r"hivepipe: 2 events wait on disk since \S+; run `hivepipe doctor`", said["systemMessage"]
+        r"hivepipe: 2 events wait on disk since \S+; run `hivepipe doctor`", notice["systemMessage"]
     )
     machine.fire("SessionStart", start).must_be_neutral()
     assert len(list(machine.spool.glob("*.json"))) == 4

@@ -85,8 +85,8 @@ def test_make_lock_asks_for_the_projects_own_build_backend() -> None:
 
 
 def test_every_page_installs_by_the_lock() -> None:
-    told = (ROOT / "docs").glob("*.md")
-    pages = [page for page in told if page.name not in ("decisions.md", "security.md")]
+    found = (ROOT / "docs").glob("*.md")
+    pages = [page for page in found if page.name not in ("decisions.md", "security.md")]
     install = re.compile(r"pip install|pipx install|uv tool|uvx")
     for page in (ROOT / "README.md", ROOT / "Dockerfile", *pages):
         for line in filter(install.search, page.read_text().splitlines()):

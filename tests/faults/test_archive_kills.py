@@ -86,15 +86,15 @@ def test_an_archiver_killed_at_any_call_is_repeated_exactly(
         return both_looks(scene)
 
     again()()
-    wanted, told = Scene(live).files(), set(Scene(live).reported())
-    assert told
+    wanted, messages = Scene(live).files(), set(Scene(live).reported())
+    assert messages
     kills = 0
     call = 1 + random_of(prepare.__name__).randrange(STEP)
     while killed_at(call, again()):
         kills += 1
         fresh_work()()
         assert Scene(live).files() == wanted, f"killed at call {call}"
-        assert set(Scene(live).reported()) == told, f"killed at call {call}"
+        assert set(Scene(live).reported()) == messages, f"killed at call {call}"
         call += STEP
     assert call > 100
     print(f"{prepare.__name__}: {kills} kills, {call} calls")

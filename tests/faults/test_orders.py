@@ -216,20 +216,20 @@ def test_titles_and_models_come_from_every_source(tmp_path: Path) -> None:
     events = [oracle.start(0, "inst-a", model="claude-a", session_title=...)]
     started = jobs_of(oracle.timed(events))
 
-    def told(number: int, **payload: Any) -> Envelope:
+    def usage_job(number: int, **payload: Any) -> Envelope:
         job = {"operation": "record_usage", "payload": {"messages": [], **payload}}
-        return replace(started[0], id=f"told-{number}", event_time_ns=time_ns + number, **job)
+        return replace(started[0], id=f"usage-{number}", event_time_ns=time_ns + number, **job)
 
     def titles(**said: Any) -> dict[str, Any]:
         return {"session": session, "titles": {k.replace("_", "-"): v for k, v in said.items()}}
 
-    by_claude = [told(5, said=titles(ai_title=("A first", 3))),
-                 told(4, said=titles(ai_title=("Another", 9)))]  # fmt: skip
-    by_user = [told(10**12, said=titles(custom_title=("Fine name", 4)))]
+    by_claude = [usage_job(5, said=titles(ai_title=("A first", 3))),
+                 usage_job(4, said=titles(ai_title=("Another", 9)))]  # fmt: skip
+    by_user = [usage_job(10**12, said=titles(custom_title=("Fine name", 4)))]
     message = {"message": "m", "request": "r", "session": session, "agent": "", "speed": "",
                "region": "", "sidechain": False, "replay": False, "tokens": [1, 1, 0, 0, 0, 0],
                "time": "2999-01-01T00:00:00.000Z", "model": "claude-b"}  # fmt: skip
-    used = told(6, messages=[message])
+    used = usage_job(6, messages=[message])
     for number, (more, title) in enumerate((([], "Another"), (by_user, "Fine name"))):
         for order in range(4):
             late = [*by_claude, *more, used]

@@ -42,8 +42,8 @@ COMPILERS = (
 )
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
 # Replaces the Python hook. A start of the stack stores nothing.
-STAND_IN = '#!/bin/sh\n[ "$1" = start_stack ] || cat > "{folder}/$$" 2> /dev/null\nexit 0\n'
-OF_STAND_IN = b"sh: 0: getcwd() failed: No such file or directory\n"
+PYTHON_HOOK = '#!/bin/sh\n[ "$1" = start_stack ] || cat > "{folder}/$$" 2> /dev/null\nexit 0\n'
+NOISE_OF_SHELL = b"sh: 0: getcwd() failed: No such file or directory\n"
 DISABLED = ("1", "TRUE", "yes", "On")
 MOST_TEXT = 70_000
 STDIN_SECS = 0.6  # longer than the hook waits
@@ -79,7 +79,7 @@ class Round:
     env: dict[str, str]
     record: bytes
     delivery: str
-    says: list[bytes]
+    reply: list[bytes]
     pause: float = 0.0
     clutter: list[str] = field(default_factory=list)
 
@@ -90,9 +90,9 @@ class Round:
         return b"state=off" in self.record or any(self.env.get(name) in DISABLED for name in names)
 
     @property
-    def promises(self) -> bool:
+    def is_acknowledged(self) -> bool:
         """Whether the program behind the socket acknowledges the event."""
-        said = b"".join(self.says)
+        said = b"".join(self.reply)
         return "no-socket" not in self.clutter and len(said) >= 5 and said[:1] == b"A"
 
     @property
@@ -217,7 +217,7 @@ def some_round(chosen: random.Random, setting: Setting) -> Round:
         env=some_environment(chosen, setting),
         record=some_record(chosen, setting),
         delivery=chosen.choice(DELIVERIES),
-        says=some_answer(chosen),
+        reply=some_answer(chosen),
         clutter=chosen.sample(CLUTTER, chosen.choice((0, 0, 1, 2))),
     )
     if chosen.random() < 0.4:
@@ -272,25 +272,25 @@ class Fuzzer:
         self.taken = setting.home.root / "taken"
         self.away = [setting.home.root / "away", setting.home.root / "away-runtime"]
         shutil.copy(program, setting.native)
-        setting.python.write_text(STAND_IN.format(folder=self.taken))
+        setting.python.write_text(PYTHON_HOOK.format(folder=self.taken))
         self.outcomes: Counter[str] = Counter()
 
     def play(self, made: Round, chosen: random.Random) -> None:
         self._reset(made)
         clutter(self.setting, made, chosen)
-        with self._impostor(made):
+        with self._fake_intake(made):
             out, errors, code = self._run(made, chosen)
         assert (code, errors) == (0, b""), errors[-3000:]
         kept = self._kept()
-        self.outcomes[kept[0][0] if kept else "taken" if made.promises else "nothing"] += 1
+        self.outcomes[kept[0][0] if kept else "taken" if made.is_acknowledged else "nothing"] += 1
         assert len(kept) <= 1
         if not kept:
-            assert made.is_off or made.promises, "the event is lost"
+            assert made.is_off or made.is_acknowledged, "the event is lost"
         for _, data in kept:
             assert made.data.startswith(data)
             assert not made.is_whole or data.strip() == made.data.strip()
         if not kept and out:
-            assert b"".join(made.says)[5:].startswith(out)
+            assert b"".join(made.reply)[5:].startswith(out)
 
     def _reset(self, made: Round) -> None:
         setting = self.setting
@@ -303,9 +303,9 @@ class Fuzzer:
         for record in (setting.home.root / "state/hivepipe/projects").iterdir():
             record.write_bytes(made.record)
 
-    def _impostor(self, made: Round) -> "Impostor":
+    def _fake_intake(self, made: Round) -> "FakeIntake":
         is_there = not {"no-socket", "socket-is-file", "no-runtime"} & set(made.clutter)
-        return Impostor(self.setting.runtime / "intake.sock" if is_there else None, made)
+        return FakeIntake(self.setting.runtime / "intake.sock" if is_there else None, made)
 
     def _run(self, made: Round, chosen: random.Random) -> tuple[bytes, bytes, int]:
         script = {"closed": 'exec "$@" <&-', "folder": 'exec "$@" < /'}.get(
@@ -328,7 +328,7 @@ class Fuzzer:
         deliver(process, made, chosen)
         process.stdin = None
         out, errors = process.communicate(timeout=PATIENCE_SECS)
-        return out, errors.replace(OF_STAND_IN, b""), process.returncode
+        return out, errors.replace(NOISE_OF_SHELL, b""), process.returncode
 
     def _kept(self) -> list[tuple[str, bytes]]:
         """Return the events in the spool and in the Python hook."""
@@ -363,7 +363,7 @@ def deliver(process: "subprocess.Popen[bytes]", made: Round, chosen: random.Rand
         pass
 
 
-class Impostor:
+class FakeIntake:
     """A program in place of the intake, for one connection."""
 
     def __init__(self, path: Path | None, made: Round) -> None:
@@ -398,11 +398,11 @@ class Impostor:
                 return
 
     def _talk(self, connection: socket.socket) -> None:
-        if len(self.made.says) < 2:
+        if len(self.made.reply) < 2:
             data = whole_frame(connection)
             if data:
                 Frame(data)
-        for piece in self.made.says:
+        for piece in self.made.reply:
             time.sleep(self.made.pause)
             connection.sendall(piece)
 

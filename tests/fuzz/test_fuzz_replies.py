@@ -34,7 +34,7 @@ OTHER = [
 ]  # fmt: skip
 
 
-class Impostor(threading.Thread):
+class FakeRedis(threading.Thread):
     """A server that answers each request with the same pieces and closes the connection."""
 
     def __init__(self, path: Path) -> None:
@@ -65,8 +65,8 @@ class Impostor(threading.Thread):
 
 
 @pytest.fixture(scope="module")
-def impostor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Impostor]:
-    made = Impostor(tmp_path_factory.mktemp("s") / "redis.sock")
+def fake_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeRedis]:
+    made = FakeRedis(tmp_path_factory.mktemp("s") / "redis.sock")
     made.start()
     yield made
     made.end()
@@ -78,14 +78,14 @@ def asked(address: str, script: str) -> object:
     return client.push(address, MESSAGES, REPLY_SECS)
 
 
-def check_reply(impostor: Impostor, data: bytes, cuts: list[int]) -> None:
+def check_reply(fake_redis: FakeRedis, data: bytes, cuts: list[int]) -> None:
     """Send jobs and check that only a valid reply counts as an acknowledgement."""
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    impostor.pieces = [data[a:b] for a, b in pairwise(places)]
+    fake_redis.pieces = [data[a:b] for a, b in pairwise(places)]
     began = time.monotonic()
     for script in ("", "said = 'x'\n"):
         try:
-            said = asked(impostor.address, script)
+            said = asked(fake_redis.address, script)
         except client.RefusedError:
             continue
         kind = rb"\+[^\r\n]*" if script else rb":[0-9]{1,2}"
@@ -99,14 +99,14 @@ def check_reply(impostor: Impostor, data: bytes, cuts: list[int]) -> None:
 @fuzzed
 @given(data=broken(st.sampled_from([*GOOD, *OTHER])), cuts=st.lists(st.integers(0, 60), max_size=3))
 def test_only_a_valid_reply_is_an_acknowledgement(
-    impostor: Impostor, data: bytes, cuts: list[int]
+    fake_redis: FakeRedis, data: bytes, cuts: list[int]
 ) -> None:
-    check_reply(impostor, data, cuts)
+    check_reply(fake_redis, data, cuts)
 
 
 @replayed("replies")
-def test_a_reply_that_failed_once(impostor: Impostor, data: bytes) -> None:
-    check_reply(impostor, data, [1])
+def test_a_reply_that_failed_once(fake_redis: FakeRedis, data: bytes) -> None:
+    check_reply(fake_redis, data, [1])
 
 
 def test_a_hook_spools_its_event_without_an_acknowledgement(private_home: Home) -> None:
@@ -114,18 +114,18 @@ def test_a_hook_spools_its_event_without_an_acknowledgement(private_home: Home) 
     address = Path(private_home.address)
     for folder in (address.parents[1], address.parent):
         folder.mkdir(mode=0o700)
-    impostor = Impostor(address)
-    impostor.start()
+    fake_redis = FakeRedis(address)
+    fake_redis.start()
     kept = 0
     for number, data in enumerate([*GOOD, *OTHER]):
-        impostor.pieces = [data]
+        fake_redis.pieces = [data]
         fire("SessionStart", changed(SESSION_START, session_id=f"s{number}"), private_home.env)
         kept += data not in GOOD[:2]
         assert len(private_home.spool) == kept, data
-    impostor.end()
+    fake_redis.end()
 
 
 @pytest.mark.parametrize("data", GOOD)
-def test_a_good_reply_is_taken(impostor: Impostor, data: bytes) -> None:
-    impostor.pieces = [data]
-    assert client.push(impostor.address, MESSAGES, LONGEST_SECS) == int(data[1:-2])
+def test_a_good_reply_is_taken(fake_redis: FakeRedis, data: bytes) -> None:
+    fake_redis.pieces = [data]
+    assert client.push(fake_redis.address, MESSAGES, LONGEST_SECS) == int(data[1:-2])

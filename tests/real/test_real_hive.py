@@ -74,8 +74,8 @@ class HiveProject:
 
     def first_message_to(self, worker: str) -> str:
         """Return the first message of a worker, or "" before its first request."""
-        told = (json.dumps(each.body["messages"][0]) for each in self.person.api.requests)
-        return next((text for text in told if worker in text), "")
+        messages = (json.dumps(each.body["messages"][0]) for each in self.person.api.requests)
+        return next((text for text in messages if worker in text), "")
 
     def hivepipe(self, *words: str, expect: int | None = 0) -> str:
         return self.person.hivepipe("hive", *words, expect=expect)

@@ -85,10 +85,10 @@ def reasons(stored: HookPayloads, session: str) -> set[str]:
     A call that ends after SessionEnd may reopen the session. The reaper then ends it with "process
     gone".
     """
-    heard = [each for each in stored.complete() if each["session_id"] == session]
-    names = [each["hook_event_name"] for each in heard]
-    said = {each["reason"] for each in heard if each["hook_event_name"] == "SessionEnd"}
-    return said if names[-2:] == ["Stop", "SessionEnd"] else said | {"process gone"}
+    payloads = [each for each in stored.complete() if each["session_id"] == session]
+    names = [each["hook_event_name"] for each in payloads]
+    stated = {each["reason"] for each in payloads if each["hook_event_name"] == "SessionEnd"}
+    return stated if names[-2:] == ["Stop", "SessionEnd"] else stated | {"process gone"}
 
 
 def compare_calls(person: Person, stored: HookPayloads) -> None:

@@ -47,7 +47,7 @@ LONG = Script("long", [[bash(WAITS.format(60))], [Say("It was long, said the quo
 
 @pytest.mark.skipif(
     needs_claude.args[0] or version() < (2, 1, 330),
-    reason="told in a reminder, in which the fake looks for no script",
+    reason="sent in a reminder, in which the fake looks for no script",
 )
 def test_queued_prompts_are_each_recorded_once() -> None:
     with client_environment(BUSY, SECOND, THIRD) as person:

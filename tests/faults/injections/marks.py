@@ -29,11 +29,11 @@ class Marks:
 
 def use_clock(folder: Path, role: str) -> None:
     """Change the clock of this process to the time that the test sets."""
-    told, seen = BlackBox(str(folder / "clock")), BlackBox(str(folder / f"clock.{os.getpid()}"))
+    wanted, seen = BlackBox(str(folder / "clock")), BlackBox(str(folder / f"clock.{os.getpid()}"))
     real, real_ns = time.time, time.time_ns
 
     def wrong_secs() -> float:
-        whose, _, secs = told.read().partition(" ")
+        whose, _, secs = wanted.read().partition(" ")
         if whose != role:
             return 0.0
         seen.record(secs)
