@@ -14,7 +14,7 @@ from hivepipe.queue.job_data import LIMIT_BYTES, envelope_text
 from tests import payloads
 from tests.conftest import NEUTRAL, Home, hook_answer
 from tests.faults.oracle import FIRST_NS
-from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed
+from tests.fuzz.inputs import altered, as_json, broken, fuzzed, replayed
 
 EXAMPLES = [
     value

@@ -20,7 +20,7 @@ from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.totals import Totals
 from tests.archive_scene import TOKEN, Scene, line, lines
 from tests.faults.oracle import FIRST_NS
-from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed, values
+from tests.fuzz.inputs import altered, as_json, broken, fuzzed, replayed, values
 
 SAMPLES = Path(__file__).resolve().parents[1] / "transcripts"
 PRICES = built_in()

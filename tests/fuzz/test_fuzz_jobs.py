@@ -23,7 +23,7 @@ from hivepipe.queue.spooled import read_spool_file
 from hivepipe.worker import writer
 from hivepipe.worker.group_commit import commit_batch
 from tests.faults import oracle
-from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed
+from tests.fuzz.inputs import altered, as_json, broken, fuzzed, replayed
 from tests.rounds import SEED
 
 SENT = [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hivepipe.queue import client
 from tests.conftest import Home, fire
 from tests.faults import oracle
-from tests.fuzz.material import broken, fuzzed, replayed
+from tests.fuzz.inputs import broken, fuzzed, replayed
 from tests.payloads import SESSION_START, changed
 
 MESSAGES = oracle.messages(

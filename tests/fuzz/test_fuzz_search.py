@@ -15,7 +15,7 @@ from hivepipe.archive.search.index import Archived, SearchIndex
 from hivepipe.archive.search.index_file import INDEX_FILE, skipped_lines
 from hivepipe.archive.search.passages import SUMMARY, passage_of
 from hivepipe.archive.search.query import Filters, terms_of
-from tests.fuzz.material import altered, as_json, broken, fuzzed, nested, values
+from tests.fuzz.inputs import altered, as_json, broken, fuzzed, nested, values
 
 BEHIND = b'{"type":"user","message":{"content":"needle"}}\n'
 PLACES: tuple[Any, ...] = (

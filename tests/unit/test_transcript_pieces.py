@@ -22,7 +22,7 @@ from hivepipe.reading.pieces import (
     Piece,
     pieces_of,
 )
-from tests.fuzz.material import fuzzed, values
+from tests.fuzz.inputs import fuzzed, values
 
 
 def said(kind: str, *content: Any, **more: Any) -> list[Piece]:
