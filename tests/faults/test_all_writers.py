@@ -99,7 +99,7 @@ def let_the_lease_end(bench: Bench) -> None:
         bench.redis.delete(key)
 
 
-def test_a_done_job_that_is_buried_and_discarded_counts_as_discarded(bench: Bench) -> None:
+def test_a_done_job_that_failed_and_was_discarded_counts_as_discarded(bench: Bench) -> None:
     """RQ can fail a job after its effect; the accounts contain it once all the same."""
     events = oracle.timed([oracle.start(0, "inst-a")])
     bench.push(events)
@@ -118,7 +118,7 @@ def test_a_done_job_that_is_buried_and_discarded_counts_as_discarded(bench: Benc
 # ---- all at once
 
 
-def test_all_writers_at_once(bench: Bench) -> None:
+def test_all_writers_at_once_store_the_right_rows(bench: Bench) -> None:
     """RULINGS 45: one writer is only for speed; the rows are right with any number of writers."""
     events = oracle.mix(SEED, 40 * rounds(2))
     writer = bench.plain_writer()

@@ -194,7 +194,7 @@ def test_an_intake_that_is_killed_again_and_again_loses_nothing_of_32_clients(
     disturb_during_events(setting, new_writer, lambda _: time.sleep(chosen.random() * 0.3))
 
 
-def test_an_intake_that_stops_and_goes_on_or_is_replaced_loses_nothing_of_32_clients(
+def test_an_intake_that_is_stopped_or_replaced_loses_nothing_of_32_clients(
     setting: Setting, new_writer: Callable[[Home], Writer]
 ) -> None:
     """Clients wait in vain, find the mark of a hanging intake, or connect after a resume."""
@@ -243,7 +243,7 @@ def test_a_client_and_an_intake_of_two_versions_lose_and_double_nothing(
     assert uses(setting) == 8
 
 
-def test_a_stopped_intake_costs_time_and_no_event(
+def test_a_stopped_intake_loses_no_event(
     setting: Setting, new_writer: Callable[[Home], Writer]
 ) -> None:
     server = setting.redis()
@@ -257,7 +257,7 @@ def test_a_stopped_intake_costs_time_and_no_event(
     assert uses(setting) == 48
 
 
-def test_after_one_event_that_waited_the_next_ones_do_not(setting: Setting) -> None:
+def test_after_one_timeout_the_next_events_skip_the_intake(setting: Setting) -> None:
     """The socket belongs to a program that never answers; after a while one hook tries it again."""
     path = setting.runtime / "intake.sock"
     with socket.socket(socket.AF_UNIX) as listener:
@@ -304,7 +304,7 @@ def test_an_intake_that_continues_is_used_at_once(setting: Setting) -> None:
 
 @pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
 @pytest.mark.parametrize("call", ["mkdir", "rename"])
-def test_one_slow_call_to_the_disk_costs_time_and_no_event(setting: Setting, call: str) -> None:
+def test_one_slow_call_to_the_disk_loses_no_event(setting: Setting, call: str) -> None:
     """The call takes longer than the hook waits, and succeeds."""
     slow = f"inject=?{call},{call}at:delay_enter=700000"
     words = ["strace", "-qq", "-o", "/dev/null", "-e", slow, str(setting.native), "post_tool_use"]
@@ -423,7 +423,7 @@ def test_a_raw_event_of_a_later_version_stays_and_a_broken_one_is_set_aside(
     assert "torn" in (bad / f"{raw.name}.reason").read_text()
 
 
-def test_a_converter_killed_halfway_is_followed_by_another(setting: Setting) -> None:
+def test_a_killed_conversion_of_a_raw_event_is_repeated(setting: Setting) -> None:
     send(setting, 1)
     (raw,) = setting.raw()
     whole = raw.read_bytes()

@@ -128,7 +128,7 @@ def test_starts_in_every_order_give_one_database(tmp_path: Path) -> None:
     assert_orders_give_one_database(oracle.timed(starts), tmp_path, 12, SEED)
 
 
-def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -> None:
+def test_the_later_end_of_a_resumed_agent_counts(tmp_path: Path) -> None:
     """The later end counts, and the time to live starts there."""
     session = oracle.SESSIONS[0]
     events = oracle.timed(

@@ -49,7 +49,7 @@ class Load(threading.Thread):
         return self.events[: self.sent]
 
 
-def test_restarts_under_load(bench: Bench) -> None:
+def test_restarts_under_load_lose_and_double_nothing(bench: Bench) -> None:
     rng = random_of("restarts")
     load = Load(bench)
     load.start()

@@ -242,7 +242,7 @@ def test_a_full_disk_or_a_store_in_trouble_kills_no_job(crew: Crew, how: str) ->
     assert crew.status(job_id) in ("scheduled", "queued", "started")
 
 
-def test_one_slow_worker_per_home(crew: Crew) -> None:
+def test_a_second_slow_worker_of_a_home_exits(crew: Crew) -> None:
     until(lambda: crew.bench.redis.scard("rq:workers") == 2, "not registered")
     second = subprocess.run(
         [*crew.command(str(ROOT / "workers" / "slow.py"))],
@@ -271,7 +271,7 @@ def test_a_stock_worker_executes_slow_work_too(crew: Crew) -> None:
 
 
 @pytest.mark.parametrize("how", ["ok", "missing"])
-def test_without_redis(crew: Crew, how: str) -> None:
+def test_drain_executes_slow_work_without_redis(crew: Crew, how: str) -> None:
     """`drain` executes slow work at once; a job that fails stays in the spool."""
     crew.bench.settle()
     crew.writer.end()

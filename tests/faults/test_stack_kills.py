@@ -33,7 +33,7 @@ def is_back(sandbox: Sandbox, kind: str, old: int) -> bool:  # noqa: F811
     return one_of_each and found[kind][0].pid != old
 
 
-def test_every_kind_of_child_comes_back_each_time_and_nothing_is_lost(
+def test_every_killed_child_is_restarted_and_nothing_is_lost(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
     order = random.Random(SEED)
@@ -72,7 +72,7 @@ def kill_all_but_redis(sandbox: Sandbox) -> None:  # noqa: F811
 
 
 @with_parent_death
-def test_redis_ends_in_order_when_all_others_are_killed(sandbox: Sandbox) -> None:  # noqa: F811
+def test_redis_shuts_down_when_all_other_processes_are_killed(sandbox: Sandbox) -> None:  # noqa: F811
     sandbox.run("up", "-d")
     kill_all_but_redis(sandbox)
     eventually(lambda: sandbox.processes() == {})
@@ -110,7 +110,7 @@ def test_hooks_start_a_stack_of_which_all_but_redis_was_killed(
 
 
 @with_parent_death
-def test_workers_start_the_stack_when_its_supervisor_took_redis_along(
+def test_workers_start_the_stack_after_a_kill_of_its_supervisor(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
     sandbox.run("up", "-d")

@@ -75,7 +75,9 @@ def check(bench: Bench, events: oracle.Mix) -> None:
     bench.assert_accounts(oracle.job_count(events.all))
 
 
-def test_old_hooks_and_new_workers(bench: Bench, today: Release, later: Release) -> None:
+def test_new_workers_execute_the_jobs_of_old_hooks(
+    bench: Bench, today: Release, later: Release
+) -> None:
     """A new writer reads jobs of the previous release, from Redis and from the spool."""
     fire(bench, today, EVENTS.opening, 1)
     fire(bench, today, EVENTS.bulk[:HALF])
@@ -92,7 +94,9 @@ def test_old_hooks_and_new_workers(bench: Bench, today: Release, later: Release)
     assert writer.end() == 0
 
 
-def test_new_hooks_and_old_workers(bench: Bench, today: Release, later: Release) -> None:
+def test_old_workers_leave_the_jobs_of_new_hooks(
+    bench: Bench, today: Release, later: Release
+) -> None:
     """Jobs of the next release wait, block no other job, and appear in `status`."""
     old = writer_of(bench, today)
     fire(bench, today, EVENTS.opening, 1)
@@ -168,7 +172,7 @@ def change(bench: Bench, sql: str, values: dict[str, object] | None = None) -> N
     connection.close()
 
 
-def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
+def test_all_jobs_are_done_across_an_upgrade(bench: Bench, stack: Release) -> None:
     """The workers notice it and exit, the supervisor starts the new code, and all jobs are done."""
     before = workers(bench)
     bench.fire(EVENTS.opening, 1)

@@ -148,7 +148,7 @@ def briefing(person: Person, *options: str) -> str:
     return str(person.json("context", *options)["text"])
 
 
-def test_a_session_is_briefed_once_and_with_nothing_the_first_time(ann: Person) -> None:
+def test_each_session_except_the_first_is_briefed_once(ann: Person) -> None:
     first = ask(ann, HELLO)
     assert occurrences(ann, "The last session here") == [0]
     until(lambda: "Its summary:" in briefing(ann), "it is not summarised")
@@ -166,7 +166,7 @@ def test_a_session_is_briefed_once_and_with_nothing_the_first_time(ann: Person) 
     assert second not in resumed
 
 
-def test_notes_of_the_project_are_quoted_as_they_were_trusted(ann: Person) -> None:
+def test_trusted_notes_of_the_project_are_quoted(ann: Person) -> None:
     ann.write(".claude-state/progress.md", "The parser is half done.\nAsk the numbat.\n")
     ask(ann, HELLO)
     ann.hivepipe("trust", "--yes")

@@ -54,7 +54,7 @@ def lines_starting(person: Person, session: str, start: str) -> list[str]:
     return [event["text"] for event in events if event["text"].startswith(start)]
 
 
-def test_calls_that_are_not_run_count_and_a_loop_of_them_is_reported(ann: Person) -> None:
+def test_refused_calls_count_and_their_loop_is_reported(ann: Person) -> None:
     session = str(ann.ask(STUCK.prompt("Please work"))["session_id"])
     settle(ann)
     row = shown(ann, session)["session"]
@@ -69,7 +69,7 @@ def test_calls_that_are_not_run_count_and_a_loop_of_them_is_reported(ann: Person
     assert "hivepipe guard" not in requests[8]
 
 
-def test_a_loop_of_calls_that_are_not_run_is_ended_where_the_guard_denies(ann: Person) -> None:
+def test_the_guard_denies_a_loop_of_refused_calls(ann: Person) -> None:
     ann.hivepipe("guard", "mode", "all")
     ann.env["HIVEPIPE_GUARD_LOOP"] = "3 5"
     session = str(ann.ask(STUCK.prompt("Please work"), expect=None)["session_id"])

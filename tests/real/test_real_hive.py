@@ -205,7 +205,7 @@ def test_a_cancelled_worker_is_stopped_and_shown_as_cancelled(hive: HiveProject)
     hive.compare_costs()
 
 
-def test_a_killed_worker_died_by_its_signal(hive: HiveProject) -> None:
+def test_a_killed_worker_is_shown_with_its_signal(hive: HiveProject) -> None:
     dig = Script("dig", [Slow([Say("Never said.")], 100)])
     hive.set_scripts(dig)
     hive.spawn(dig)

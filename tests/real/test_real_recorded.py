@@ -96,7 +96,7 @@ def test_a_session_has_the_title_that_the_user_gave(ann: Person) -> None:
         assert shown(ann, session)["session"]["objective"] == "Fine name"
 
 
-def test_a_fork_leaves_the_session_that_it_forks_as_it_was(ann: Person) -> None:
+def test_a_fork_leaves_its_parent_unchanged(ann: Person) -> None:
     """Up to 2.1.197 the SessionStart of a fork carries the id of its parent."""
     parent = ask(ann, WORK)
     settle(ann)
@@ -146,7 +146,7 @@ def test_costs_equal_the_clients_own(ann: Person) -> None:
     assert {each["session"] for each in by_session["costs"]} == {session, fork}
 
 
-def test_prompts_that_the_client_makes_itself_are_not_the_users(ann: Person) -> None:
+def test_prompts_of_the_client_itself_are_not_counted(ann: Person) -> None:
     """The client reports the end of a background agent as a prompt."""
     session = ask(ann, WITH_AGENT)
     settle(ann)

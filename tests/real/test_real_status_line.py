@@ -18,7 +18,7 @@ LINE = re.compile(r"\$(\d+\.\d\d) session · \$(\d+\.\d\d) today · (\d+) % cont
 
 
 @pytest.mark.parametrize("has_own", [False, True])
-def test_costs_and_context_stand_below_the_prompt(has_own: bool) -> None:
+def test_costs_and_context_are_shown_below_the_prompt(has_own: bool) -> None:
     with client_environment(HELLO, AGAIN, init=()) as person:
         settings = person.project / ".claude" / "settings.local.json"
         own = {"type": "command", "command": f'echo "{USERS_OWN}"'}

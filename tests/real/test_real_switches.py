@@ -164,7 +164,7 @@ def test_a_cleared_session_can_be_resumed() -> None:
         compare_found(person, "quokka", {first["id"]: 2, second["id"]: 1})
 
 
-def test_a_session_is_continued_on_another_day() -> None:
+def test_a_session_is_continued_after_its_end() -> None:
     with client_environment(HELLO, SECOND) as person:
         with on_terminal(person) as terminal:
             say(terminal, HELLO)

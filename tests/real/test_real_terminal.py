@@ -41,7 +41,7 @@ def test_a_prompt_is_answered_and_the_session_ends() -> None:
         assert sum(hit["who"] == "claude" for hit in found) == 1
 
 
-def test_a_person_interrupts_refuses_compacts_and_clears() -> None:
+def test_interrupt_refusal_compaction_and_clear_are_recorded() -> None:
     with client_environment(HELLO, TOUCHING, THINKING, GREETED, AGAIN) as person:
         for path, text in GREET.items():
             person.write(path, text)
@@ -100,7 +100,7 @@ def test_a_person_interrupts_refuses_compacts_and_clears() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_terminal_that_is_ended_in_a_call_ends_its_session(number: int) -> None:
+def test_a_signal_to_the_client_in_a_call_ends_the_session(number: int) -> None:
     with client_environment(SLEEPING) as person:
         with on_terminal(person, "--allowedTools", "Bash") as terminal:
             terminal.say(SLEEPING.prompt("Please sleep"))
