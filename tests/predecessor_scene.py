@@ -49,7 +49,7 @@ SUBAGENT = "subagent/architect/2025-01/2025-01-10_14-35-00_task-xyz"
 State = dict[str, tuple[bytes, int, int]]
 
 
-def said(text: str, **more: str) -> bytes:
+def message_line(text: str, **more: str) -> bytes:
     """Return a line of a transcript."""
     line = {"type": "user", "message": {"role": "user", "content": text}, **more}
     return json.dumps(line).encode() + b"\n"
@@ -57,14 +57,14 @@ def said(text: str, **more: str) -> bytes:
 
 def make(logs: Path) -> State:
     """Make every kind of file with different ages and return their state."""
-    write(logs / f"{MAIN}.jsonl", said(f"oldword {TOKEN}") + said("second"), 400)
+    write(logs / f"{MAIN}.jsonl", message_line(f"oldword {TOKEN}") + message_line("second"), 400)
     write(logs / f"{MAIN}.meta.json", as_json({"session_id": "abc123", "message_count": 2}), 400)
-    write(logs / f"{SUBAGENT}.jsonl", said("middleword"), 100)
+    write(logs / f"{SUBAGENT}.jsonl", message_line("middleword"), 100)
     write(logs / f"{SUBAGENT}.meta.json", as_json(SUBAGENT_META), 100)
     fresh = "main-session/2025-02/2025-02-01_08-00-00_fresh1"
-    write(logs / f"{fresh}.jsonl", said("freshword", sessionId="fresh1"), 0)
+    write(logs / f"{fresh}.jsonl", message_line("freshword", sessionId="fresh1"), 0)
     packed = "main-session/2024-12/2024-12-24_20-00-00_xmas"
-    write(logs / f"{packed}.jsonl.gz", gzip.compress(said("packedword")), 500)
+    write(logs / f"{packed}.jsonl.gz", gzip.compress(message_line("packedword")), 500)
     write(logs / f"{packed}.meta.json", b'{"session_id": "xm', 500)
     write(logs / "skill-usage.json", as_json(USAGE), 10, 0o640)
     write(logs / "skill-usage-index.json", b'{"abc123": ["systematic-debugging"]}', 10)

@@ -32,7 +32,7 @@ def processes_with(secret: str) -> set[int]:
     return found
 
 
-def said(number: int, who: str, words: str, session: str = SESSION, **more: Any) -> bytes:
+def message_line(number: int, who: str, words: str, session: str = SESSION, **more: Any) -> bytes:
     """Return a line of a transcript."""
     message: dict[str, Any] = {"role": who, "content": [{"type": "text", "text": words}]}
     if who == "assistant":
@@ -55,11 +55,13 @@ def said(number: int, who: str, words: str, session: str = SESSION, **more: Any)
 def conversation(session: str = SESSION, turns: int = 3) -> bytes:
     """Return a transcript that is long enough for a summary and contains a secret."""
     lines = [
-        said(2 * n + who, name, f"{words} {n}: {'the parser drops its last line ' * 5}", session)
+        message_line(
+            2 * n + who, name, f"{words} {n}: {'the parser drops its last line ' * 5}", session
+        )
         for n in range(turns)
         for who, (name, words) in enumerate((("user", "Mend"), ("assistant", "Mended")))
     ]
-    return b"".join(lines) + said(50, "user", f"the token is {SECRET_IN_WORDS}", session)
+    return b"".join(lines) + message_line(50, "user", f"the token is {SECRET_IN_WORDS}", session)
 
 
 class Scene:

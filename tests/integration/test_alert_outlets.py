@@ -40,10 +40,10 @@ def test_the_children_of_a_command_end_with_it(
     monkeypatch.setattr(notify, "LIMIT_SECS", 1 if then == "wait" else 10)
     pid_file = tmp_path / "pid"
     script = f"sleep 300 & echo $! > {pid_file}; : sk-ant-secret; {then}"
-    said = notify.run(f"sh -c '{script}'", ALERT)
-    assert said.startswith(outcome)
-    assert bool(said) == bool(outcome)
-    assert "secret" not in said
+    output = notify.run(f"sh -c '{script}'", ALERT)
+    assert output.startswith(outcome)
+    assert bool(output) == bool(outcome)
+    assert "secret" not in output
     until(lambda: not _is_running(int(pid_file.read_text())), "its child still runs")
 
 
@@ -58,18 +58,18 @@ def test_the_children_of_a_command_end_with_it(
     ],
 )
 def test_a_failed_command_is_reported_without_its_secrets(command: str, outcome: str) -> None:
-    said = notify.run(command, ALERT)
-    assert said.startswith(outcome)
-    assert bool(said) == bool(outcome)
-    assert "hunter2secret" not in said
+    output = notify.run(command, ALERT)
+    assert output.startswith(outcome)
+    assert bool(output) == bool(outcome)
+    assert "hunter2secret" not in output
 
 
 @pytest.mark.usefixtures("short_limit")
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_command_with_endless_output_is_killed(stream: str) -> None:
     endless = f"import sys\nwhile True: sys.{stream}.write('word ' * 1000)"
-    said = notify.run(f'{sys.executable} -c "{endless}"', ALERT)
-    assert said == "not done within 2 s"
+    output = notify.run(f'{sys.executable} -c "{endless}"', ALERT)
+    assert output == "not done within 2 s"
 
 
 def _invalid_response(peer: socket.socket) -> None:
@@ -134,7 +134,7 @@ def test_an_endless_response_is_given_up(
     ["http://a b/hunter2secret", "http://h:abc/hunter2secret", "ftp://hunter2secret", "http://[x/"],
 )
 def test_an_invalid_address_is_reported_without_its_text(address: str) -> None:
-    said = notify.post(address, ALERT)
-    assert said
-    assert "not done" not in said
-    assert "hunter2secret" not in said
+    outcome = notify.post(address, ALERT)
+    assert outcome
+    assert "not done" not in outcome
+    assert "hunter2secret" not in outcome

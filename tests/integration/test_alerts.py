@@ -147,8 +147,8 @@ def test_an_alert_and_its_end_are_recorded_shown_and_notified_once(
     check_alerts(client)
     until(lambda: recorded_alerts(stack) == [("failed_jobs", True)], "not recorded")
     check_alerts(client)  # the alert stands and is not sent again
-    said = status(stack).stdout
-    assert "alert     failed_jobs: 1 failed job: hivepipe failed list (since " in said
+    output = status(stack).stdout
+    assert "alert     failed_jobs: 1 failed job: hivepipe failed list (since " in output
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
     assert alert["name"] == "failed_jobs"
     remove_failed_job(client)
@@ -197,7 +197,7 @@ def test_a_failed_notification_stops_nothing(
     add_failed_job(client)
     check_alerts(client)
     log = stack.root / f"slow{stack.path.name}.log"
-    until(lambda: log.read_text().count("alert failed_jobs not sent") == 2, "not said")
+    until(lambda: log.read_text().count("alert failed_jobs not sent") == 2, "not logged")
     assert client.zcard("rq:failed:slow") == 0
 
 
@@ -299,9 +299,9 @@ def test_without_a_supervisor_the_workers_registrations_count(
     for each in (writer, slow := new_worker("slow"), llm := new_worker("llm")):
         each.start()
     until(lambda: len(rq_workers(client)) == 3, "not registered")
-    said = status(private_home)
-    assert said.returncode == 0, said.stdout
-    assert f"worker    of llm on {os.uname().nodename}, pid {llm.pid}, " in said.stdout
+    done = status(private_home)
+    assert done.returncode == 0, done.stdout
+    assert f"worker    of llm on {os.uname().nodename}, pid {llm.pid}, " in done.stdout
     slow.end()  # no other worker serves its queue
     assert status(private_home).returncode == 1
 

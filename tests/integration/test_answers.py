@@ -32,8 +32,8 @@ def full_home(private_home: Home) -> Home:
         (home / "context" / f"{part}.txt").write_text(f"{part}: {LONG}")
     rules = [{"keywords": [letter], "text": f"{letter} {LONG}"} for letter in ("a", "the", "into")]
     values = {"HIVEPIPE_MEMORY_RECALL": "true"}
-    said = {"v": 1, "values": values, "context": rules}
-    (home / "hook-settings.json").write_text(json.dumps(said))
+    hook_settings = {"v": 1, "values": values, "context": rules}
+    (home / "hook-settings.json").write_text(json.dumps(hook_settings))
     (home / "recall").mkdir()
     memories = [{"id": f"m{n}", "path": f"/m/{n}.md", "text": LONG[:600]} for n in range(5)]
     lines = [f"#{n} {json.dumps(memory)}" for n, memory in enumerate(memories)]
@@ -91,5 +91,5 @@ def test_a_profile_sees_all_its_parts(full_home: Home) -> None:
         path.write_text(f"{path.stem}.\n")
     env = full_home.with_env(TASK_ID="t-1", AGENT_ID="ana")
     text = checked("SessionStart", hook_answer("SessionStart", payloads.SESSION_START, env))
-    said = text["additionalContext"].split("\n\n")
-    assert [part.split("-")[0] for part in said] == ["task", "profile", "lead", "project"]
+    parts = text["additionalContext"].split("\n\n")
+    assert [part.split("-")[0] for part in parts] == ["task", "profile", "lead", "project"]

@@ -59,12 +59,12 @@ class Scene:
 
     def meta(self, session: str = SESSION) -> dict[str, Any]:
         (found,) = self.kept.rglob(f"*_{session}.meta.json")
-        said: dict[str, Any] = json.loads(found.read_bytes())
-        return said
+        report: dict[str, Any] = json.loads(found.read_bytes())
+        return report
 
     def index(self) -> dict[str, Any]:
-        said: dict[str, Any] = json.loads((self.kept / "archive-index.json").read_bytes())
-        return said["archives"]  # type: ignore[no-any-return]
+        report: dict[str, Any] = json.loads((self.kept / "archive-index.json").read_bytes())
+        return report["archives"]  # type: ignore[no-any-return]
 
     def is_idle(self) -> bool:
         """Is no job waiting, running or scheduled for either worker, and the spool empty?
@@ -103,17 +103,17 @@ def scene(private_home: Home, redis_server: Server, writer: Writer, slow_worker:
 
 def turn(number: int, size: int, rng: random.Random) -> bytes:
     """Return what one turn adds to a transcript: messages of very different lengths."""
-    said, length = [], 0
+    added, length = [], 0
     while length < size:
         words = " ".join(rng.choice(WORDS) for _ in range(rng.randrange(5, 900)))
-        name = f"{number}-{len(said)}"
+        name = f"{number}-{len(added)}"
         message = {"id": f"msg-{name}", "role": "assistant", "model": "claude-opus-4-5-20251101",
                    "content": [{"type": "text", "text": words}],
                    "usage": {"input_tokens": 3, "output_tokens": 5}}  # fmt: skip
         more = {"uuid": f"uuid-{name}", "requestId": f"req-{name}", "message": message}
-        said.append(line(number, **more))
-        length += len(said[-1])
-    return b"".join(said)
+        added.append(line(number, **more))
+        length += len(added[-1])
+    return b"".join(added)
 
 
 def io_of(pid: int) -> dict[str, int]:
@@ -318,8 +318,8 @@ def test_hostile_paths_write_nothing_outside(scene: Scene) -> None:
         f"{root}/.claude/projects/-shop/link.jsonl",
     )
     for number, path in enumerate(refused):
-        said = {"session_id": "../../up", "agent_id": f"a{number + 1}", "agent_type": "Explore"}
-        fire("SubagentStop", changed(SUBAGENT_STOP, agent_transcript_path=path, **said), scene.env)
+        ids = {"session_id": "../../up", "agent_id": f"a{number + 1}", "agent_type": "Explore"}
+        fire("SubagentStop", changed(SUBAGENT_STOP, agent_transcript_path=path, **ids), scene.env)
     evil = {"agent_id": "a0", "agent_type": "../../../../evil", "agent_transcript_path": str(own)}
     fire("SubagentStop", changed(SUBAGENT_STOP, **evil), scene.env)
     scene.settle()
@@ -408,9 +408,9 @@ def test_costs_of_archived_sessions_are_exact(scene: Scene) -> None:
             path = scene.transcripts / session / "subagents" / agent.name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(agent.read_bytes())
-            said = {"session_id": session, "agent_transcript_path": str(path)}
+            paths = {"session_id": session, "agent_transcript_path": str(path)}
             named = {"agent_id": agent.stem.removeprefix("agent-"), "agent_type": "Explore"}
-            fire("SubagentStop", changed(SUBAGENT_STOP, **said, **named), scene.env)
+            fire("SubagentStop", changed(SUBAGENT_STOP, **paths, **named), scene.env)
     scene.settle()
     found = json.loads(scene.command("costs", "--by", "session", "--json"))
     costs = {entry["session"]: entry["cost_usd"] for entry in found["costs"]}
@@ -479,8 +479,8 @@ def test_a_sweep_takes_only_what_belongs_to_this_project(scene: Scene) -> None:
     agent.with_suffix("").with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
     before = scene.home.root / ".claude"
     stamp = {path: path.stat().st_mtime_ns for path in before.rglob("*")}
-    said = scene.command("archive", "sweep")
-    assert said.startswith("4 transcripts archived (7 new lines), 0 unchanged, 4 of other")
+    output = scene.command("archive", "sweep")
+    assert output.startswith("4 transcripts archived (7 new lines), 0 unchanged, 4 of other")
     assert set(scene.index()) == {"own", "own/b7", "tree", "deeper"}
     assert scene.index()["own/b7"]["agent_type"] == "Explore"
     assert scene.command("archive", "sweep").startswith(
@@ -559,9 +559,9 @@ def test_the_commands_show_the_archives(scene: Scene) -> None:
         ("a1b2c3", 2)
     ]
     assert "a1b2c3" in scene.command("archive", "list", "--utc")
-    said = scene.command("archive", "show", "a1b", "--utc")
-    assert "message_count    2" in said
-    assert "output tokens    3" in said
+    output = scene.command("archive", "show", "a1b", "--utc")
+    assert "message_count    2" in output
+    assert "output tokens    3" in output
     shown = scene.command("archive", "show", "a1b2c3", "--lines")
     assert shown.splitlines()[0].count("***REDACTED:api-key:") == 1
     assert json.loads(scene.command("archive", "show", "a1", "--json"))["session_id"] == "a1b2c3"

@@ -62,9 +62,9 @@ def test_a_backup_during_writes_is_restored_exactly(
     target = full.root / "b.tar.gz"
     with closing(sqlite3.connect(full.database, timeout=10)) as busy:
         busy.execute("BEGIN IMMEDIATE")  # a plain copy of the file would be inconsistent
-        said = full.command("backup", str(target))
+        output = full.command("backup", str(target))
         busy.execute("ROLLBACK")
-    assert f"{target}: " in said
+    assert f"{target}: " in output
     assert target.stat().st_mode & 0o777 == 0o600
     before, key = dump(full), (full.path / KEY).read_bytes()
     refused = full.command("restore", str(target), expect=1)
@@ -76,14 +76,14 @@ def test_a_backup_during_writes_is_restored_exactly(
     full_log = full.kept
     (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")
     (full.path / KEY).write_bytes(b"another key")
-    said = full.command("restore", str(target), "--replace")
+    output = full.command("restore", str(target), "--replace")
     assert dump(full) == before
     assert (full.path / KEY).read_bytes() == key
     assert (moved_aside(full) / KEY).read_bytes() == b"another key"
     assert (full_log / "main-session" / "2026-11" / "one.jsonl").read_text() == '{"type": "user"}\n'
     assert not (full_log / "main-session" / "2026-11" / "two.jsonl").exists()
     aside = moved_aside(full)
-    assert str(aside) in said
+    assert str(aside) in output
     assert (aside / full.kept.name / "main-session" / "2026-11" / "two.jsonl").exists()
     assert full.database.stat().st_mode & 0o777 == 0o600
     assert not list(full.path.glob(".restore-*"))
@@ -164,9 +164,9 @@ def test_a_damaged_or_hostile_backup_changes_nothing(full: Home, writer: Writer,
             pass
     else:
         repacked(whole, bad, change)
-    said = full.command("restore", str(bad), "--replace", expect=1)
-    assert said.startswith("hivepipe: ")
-    assert said.count("\n") == 1
+    output = full.command("restore", str(bad), "--replace", expect=1)
+    assert output.startswith("hivepipe: ")
+    assert output.count("\n") == 1
     assert dump(full) == before
     assert not (full.root / "escaped").exists()
     assert not (full.path / "backups").exists() or not os.listdir(full.path / "backups")
@@ -306,10 +306,10 @@ def test_settings_of_a_backup_apply_only_with_with_settings(full: Home) -> None:
     target = full.root / "b.tar.gz"
     full.command("backup", str(target))
     other = full.another("other")
-    said = other.command("restore", str(target))
+    output = other.command("restore", str(target))
     assert not (other.path / "config.toml").exists()
     (beside,) = other.path.glob("backups/settings-of-restore-*/config.toml")
-    assert f"not in use (--with-settings): {beside}" in said
+    assert f"not in use (--with-settings): {beside}" in output
     assert beside.read_text() == "idle_secs = 7\n"
     assert "idle_secs" in other.command("config")
     assert "7" not in re.findall(r"idle_secs.*", other.command("config"))[0].split()

@@ -30,19 +30,19 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize("words", [("task", "add", "\udcff"), ("session", "show", "\udcff")])
 def test_text_that_is_not_utf_8_is_refused(project: Path, words: tuple[str, ...]) -> None:
     assert CliRunner().invoke(main, ["task", "add", "a good one"]).exit_code == 0
-    said = CliRunner().invoke(main, words)
-    assert said.exit_code == 1
-    assert said.stderr.startswith("hivepipe: not UTF-8: ")
-    assert len(said.stderr.splitlines()) == 1
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 1
+    assert done.stderr.startswith("hivepipe: not UTF-8: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_file_that_cannot_be_written_is_named(project: Path) -> None:
     in_the_way = Path(home.record_path(str(project)))
     in_the_way.mkdir(parents=True)
-    said = CliRunner().invoke(main, ["off"])
-    assert (said.exit_code, len(said.stderr.splitlines())) == (1, 1)
-    assert said.stderr.startswith(f"hivepipe: {in_the_way}")
-    assert said.stderr.endswith(": Is a directory\n")
+    done = CliRunner().invoke(main, ["off"])
+    assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith(f"hivepipe: {in_the_way}")
+    assert done.stderr.endswith(": Is a directory\n")
     assert list(in_the_way.parent.iterdir()) == [in_the_way]
 
 
@@ -50,13 +50,13 @@ def test_control_characters_of_a_projects_file_are_escaped(project: Path) -> Non
     settings_file = project / ".claude" / "settings.local.json"
     settings_file.parent.mkdir()
     settings_file.write_text('{"hooks": {"\\u001b[2J": {}}}')
-    said = CliRunner().invoke(main, ["init"])
-    assert said.exit_code == 1
-    assert 'hooks of "\\x1b[2J" that are not a list' in said.stderr
+    done = CliRunner().invoke(main, ["init"])
+    assert done.exit_code == 1
+    assert 'hooks of "\\x1b[2J" that are not a list' in done.stderr
     settings_file.write_text('{"hooks": {"\x9b2J": []}}')
-    said = CliRunner().invoke(main, ["init", "--dry-run"])
-    assert said.exit_code == 0
-    assert "\x9b" not in said.stdout
+    done = CliRunner().invoke(main, ["init", "--dry-run"])
+    assert done.exit_code == 0
+    assert "\x9b" not in done.stdout
 
 
 def test_a_folder_name_that_is_not_utf_8_is_shown(tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_a_project_path_with_a_line_break_is_refused_in_one_line(user: User, nam
         ("home",),
         ("what",),
     ):
-        said = user.do("hivepipe", *words, cwd=folder)
-        lines = [line for line in (said.stdout + said.stderr).split("\n") if "rename" in line]
+        done = user.do("hivepipe", *words, cwd=folder)
+        lines = [line for line in (done.stdout + done.stderr).split("\n") if "rename" in line]
         assert len(lines) == (words[0] in ("init", "up", "doctor")), words
-        assert all(line.isprintable() for line in said.stdout.split("\n")), words
+        assert all(line.isprintable() for line in done.stdout.split("\n")), words
         assert all("breaks the line: rename the folder" in line for line in lines)
-        assert said.returncode == (1 if lines else 0), words
+        assert done.returncode == (1 if lines else 0), words
     assert changed(before, user.files()) == {}
 
 
@@ -104,6 +104,6 @@ def test_a_backup_of_a_read_only_home_names_the_home(user: User) -> None:
     assert user.do("sh", "-c", f"echo x > '{user.recorded}/probe'").returncode, (
         "the folder is writable"
     )
-    said = user.hivepipe("backup", str(user.home / "b.tar.gz"), expect=1)
-    assert said.strip() == f"hivepipe: {user.recorded} cannot be written: Permission denied"
+    output = user.hivepipe("backup", str(user.home / "b.tar.gz"), expect=1)
+    assert output.strip() == f"hivepipe: {user.recorded} cannot be written: Permission denied"
     user.recorded.chmod(0o700)

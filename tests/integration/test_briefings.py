@@ -138,8 +138,8 @@ def test_the_briefing_of_a_continued_session_omits_that_session(
     run(private_home, monkeypatch, "task", "assign", "t-9", SESSION, "--unknown")
     for session, prompt in (("other", "Mend the parser"), (SESSION, "Split it")):
         for event in (payloads.SESSION_START, payloads.USER_PROMPT_SUBMIT, payloads.SESSION_END):
-            said = {"prompt": prompt} if "prompt" in event else {}
-            hook_answer(event["hook_event_name"], changed(event, session_id=session, **said),
+            fields = {"prompt": prompt} if "prompt" in event else {}
+            hook_answer(event["hook_event_name"], changed(event, session_id=session, **fields),
                      private_home.env)  # fmt: skip
     writer.start()
     new = changed(payloads.SESSION_START, session_id="new")
@@ -198,8 +198,8 @@ def test_shell_commands_get_the_ids_and_a_nested_claude_keeps_its_own(
     exported = dict(shlex.split(line.removeprefix("export "))[0].split("=") for line in lines[1:])
     shell = [f". {variables}; printf %s $HIVEPIPE_SESSION_ID"]
     for own in ({}, {"CLAUDE_CODE_SESSION_ID": "the-fork"}):
-        said = subprocess.run(["sh", "-c", *shell], env=own, capture_output=True, check=True)
-        assert said.stdout.decode() == own.get("CLAUDE_CODE_SESSION_ID", SESSION)
+        done = subprocess.run(["sh", "-c", *shell], env=own, capture_output=True, check=True)
+        assert done.stdout.decode() == own.get("CLAUDE_CODE_SESSION_ID", SESSION)
     exported["HIVEPIPE_SESSION_ID"] = SESSION
     assert exported == {
         "HIVEPIPE_SESSION_ID": SESSION,

@@ -84,8 +84,8 @@ def test_a_reason_is_redacted_and_goes_with_its_job(
     bury(claims, f"ValueError: not a number: {SECRET}")
     (results,) = connection.keys("rq:results:*")
     ((_, entry),) = connection.xrange(results)
-    said = zlib.decompress(base64.b64decode(entry[b"exc_string"])).decode()
-    assert said == "ValueError: not a number: ***REDACTED***"
+    output = zlib.decompress(base64.b64decode(entry[b"exc_string"])).decode()
+    assert output == "ValueError: not a number: ***REDACTED***"
     with failed_jobs(redis_server.address) as failed:
         assert failed.retry(failed.jobs()) == 1
     (job,) = claims.claim(1).jobs

@@ -71,10 +71,12 @@ class Swarm:
         with closing(sqlite3.connect(self.home.database)) as db, db:
             db.execute(sql, parameters)
 
-    def agent(self, name: str, status: str, said: str, session: str = "open", **age: float) -> None:
+    def agent(
+        self, name: str, status: str, metadata: str, session: str = "open", **age: float
+    ) -> None:
         sql = """INSERT INTO agents (id, swarm_id, status, metadata, created_at, session_id)
                  VALUES (?, 'swarm-1', ?, ?, ?, ?)"""
-        self.write(sql, name, status, said, ago(**age or {"hours": 2}), session)
+        self.write(sql, name, status, metadata, ago(**age or {"hours": 2}), session)
 
     def forget_session(self) -> None:
         self.write("DELETE FROM sessions WHERE id = 'over'")
@@ -109,12 +111,12 @@ class Swarm:
 
     def assert_log_equals_rows(self, cause: str) -> None:
         lines = self.log.read_text().splitlines()
-        said = dict(
+        logged = dict(
             match.groups()
             for line in lines
             if (match := re.search(r"deleted (\S+) of \S+: (\w+)$", line)) is not None
         )
-        assert said == self.deleted()
+        assert logged == self.deleted()
         (run,) = [match for line in lines if (match := RUN.fullmatch(line))]
         found = [int(text) for text in run.groups()[3:]]
         reasons = list(self.deleted().values())
@@ -137,8 +139,8 @@ GONE = {
 def test_exactly_the_right_ones_go_by_hand(private_home: Home, permanent: int) -> None:
     swarm = Swarm(private_home)
     swarm.fill(permanent)
-    said = json.loads(private_home.command("cleanup", "--dry-run", "--json"))
-    assert {entry["id"]: entry["reason"] for entry in said["deleted"]} == GONE
+    report = json.loads(private_home.command("cleanup", "--dry-run", "--json"))
+    assert {entry["id"]: entry["reason"] for entry in report["deleted"]} == GONE
     assert swarm.deleted() == {}
     assert not swarm.log.exists()
     kept = 3 + permanent
@@ -235,10 +237,10 @@ def test_who_protects_an_agent_is_obeyed_whatever_is_heard_of_it_later(
     began = [changed(SESSION_START, source="startup"), SUBAGENT_START]
     fire_all(began, private_home.env)
     until(lambda: private_home.count("agents"), "not stored")
-    said = json.loads(private_home.rows("SELECT metadata FROM agents")[0]["metadata"])
-    said["lifecycle"] |= {"protected": True, "owner": "me"}
+    report = json.loads(private_home.rows("SELECT metadata FROM agents")[0]["metadata"])
+    report["lifecycle"] |= {"protected": True, "owner": "me"}
     swarm = Swarm.of(private_home)
-    swarm.write("UPDATE agents SET metadata = ?", json.dumps(said))
+    swarm.write("UPDATE agents SET metadata = ?", json.dumps(report))
     fire_all([SUBAGENT_STOP], private_home.env)
     sql = "SELECT status, metadata FROM agents"
     until(lambda: private_home.rows(sql)[0]["status"] == "completed", "not completed")

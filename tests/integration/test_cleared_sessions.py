@@ -27,11 +27,11 @@ def home(private_home: Home) -> Home:
     folder = private_home.root / ".claude" / "projects" / "-shop"
     agents = folder / SESSION / "subagents"
     agents.mkdir(parents=True)
-    for path, said in (
+    for path, lines in (
         (folder / f"{SESSION}.jsonl", main_lines(OF)),
         (agents / f"agent-{AGENT}.jsonl", agent_lines(OF)),
     ):
-        path.write_bytes(b"".join(moved_to(private_home.project, each) for each in said))
+        path.write_bytes(b"".join(moved_to(private_home.project, each) for each in lines))
     return private_home
 
 

@@ -33,9 +33,9 @@ DAY = [
 
 def command(home: Home, *arguments: str, expect: int = 0, given: str = "") -> str:
     """Run the real command line in the project, far from UTC."""
-    said = home.command(*arguments, data=given, expect=expect, TZ="Asia/Kathmandu")
-    assert "\x1b" not in said
-    return said
+    output = home.command(*arguments, data=given, expect=expect, TZ="Asia/Kathmandu")
+    assert "\x1b" not in output
+    return output
 
 
 def objects(home: Home, noun: str, *arguments: str) -> list[dict[str, Any]]:
@@ -103,9 +103,9 @@ def test_agents_of_all_and_of_one_session(day: Home) -> None:
 
 
 def test_a_prefix_must_be_one_of_one(day: Home) -> None:
-    said = command(day, "session", "show", SESSION[:4], expect=1)
-    assert SESSION in said
-    assert OTHER in said
+    output = command(day, "session", "show", SESSION[:4], expect=1)
+    assert SESSION in output
+    assert OTHER in output
     for arguments in (("session", "show"), ("session", "log"), ("agent", "show")):
         assert "has the id %" in command(day, *arguments, "%", expect=1)
     command(day, "agents", "--session", "", expect=0)
@@ -172,10 +172,10 @@ def test_status_accounts_for_every_job(day: Home, redis_server: Server, writer: 
     assert accounts["waiting"] == sum(report["queues"].values()) > 0
     assert report["oldest_waiting_secs"] >= 0
     assert (report["spool"], report["set_aside"]) == (0, 1)
-    said = command(day, "status", expect=1)
-    assert f"accepted  {accounts['accepted']} = {accounts['done']} done" in said
-    assert "1 unreadable in spool/bad" in said
-    assert "no-op     0 checkpoint updates" in said
+    output = command(day, "status", expect=1)
+    assert f"accepted  {accounts['accepted']} = {accounts['done']} done" in output
+    assert "1 unreadable in spool/bad" in output
+    assert "no-op     0 checkpoint updates" in output
 
     redis_server.end()
     report = json.loads(command(day, "status", "--json", expect=1))
@@ -192,6 +192,6 @@ def test_status_shows_what_had_no_effect(day: Home) -> None:
             [("zero_rows:update_checkpoint", 3), ("zero_rows:update_instance", 2)],
         )
     connection.close()
-    said = command(day, "status", expect=1)
-    assert "no-op     3 checkpoint updates" in said
-    assert "no-op     zero_rows:update_instance 2" in said
+    output = command(day, "status", expect=1)
+    assert "no-op     3 checkpoint updates" in output
+    assert "no-op     zero_rows:update_instance 2" in output

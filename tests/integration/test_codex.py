@@ -12,13 +12,13 @@ def hooks_file(user: User) -> Path:
 
 
 def test_codex_gets_only_hooks_of_events_that_it_has(user: User) -> None:
-    said = user.hivepipe("init", "--codex", "--no-probe")
+    output = user.hivepipe("init", "--codex", "--no-probe")
     hooks = json.loads(hooks_file(user).read_text())["hooks"]
     assert {payload["hook_event_name"] for payload in CODEX} <= {*hooks}
     assert "PostToolUseFailure" not in hooks  # Codex has no such event
     assert all("args" not in group["hooks"][0] for groups in hooks.values() for group in groups)
     assert not (user.project / ".claude").exists()
-    assert "trust the hooks" in said
+    assert "trust the hooks" in output
 
 
 def test_uninstall_leaves_the_hooks_of_others_byte_for_byte(user: User) -> None:
@@ -59,6 +59,6 @@ def test_an_invalid_hooks_file_is_not_changed(user: User) -> None:
     path.parent.mkdir()
     path.write_text("{")
     user.own(path.parent)
-    said = user.hivepipe("init", "--codex", "--no-probe", expect=1)
-    assert "nothing was changed" in said
+    output = user.hivepipe("init", "--codex", "--no-probe", expect=1)
+    assert "nothing was changed" in output
     assert path.read_text() == "{"

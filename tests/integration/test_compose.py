@@ -198,14 +198,14 @@ def test_the_processes_register_the_home_and_run_its_jobs(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reason"),
     [
         (["redis"], "no process of a stack in containers is called 'redis'"),
         (["writer"], "a container needs REDIS_URL and HIVEPIPE_HOME"),
     ],
 )
 def test_a_missing_setting_is_reported_in_one_line(
-    private_home: Home, words: list[str], said: str
+    private_home: Home, words: list[str], reason: str
 ) -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-m", "hivepipe.stack.container", *words],
@@ -215,4 +215,4 @@ def test_a_missing_setting_is_reported_in_one_line(
         check=False,
         timeout=60,
     )
-    assert (done.returncode, done.stderr) == (1, f"hivepipe: {said}\n")
+    assert (done.returncode, done.stderr) == (1, f"hivepipe: {reason}\n")

@@ -61,8 +61,8 @@ def test_the_stack_reads_the_users_file(user: User) -> None:
     until(user.sessions, "no session was recorded")
     assert database.exists()
     assert not (user.recorded / "hive.db").exists()
-    said = user.do("hivepipe", "config", "--json")
-    values = {entry["name"]: entry for entry in json.loads(said.stdout)["values"]}
+    done = user.do("hivepipe", "config", "--json")
+    values = {entry["name"]: entry for entry in json.loads(done.stdout)["values"]}
     assert values["db"] == {"name": "db", "value": str(database), "source": str(file)}
 
 

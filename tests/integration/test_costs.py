@@ -236,9 +236,9 @@ def test_prices_of_the_user_apply_at_once(home: Home) -> None:
 
 def test_errors_are_one_line(home: Home, private_home: Home) -> None:
     (home.path / "prices.toml").write_text("price = 1")
-    said = command(home, expect=1)
+    output = command(home, expect=1)
     wrong = "`price` is not a list of tables: write [[price]]"
-    assert said == f"hivepipe: {home.path}/prices.toml: {wrong}\n"
+    assert output == f"hivepipe: {home.path}/prices.toml: {wrong}\n"
     (home.path / "prices.toml").unlink()
     assert "Error" in command(home, "--by", "weather", expect=64)
     assert "Error" in command(home, "--since", "yesterday", expect=64)

@@ -23,8 +23,8 @@ def home(private_home: Home) -> Home:
     folder = private_home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
     for session in (SESSION, OLD):
-        said = line(1, "hello", cwd=str(private_home.project), sessionId=session)
-        (folder / f"{session}.jsonl").write_bytes(said)
+        transcript = line(1, "hello", cwd=str(private_home.project), sessionId=session)
+        (folder / f"{session}.jsonl").write_bytes(transcript)
     command(private_home, "archive", "sweep")
     command(private_home, "search", "hello")
     return private_home
@@ -44,13 +44,13 @@ def configure(home: Home, section: str) -> None:
 def test_every_store_has_its_size(home: Home) -> None:
     (home.path / "spool").mkdir(exist_ok=True)
     (home.path / "spool" / "00000000000000000001_1.json").write_bytes(b"x" * 1234)
-    said = json.loads(command(home, "disk", "--json"))
-    assert said["schema"] == 1
-    assert said["stores"]["spool"] == 1234
-    assert said["stores"]["database"] == home.database.stat().st_size
-    assert said["stores"]["archives"] > archived_file(home, f"*{SESSION}.jsonl").stat().st_size
-    assert said["stores"]["search"] > 0
-    assert said["total"] == sum(said["stores"].values())
+    report = json.loads(command(home, "disk", "--json"))
+    assert report["schema"] == 1
+    assert report["stores"]["spool"] == 1234
+    assert report["stores"]["database"] == home.database.stat().st_size
+    assert report["stores"]["archives"] > archived_file(home, f"*{SESSION}.jsonl").stat().st_size
+    assert report["stores"]["search"] > 0
+    assert report["total"] == sum(report["stores"].values())
     shown = command(home, "disk")
     assert "1 kB" in shown
     assert "archives 365 days" in shown
@@ -75,8 +75,8 @@ def test_prune_deletes_expired_data_and_counts_it(home: Home) -> None:
         (spool / f"{stamp:020d}_1.json").write_bytes(b"x" * 600_000)
     configure(home, "spool_mb = 1\nworkers = 999_999  # for ever")
 
-    said = json.loads(command(home, "disk", "--prune", "--json"))
-    assert said["dropped"] == {"archives": 1, "logs": 1, "events": 2, "workers": 0}
+    report = json.loads(command(home, "disk", "--prune", "--json"))
+    assert report["dropped"] == {"archives": 1, "logs": 1, "events": 2, "workers": 0}
     assert [path.name for path in logs.glob("*.1")] == ["slow.log.1"]
     (left,) = home.spool
     assert left.name.startswith(f"{int((now - DAY) * 1e9):020d}"[:12])
@@ -93,9 +93,9 @@ def test_data_that_cannot_be_deleted_is_reported_in_one_line(private_home: Home)
     Path(f"{aside}.reason").mkdir(parents=True)
     aside.write_text("torn")
     os.utime(aside, (0, 0))
-    said = command(private_home, "disk", "--prune", expect=1)
-    assert said.startswith("hivepipe: some expired data could not be deleted: ")
-    assert said.count("\n") == 1
+    output = command(private_home, "disk", "--prune", expect=1)
+    assert output.startswith("hivepipe: some expired data could not be deleted: ")
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize("section", ["spoon = 3", "spool = 0", "spool = 'long'", "logs = true"])
@@ -148,6 +148,6 @@ def test_a_file_in_the_home_can_only_prolong_retention(home: Home) -> None:
     """A home may lie in a repository, and a pulled file must not shorten retention."""
     configure(home, "logs = 50")
     (home.path / "config.toml").write_text("[retention]\narchives = 0.0001\nlogs = 60\n")
-    said = json.loads(command(home, "disk", "--prune", "--json"))
-    assert said["dropped"]["archives"] == 0
-    assert (said["retention"]["archives"], said["retention"]["logs"]) == (365, 60)
+    report = json.loads(command(home, "disk", "--prune", "--json"))
+    assert report["dropped"]["archives"] == 0
+    assert (report["retention"]["archives"], report["retention"]["logs"]) == (365, 60)

@@ -86,10 +86,10 @@ def test_a_healthy_installation_has_no_findings_with_or_without_a_stack(healthy:
     healthy.play_session()
     until(healthy.sessions, "no session was recorded")
     assert set(findings_of(healthy)) == unrelated_findings()
-    said = healthy.hivepipe("doctor")
-    assert "no problem found" in said, "only a probe can say more"
+    output = healthy.hivepipe("doctor")
+    assert "no problem found" in output, "only a probe can say more"
     assert "and every hook records" in healthy.hivepipe("doctor", "--probe")
-    assert str(home(healthy)) in said
+    assert str(home(healthy)) in output
 
 
 def test_the_text_names_the_failure_and_the_command(user: User) -> None:
@@ -118,9 +118,9 @@ def test_doctor_shows_which_hook_runs_why_and_how_long_a_start_takes(
     assert (hook["kind"], bool(hook["reason"])) == (wanted, wanted == "python")
     assert hook["python_ms"] > hook["native_ms"] > 0
     assert hook["ratio"] == hook["python_ms"] / hook["native_ms"]
-    said = healthy.hivepipe("doctor", **env)
-    assert f"hook: {wanted}" in said
-    assert "a start: native " in said
+    output = healthy.hivepipe("doctor", **env)
+    assert f"hook: {wanted}" in output
+    assert "a start: native " in output
 
 
 def test_doctor_reports_a_missing_native_hook(healthy: User) -> None:
@@ -130,10 +130,10 @@ def test_doctor_reports_a_missing_native_hook(healthy: User) -> None:
     native.rename(away)
     try:
         healthy.hivepipe("init")
-        said = healthy.hivepipe("doctor")
+        output = healthy.hivepipe("doctor")
     finally:
         away.rename(native)
-    assert "hook: python (this package has no native one); a start: Python " in said
+    assert "hook: python (this package has no native one); a start: Python " in output
 
 
 # ---- failures on disk, each mended by its command

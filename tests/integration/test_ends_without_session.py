@@ -31,6 +31,6 @@ def test_sessionend_of_a_session_without_a_prompt_is_recorded(
 ) -> None:
     """Claude Code writes no transcript for such a session."""
     for event in (payloads.SESSION_START, changed(END, reason=reason)):
-        said = changed(event, transcript_path="/no/such/transcript.jsonl")
-        fire(event["hook_event_name"], said, private_home.env)
+        changed_event = changed(event, transcript_path="/no/such/transcript.jsonl")
+        fire(event["hook_event_name"], changed_event, private_home.env)
     assert len(private_home.spool) == 2

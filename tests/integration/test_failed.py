@@ -224,8 +224,8 @@ def test_an_unknown_or_ambiguous_id_is_reported(private_home: Home, redis_server
     add_failed_job(redis_server, "aa1", b"x")
     add_failed_job(redis_server, "aa2", b"x")
     for action in ("show", "retry", "discard"):
-        said = private_home.command("failed", action, "zz", expect=1)
-        assert said.startswith("hivepipe: no failed job has the id zz")
+        output = private_home.command("failed", action, "zz", expect=1)
+        assert output.startswith("hivepipe: no failed job has the id zz")
         assert "2 failed jobs" in private_home.command("failed", action, "aa", expect=1)
     for arguments in ((), ("aa1", "--all"), ("--all", "--operation", "x")):
         private_home.command("failed", "retry", *arguments, expect=64)
@@ -233,8 +233,8 @@ def test_an_unknown_or_ambiguous_id_is_reported(private_home: Home, redis_server
 
 @pytest.mark.parametrize("action", [["list"], ["show", "a"], ["retry", "--all"]])
 def test_without_a_stack_there_are_no_failed_jobs(private_home: Home, action: list[str]) -> None:
-    said = private_home.command("failed", *action, expect=1 if "show" in action else 0)
-    assert said.startswith(("no failed jobs", "hivepipe: no failed job has", "0 sent back"))
+    output = private_home.command("failed", *action, expect=1 if "show" in action else 0)
+    assert output.startswith(("no failed jobs", "hivepipe: no failed job has", "0 sent back"))
 
 
 def test_another_redis_that_does_not_answer_is_named() -> None:

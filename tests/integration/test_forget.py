@@ -69,8 +69,8 @@ class Scene:
         env = self.home.with_env(INSTANCE_ID="instance-bo")
         for event in (SESSION_START, USER_PROMPT_SUBMIT):
             path = str(self.projects / f"{OTHER}.jsonl")
-            said = changed(event, session_id=OTHER, transcript_path=path)
-            fire(event["hook_event_name"], said, env)
+            changed_event = changed(event, session_id=OTHER, transcript_path=path)
+            fire(event["hook_event_name"], changed_event, env)
 
     def shown(self) -> dict[str, bytes]:
         """Return hivepipe's files that still contain the canary."""
@@ -166,15 +166,15 @@ def test_forget_deletes_all_of_a_session_and_nothing_of_another(
     other = scene.rows_of_the_other()
     assert other
 
-    said = command(scene.home, "forget", "--dry-run", SESSION[:6])
-    assert "would delete: table prompts" in said
+    output = command(scene.home, "forget", "--dry-run", SESSION[:6])
+    assert "would delete: table prompts" in output
     assert scene.shown().keys() == before.keys()
 
-    said = command(scene.home, "forget", "--yes", SESSION[:6])
+    output = command(scene.home, "forget", "--yes", SESSION[:6])
     for place in ("table prompts", "Redis", "spool", "archives", "backups", "logs"):
-        assert f"deleted: {place}" in said, said
-    assert f"rm {scene.transcript}" in said
-    assert f"rm -r {scene.home.root / 'hive' / 'workers' / 'shop-1'}" in said
+        assert f"deleted: {place}" in output, output
+    assert f"rm {scene.transcript}" in output
+    assert f"rm -r {scene.home.root / 'hive' / 'workers' / 'shop-1'}" in output
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
     assert "innocent" in (scene.home.logs / "hook-errors.log").read_text()
@@ -215,8 +215,8 @@ def test_forget_works_with_the_stack_down(scene: tuple[Scene, Server]) -> None:
     scene, server = scene
     server.end(signal.SIGTERM)
     assert any("appendonly" in path for path in scene.shown())
-    said = command(scene.home, "forget", "--yes", SESSION)
-    assert "deleted: Redis" in said
+    output = command(scene.home, "forget", "--yes", SESSION)
+    assert "deleted: Redis" in output
     assert scene.shown() == {}
     server.start()
     with server.client() as client:
@@ -244,9 +244,9 @@ def test_forget_before_a_day_deletes_older_sessions(scene: tuple[Scene, Server])
         connection.execute(f"UPDATE {table} SET {column} = '2026-01-10' WHERE {key} = ?", (OTHER,))
     connection.commit()
     connection.close()
-    said = command(scene.home, "forget", "--yes", "--before", "2026-01-12")
-    assert f"session {OTHER}" in said
-    assert f"session {SESSION}" not in said
+    output = command(scene.home, "forget", "--yes", "--before", "2026-01-12")
+    assert f"session {OTHER}" in output
+    assert f"session {SESSION}" not in output
     assert scene.home.rows(f"SELECT * FROM prompts WHERE session_id = '{OTHER}'") == []
     assert scene.home.rows(f"SELECT * FROM sessions WHERE id = '{SESSION}'")
     command(scene.home, "forget", "--before", "yesterday", expect=64)
@@ -264,9 +264,9 @@ def test_forget_matching_deletes_sessions_that_contain_a_text(scene: tuple[Scene
     command(scene.home, "archive", "rebuild-index")
     other = scene.rows_of_the_other()
 
-    said = command(scene.home, "forget", "--dry-run", "--matching", CANARY)
-    assert f"session {SESSION}" in said
-    assert OTHER not in said
+    output = command(scene.home, "forget", "--dry-run", "--matching", CANARY)
+    assert f"session {SESSION}" in output
+    assert OTHER not in output
     assert any("hive.db" in path for path in scene.shown())
 
     server.end(signal.SIGTERM)
@@ -277,12 +277,14 @@ def test_forget_matching_deletes_sessions_that_contain_a_text(scene: tuple[Scene
         file.truncate(1 << 42)
         file.seek(1 << 41)
         file.write(CANARY.encode())
-    said = command(scene.home, "forget", "--yes", "--matching", "-", given=f"{CANARY}\n", expect=1)
-    assert f"session {SESSION}" in said
-    assert f"the text is still in {own}, {sparse}" in said
+    output = command(
+        scene.home, "forget", "--yes", "--matching", "-", given=f"{CANARY}\n", expect=1
+    )
+    assert f"session {SESSION}" in output
+    assert f"the text is still in {own}, {sparse}" in output
     own.unlink()
     sparse.unlink()
-    assert "deleted: rows of no session, the text alone: 1 row\n" in said
+    assert "deleted: rows of no session, the text alone: 1 row\n" in output
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
     (task,) = scene.home.rows("SELECT text FROM tasks WHERE id = 't2'")

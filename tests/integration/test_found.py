@@ -78,7 +78,7 @@ def test_files_with_the_same_bytes_are_distinguished_by_their_sessions(home: Hom
     folder = logs(home) / "main-session" / "2025-01"
     agents = logs(home) / "subagent" / "architect" / "2025-01"
     one, other = "2025-01-10_14-30-00_abc123", "2025-01-11_09-00-00_def456"
-    line = old.said("sameword")
+    line = old.message_line("sameword")
     old.write(folder / f"{one}.jsonl", line, 400)
     old.write(folder / f"{other}.jsonl", line, 400)
     old.write(agents / f"{one}.jsonl", line, 400)
@@ -140,7 +140,9 @@ def test_a_copy_is_extended_by_its_session_and_keeps_its_metadata(home: Home) ->
     claude.mkdir(parents=True)
     transcript = claude / "fresh1.jsonl"
     line = {"sessionId": "fresh1", "cwd": str(home.project), "timestamp": "2025-02-01T08:00:00Z"}
-    transcript.write_bytes(old.said("freshword", sessionId="fresh1") + old.said("more", **line))
+    transcript.write_bytes(
+        old.message_line("freshword", sessionId="fresh1") + old.message_line("more", **line)
+    )
     before = old.state(logs(home))
     with at_once(str(home.path)) as context:
         from hivepipe.archive.sources import open_source  # noqa: PLC0415
@@ -160,7 +162,7 @@ def test_a_copy_is_extended_by_its_session_and_keeps_its_metadata(home: Home) ->
     [b"", b"null", b"[]", b'{"session_id": 7}', b'{"session_id": "../../etc"}', b"\xff\xfe", b"{}"],
 )
 def test_a_transcript_with_invalid_metadata_is_imported(home: Home, meta: bytes) -> None:
-    old.write(logs(home) / f"{old.MAIN}.jsonl", old.said("word"), 400)
+    old.write(logs(home) / f"{old.MAIN}.jsonl", old.message_line("word"), 400)
     old.write(logs(home) / f"{old.MAIN}.meta.json", meta, 400)
     (row,) = import_folder(home, logs(home))
     assert (row.outcome, row.key) == (TAKEN, "abc123")
@@ -168,7 +170,7 @@ def test_a_transcript_with_invalid_metadata_is_imported(home: Home, meta: bytes)
 
 def test_hostile_values_of_metadata_change_no_type(home: Home) -> None:
     meta = {"session_id": "abc123", "tokens": 5, "tools": [], "archive": 1, "source": {"path": 1}}
-    old.write(logs(home) / f"{old.MAIN}.jsonl", old.said("word"), 400)
+    old.write(logs(home) / f"{old.MAIN}.jsonl", old.message_line("word"), 400)
     old.write(logs(home) / f"{old.MAIN}.meta.json", old.as_json(meta), 400)
     import_folder(home, logs(home))
     archives = archives_of(str(home.path))
@@ -180,7 +182,7 @@ def test_hostile_values_of_metadata_change_no_type(home: Home) -> None:
 
 def test_unreadable_files_are_refused(home: Home) -> None:
     victim = home.project / "victim"
-    victim.write_bytes(old.said("mine"))
+    victim.write_bytes(old.message_line("mine"))
     folder = logs(home) / "main-session" / "2025-01"
     folder.mkdir(parents=True)
     (folder / "2025-01-01_00-00-00_link.jsonl").symlink_to(victim)

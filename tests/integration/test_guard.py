@@ -200,15 +200,15 @@ def test_a_loop_of_refused_calls_is_reported_or_stopped(
     private_home: Home, redis_server: Server, mode: str, denials: int
 ) -> None:
     env = private_home.with_env(GUARD=mode)
-    said = [
+    answers = [
         hook_answer("PostToolBatch", batch_with_refused_call(number), env) for number in range(16)
     ]
-    assert not any(said[:7])
-    told = [text for text in said if "rule loop: Edit was called" in text]
-    ended = [json.loads(text) for text in said if '"block"' in text]
+    assert not any(answers[:7])
+    reported = [text for text in answers if "rule loop: Edit was called" in text]
+    ended = [json.loads(text) for text in answers if '"block"' in text]
     assert len(ended) == denials
     assert all("rule loop: Edit" in each["reason"] for each in ended)
-    assert len(told) == (0 if mode == "off" else 3)
+    assert len(reported) == (0 if mode == "off" else 3)
     with redis_server.client() as client:
         (key,) = client.keys("hivepipe:activity:*")
         found = client.hmget(key, "calls", "failed")
@@ -302,12 +302,12 @@ def test_a_session_waits_for_an_answer_until_the_next_event(
 def test_the_description_of_a_call_does_not_distinguish_calls(
     private_home: Home, redis_server: Server, payload: dict[str, Any], is_told: bool
 ) -> None:
-    said = []
+    answers = []
     for number in range(16):
         arguments = {**payload["tool_input"], "description": f"Try {number}"}
         call = changed(payload, tool_input=arguments, tool_use_id=f"t{number}")
-        said.append(hook_answer("PreToolUse", call, private_home.env))
-    assert bool(any("rule loop" in text for text in said)) == is_told
+        answers.append(hook_answer("PreToolUse", call, private_home.env))
+    assert bool(any("rule loop" in text for text in answers)) == is_told
 
 
 # ---- whole sessions through real hooks
@@ -330,9 +330,9 @@ def test_every_answer_fits_the_contract(
     folder = private_home.path / "tasks" / "cancelled"
     folder.mkdir(parents=True)
     (folder / "t-1").write_text("2026-11-21T01:00:00Z\nno longer needed\n")
-    said = fire_checked(payload, env)
+    output = fire_checked(payload, env)
     event = payload["hook_event_name"]
-    assert bool(said) == (event in ("PreToolUse", "UserPromptSubmit"))
+    assert bool(output) == (event in ("PreToolUse", "UserPromptSubmit"))
 
 
 # ---- the commands
@@ -373,8 +373,8 @@ def test_try_refuses_a_file_of_another_kind(
 ) -> None:
     file = tmp_path / "noise"
     file.write_bytes(os.urandom(4096) + b"\n{}\n[1]\n" + b'{"hook_event_name": "PreToolUse"}\n')
-    code, said = command("try", str(file))
-    assert (code, "is neither a transcript nor a file of hook events" in said) == (1, True)
+    code, output = command("try", str(file))
+    assert (code, "is neither a transcript nor a file of hook events" in output) == (1, True)
     file.write_text(json.dumps({**same(1)[0], "hook_event_name": "UserPromptSubmit"}))
     assert command("try", str(file)) == (0, "0 calls, 0 denied, 0 warned\n")
     assert command("try", str(tmp_path / "missing"))[0] == 64

@@ -91,8 +91,8 @@ def test_the_commands_of_the_documentation_work(scene: Scene) -> None:
     """Run every line of docs/hive.md in its order, on one worker that asks first."""
     asking = 'status {"status": "need_input", "question": "Which?", "options": ["5", "30"]}'
     task = script([asking], [DONE], ["say tests"], ["report parked"])
-    said = re.findall(r"^    (hivepipe hive .*)$", (ROOT / "docs/hive.md").read_text(), re.M)
-    lines = [shlex.split(line, comments=True)[2:] for line in said]
+    commands = re.findall(r"^    (hivepipe hive .*)$", (ROOT / "docs/hive.md").read_text(), re.M)
+    lines = [shlex.split(line, comments=True)[2:] for line in commands]
     assert {line[0] for line in lines} == {*hive.commands} - {"delete"}
     scene.run("projects", "remove", "project-a")
     (scene.hive / "learnings" / "shop-insights.md").write_text("Tests need Redis.\n")
@@ -114,8 +114,8 @@ def test_the_commands_of_the_documentation_work(scene: Scene) -> None:
 
 
 def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
-    said = scene.result("spawn", "project-x", "Do it.", expect=1)
-    assert "project-a, project-a-b" in said.stderr
+    done = scene.result("spawn", "project-x", "Do it.", expect=1)
+    assert "project-a, project-a-b" in done.stderr
     assert "empty" in scene.result("spawn", "project-a", "--file", os.devnull, expect=1).stderr
     assert scene.check() == []
 
@@ -123,6 +123,6 @@ def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
 def test_a_hive_in_a_cloned_repository_is_not_trusted(scene: Scene) -> None:
     foreign = scene.projects["project-a"] / ".hive"
     (foreign / "workers").mkdir(parents=True)
-    said = scene.result("check", cwd=foreign.parent, expect=1)
-    assert "--adopt" in said.stderr
+    done = scene.result("check", cwd=foreign.parent, expect=1)
+    assert "--adopt" in done.stderr
     assert "--adopt" in scene.result("init", cwd=foreign.parent, expect=1).stderr

@@ -55,8 +55,8 @@ def started_worker(scene: Scene, task: str) -> str:
 
 def test_by_default_a_silent_worker_is_only_reported_once(scene: Scene) -> None:
     worker = started_worker(scene, script(["hang"]))
-    said = until(lambda: tick(scene, **SHORT_TIMES), "nothing was said")
-    assert f"{worker}: report" in said
+    output = until(lambda: tick(scene, **SHORT_TIMES), "nothing was reported")
+    assert f"{worker}: report" in output
     assert tick(scene, **SHORT_TIMES) == ""
     assert steps(scene, worker) == [("report", 1)]
     assert scene.row(worker)["lives"]
@@ -159,9 +159,9 @@ def test_a_worker_that_cannot_be_resumed_is_not_stopped(scene: Scene) -> None:
     """The stack lacks a variable that `hive_env` names, so the next run would have no login."""
     worker = started_worker(scene, script(["hang"]))
     scene.config.write_text('hive_rights = "edits"\nhive_env = ["SHOP_KEY"]\n')
-    said = until(lambda: tick(scene, POLICY="ask", **SHORT_TIMES), "nothing was said")
-    assert f"{worker}: report" in said
-    assert "SHOP_KEY" in said
+    output = until(lambda: tick(scene, POLICY="ask", **SHORT_TIMES), "nothing was reported")
+    assert f"{worker}: report" in output
+    assert "SHOP_KEY" in output
     assert tick(scene, POLICY="ask", **SHORT_TIMES) == ""
     assert scene.row(worker)["lives"]
     scene.env["SHOP_KEY"] = "abc"
@@ -283,10 +283,10 @@ def ticks_until_quiet(scene: Scene, worker: str) -> None:
 
     def is_quiet() -> bool:
         nonlocal quiet
-        said = tick(scene, POLICY="ask", LIMIT_USD="1000", **SHORT_TIMES)
+        output = tick(scene, POLICY="ask", LIMIT_USD="1000", **SHORT_TIMES)
         found = scene.row(worker)
         lives = found["lives"] or not scene.is_recorded(worker, found["run"])
-        quiet = 0 if said or lives else quiet + 1
+        quiet = 0 if output or lives else quiet + 1
         return quiet == 5
 
     until(is_quiet, f"it goes on: {steps(scene, worker)}")
@@ -303,8 +303,8 @@ def test_no_worker_is_asked_above_the_cost_limit(scene: Scene) -> None:
 
 
 def test_a_workers_claim_of_being_given_up_is_ignored(scene: Scene) -> None:
-    said = 'status {"status": "error", "error": "so", "by": "hivepipe"}'
-    worker = scene.spawn(script([said]))
+    claim = 'status {"status": "error", "error": "so", "by": "hivepipe"}'
+    worker = scene.spawn(script([claim]))
     scene.wait_for_state(worker, "error")
     until(lambda: not scene.processes(), "it goes on")
     for _ in range(3):

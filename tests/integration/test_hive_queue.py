@@ -89,10 +89,10 @@ def test_old_workers_are_deleted_with_their_rows(
     old, deleted, young, present = workers
     scene.run("archive", old, young)
     scene.run("delete", deleted, "--yes")
-    said = json.loads(scene.hivepipe("disk", "--json").stdout)
-    assert said["retention"]["workers"] == 365
-    assert said["stores"]["workers"] > 0
-    assert said["stores"]["old_workers"] > 0
+    report = json.loads(scene.hivepipe("disk", "--json").stdout)
+    assert report["retention"]["workers"] == 365
+    assert report["stores"]["workers"] > 0
+    assert report["stores"]["old_workers"] > 0
     scene.home.installed_long_ago()
     year_ago = f"{datetime.now(UTC) - timedelta(days=366):%Y-%m-%d}T00:00:00.000Z"
     with closing(Database(scene.home.database)) as db, db.transaction():

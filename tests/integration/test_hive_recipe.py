@@ -62,9 +62,9 @@ def scene(private_home: Home) -> Iterator[Scene]:
 
 def run_recipe(scene: Scene, recipe: str, **variables: str) -> str:
     """Run a recipe in the orchestrator's project, as a user types it."""
-    said = scene.home.root / "output"
+    output = scene.home.root / "output"
     # a pipe would stay open as long as the recipe's background processes
-    with said.open("w") as file:
+    with output.open("w") as file:
         subprocess.run(
             ["bash", "-c", recipe],
             cwd=scene.home.project,
@@ -72,7 +72,7 @@ def run_recipe(scene: Scene, recipe: str, **variables: str) -> str:
             stdout=file,
             check=True,
         )
-    return said.read_text()
+    return output.read_text()
 
 
 def spawn_by_hand(scene: Scene, *runs: list[str]) -> None:

@@ -89,18 +89,18 @@ def test_rights_are_only_chosen_by_the_user(scene: Scene, flags: str) -> None:
     """The project's file, the environment or a command without a terminal cannot set rights."""
     scene.config.write_text(flags)
     (scene.home.path / "config.toml").write_text('hive_rights = "all"\n')
-    said = scene.result("spawn", "project-a", "Do it.", expect=1).stderr
+    output = scene.result("spawn", "project-a", "Do it.", expect=1).stderr
     for words in ("hivepipe hive rights", str(scene.config), '"edits"', '"commits"', '"all"'):
-        assert words in said
+        assert words in output
     for name, value in (("HIVE_RIGHTS", "all"), ("HIVE_FLAGS", "--permission-mode acceptEdits")):
         env = {f"HIVEPIPE_{name}": value}
-        said = scene.result("spawn", "project-a", "Do it.", expect=1, env=env).stderr
-        assert f"{name} is set in the environment" in said
+        output = scene.result("spawn", "project-a", "Do it.", expect=1, env=env).stderr
+        assert f"{name} is set in the environment" in output
         shown = json.loads(scene.hivepipe("config", "--json", expect=1, env=env).stdout)["values"]
         (setting,) = [each for each in shown if each["name"] == name.lower()]
         assert setting["source"] != "environment"
-    said = scene.result("rights", "all", expect=1).stderr
-    assert "in a terminal" in said
+    output = scene.result("rights", "all", expect=1).stderr
+    assert "in a terminal" in output
     assert scene.config.read_text() == flags
     assert scene.check() == []
 

@@ -63,8 +63,8 @@ def test_a_question_is_shown_and_answered_and_both_runs_are_charged(scene: Scene
         lambda: [tuple(row.values()) for row in scene.home.rows(sql)] == paid,
         f"{scene.home.rows(sql)}",
     )
-    said = scene.home.rows("SELECT status FROM hive_statuses ORDER BY changed_ns")
-    assert [row["status"] for row in said] == ["need_input", "done"]
+    statuses = scene.home.rows("SELECT status FROM hive_statuses ORDER BY changed_ns")
+    assert [row["status"] for row in statuses] == ["need_input", "done"]
     assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.35"
 
 
@@ -131,8 +131,8 @@ def test_flags_that_claude_refuses_are_reported(scene: Scene) -> None:
 
 def test_without_claude_nothing_is_created(scene: Scene) -> None:
     (scene.home.root / "bin" / "claude").unlink()
-    said = scene.result("spawn", "project-a", "Do it.", expect=1)
-    assert "install Claude Code" in said.stderr
+    done = scene.result("spawn", "project-a", "Do it.", expect=1)
+    assert "install Claude Code" in done.stderr
     assert scene.check() == []
 
 
@@ -401,9 +401,9 @@ def test_an_invalid_task_is_refused(scene: Scene) -> None:
 def test_a_task_that_is_not_utf_8_is_accepted(scene: Scene) -> None:
     task = f"{script([DONE])}\ncaf".encode() + b"\xe9"
     with scene.use_environment({}), chdir(scene.home.project):
-        said = CliRunner().invoke(main, ["hive", "spawn", "project-a"], input=task)
-    assert said.exit_code == 0, said.output
-    worker = said.stdout.strip()
+        done = CliRunner().invoke(main, ["hive", "spawn", "project-a"], input=task)
+    assert done.exit_code == 0, done.output
+    worker = done.stdout.strip()
     scene.wait_for_state(worker, "done")
     assert scene.played()[0]["prompt"].count("caf\ufffd") == 1
     scene.wait_for_state(scene.spawn(os.fsdecode(task)), "done")  # as an argument of a shell
@@ -448,8 +448,8 @@ def test_the_prompts_of_a_worker_are_forgotten_without_its_folder(scene: Scene) 
     assert (
         f"session {session}" in scene.hivepipe("forget", "--matching", secret, "--dry-run").stdout
     )
-    said = scene.hivepipe("forget", session, "--yes").stdout
-    assert "deleted: hive workers: 1 folder\n" in said
+    output = scene.hivepipe("forget", session, "--yes").stdout
+    assert "deleted: hive workers: 1 folder\n" in output
     files = [path for path in scene.hive.rglob("*") if path.is_file()]
     assert not [path for path in files if secret.encode() in path.read_bytes()]
 

@@ -86,8 +86,8 @@ def test_removing_a_worker_cancels_its_task(
 
 def test_the_command_reports_the_cancelled_task(scene: Scene) -> None:
     worker = failed_worker(scene)
-    said = scene.result("delete", worker, "--yes").stderr
-    assert said == f"task {worker} is cancelled: its worker was deleted before it said done\n"
+    output = scene.result("delete", worker, "--yes").stderr
+    assert output == f"task {worker} is cancelled: its worker was deleted before it said done\n"
 
 
 def test_a_finished_task_stays_done(scene: Scene) -> None:
@@ -113,8 +113,8 @@ def test_a_task_of_a_successor_stays_open_until_it_is_removed(scene: Scene) -> N
 def test_a_task_of_the_user_stays_open_and_is_reported(scene: Scene) -> None:
     scene.hivepipe("task", "add", "Mend it.", "--id", "T-88")
     worker = failed_worker(scene, "--task-id", "T-88")
-    said = scene.result("archive", worker).stderr
-    assert said == "task T-88 stays open: hivepipe task done T-88 closes it\n"
+    output = scene.result("archive", worker).stderr
+    assert output == "task T-88 stays open: hivepipe task done T-88 closes it\n"
     assert tasks(scene)["T-88"] == ("open", None)
 
 

@@ -97,8 +97,8 @@ def test_a_respawned_worker_gains_no_rights_from_forged_state(scene: Scene) -> N
 @pytest.mark.parametrize("above", [".", "state", ".config/hivepipe"])
 def test_a_project_that_contains_the_trusted_files_is_refused(scene: Scene, above: str) -> None:
     folder = scene.home.root / above
-    said = scene.result("projects", "add", "all", str(folder), expect=1).stderr
-    assert "sets what workers may do" in said
+    output = scene.result("projects", "add", "all", str(folder), expect=1).stderr
+    assert "sets what workers may do" in output
 
 
 # ---- state that 1.0.0 left

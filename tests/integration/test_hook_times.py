@@ -39,19 +39,19 @@ def test_every_hook_is_counted_with_its_time(private_home: Home, client: redis.R
     fire("PreToolUse", PRE_BASH, private_home.env)
     fire_late("PreToolUse", private_home)
 
-    said = json.loads(private_home.command("status", "--json", expect=None))["hook_times"]
-    assert {event: each["hooks"] for event, each in said.items()} == {
+    times = json.loads(private_home.command("status", "--json", expect=None))["hook_times"]
+    assert {event: each["hooks"] for event, each in times.items()} == {
         "PreToolUse": 2,
         "SessionStart": 1,
     }
-    assert said["PreToolUse"]["p99_ms"] >= HELD_SECS * 1000
-    assert 1 < said["PreToolUse"]["p50_ms"] < said["PreToolUse"]["p99_ms"]
+    assert times["PreToolUse"]["p99_ms"] >= HELD_SECS * 1000
+    assert 1 < times["PreToolUse"]["p50_ms"] < times["PreToolUse"]["p99_ms"]
 
     app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
     page = TestClient(app, base_url="http://127.0.0.1:9182")
     page.get(f"/now?token={TOKEN}")
     (stack,) = page.get("/health.json").json()["stacks"]
-    assert stack["hook_times"] == said
+    assert stack["hook_times"] == times
     assert '>PreToolUse</th><td class="number">2</td>' in page.get("/health").text
 
 

@@ -287,8 +287,8 @@ def test_a_profile_of_the_branch_is_not_used(victim: User) -> None:
     end = time.monotonic() + 3  # jobs that follow from the start of a session need time
     while time.monotonic() < end:
         assert mine.read_text() == "mine\n", "c: a person's file was written"
-    said = user.fire("UserPromptSubmit", prompt="where is the zebra?", session_id="after")
-    assert "lighthouse" not in "".join(said)
+    answers = user.fire("UserPromptSubmit", prompt="where is the zebra?", session_id="after")
+    assert "lighthouse" not in "".join(answers)
     found = [path for path in user.home.rglob("memory.db") if b"lighthouse" in path.read_bytes()]
     assert found == []
     assert recorded_sessions(user) >= {"before", "after"}

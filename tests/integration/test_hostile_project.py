@@ -33,9 +33,9 @@ def test_a_home_in_the_project_is_refused_until_the_user_adopts_it(
     shipped = sandbox.project / ".hive-mind"
     shipped.mkdir(mode=0o700)
     (shipped / "appendonly.aof").write_text(PLANTED)
-    said = sandbox.run("init", "--in-tree", "--no-probe", expect=1)
-    assert "never registered" in said
-    assert "--adopt" in said
+    output = sandbox.run("init", "--in-tree", "--no-probe", expect=1)
+    assert "never registered" in output
+    assert "--adopt" in output
     sandbox.run("up", "-d")
     assert (shipped / "appendonly.aof").read_bytes() == PLANTED.encode()
     sandbox.run("down")
@@ -86,15 +86,15 @@ def test_a_home_recreated_after_git_clean_is_ignored_by_git(sandbox: Sandbox) ->
 def test_the_command_ignores_pythonpath_and_the_folder(tmp_path: Path) -> None:
     for name in ("hivepipe.py", "redis.py", "click.py", "workers.py"):
         (tmp_path / name).write_text("raise SystemExit('shadowed')")
-    said = subprocess.run(
+    done = subprocess.run(
         [str(Path(sys.executable).parent / "hivepipe"), "--version"],
         cwd=tmp_path,
         env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
     )
-    assert said.returncode == 0, said.stderr
-    assert said.stdout.startswith("hivepipe, version")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("hivepipe, version")
 
 
 @pytest.mark.parametrize("python", ["", "/usr/bin/false"], ids=["without hivepipe", "failing"])

@@ -40,7 +40,7 @@ class OldQueue:
     def entry(self, sql: str, *, priority: int = 5, part: str = "pending", **more: Any) -> str:
         self.number += 1
         path = self.folder / part / f"{priority}_17673275{self.number:02}N_{self.number}.json"
-        said = {
+        content = {
             "seq": f"17673275{self.number:02}N_{self.number}",
             "priority": priority,
             "operation": "insert_agent",
@@ -50,7 +50,7 @@ class OldQueue:
             "retries": 0,
             **more,
         }
-        path.write_text(json.dumps(said))
+        path.write_text(json.dumps(content))
         return f"{part}/{path.name}"
 
     def raw(self, text: str, *, part: str = "pending") -> str:
@@ -65,8 +65,8 @@ def queue(private_home: Home) -> OldQueue:
 
 
 def run(home: Home, *arguments: str, expect: int = 0) -> dict[str, Any]:
-    said = text(home, *arguments, "--json", expect=expect)
-    found = json.loads(said)
+    output = text(home, *arguments, "--json", expect=expect)
+    found = json.loads(output)
     assert isinstance(found, dict)
     return found
 
@@ -178,19 +178,25 @@ def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: Ol
     queue.entry(good.replace("t-1", "t-3"), part="completed")
     before = sorted(path.name for path in private_home.path.iterdir())
 
-    said = run(private_home, "import-queue", str(queue.folder), "--dry-run", expect=1)
-    outcomes = {each["name"]: (each["outcome"], each["reason"]) for each in said["entries"]}
+    output = run(private_home, "import-queue", str(queue.folder), "--dry-run", expect=1)
+    outcomes = {each["name"]: (each["outcome"], each["reason"]) for each in output["entries"]}
     for name, (outcome, reason) in expected.items():
         assert outcomes[name][0] == outcome, name
         assert reason in outcomes[name][1], name
     assert outcomes.keys() == expected.keys()
-    assert {each["name"]: each["rows"] for each in said["left_out"]} == {
+    assert {each["name"]: each["rows"] for each in output["left_out"]} == {
         "completed": 1, "processing": 1, "failed": 0, ".tmp": 0,
     }  # fmt: skip
     assert [row["id"] for row in private_home.rows("SELECT id FROM agents")] == ["a-1"]
 
-    said = run(private_home, "import-queue", str(queue.folder), expect=1)
-    assert said["totals"] == {"taken": 3, "double": 1, "no such row": 1, "broken": 2, "refused": 12}
+    output = run(private_home, "import-queue", str(queue.folder), expect=1)
+    assert output["totals"] == {
+        "taken": 3,
+        "double": 1,
+        "no such row": 1,
+        "broken": 2,
+        "refused": 12,
+    }
     assert not witness.exists()
     assert sorted(path.name for path in private_home.path.iterdir()) == before
     (agent,) = private_home.rows("SELECT * FROM agents WHERE id = 't-1'")
@@ -210,8 +216,8 @@ def test_valid_broken_repeated_and_hostile_entries(private_home: Home, queue: Ol
     assert private_home.count("agents") == 2
     assert private_home.count("session_logs") == 2
     with_processing = ("import-queue", str(queue.folder), "--include-processing")
-    said = run(private_home, *with_processing, expect=1)
-    assert {each["name"] for each in said["entries"]} >= {processing}
+    output = run(private_home, *with_processing, expect=1)
+    assert {each["name"] for each in output["entries"]} >= {processing}
     assert private_home.count("agents") == 3
     shown = text(private_home, *with_processing, expect=1)
     assert "ATTACH is not INSERT, UPDATE or DELETE" in shown
@@ -288,9 +294,9 @@ def test_an_old_database_of_either_schema_is_imported(private_home: Home, shape:
     before = path.read_bytes()
     assert run(private_home, "import-db", str(path), "--dry-run")["totals"] == {"taken": 5}
     assert not private_home.database.exists()
-    said = run(private_home, "import-db", str(path))
-    assert said["totals"] == {"taken": 5}
-    assert said["local_times"] == 5
+    output = run(private_home, "import-db", str(path))
+    assert output["totals"] == {"taken": 5}
+    assert output["local_times"] == 5
     assert path.read_bytes() == before
     shown = text(private_home.another("other"), "import-db", str(path))
     assert "5 times without a zone: read as local" in shown
@@ -355,15 +361,15 @@ CREATE TABLE empty (x TEXT);
 
 def test_tasks_are_imported_and_other_tables_named(private_home: Home) -> None:
     path = old_database(private_home, "claude-flow", TASKS)
-    said = run(private_home, "import-db", str(path), expect=1)
-    assert said["totals"] == {"taken": 8}
+    output = run(private_home, "import-db", str(path), expect=1)
+    assert output["totals"] == {"taken": 8}
     tasks = private_home.rows("SELECT id, text, status, progress, reason FROM tasks ORDER BY id")
     assert [tuple(task.values()) for task in tasks] == [
         ("t-1", "fix the login", "done", "fixed", None),
         ("t-2", "write docs", "open", None, None),
         ("t-3", "deploy", "cancelled", None, "failed"),
     ]
-    left_out = {each["name"]: (each["rows"], each["reason"]) for each in said["left_out"]}
+    left_out = {each["name"]: (each["rows"], each["reason"]) for each in output["left_out"]}
     assert left_out["table collective_memory"] == (
         2,
         "hivepipe keeps memories as files, not as rows",
@@ -405,8 +411,8 @@ def test_an_agent_without_a_swarm_is_refused_with_a_reason(private_home: Home) -
     path = old_database(private_home)
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE agents SET swarm_id = NULL")
-    said = run(private_home, "import-db", str(path), expect=1)
-    refused = [each["reason"] for each in said["entries"] if each["outcome"] == "refused"]
+    output = run(private_home, "import-db", str(path), expect=1)
+    refused = [each["reason"] for each in output["entries"] if each["outcome"] == "refused"]
     assert refused == ["it has no swarm"]
 
 
@@ -431,9 +437,9 @@ def test_names_of_tables_and_columns_are_case_insensitive(private_home: Home) ->
             INSERT INTO AGENTS VALUES ('a-1', 'w-1', 'Explore', 'spawned', 'good');
             INSERT INTO Collective_Memory VALUES ('style');
         """)
-    said = run(private_home, "import-db", str(path), expect=1)
-    assert said["totals"] == {"taken": 2}
-    assert [each["name"] for each in said["left_out"]] == [
+    output = run(private_home, "import-db", str(path), expect=1)
+    assert output["totals"] == {"taken": 2}
+    assert [each["name"] for each in output["left_out"]] == [
         "table Collective_Memory",
         "columns of AGENTS",
     ]
@@ -498,11 +504,11 @@ def test_an_old_database_is_not_trusted(private_home: Home) -> None:
             INSERT INTO evil VALUES ('x');
             UPDATE sessions SET checkpoint_data = 'key {SECRET}';
         """)
-    said = run(private_home, "import-db", str(path), expect=1)
-    assert {each["name"]: each["rows"] for each in said["left_out"]} == {
+    output = run(private_home, "import-db", str(path), expect=1)
+    assert {each["name"]: each["rows"] for each in output["left_out"]} == {
         "table swarms": None, "table evil": 1,
     }  # fmt: skip
-    reasons = {each["reason"] for each in said["entries"] if each["outcome"] == "refused"}
+    reasons = {each["reason"] for each in output["entries"] if each["outcome"] == "refused"}
     assert reasons == {"swarm w-1 does not exist"}
     assert not witness.exists()
     (session,) = private_home.rows("SELECT * FROM sessions")
@@ -521,8 +527,8 @@ def test_invalid_values_of_one_row_do_not_affect_other_rows(private_home: Home) 
             INSERT INTO sessions VALUES (NULL, 'active', 'x', 'x');
             INSERT INTO sessions VALUES ('../../etc', 'active', 'x', 'x');
         """)
-    said = run(private_home, "import-db", str(path), expect=1)
-    outcomes = {each["name"]: each["outcome"] for each in said["entries"]}
+    output = run(private_home, "import-db", str(path), expect=1)
+    outcomes = {each["name"]: each["outcome"] for each in output["entries"]}
     assert outcomes == {
         "endless": "refused", "torn": "taken", "None": "refused", "../../etc": "refused",
     }  # fmt: skip
@@ -533,9 +539,9 @@ def test_invalid_values_of_one_row_do_not_affect_other_rows(private_home: Home) 
 def test_a_row_that_violates_a_constraint_does_not_affect_other_rows(private_home: Home) -> None:
     nobody = "INSERT INTO instance_sessions VALUES (2, 'old-1', NULL, 78, 'active', 1, 1);"
     path = old_database(private_home, more=nobody)
-    said = run(private_home, "import-db", str(path), expect=1)
-    assert said["totals"] == {"taken": 5, "refused": 1}
-    (refused,) = (each for each in said["entries"] if each["outcome"] == "refused")
+    output = run(private_home, "import-db", str(path), expect=1)
+    assert output["totals"] == {"taken": 5, "refused": 1}
+    (refused,) = (each for each in output["entries"] if each["outcome"] == "refused")
     assert "instance_id" in refused["reason"]
     assert private_home.count("sessions") == 1
 

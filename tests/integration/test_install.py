@@ -47,17 +47,17 @@ def test_uninstall_keeps_recorded_data_unless_purged(user: User) -> None:
     user.hivepipe("up", "-d")
     user.play_session()
     until(lambda: user.sessions(), "no session was recorded")
-    said = user.hivepipe("uninstall")
+    output = user.hivepipe("uninstall")
     left = changed(before, user.files())
-    assert "kept" in said
+    assert "kept" in output
     assert left
     state = user.home / ".local/state/hivepipe"
     folders = {str(each) for path in (user.recorded, state / "made") for each in path.parents}
     folders |= {str(user.recorded), str(state / "made")}
     assert all(path in folders or path.startswith(f"{user.recorded}/") for path in left)
     assert user.processes() == []
-    said = user.hivepipe("uninstall", "--purge", "--yes")
-    assert "deleted" in said
+    output = user.hivepipe("uninstall", "--purge", "--yes")
+    assert "deleted" in output
     assert changed(before, user.files()) == {}
 
 
@@ -71,8 +71,8 @@ def test_uninstall_keeps_edits_of_the_settings(user: User) -> None:
     edited = user.settings.read_text().replace('"model": "opus"', '"model": "haiku", "x": [1]')
     user.settings.write_text(edited)
     user.play_session()
-    said = user.hivepipe("uninstall", "--purge", "--yes")
-    assert "edited" in said
+    output = user.hivepipe("uninstall", "--purge", "--yes")
+    assert "edited" in output
     assert user.settings.read_text() == SETTINGS.replace(
         '"model": "opus"', '"model": "haiku", "x": [1]'
     )
@@ -109,8 +109,8 @@ def test_purge_keeps_other_files_of_the_state_folder(user: User) -> None:
 
 def test_a_dry_run_changes_nothing(user: User) -> None:
     before = user.files()
-    said = user.hivepipe("init", "--dry-run")
-    assert said.count("/hivepipe/hooks/") == len(events_of(None))
+    output = user.hivepipe("init", "--dry-run")
+    assert output.count("/hivepipe/hooks/") == len(events_of(None))
     assert changed(before, user.files()) == {}
     user.hivepipe("init")
     before = user.files()
@@ -169,17 +169,17 @@ def test_invalid_settings_are_not_changed(user: User, text: str, reason: str) ->
     user.settings.write_bytes(text.encode("latin-1"))
     user.own(user.project)
     before = user.files()
-    said = user.hivepipe("init", expect=1)
-    assert reason in said
-    assert str(user.settings) in said
-    assert len(said.splitlines()) == 1
+    output = user.hivepipe("init", expect=1)
+    assert reason in output
+    assert str(user.settings) in output
+    assert len(output.splitlines()) == 1
     assert changed(before, user.files()) == {}
 
 
 def test_a_file_instead_of_the_folder_is_reported(user: User) -> None:
     (user.project / ".claude").touch()
-    said = user.hivepipe("init", expect=1)
-    assert f"{user.project}/.claude is not a folder" in said
+    output = user.hivepipe("init", expect=1)
+    assert f"{user.project}/.claude is not a folder" in output
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "project"])
@@ -236,8 +236,8 @@ def test_the_users_home_folder_is_refused_as_project_and_as_home(user: User) -> 
     user.home.chmod(0o700)
     before = user.files(user.home)
     assert "--user" in user.hivepipe("init", cwd=user.home, expect=1)
-    said = user.hivepipe("init", HIVEPIPE_HOME=str(user.project), expect=1)
-    assert "holds this project" in said
+    output = user.hivepipe("init", HIVEPIPE_HOME=str(user.project), expect=1)
+    assert "holds this project" in output
     assert "all of your files" in user.hivepipe("up", "-d", HIVEPIPE_HOME=str(user.home), expect=1)
     assert changed(before, user.files(user.home)) == {}
 
@@ -309,12 +309,12 @@ def test_only_events_that_claude_code_knows_are_registered(user: User, scope: st
     path.write_text(SETTINGS)
     user.own(user.home)
     has_claude(user, "2.1.80")
-    said = user.hivepipe("init", scope)
-    assert "Claude Code 2.1.80 does not know UserPromptExpansion" in said
+    output = user.hivepipe("init", scope)
+    assert "Claude Code 2.1.80 does not know UserPromptExpansion" in output
     assert "UserPromptExpansion" not in user.hooks(path)
     has_claude(user, "2.1.330")
-    assert f"{len(EVENTS)} were added" in (said := user.hivepipe("init", scope))
-    assert "does not know" not in said
+    assert f"{len(EVENTS)} were added" in (output := user.hivepipe("init", scope))
+    assert "does not know" not in output
     assert set(user.hooks(path)) >= {event.name for event in EVENTS}
     user.hivepipe("uninstall", *(["--user"] if scope == "--user" else []))
     assert path.read_text() == SETTINGS
@@ -455,12 +455,12 @@ def test_uninstall_removes_hooks_from_copies_in_worktrees(user: User) -> None:
     assert str(copy.name) in user.hivepipe("uninstall", "--dry-run")
     assert copy.read_text() == before
 
-    said = user.hivepipe("uninstall")
-    assert "tree one/.claude/settings.local.json" in said
+    output = user.hivepipe("uninstall")
+    assert "tree one/.claude/settings.local.json" in output
     assert json.loads(copy.read_text()) == {"model": "opus"}
     assert plain.read_text() == '{"model": "opus"}'
     assert json.loads(outside.read_text()) == mine
-    assert "has a copy of them" in said  # the link leads out of its worktree
+    assert "has a copy of them" in output  # the link leads out of its worktree
 
 
 def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
@@ -475,9 +475,9 @@ def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
     user.own(tree)
     before = shared.read_text()
     for words in (("--dry-run",), ()):
-        said = user.hivepipe("uninstall", *words)
-        assert said.count("has a copy of them") == 1
-        assert f"cd '{tree}' && hivepipe uninstall" in said
+        output = user.hivepipe("uninstall", *words)
+        assert output.count("has a copy of them") == 1
+        assert f"cd '{tree}' && hivepipe uninstall" in output
     assert shared.read_text() == before
     assert "has a copy of them" in user.hivepipe("uninstall")  # the only thing left to do
     assert user.do("sh", "-c", f"cd '{tree}' && hivepipe uninstall").returncode == 0
@@ -528,8 +528,8 @@ def test_a_home_with_recorded_files_is_not_removed_as_unused(user: User, kept: s
     path.write_text("{}")
     user.own(user.recorded)
     user.hivepipe("up", "-d", HIVEPIPE_AUTOSTART="0")
-    said = user.hivepipe("uninstall")
+    output = user.hivepipe("uninstall")
     if not kept.startswith("archive"):
-        assert "kept" in said
+        assert "kept" in output
     assert path.exists() or kept.endswith("1_1.json")  # the stack applied the event
     assert path.parent.exists()

@@ -248,10 +248,10 @@ def prompts_of() -> Any:
             "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]);"
             "print(*[row[0] for row in c.execute('SELECT prompt FROM prompts')], sep='\\n')"
         )
-        said = subprocess.check_output(
+        output = subprocess.check_output(
             [sys.executable, "-c", code, database], cwd=account.project, text=True, timeout=90
         )
-        return set(said.splitlines())
+        return set(output.splitlines())
 
     return prompts
 
@@ -296,15 +296,15 @@ def test_the_next_start_of_the_stack_updates_the_hooks(account: Account, wheel: 
     assert nothing in module.read_text()
     module.write_text(module.read_text().replace(nothing, f"{nothing}newer"))
 
-    def said() -> str:
+    def hook_output() -> str:
         handler = account.handlers()["UserPromptSubmit"]
         return account.fire(handler, "UserPromptSubmit", prompt="a", prompt_id="a").stdout
 
-    assert said() == NEUTRAL
+    assert hook_output() == NEUTRAL
     account.hivepipe("up", "-d")
     try:
         assert hook.with_name("hook_path").read_bytes() != before
-        until(lambda: said() == "newer", "the old code answers")
+        until(lambda: hook_output() == "newer", "the old code answers")
     finally:
         account.hivepipe("down")
 

@@ -28,8 +28,8 @@ def finish(client: redis.Redis, id: str, took_secs: float, **fields: Any) -> Non
     """Add a finished job, which stays for a minute."""
     ended = datetime.now(UTC)
     times = {"created_at": ended - timedelta(seconds=took_secs), "ended_at": ended}
-    said = {name: f"{at:%Y-%m-%dT%H:%M:%S.%fZ}" for name, at in times.items()}
-    client.hset(f"rq:job:{id}", mapping={"hp": "1", "description": "op", **said, **fields})
+    stored_times = {name: f"{at:%Y-%m-%dT%H:%M:%S.%fZ}" for name, at in times.items()}
+    client.hset(f"rq:job:{id}", mapping={"hp": "1", "description": "op", **stored_times, **fields})
     client.zadd("rq:finished:low", {id: time.time() + 60})
 
 
@@ -43,17 +43,17 @@ def test_a_job_of_a_hook_is_counted_once_and_shown_equally(
     latencies.add_sample(client)
 
     status = json.loads(private_home.command("status", "--json", expect=None))
-    said = status["latencies"]
-    assert said["operations"]["start_session"]["jobs"] == 1
-    assert 1 <= said["operations"]["start_session"]["p99_ms"] < 60_000
-    assert [each["jobs"] for each in said["course"]] == [
-        sum(each["jobs"] for each in said["operations"].values())
+    shown = status["latencies"]
+    assert shown["operations"]["start_session"]["jobs"] == 1
+    assert 1 <= shown["operations"]["start_session"]["p99_ms"] < 60_000
+    assert [each["jobs"] for each in shown["course"]] == [
+        sum(each["jobs"] for each in shown["operations"].values())
     ]
     app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
     page = TestClient(app, base_url="http://127.0.0.1:9182")
     page.get(f"/now?token={TOKEN}")
     (stack,) = page.get("/queues.json").json()["stacks"]
-    assert stack["latencies"] == said
+    assert stack["latencies"] == shown
     assert ">start_session</th>" in page.get("/queues").text
 
 

@@ -398,8 +398,8 @@ def test_without_an_answer_of_git_nothing_is_trusted(user: User, git: str) -> No
         user.env["PATH"] = f"{user.installation.bin}:{tools}"
     else:
         (user.project / ".git" / "config").write_text("[core\n")
-    said = user.hivepipe("init", "--in-tree", expect=1)
-    assert "git does not say what it tracks" in said
+    output = user.hivepipe("init", "--in-tree", expect=1)
+    assert "git does not say what it tracks" in output
     assert not (user.project / ".hive-mind").exists()
 
 

@@ -15,7 +15,7 @@ from tests import llm_server
 from tests.conftest import Home, Server, until
 from tests.llm_server import Answer, Handler, Provider, error, provider, success
 from tests.rounds import ASKED_ROUNDS
-from tests.summary_scene import CANARY, Scene, conversation, processes_with, said
+from tests.summary_scene import CANARY, Scene, conversation, message_line, processes_with
 
 WRONG = {"summary": "It went well, and there is nothing more to say of it."}
 SLOW_DOWN = error(429, "rate_limit_error", "slow down", Retry_After="40")
@@ -121,7 +121,9 @@ def test_each_failure_has_its_outcome(scenes: dict[str, Scene], llm: Provider) -
     llm.otherwise = by_case
     for case, session in SESSIONS.items():
         scene = scenes[case[0]]
-        words = conversation(session) + said(58, "user", f"<case {' '.join(case)}>", session)
+        words = conversation(session) + message_line(
+            58, "user", f"<case {' '.join(case)}>", session
+        )
         scene.write(session, words)
         scene.end(session)
     for scene in scenes.values():
@@ -235,7 +237,7 @@ def test_an_answer_is_passed_on_before_a_kill_can_repeat_the_call(
     scene: Scene, llm: Provider
 ) -> None:
     scene.use(llm)
-    said = [
+    runs = [
         subprocess.run(
             [sys.executable, "-I", "-c", KILLED_WITH_THE_ANSWER],
             env=scene.home.env,
@@ -245,9 +247,9 @@ def test_an_answer_is_passed_on_before_a_kill_can_repeat_the_call(
         )
         for _ in range(2)
     ]
-    assert [done.returncode for done in said] == [-9, -9]
-    assert said[0].stdout == b"llm \n"
-    assert said[1].stdout == b"plain it was asked before, and the process was killed\n"
+    assert [done.returncode for done in runs] == [-9, -9]
+    assert runs[0].stdout == b"llm \n"
+    assert runs[1].stdout == b"plain it was asked before, and the process was killed\n"
     assert len(llm.requests) == 1
 
 

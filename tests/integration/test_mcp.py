@@ -278,7 +278,7 @@ def test_the_plugin_has_tools_with_the_package_and_no_error_without(
 
 def test_without_the_package_every_request_is_answered(home: Home) -> None:
     script = ["/bin/sh", str(ROOT / "hooks" / "mcp.sh")]
-    said = [
+    lines = [
         b'{"method":"tools/list","params":{"_meta":{"id":"x"}},"jsonrpc":"2.0","id":7}',
         b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
         b'{"jsonrpc":"2.0","id":"a-1","method":"ping"}',
@@ -286,7 +286,7 @@ def test_without_the_package_every_request_is_answered(home: Home) -> None:
         b"no JSON",
     ]
     done = subprocess.run(
-        script, input=b"\n".join([*said, b""]), env=home.env | {"PATH": "/usr/bin:/bin"},
+        script, input=b"\n".join([*lines, b""]), env=home.env | {"PATH": "/usr/bin:/bin"},
         capture_output=True, check=True, timeout=60,
     )  # fmt: skip
     refused, pong = [json.loads(line) for line in done.stdout.splitlines()]

@@ -36,8 +36,8 @@ class Scene:
         self.config = home.root / ".config" / "hivepipe" / "config.toml"
 
     def fire(self, event: dict[str, Any]) -> None:
-        said = changed(event, transcript_path=str(self.claude / f"{SESSION}.jsonl"))
-        hook_answer(event["hook_event_name"], said, self.home.env)
+        changed_event = changed(event, transcript_path=str(self.claude / f"{SESSION}.jsonl"))
+        hook_answer(event["hook_event_name"], changed_event, self.home.env)
 
     def write(self, name: str, text: str) -> Path:
         """Write a memory as Claude does."""
@@ -57,8 +57,8 @@ class Scene:
         return result.stdout + result.stderr
 
     def found(self, *words: str, **variables: str) -> list[str]:
-        said = self.run("memory", "search", "--json", *words, **variables)
-        return [Path(entry["path"]).name for entry in json.loads(said)["memories"]]
+        output = self.run("memory", "search", "--json", *words, **variables)
+        return [Path(entry["path"]).name for entry in json.loads(output)["memories"]]
 
     def index(self, sql: str) -> list[tuple[Any, ...]]:
         path = self.home.path / "memory.db"
@@ -189,8 +189,8 @@ def endpoint() -> Iterator[str]:
 def test_with_an_endpoint_memories_are_found_by_meaning(scene: Scene, endpoint: str) -> None:
     scene.home.path.mkdir()
     scene.config.parent.mkdir(parents=True)
-    said = f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n'
-    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n{said}')
+    provider = f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n'
+    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n{provider}')
     (scene.folder / "drinks.md").write_text(f"Tea, always green. Key {KEY}")
     (scene.folder / "ops.md").write_text("How we deploy on Tuesdays.")
     # No word of the query is in the file.
@@ -222,9 +222,9 @@ def test_memories_are_added_to_a_prompt_if_enabled(
 
     def context_of(event: dict[str, Any], *, wanted: bool = False) -> str:
         scene.home.set(**({"memory_recall": True} if wanted else {}))
-        said = changed(event, transcript_path=str(scene.claude / f"{SESSION}.jsonl"))
+        changed_event = changed(event, transcript_path=str(scene.claude / f"{SESSION}.jsonl"))
         name = event["hook_event_name"]
-        found = checked(name, hook_answer(name, said, scene.home.env))
+        found = checked(name, hook_answer(name, changed_event, scene.home.env))
         return str(found.get("additionalContext", ""))
 
     context_of(payloads.SESSION_START)
@@ -268,8 +268,8 @@ def test_forgetting_a_text_reaches_the_index_and_the_texts_for_prompts(scene: Sc
     ]
     says = lambda path: b"agtail" in path.read_bytes().lower()  # noqa: E731
     assert {"all.txt"} < set(held())
-    said = scene.run("forget", "--matching", "Wagtail", "--yes")
-    assert "memories" in said
+    output = scene.run("forget", "--matching", "Wagtail", "--yes")
+    assert "memories" in output
     assert held() == []
     assert scene.found("invoice") == ["b.md"]
     assert (scene.folder / "a.md").exists()  # it is the user's own file

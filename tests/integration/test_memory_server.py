@@ -57,8 +57,8 @@ def answer_strictly(handler: Handler, known: tuple[str, ...] = KNOWN) -> None:
         return handler.send(400, json.dumps({"error": wrong}).encode())
     refused = [each["memoryId"] for each in events if each["memoryId"] not in known]
     rejected = [{"memoryId": id, "reason": "memory not found"} for id in refused]
-    said = {"applied": len(events) - len(rejected), "rejected": rejected}
-    return handler.send(200, json.dumps(said).encode())
+    answer = {"applied": len(events) - len(rejected), "rejected": rejected}
+    return handler.send(200, json.dumps(answer).encode())
 
 
 def problem_of(event: dict[str, Any]) -> str:
@@ -123,9 +123,9 @@ def test_a_refusal_is_reported_until_ratings_are_accepted(
     scene: Scene, llm: Provider, swarm: Provider
 ) -> None:
     scene.use(llm, memory_rating=True, memory_server=swarm.url)
-    said = summarise(scene)
+    output = summarise(scene)
     reason = "HTTP 401: Unauthorized (no key was sent: `hivepipe credentials set "
-    assert f"the memory server did not take the ratings: {reason}" in said
+    assert f"the memory server did not take the ratings: {reason}" in output
     (text,) = alerts(scene)
     assert reason in text
     assert len(swarm.requests) == 1  # not sent again
@@ -156,7 +156,7 @@ def test_the_key_is_sent_only_to_the_users_own_address(
     swarm.otherwise = lambda handler: handler.send(
         400, json.dumps({"error": f"never heard of {KEY}"}).encode()
     )
-    said = summarise(scene) + "".join(alerts(scene))
-    assert "HTTP 400: never heard of " in said
-    assert KEY not in said
-    assert CANARY not in said
+    output = summarise(scene) + "".join(alerts(scene))
+    assert "HTTP 400: never heard of " in output
+    assert KEY not in output
+    assert CANARY not in output

@@ -64,7 +64,7 @@ def test_everything_is_imported_once_and_nothing_is_lost(
     home = states(old.home)
     dry = user.hivepipe("migrate", "--dry-run")
     assert states(user.project) == before
-    said = user.hivepipe("migrate", "--yes")
+    output = user.hivepipe("migrate", "--yes")
     assert states(user.project / ASIDE) == home
     found = {"swarms": 1, "sessions": 1, "agents": 5, "instance_sessions": 1, "session_logs": 2}
     found["tasks"] = int(shape == "claude-flow")
@@ -73,7 +73,7 @@ def test_everything_is_imported_once_and_nothing_is_lost(
         (6, 12)
     ]
     assert {row[0] for row in rows(user, "SELECT session_id FROM agents")} == {SESSION}
-    for text in (dry, said):
+    for text in (dry, output):
         assert "failed/5_1736500108N_8.json" in text
         assert "DROP is not INSERT, UPDATE or DELETE" in text
         assert "file config.json (1): hivepipe does not know this file" in text
@@ -87,22 +87,23 @@ def test_everything_is_imported_once_and_nothing_is_lost(
     assert "no problem found" in user.hivepipe("doctor")
     assert "nothing new" in user.hivepipe("migrate", "--yes")
     assert counts(user) == found
-    said = user.hivepipe("uninstall", "--purge", "--yes")
-    assert ".hive-mind is back" in said
+    output = user.hivepipe("uninstall", "--purge", "--yes")
+    assert ".hive-mind is back" in output
     assert without_state(states(user.project)) == without_state(before)
 
 
 def test_migrate_ends_with_the_probe(user: User, old: OldProject) -> None:
     old.hooks()
     user.own(user.project)
-    said = user.hivepipe("migrate", "--yes", "--probe", expect=1, HIVEPIPE_DISABLED="1")
+    output = user.hivepipe("migrate", "--yes", "--probe", expect=1, HIVEPIPE_DISABLED="1")
     assert (
-        f"probe    0 of {HOOKS} hooks recorded an event, {HOOKS} answered, but not recorded" in said
+        f"probe    0 of {HOOKS} hooks recorded an event, {HOOKS} answered, but not recorded"
+        in output
     )
-    assert "HIVEPIPE_DISABLED is set" in said
+    assert "HIVEPIPE_DISABLED is set" in output
     user.hivepipe("uninstall", "--purge", "--yes")
-    said = user.hivepipe("migrate", "--yes", "--probe")
-    assert f"probe    {HOOKS} of {HOOKS} hooks recorded an event" in said
+    output = user.hivepipe("migrate", "--yes", "--probe")
+    assert f"probe    {HOOKS} of {HOOKS} hooks recorded an event" in output
 
 
 def test_json_is_one_object_for_plan_and_result(user: User, old: OldProject) -> None:
@@ -119,15 +120,15 @@ def test_json_is_one_object_for_plan_and_result(user: User, old: OldProject) -> 
     assert [each["folder"] for each in plan["queues"]] == [str(old.queue)]
     done = user.do("hivepipe", "migrate", "--json", data="y\n")
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["changed"] is True
-    assert said["plan"] == plan
-    rows = said["result"]["rows"]
+    report = json.loads(done.stdout)
+    assert report["changed"] is True
+    assert report["plan"] == plan
+    rows = report["result"]["rows"]
     assert rows["totals"] == plan["rows"]["totals"]
     assert rows["totals"]["taken"] > 5
     assert [each["reason"] for each in rows["entries"] if each["outcome"] == "refused"]
-    assert said["result"]["kept"] == [str(user.project / ASIDE)]
-    assert {each["verdict"] for each in said["probe"]} == {"recorded"}
+    assert report["result"]["kept"] == [str(user.project / ASIDE)]
+    assert {each["verdict"] for each in report["probe"]} == {"recorded"}
     again = json.loads(user.hivepipe("migrate", "--yes", "--json"))
     assert (again["changed"], again["result"]) == (False, None)
     user.hivepipe("uninstall")
@@ -144,9 +145,9 @@ def test_uninstall_keeps_both_homes_and_undo_restores_the_old_one(
     before = states(user.project)
     user.hivepipe("migrate", "--yes")
     assert "uninstall" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
-    said = user.hivepipe("uninstall")
-    assert ASIDE in said
-    assert "hivepipe migrate --undo" in said
+    output = user.hivepipe("uninstall")
+    assert ASIDE in output
+    assert "hivepipe migrate --undo" in output
     assert "auto-checkpoint" not in (user.project / ".claude/settings.json").read_text()
     user.hivepipe("migrate", "--undo", "--yes")
     assert without_state(states(user.project)) == without_state(before)
@@ -159,8 +160,8 @@ def test_migrate_after_uninstall_installs_hivepipe_again(user: User, old: OldPro
     user.hivepipe("migrate", "--yes")
     before = counts(user)
     user.hivepipe("uninstall")
-    said = user.hivepipe("migrate", "--yes")
-    assert "install  hivepipe" in said
+    output = user.hivepipe("migrate", "--yes")
+    assert "install  hivepipe" in output
     assert counts(user) == before
     assert "no problem found" in user.hivepipe("doctor")
     assert "already migrated" in user.hivepipe("migrate", "--yes")
@@ -183,12 +184,12 @@ def test_hivepipe_installed_beside_old_hooks_is_migrated(user: User, old: OldPro
     old.hooks()
     user.own(user.project)
     before = states(user.project)
-    said = user.hivepipe("init")
-    assert "3 old bash hooks are still in .claude/settings.json; `hivepipe migrate`" in said
-    said = user.hivepipe("doctor", expect=1)
+    output = user.hivepipe("init")
+    assert "3 old bash hooks are still in .claude/settings.json; `hivepipe migrate`" in output
+    output = user.hivepipe("doctor", expect=1)
     assert "old-hooks" in findings_of(user)
-    assert "still runs old bash hooks" in said
-    assert "hivepipe migrate\n" in said
+    assert "still runs old bash hooks" in output
+    assert "hivepipe migrate\n" in output
     user.hivepipe("migrate", "--yes")
     assert "no problem found" in user.hivepipe("doctor")
     local = user.settings.read_text()
@@ -205,9 +206,9 @@ def test_hivepipe_installed_beside_old_hooks_is_migrated(user: User, old: OldPro
 def test_migrate_reports_that_there_is_nothing(user: User, old: OldProject) -> None:
     before = user.files()
     for words in (("migrate",), ("migrate", "--yes"), ("migrate", "--dry-run")):
-        said = user.hivepipe(*words)
-        assert "has nothing to migrate" in said
-        assert "`hivepipe init` installs hivepipe here" in said
+        output = user.hivepipe(*words)
+        assert "has nothing to migrate" in output
+        assert "`hivepipe init` installs hivepipe here" in output
     assert user.files() == before
 
 
@@ -216,9 +217,9 @@ def test_migrate_in_a_subfolder_names_the_project(user: User, old: OldProject) -
     below = user.project / "src" / "deep"
     below.mkdir(parents=True)
     user.own(user.project)
-    said = user.hivepipe("migrate", "--yes", cwd=below)
-    assert "shop has an old .hive-mind: run `hivepipe migrate` there" in said
-    assert "init" not in said
+    output = user.hivepipe("migrate", "--yes", cwd=below)
+    assert "shop has an old .hive-mind: run `hivepipe migrate` there" in output
+    assert "init" not in output
 
 
 def test_the_answer_no_changes_nothing(user: User, old: OldProject) -> None:
@@ -232,8 +233,8 @@ def test_the_answer_no_changes_nothing(user: User, old: OldProject) -> None:
 def test_migrate_imports_a_queue_alone(user: User, old: OldProject) -> None:
     old.entry(agent("queued-1"))
     user.own(user.project)
-    said = user.hivepipe("migrate", "--yes")
-    assert "swarm swarm-1 does not exist" in said
+    output = user.hivepipe("migrate", "--yes")
+    assert "swarm swarm-1 does not exist" in output
     assert (user.project / ASIDE / "queue/pending").is_dir()
     assert counts(user)["agents"] == 0
 
@@ -241,8 +242,8 @@ def test_migrate_imports_a_queue_alone(user: User, old: OldProject) -> None:
 def test_migrate_replaces_hooks_alone(user: User, old: OldProject) -> None:
     old.hooks()
     user.own(user.project)
-    said = user.hivepipe("migrate", "--yes")
-    assert "there was no old home" in said
+    output = user.hivepipe("migrate", "--yes")
+    assert "there was no old home" in output
     assert "auto-checkpoint" not in (user.project / ".claude/settings.json").read_text()
     assert not (user.project / ASIDE).exists()
     assert "no problem found" in user.hivepipe("doctor")
@@ -255,9 +256,9 @@ def test_migrate_imports_archives_and_skills_alone(user: User, old: OldProject) 
     dry = user.hivepipe("migrate", "--dry-run")
     assert ": 2 archives, skill-usage.json" in dry
     assert states(user.project) == before
-    said = user.hivepipe("migrate", "--yes")
-    assert "3 were copied" in said
-    assert "archive-index.json: hivepipe makes its own index" in said
+    output = user.hivepipe("migrate", "--yes")
+    assert "3 were copied" in output
+    assert "archive-index.json: hivepipe makes its own index" in output
     assert "oldword" in user.hivepipe("search", "oldword")
     assert "42" in user.hivepipe("skills")
     assert "nothing new" in user.hivepipe("migrate", "--yes")
@@ -283,11 +284,11 @@ def test_a_hook_that_may_be_the_users_own_is_named_and_kept(user: User, old: Old
     handler = {"type": "command", "command": command}
     old.write(".claude/settings.json", json.dumps({"hooks": {"Stop": [{"hooks": [handler]}]}}))
     user.own(user.project)
-    said = user.hivepipe("migrate", "--yes")
-    assert f"Stop: {command}" in said
+    output = user.hivepipe("migrate", "--yes")
+    assert f"Stop: {command}" in output
     assert command in (user.project / ".claude/settings.json").read_text()
-    said = user.hivepipe("doctor")
-    assert "which may write to .hive-mind" in said
+    output = user.hivepipe("doctor")
+    assert "which may write to .hive-mind" in output
 
 
 @pytest.mark.parametrize("content", [b"not a database\n" * 10, b""])
@@ -295,9 +296,9 @@ def test_an_invalid_database_is_named_and_kept(user: User, old: OldProject, cont
     old.entries()
     (old.home / "hive.db").write_bytes(content)
     user.own(user.project)
-    said = user.hivepipe("migrate", "--yes")
+    output = user.hivepipe("migrate", "--yes")
     if content:
-        assert "file is not a database" in said
+        assert "file is not a database" in output
     assert (user.project / ASIDE / "hive.db").read_bytes() == content
     assert "no problem found" in user.hivepipe("doctor")
 
@@ -310,9 +311,9 @@ def test_a_damaged_table_does_not_affect_others(user: User, old: OldProject) -> 
     data[(page - 1) * 4096 : (page - 1) * 4096 + 100] = b"\xff" * 100
     path.write_bytes(data)
     user.own(user.project)
-    said = user.hivepipe("migrate", "--yes")
-    assert "table agents" in said
-    assert "cannot be read" in said
+    output = user.hivepipe("migrate", "--yes")
+    assert "table agents" in output
+    assert "cannot be read" in output
     assert counts(user)["sessions"] == 1
 
 
@@ -346,9 +347,9 @@ def test_migrate_refuses_a_database_in_use_and_continues_in_the_next_run(
     user.own(user.project)
     home = states(old.home)
     with process(user, str(installation.python), "-c", LOCK) as holder:
-        said = user.hivepipe("migrate", "--yes", expect=1)
-        assert f"(pid {holder.pid})" in said
-        assert f"{old.home}/hive.db" in said
+        output = user.hivepipe("migrate", "--yes", expect=1)
+        assert f"(pid {holder.pid})" in output
+        assert f"{old.home}/hive.db" in output
         assert old.home.is_dir()
     user.hivepipe("migrate", "--yes")
     assert states(user.project / ASIDE) == home
@@ -365,8 +366,8 @@ def test_a_running_old_worker_is_named_and_not_stopped(user: User, old: OldProje
         assert f"{running.pid} is still running" in user.hivepipe("migrate", "--dry-run")
         assert f"(pid {running.pid})" in user.hivepipe("migrate", "--yes", expect=1)
         assert running.poll() is None
-        said = user.hivepipe("doctor", expect=1)
-        assert f"kill {running.pid}" in said
+        output = user.hivepipe("doctor", expect=1)
+        assert f"kill {running.pid}" in output
         assert "old-worker" in findings_of(user)
     user.hivepipe("migrate", "--yes")
     assert counts(user)["agents"] == 5
@@ -383,8 +384,8 @@ def test_later_files_of_an_old_worker_are_imported_again(user: User, old: OldPro
     (late.home / "instances").mkdir(mode=0o700)
     late.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
     user.own(user.project)
-    said = user.hivepipe("doctor", expect=1)
-    assert "contains files of the bash hooks" in said
+    output = user.hivepipe("doctor", expect=1)
+    assert "contains files of the bash hooks" in output
     user.hivepipe("migrate", "--yes")
     assert counts(user) == before | {"agents": before["agents"] + 1}
     assert (user.project / f"{ASIDE}-2/queue/pending").is_dir()
@@ -429,9 +430,9 @@ def test_init_and_up_point_to_migrate_and_change_nothing(user: User, old: OldPro
     ):
         assert "run `hivepipe migrate`" in user.hivepipe(*words, expect=1)
         assert user.files(user.home) == before
-    said = user.hivepipe("doctor", expect=1)
-    assert "hivepipe migrate\n" in said
-    assert "damaged" not in said
+    output = user.hivepipe("doctor", expect=1)
+    assert "hivepipe migrate\n" in output
+    assert "damaged" not in output
     assert "old-home" in findings_of(user)
 
 
@@ -443,9 +444,9 @@ def test_an_old_home_that_1_0_0_adopted_is_migrated(user: User, old: OldProject)
     old.database()
     old.entries()
     user.own(user.project)
-    said = user.hivepipe("doctor", expect=1)
-    assert "nothing can be stored" in said
-    assert "damaged" not in said
+    output = user.hivepipe("doctor", expect=1)
+    assert "nothing can be stored" in output
+    assert "damaged" not in output
     assert "old-database" in findings_of(user)
     assert "hivepipe migrate" in user.hivepipe("drain", expect=1)
     user.hivepipe("migrate", "--yes")
@@ -493,8 +494,8 @@ def test_links_inside_the_old_home_are_moved_and_not_followed(user: User, old: O
         db.executescript("CREATE TABLE sessions (id TEXT); INSERT INTO sessions VALUES ('secret')")
     (old.home / "hive.db").symlink_to(secret)
     user.own(user.home)
-    said = user.hivepipe("migrate", "--yes")
-    assert "is not a regular file" in said
+    output = user.hivepipe("migrate", "--yes")
+    assert "is not a regular file" in output
     assert os.readlink(user.project / ASIDE / "hive.db") == str(secret)
     assert counts(user)["sessions"] == 0
 
@@ -508,9 +509,9 @@ def test_foreign_files_are_named_and_moved(user: User, old: OldProject) -> None:
         os.chown(path, 0, 0)
         path.chmod(0o600)
         assert user.do("cat", path).returncode != 0
-    said = user.hivepipe("migrate", "--yes")
-    assert "Permission denied" in said
-    assert torn.name in said
+    output = user.hivepipe("migrate", "--yes")
+    assert "Permission denied" in output
+    assert torn.name in output
     assert (user.project / ASIDE / "hive.db").stat().st_uid == 0
     assert UID != 0
 
@@ -521,8 +522,8 @@ def test_an_old_home_that_cannot_be_moved_is_named_and_kept(user: User, old: Old
     user.project.chmod(0o555)
     assert user.do("touch", user.project / "x").returncode != 0
     before = states(old.home)
-    said = user.hivepipe("migrate", "--yes", expect=1)
-    assert str(user.project) in said
+    output = user.hivepipe("migrate", "--yes", expect=1)
+    assert str(user.project) in output
     assert states(old.home) == before
     user.project.chmod(0o755)
     user.hivepipe("migrate", "--yes")
@@ -533,8 +534,8 @@ def test_migrate_refuses_the_variable_of_the_old_database(user: User, old: OldPr
     path = old.database().rename(user.home / "elsewhere.db")
     old.hooks()
     user.own(user.home)
-    said = user.hivepipe("migrate", "--yes", expect=1, HIVE_DB=str(path))
-    assert "unset the variable" in said
+    output = user.hivepipe("migrate", "--yes", expect=1, HIVE_DB=str(path))
+    assert "unset the variable" in output
     assert "hivepipe migrate" in user.hivepipe("init", expect=1, HIVE_DB=str(path))
 
 
@@ -562,9 +563,9 @@ def test_invalid_settings_stop_migrate_before_any_change(
     path.write_text('// mine\n{"model": "opus",}\n')
     user.own(user.home)
     before = states(user.project)
-    said = user.hivepipe("migrate", "--yes", expect=1)
-    assert f"{path} is not valid JSON" in said
-    assert "nothing was changed" in said
+    output = user.hivepipe("migrate", "--yes", expect=1)
+    assert f"{path} is not valid JSON" in output
+    assert "nothing was changed" in output
     assert states(user.project) == before
     path.write_text("{}")
     user.own(user.home)
@@ -591,8 +592,8 @@ def test_a_failed_installation_can_be_continued_or_undone(user: User, old: OldPr
     (user.recorded / "mine").write_text("a person's")
     user.own(user.home)
     before = states(user.project)
-    said = user.hivepipe("migrate", "--yes", expect=1)
-    assert "run `hivepipe migrate` again" in said
+    output = user.hivepipe("migrate", "--yes", expect=1)
+    assert "run `hivepipe migrate` again" in output
     assert "started but not completed" in user.hivepipe("doctor", expect=1)
     user.hivepipe("uninstall", "--purge", "--yes")
     assert states(user.project) == before
@@ -650,8 +651,8 @@ def test_undo_restores_the_old_home_beside_later_files(user: User, old: OldProje
     mine = old.write(".hive-mind/mine/notes.txt", "a person's\n")
     clash = old.write(".hive-mind/config.json", "a person's\n")
     user.own(user.project)
-    said = user.hivepipe("uninstall", "--purge", "--yes", expect=1)
-    assert f"{clash} is in the way of {user.project / ASIDE / 'config.json'}" in said
+    output = user.hivepipe("uninstall", "--purge", "--yes", expect=1)
+    assert f"{clash} is in the way of {user.project / ASIDE / 'config.json'}" in output
     assert "auto-checkpoint" in (user.project / ".claude/settings.json").read_text()
     assert clash.read_text() == "a person's\n"
     clash.unlink()

@@ -36,8 +36,8 @@ def set_home(user: User, home: str | None) -> None:
 
 
 def findings_of(user: User) -> dict[str, dict[str, Any]]:
-    said = user.do("hivepipe", "doctor", "--json").stdout
-    return {entry["check"]: entry for entry in json.loads(said)["findings"]}
+    output = user.do("hivepipe", "doctor", "--json").stdout
+    return {entry["check"]: entry for entry in json.loads(output)["findings"]}
 
 
 # ---- HOME

@@ -104,9 +104,9 @@ def test_hooks_push_to_a_loopback_redis_with_password_and_database(
     sandbox.fire("s-1")
     assert int(client.get("hivepipe:accepted") or 0) == 1, "the hook did not push"  # type: ignore[arg-type]
     eventually(lambda: sandbox.sessions() == {"s-1"})
-    said = sandbox.run("status")
-    assert f"redis://:***@127.0.0.1:{theirs.port}/3" in said
-    assert URL_PASSWORD not in said + sandbox.run("logs")
+    output = sandbox.run("status")
+    assert f"redis://:***@127.0.0.1:{theirs.port}/3" in output
+    assert URL_PASSWORD not in output + sandbox.run("logs")
     assert sandbox.run("url").strip() == address, "RQ's tools need it"
     sandbox.run("rq", "--", "info", "--only-queues")
 
@@ -213,8 +213,8 @@ def test_a_redis_of_another_home_is_refused_and_named(
     first = sandbox.home
     sandbox.project = sandbox.folder / "second"
     sandbox.project.mkdir()
-    said = sandbox.run("up", "-d", "--redis-url", url, expect=1)
-    assert f"{first} on {socket.gethostname()}" in said
+    output = sandbox.run("up", "-d", "--redis-url", url, expect=1)
+    assert f"{first} on {socket.gethostname()}" in output
     assert recorded(sandbox, monkeypatch) == {}
     assert not (sandbox.project / ".hive-mind").exists()
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/2")
@@ -226,8 +226,8 @@ def test_a_redis_of_an_application_is_refused_and_not_changed(
 ) -> None:
     Queue("high", connection=theirs.client()).enqueue("app.tasks.pay", 1)
     before = theirs.client().keys()
-    said = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}", expect=1)
-    assert "another program (rq:queue:high)" in said
+    output = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}", expect=1)
+    assert "another program (rq:queue:high)" in output
     assert theirs.client().keys() == before
     assert counts(sandbox) == {}
 
@@ -259,8 +259,8 @@ def test_a_cluster_is_refused_with_a_reason(
     new_redis: Callable[..., TheirRedis],
 ) -> None:
     cluster = new_redis("--cluster-enabled", "yes")
-    said = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{cluster.port}", expect=1)
-    assert "is a Redis Cluster, which RQ does not support" in said
+    output = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{cluster.port}", expect=1)
+    assert "is a Redis Cluster, which RQ does not support" in output
 
 
 def test_a_redis_that_evicts_keys_is_named(
@@ -268,8 +268,8 @@ def test_a_redis_that_evicts_keys_is_named(
     new_redis: Callable[..., TheirRedis],
 ) -> None:
     evicting = new_redis("--maxmemory-policy", "allkeys-lru")
-    said = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{evicting.port}")
-    assert "may throw events away when it is full" in said
+    output = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{evicting.port}")
+    assert "may throw events away when it is full" in output
 
 
 @pytest.mark.parametrize(
@@ -288,9 +288,9 @@ def test_an_unusable_address_is_refused_without_its_password(
     url: str,
     reason: str,
 ) -> None:
-    said = sandbox.run("up", "-d", "--redis-url", url, expect=1)
-    assert reason in said
-    assert "secret" not in said
+    output = sandbox.run("up", "-d", "--redis-url", url, expect=1)
+    assert reason in output
+    assert "secret" not in output
     assert recorded(sandbox, monkeypatch) == {}
 
 

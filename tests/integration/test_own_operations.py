@@ -112,8 +112,8 @@ def test_the_example_runs_and_faults_only_fail_their_jobs(user: User) -> None:
 
 
 def test_doctor_names_each_operation(user: User) -> None:
-    said = json.loads(user.do("hivepipe", "doctor", "--json").stdout)
-    found = [each["text"] for each in said["findings"] if each["check"] == "operations"]
+    report = json.loads(user.do("hivepipe", "doctor", "--json").stdout)
+    found = [each["text"] for each in report["findings"] if each["check"] == "operations"]
     assert "session_notes of an installed package runs on SessionEnd" in found
     assert sum("cannot be loaded" in text for text in found) == 2
 

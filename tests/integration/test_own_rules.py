@@ -63,6 +63,6 @@ def test_with_an_invalid_rule_the_built_in_rules_apply(
     until(lambda: is_drained(home, redis_server, writer), "not drained")
     assert prompt(home) == "ask EMP-123456, ***EMAIL***"
     assert "rule 'employee'" in writer.text
-    said = command(home, "config")
-    assert said.returncode == 1
-    assert "rule 'employee'" in said.stderr
+    output = command(home, "config")
+    assert output.returncode == 1
+    assert "rule 'employee'" in output.stderr

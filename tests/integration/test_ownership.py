@@ -70,11 +70,11 @@ def test_a_purge_restores_every_earlier_file(user: User) -> None:
         now = old.state(logs(user))
         assert now.get(f"{name}.before-hivepipe", now.get(name)) == wanted, name
 
-    said = user.hivepipe("uninstall", "--purge", "--dry-run")
-    assert "hive.db" in said
-    assert "left     .claude-state/logs/notes.txt: hivepipe did not make it" in said
-    said = user.hivepipe("uninstall", "--purge", "--yes")
-    assert "notes.txt: hivepipe did not make it" in said
+    output = user.hivepipe("uninstall", "--purge", "--dry-run")
+    assert "hive.db" in output
+    assert "left     .claude-state/logs/notes.txt: hivepipe did not make it" in output
+    output = user.hivepipe("uninstall", "--purge", "--yes")
+    assert "notes.txt: hivepipe did not make it" in output
     assert old.state(logs(user)) == before
     assert changed(files, user.files()) == {}
 
@@ -128,11 +128,11 @@ def test_a_purge_keeps_files_that_a_user_added_or_changed(user: User) -> None:
     export.write_text(f"{export.read_text()}\n")
     edited = {path: path.read_bytes() for path in (copy, export)}
     user.own(user.project)
-    said = user.hivepipe("uninstall", "--purge", "--yes")
+    output = user.hivepipe("uninstall", "--purge", "--yes")
     assert {path: path.read_bytes() for path in edited} == edited
     assert all(path.read_text() == "mine\n" for path in dropped)
     assert (home / "link.db").is_symlink()
-    assert said.count("was changed since") >= 2
+    assert output.count("was changed since") >= 2
     aside = logs(user) / "skill-usage.json.before-hivepipe"
     assert (aside.read_bytes(), aside.stat().st_mode) == before["skill-usage.json"][:2]
     assert not (user.project / ".hive-mind").exists()
@@ -147,7 +147,7 @@ def old_archive(home: Home) -> Path:
     claude.mkdir(parents=True)
     transcript = claude / "0ld.jsonl"
     line = {"sessionId": "0ld", "cwd": str(home.project), "timestamp": "2025-01-01T00:00:00Z"}
-    transcript.write_bytes(old.said("word", **line))
+    transcript.write_bytes(old.message_line("word", **line))
     home.command("init")
     home.command("archive", "sweep")
     (path,) = (home.kept).rglob("*_0ld.jsonl")
@@ -162,9 +162,9 @@ def test_deletions_are_announced_on_the_first_day_and_logged(private_home: Home)
     assert (entry["kind"], entry["number"], entry["paths"]) == ("archive", 1, [str(path)])
     assert entry["oldest_days"] >= 400
     assert entry["rule"] == "[retention] archives = 365"
-    said = private_home.command("status", expect=None)
-    assert "1 archive" in said
-    assert "[retention] archives = 365 in config.toml" in said
+    output = private_home.command("status", expect=None)
+    assert "1 archive" in output
+    assert "[retention] archives = 365 in config.toml" in output
 
     home = str(private_home.path)
     with at_once(home) as context:
@@ -206,11 +206,11 @@ def test_forget_keeps_logs_of_another_program(user: User) -> None:
     theirs.write_text("[2025-01-09T14:30:00Z] Redacted 1 API key from session abc123\n")
     user.own(user.project)
     wanted = theirs.read_bytes()
-    said = user.hivepipe("forget", "abc123", "--yes")
+    output = user.hivepipe("forget", "abc123", "--yes")
     assert theirs.read_bytes() == wanted
     assert "abc123" not in listed(user)
     original = f"{old.MAIN}.jsonl"
-    assert original in said
+    assert original in output
     assert old.state(logs(user))[original] == before[original]
 
 

@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
 def test_each_part_of_the_page_is_in_the_wheel_with_its_hash(wheel: ZipFile) -> None:
     (record,) = [name for name in wheel.namelist() if name.endswith(".dist-info/RECORD")]
     rows = csv.reader(wheel.read(record).decode().splitlines())
-    hashes = {path: said for path, said, _ in rows}
+    hashes = {path: recorded_hash for path, recorded_hash, _ in rows}
     assert len(PARTS) > 10
     for path in PARTS:
         name = str(path.relative_to(ROOT))

@@ -88,9 +88,9 @@ def test_without_the_package_events_are_spooled_and_the_command_shown_once_a_day
     plugin: Plugin,
 ) -> None:
     before = plugin.user.files(plugin.user.project)
-    said = json.loads(plugin.fire("SessionStart", source="startup"))
-    assert set(said) == {"continue", "systemMessage"}
-    command = said["systemMessage"].split("run: ")[1]
+    report = json.loads(plugin.fire("SessionStart", source="startup"))
+    assert set(report) == {"continue", "systemMessage"}
+    command = report["systemMessage"].split("run: ")[1]
     assert command.endswith("hivepipe init --user")
     for event in events_of(OLDEST_WITH_PLUGIN):
         assert plugin.fire(event.name) == NEUTRAL
@@ -116,8 +116,8 @@ def test_spooled_events_are_applied_after_installation(plugin: Plugin) -> None:
     plugin.fire("SessionStart", source="startup")
     plugin.fire("PostToolUse", **EDIT, tool_response={})
     assert plugin.spool
-    said = plugin.user.hivepipe("init", "--user")
-    assert f"run by the plugin {ID} 1.0.0" in said
+    output = plugin.user.hivepipe("init", "--user")
+    assert f"run by the plugin {ID} 1.0.0" in output
     home = str(plugin.user.home / ".local/state/hivepipe/default")
     plugin.user.hivepipe("drain", HIVEPIPE_HOME=home)
     assert not plugin.spool
@@ -130,17 +130,17 @@ def test_spooled_events_are_applied_after_installation(plugin: Plugin) -> None:
 
 
 def test_the_shown_command_installs_from_the_plugins_copy(plugin: Plugin) -> None:
-    said = json.loads(plugin.fire("SessionStart", path=f"{plugin.python}:/bin"))
+    report = json.loads(plugin.fire("SessionStart", path=f"{plugin.python}:/bin"))
     copy = shlex.quote(str(plugin.root))
     typed = [step for step in steps(README) if "venvs/hivepipe" in step and "export" not in step]
     readme = " && ".join([*typed, "~/.local/venvs/hivepipe/bin/hivepipe init --user"])
     wanted = readme.replace("-r hivepipe/", f"-r {copy}/").replace("./hivepipe", copy)
-    assert shlex.split(said["systemMessage"].split("run: ")[1]) == shlex.split(wanted)
+    assert shlex.split(report["systemMessage"].split("run: ")[1]) == shlex.split(wanted)
 
 
 def test_with_an_unregistered_package_the_shown_command_is_init(plugin: Plugin) -> None:
-    said = json.loads(plugin.fire("SessionStart", path=plugin.user.env["PATH"]))
-    assert said["systemMessage"].endswith("run: hivepipe init --user")
+    report = json.loads(plugin.fire("SessionStart", path=plugin.user.env["PATH"]))
+    assert report["systemMessage"].endswith("run: hivepipe init --user")
 
 
 @pytest.mark.parametrize("fault", ["none", "old", "gone"])
@@ -199,8 +199,8 @@ def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
     assert [entry["mend"] for entry in found["findings"] if entry["check"] == "hooks-twice"] == [
         "hivepipe init"
     ]
-    said = plugin.user.hivepipe("init")
-    assert "would run twice" in said
+    output = plugin.user.hivepipe("init")
+    assert "would run twice" in output
     assert not plugin.user.settings.exists()
     found = doctor_report(plugin)
     assert found["hooks"] == [f"the plugin {ID} 1.0.0"]

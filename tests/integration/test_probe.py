@@ -20,10 +20,10 @@ PLUGGED_IN = len(events_of(OLDEST_WITH_PLUGIN))
 
 def probed(user: User, expect: int = 0, **env: str) -> list[dict[str, Any]]:
     """Return doctor's probe result of each hook."""
-    said = json.loads(user.do("hivepipe", "doctor", "--probe", "--json", **env).stdout)
-    wrong = [entry for entry in said["findings"] if entry["check"] == "probe"]
+    report = json.loads(user.do("hivepipe", "doctor", "--probe", "--json", **env).stdout)
+    wrong = [entry for entry in report["findings"] if entry["check"] == "probe"]
     assert bool(wrong) == bool(expect), wrong
-    return list(said["probe"])
+    return list(report["probe"])
 
 
 def verdicts(found: list[dict[str, Any]]) -> set[str]:
@@ -42,8 +42,8 @@ def row_counts(user: User) -> dict[str, int]:
 
 def test_init_ends_with_a_probe_and_leaves_nothing_after_uninstall(user: User) -> None:
     before = user.files()
-    said = user.hivepipe("init", "--probe")
-    assert f"{HOOKS} of {HOOKS} hooks recorded" in said
+    output = user.hivepipe("init", "--probe")
+    assert f"{HOOKS} of {HOOKS} hooks recorded" in output
     assert user.processes() == [], "init starts nothing"
     assert user.hivepipe("sessions", "--all", "--json").count('"id"') == 0
     user.hivepipe("uninstall")
@@ -105,8 +105,8 @@ def test_the_direct_path_is_probed(user: User) -> None:
 
 def test_the_plugin_is_probed_with_its_package_and_beside_settings(user: User) -> None:
     plugin = Plugin(user)
-    said = user.hivepipe("init", "--probe")
-    assert f"{PLUGGED_IN} of {PLUGGED_IN} hooks recorded" in said
+    output = user.hivepipe("init", "--probe")
+    assert f"{PLUGGED_IN} of {PLUGGED_IN} hooks recorded" in output
     found = probed(user, HIVEPIPE_AUTOSTART="0")
     assert {each["source"] for each in found} == {f"{plugin.root}/hooks/hooks.json"}
     plugin.switch(False)
@@ -165,9 +165,9 @@ def test_hooks_that_record_nothing_are_named(user: User, name: str) -> None:
     assert len(found) == HOOKS
     assert verdicts(found) == {verdict}
     assert all(words in each["trouble"] for each in found), found[0]
-    said = user.do("hivepipe", "doctor", "--probe")
-    assert said.returncode == 1
-    assert "and every hook records" not in said.stdout
+    done = user.do("hivepipe", "doctor", "--probe")
+    assert done.returncode == 1
+    assert "and every hook records" not in done.stdout
     (user.recorded).chmod(0o700)
 
 
@@ -203,8 +203,8 @@ def test_a_project_that_is_switched_off_is_not_probed(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("off")
     before = user.files()
-    said = user.do("hivepipe", "doctor", "--probe", "--json").stdout
-    assert verdicts(json.loads(said)["probe"]) == {"not fired"}
+    output = user.do("hivepipe", "doctor", "--probe", "--json").stdout
+    assert verdicts(json.loads(output)["probe"]) == {"not fired"}
     assert changed(before, user.files()) == {}
     user.hivepipe("init", "--probe")  # init still succeeds, since the user switched the project off
 
@@ -229,6 +229,6 @@ def test_init_names_a_database_that_cannot_be_written(user: User) -> None:
     database.write_bytes(b"no database " * 1000)
     database.chmod(0o600)
     user.own(database)
-    said = user.hivepipe("init", "--probe", expect=1)
-    assert f"0 of {HOOKS} hooks recorded" in said
-    assert "file is not a database" in said
+    output = user.hivepipe("init", "--probe", expect=1)
+    assert f"0 of {HOOKS} hooks recorded" in output
+    assert "file is not a database" in output

@@ -55,9 +55,9 @@ def test_a_line_without_a_job_names_none_and_a_traceback_is_one_line() -> None:
         info = (type(error), error, error.__traceback__)
     record = logging.LogRecord("x", logging.ERROR, "", 1, "%s is %d", ("it", 3), info)
     about_job("j", "insert_log", "s")
-    said = json.loads(formatter.format(record))
-    assert (said["job"], said["text"]) == ("j", "it is 3")
-    assert "ValueError: two\nlines" in said["traceback"]
+    report = json.loads(formatter.format(record))
+    assert (report["job"], report["text"]) == ("j", "it is 3")
+    assert "ValueError: two\nlines" in report["traceback"]
     about_job()
     assert "\n" not in formatter.format(record)
     assert not {"job", "operation", "session"} & json.loads(formatter.format(record)).keys()
@@ -76,6 +76,6 @@ def test_every_line_is_redacted(formatter: logging.Formatter) -> None:
     except KeyError as error:
         info = (type(error), error, error.__traceback__)
     record = logging.LogRecord("x", logging.ERROR, "", 1, "not %s", (TOKEN,), info)
-    said = formatter.format(record)
-    assert TOKEN not in said
-    assert said.count("***REDACTED***") >= 2
+    line = formatter.format(record)
+    assert TOKEN not in line
+    assert line.count("***REDACTED***") >= 2

@@ -233,8 +233,8 @@ def test_the_briefing_has_the_profile_and_the_tasks_of_others_for_a_lead(scene: 
     scene.fire(payloads.POST_AGENT_ASYNC, "s-a", folder, TASK_ID="t-7")
 
     def context_of(profile: str) -> str:
-        said = scene.fire(payloads.SESSION_START, f"s-{profile}", folder, AGENT_ID=profile)
-        return str(checked("SessionStart", said).get("additionalContext", ""))
+        answer = scene.fire(payloads.SESSION_START, f"s-{profile}", folder, AGENT_ID=profile)
+        return str(checked("SessionStart", answer).get("additionalContext", ""))
 
     until(lambda: SOUL.strip() in context_of("ana"), "the context lacks the profile")
     until(
@@ -293,8 +293,8 @@ def test_only_tunnels_of_ended_sessions_are_removed(
     scene.end("s-ended", folder)
     assert "delete 3" in log.read_text()
     scene.end("s-1", folder)
-    said = log.read_text().splitlines()
-    assert [line for line in said if line != "jlist"] == [
+    lines = log.read_text().splitlines()
+    assert [line for line in lines if line != "jlist"] == [
         "delete 3",
         "save",
         "delete 1",

@@ -84,9 +84,9 @@ def test_root_leaves_nothing_in_another_users_home(ana: User) -> None:
     ana.hivepipe("init")
     fire(ana, "stop", *AS_USER)
     before = ana.files()
-    said = json.loads(fire(ana, "session_start"))["systemMessage"]
-    assert "root" in said
-    assert str(ana.recorded) in said
+    message = json.loads(fire(ana, "session_start"))["systemMessage"]
+    assert "root" in message
+    assert str(ana.recorded) in message
     for event in ("post_tool_use", "stop", "session_end"):
         assert fire(ana, event) == NEUTRAL
     for command in ("status", "up", "drain", "search", "doctor", "init"):

@@ -79,8 +79,8 @@ def test_a_full_disk_is_reported(private_home: Home, store: Path) -> None:
     assert hivepipe(private_home, "init", "--no-probe").returncode == 0
     with full(store.parent):
         done = hivepipe(private_home, "off")
-    said = f"hivepipe: the disk of {store.parent} is full\n"
-    assert (done.returncode, done.stderr) == (1, said)
+    error = f"hivepipe: the disk of {store.parent} is full\n"
+    assert (done.returncode, done.stderr) == (1, error)
 
 
 def test_rows_in_the_wal_are_not_omitted(store: Path) -> None:

@@ -83,7 +83,7 @@ def steps(page: Path) -> list[str]:
 
 def entry_of(table: dict[str, str], step: str) -> str:
     """Return a table's entry for a command, or "" if there is none."""
-    return next((said for start, said in table.items() if step.startswith(start)), "")
+    return next((entry for start, entry in table.items() if step.startswith(start)), "")
 
 
 def in_order() -> list[str]:
@@ -136,10 +136,10 @@ class Newcomer(User):
             timeout=INSTALL_SECS,
             check=False,
         )
-        said = shell.stdout + shell.stderr
-        assert shell.returncode == int(entry_of(EXITS, step) or 0), f"{step}\n{said}"
-        assert entry_of(OUTPUTS, step) in said, f"{step}\n{said}"
-        return said
+        output = shell.stdout + shell.stderr
+        assert shell.returncode == int(entry_of(EXITS, step) or 0), f"{step}\n{output}"
+        assert entry_of(OUTPUTS, step) in output, f"{step}\n{output}"
+        return output
 
     def add_packages(self) -> None:
         """Make the packages of the tests' environment importable, so that no network is needed."""
@@ -227,9 +227,9 @@ def test_a_package_with_another_hash_is_refused(tmp_path: Path) -> None:
     for name, version in re.findall(r"^([\w.-]+)==([^ ;]+)", lock, re.MULTILINE):
         make_wheel(wheels, name.replace("-", "_"), version)
     (line,) = (step for step in steps(README) if "--require-hashes" in step)
-    said = [pip_output(tmp_path / "lock", line, wheels)]
-    said += [pip_output(tmp_path / "plain", line.replace("--require-hashes ", ""), wheels)]
-    for each in said:
+    outputs = [pip_output(tmp_path / "lock", line, wheels)]
+    outputs += [pip_output(tmp_path / "plain", line.replace("--require-hashes ", ""), wheels)]
+    for each in outputs:
         assert "THESE PACKAGES DO NOT MATCH THE HASHES" in each
         assert "Successfully installed" not in each
 

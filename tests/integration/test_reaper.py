@@ -55,9 +55,9 @@ class ClaudeProcess:
         assert self.process.stdout
         self.process.stdin.write(f"{hook_path(name)} {event}\n")
         self.process.stdin.flush()
-        code, said = json.loads(self.process.stdout.readline())
+        code, output = json.loads(self.process.stdout.readline())
         assert code == 0
-        assert said == "" or "hookSpecificOutput" in json.loads(said)  # the session continues
+        assert output == "" or "hookSpecificOutput" in json.loads(output)  # the session continues
 
     def kill(self) -> None:
         self.process.kill()

@@ -78,9 +78,9 @@ def test_secrets_of_stdin_are_replaced(private_home: Home, transcript: Path) -> 
 def test_the_report_has_rules_and_lines_but_no_secret(private_home: Home, transcript: Path) -> None:
     done = run(private_home, str(transcript), "--report")
     assert untagged(done.stdout.decode()) == CLEAN
-    said = done.stderr.decode().splitlines()
-    assert said[0] == "3 of 4 lines changed"
-    assert [line.split(maxsplit=3) for line in said[1:]] == [
+    lines = done.stderr.decode().splitlines()
+    assert lines[0] == "3 of 4 lines changed"
+    assert [line.split(maxsplit=3) for line in lines[1:]] == [
         ["github", "3", "line", "2, 3"],
         ["email", "1", "line", "4"],
     ]

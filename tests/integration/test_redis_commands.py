@@ -68,8 +68,8 @@ def test_a_stack_with_such_a_file_does_not_start_and_logs_the_reason(user: User)
     (user.recorded / "appendonly.aof").write_bytes(planted.encode())
     user.own(user.recorded)
     user.hivepipe("up", "-d", expect=1)
-    said = (user.recorded / "logs" / "redis.log").read_text()
-    assert "nknown command 'MODULE'" in said
+    output = (user.recorded / "logs" / "redis.log").read_text()
+    assert "nknown command 'MODULE'" in output
 
 
 def test_the_tools_of_rq_work(user: User, url: str) -> None:

@@ -39,10 +39,10 @@ def failed_jobs(sandbox: Sandbox, *words: str) -> list[str]:  # noqa: F811
 def test_a_stack_that_never_ran_is_resting_without_failed_jobs(unstarted: UnstartedStack) -> None:
     report: dict[str, Any] = unstarted.sandbox.status(expect=0)
     assert (report["condition"], report["healthy"]) == ("resting", False)
-    said = unstarted.sandbox.run("status")
-    assert said.splitlines()[-1].startswith("resting: ")
-    assert "down" not in said
-    assert "unknown while" not in said
+    output = unstarted.sandbox.run("status")
+    assert output.splitlines()[-1].startswith("resting: ")
+    assert "down" not in output
+    assert "unknown while" not in output
     assert unstarted.sandbox.run("failed", "list") == "no failed jobs\n"
     assert "no failed job has the id x" in unstarted.sandbox.run("failed", "show", "x", expect=1)
     assert unstarted.sandbox.processes() == {}
@@ -63,9 +63,9 @@ def test_failed_jobs_of_a_resting_stack_are_read_and_deleted_without_it(
 
 def test_a_retry_starts_the_stack_and_it_rests_again(rested: UnstartedStack) -> None:
     retry = rested.sandbox.start("failed", "retry", "--all", **BRIEFLY)
-    said, trouble = retry.communicate(timeout=90)
-    assert "1 sent back" in said
-    assert retry.returncode == 0 or "the stack keeps trying" in said + trouble
+    output, errors = retry.communicate(timeout=90)
+    assert "1 sent back" in output
+    assert retry.returncode == 0 or "the stack keeps trying" in output + errors
     report = rested.sandbox.report()
     assert report["leaves_when_idle"] is True or report["condition"] == "resting", (
         "the stack keeps running"
@@ -75,9 +75,9 @@ def test_a_retry_starts_the_stack_and_it_rests_again(rested: UnstartedStack) -> 
 
 
 def test_rq_starts_the_stack_and_it_rests_again(rested: UnstartedStack) -> None:
-    said = rested.sandbox.run("rq", "--", "info", **BRIEFLY)
-    assert "medium" in said
-    assert "workers" in said
+    output = rested.sandbox.run("rq", "--", "info", **BRIEFLY)
+    assert "medium" in output
+    assert "workers" in output
     eventually(lambda: rested.sandbox.processes() == {})
 
 
@@ -88,9 +88,9 @@ def test_a_stopped_stack_is_not_started_by_other_commands(rested: UnstartedStack
     assert rested.sandbox.run("status", expect=1).splitlines()[-1].startswith("stopped: ")
     assert failed_jobs(rested.sandbox) == ["dead1"]
     assert "hivepipe up -d" in rested.sandbox.run("rq", "--", "info", expect=1)
-    said = rested.sandbox.run("failed", "retry", "--all")
-    assert "1 sent back" in said
-    assert "until `hivepipe up`" in said
+    output = rested.sandbox.run("failed", "retry", "--all")
+    assert "1 sent back" in output
+    assert "until `hivepipe up`" in output
     assert rested.sandbox.processes() == {}
 
 
@@ -98,7 +98,7 @@ def test_a_stack_that_hooks_cannot_start_is_broken(unstarted: UnstartedStack) ->
     unstarted.sandbox.configure('redis_server = "/bin/true"\n')
     unstarted.sandbox.fire()
     eventually(lambda: unstarted.sandbox.report()["condition"] == "broken")
-    said = unstarted.sandbox.run("status", expect=1)
-    assert "hooks could not start the stack, 1 time:" in said
-    assert said.splitlines()[-1].startswith("broken: ")
-    assert "hivepipe doctor" in said
+    output = unstarted.sandbox.run("status", expect=1)
+    assert "hooks could not start the stack, 1 time:" in output
+    assert output.splitlines()[-1].startswith("broken: ")
+    assert "hivepipe doctor" in output

@@ -77,9 +77,9 @@ def test_info_shows_everything_and_runs_nothing(
     add_hostile_job(redis_server, private_home, "calls", failure_callback_name="trap.call")
     for id in ("gone", "calls"):
         abandon(redis_server, id)
-    said = rq(private_home, start, "--", "info", "--raw", "--only-queues")
-    assert "queue high 1, 0 executing, 0 finished, 0 failed" in said
-    assert "queue medium 0, 0 executing, 0 finished, 3 failed" in said
+    output = rq(private_home, start, "--", "info", "--raw", "--only-queues")
+    assert "queue high 1, 0 executing, 0 finished, 0 failed" in output
+    assert "queue medium 0, 0 executing, 0 finished, 3 failed" in output
     assert not (private_home.root / "ran").exists()
 
 
@@ -87,8 +87,8 @@ def test_requeue_moves_a_hostile_job_and_runs_nothing(
     private_home: Home, redis_server: Server, start: list[str]
 ) -> None:
     add_hostile_job(redis_server, private_home, "dead", description="looks harmless")
-    said = rq(private_home, start, "--", "requeue", "--queue", "medium", "--all")
-    assert "Requeueing 1 jobs" in said
+    output = rq(private_home, start, "--", "requeue", "--queue", "medium", "--all")
+    assert "Requeueing 1 jobs" in output
     with redis_server.client() as client:
         assert client.lrange("rq:queue:medium", 0, -1) == [b"dead"]
         assert client.hget("rq:job:dead", "status") == b"queued"
@@ -124,7 +124,7 @@ def test_help_a_wrong_command_and_another_address(
     rq(private_home, start, "--", "no-such-command", expect=64)
     url = redis_server.url
     redis_server.end()
-    said = rq(private_home, start, "--", "requeue", "--queue", "low", "--all", expect=1)
-    assert "run `hivepipe init`" in said
+    output = rq(private_home, start, "--", "requeue", "--queue", "low", "--all", expect=1)
+    assert "run `hivepipe init`" in output
     redis_server.start()
     rq(private_home, start, "--", "info", "-u", f"{url}?db=1")

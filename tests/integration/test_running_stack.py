@@ -120,9 +120,9 @@ def record_in(stack: Sandbox, path: str) -> str:
 
 
 def test_logs_show_the_last_lines_of_all_processes_or_of_one(stack: Sandbox) -> None:
-    said = stack.run("logs")
-    assert any(line.startswith("redis ") for line in said.splitlines())
-    assert any(line.startswith("supervisord ") for line in said.splitlines())
+    output = stack.run("logs")
+    assert any(line.startswith("redis ") for line in output.splitlines())
+    assert any(line.startswith("supervisord ") for line in output.splitlines())
     log = stack.home / "logs" / "redis.log"
     before = log.read_text().splitlines()[-1]
     last = stack.run("logs", "redis", "--lines", "2").splitlines()

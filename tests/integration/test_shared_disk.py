@@ -87,11 +87,11 @@ def test_a_write_elsewhere_is_denied_with_the_own_path(
 ) -> None:
     path = path.format(root=root, project=private_home.project)
     for event in (write_to(path), shell(f"cat > '{path}'", private_home.project)):
-        said = fire_as_ana(event)
-        assert said["permissionDecision"] == "deny"
-        assert "rule shared-disk" in said["permissionDecisionReason"]
-        assert f"{root}/" in said["permissionDecisionReason"]
-        assert "/ana/" in said["permissionDecisionReason"]
+        output = fire_as_ana(event)
+        assert output["permissionDecision"] == "deny"
+        assert "rule shared-disk" in output["permissionDecisionReason"]
+        assert f"{root}/" in output["permissionDecisionReason"]
+        assert "/ana/" in output["permissionDecisionReason"]
 
 
 @pytest.mark.parametrize("path", OWN)
@@ -121,8 +121,8 @@ def test_writes_to_the_own_folder_and_off_the_disk_are_allowed(
 def test_the_reason_names_the_place_in_the_own_folder(
     private_home: Home, root: Path, fire_as_ana: Fire, command: str, advice: str
 ) -> None:
-    said = fire_as_ana(shell(command.format(root=root), private_home.project))
-    _, _, advice_of_reason = said["permissionDecisionReason"].partition("your own folder only: ")
+    output = fire_as_ana(shell(command.format(root=root), private_home.project))
+    _, _, advice_of_reason = output["permissionDecisionReason"].partition("your own folder only: ")
     assert advice_of_reason.split()[0].rstrip(".") == f"{root}/{advice}"
 
 
@@ -147,9 +147,9 @@ def test_reading_is_allowed(private_home: Home, root: Path, fire_as_ana: Fire) -
 
 
 def test_an_unreadable_command_is_named(private_home: Home, root: Path, fire_as_ana: Fire) -> None:
-    said = fire_as_ana(shell(f"python make.py {root}/thoughts/bob", private_home.project))
-    assert "permissionDecision" not in said
-    assert f"{root}/<category>/ana/" in said["additionalContext"]
+    output = fire_as_ana(shell(f"python make.py {root}/thoughts/bob", private_home.project))
+    assert "permissionDecision" not in output
+    assert f"{root}/<category>/ana/" in output["additionalContext"]
     assert fire_as_ana(shell("python make.py", private_home.project)) == {}
 
 
@@ -174,8 +174,8 @@ def test_the_own_folder_is_created_when_it_is_first_needed(
     root: Path, fire_as_ana: Fire, named: str
 ) -> None:
     assert not (root / "misc/ana").exists()
-    said = fire_as_ana(shell(f"cat > {root}/{named}", root))
-    assert ("permissionDecision" in said) == ("bob" in named)
+    output = fire_as_ana(shell(f"cat > {root}/{named}", root))
+    assert ("permissionDecision" in output) == ("bob" in named)
     assert (root / "misc/ana").is_dir()
     fire_as_ana(
         shell(f"cat > {root}/new/ana/a.md", root)
@@ -198,9 +198,9 @@ def failed(tool: str, error: str) -> dict[str, Any]:
 @pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
 def test_the_error_of_node_on_a_read_only_file_system_is_recognised() -> None:
     code = "console.log(require('util').getSystemErrorMap().get(-30).join(': '))"
-    said = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True).stdout
-    assert any(term in said.lower() for term in READ_ONLY)
-    assert said.startswith("EROFS: read-only file system")
+    output = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True).stdout
+    assert any(term in output.lower() for term in READ_ONLY)
+    assert output.startswith("EROFS: read-only file system")
 
 
 @pytest.mark.parametrize(

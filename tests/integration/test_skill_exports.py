@@ -199,8 +199,8 @@ def test_a_held_lock_gives_a_warning_and_a_retry(
         assert exported(private_home) == {}
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "another process holds the lock of skill-usage" in caplog.text
-    said = (private_home.logs / "hook-errors.log").read_text()
-    assert "[skill-export] [WARNING] skills not exported" in said
+    output = (private_home.logs / "hook-errors.log").read_text()
+    assert "[skill-export] [WARNING] skills not exported" in output
     monkeypatch.setattr(exports, "_next_look", 0.0)
     exports.tidy()
     assert count(private_home) == USES

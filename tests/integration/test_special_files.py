@@ -127,9 +127,9 @@ def test_no_command_blocks_on_a_special_file(
         if make is endless and words[0] == "backup":  # backup copies everything, even a terabyte
             continue
         done = COMMANDS.run(words, "", env, private_home.project, LIMIT_SECS, [MEMORY])
-        said = done.stdout + done.stderr
-        assert "Traceback" not in said, (words, said)
-        assert "MemoryError" not in said, (words, said)
-        assert done.returncode in (0, 1), (words, said)
+        output = done.stdout + done.stderr
+        assert "Traceback" not in output, (words, output)
+        assert "MemoryError" not in output, (words, output)
+        assert done.returncode in (0, 1), (words, output)
     scene.end()
     shutil.rmtree(private_home.root / "profile")

@@ -283,9 +283,9 @@ def test_usage_errors_exit_with_64(sandbox: Sandbox) -> None:
 
 
 def test_down_in_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:
-    said = sandbox.run("down", expect=1)
-    assert said.startswith("hivepipe: ")
-    assert "hivepipe up" in said
+    output = sandbox.run("down", expect=1)
+    assert output.startswith("hivepipe: ")
+    assert "hivepipe up" in output
 
 
 def test_without_a_server_the_commands_to_install_one_are_named(
@@ -407,9 +407,9 @@ def test_the_process_of_redis_imports_no_client() -> None:
     (entry,) = [entry for entry in processes.PROCESSES if entry.name == "redis"]
     code = "import runpy, sys; runpy.run_path(sys.argv[1]); print(*sys.modules)"
     command = [sys.executable, "-I", "-c", code, str(processes.script_path(entry))]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "hivepipe.stack.redis_server" in said.stdout.split()
-    assert "redis" not in said.stdout.split()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "hivepipe.stack.redis_server" in done.stdout.split()
+    assert "redis" not in done.stdout.split()
 
 
 def test_supervisord_starts_isolated_and_without_a_warning() -> None:

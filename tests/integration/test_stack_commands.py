@@ -63,8 +63,8 @@ def test_restart_starts_new_processes_and_keeps_the_state_on(
 ) -> None:
     sandbox.run("up", "-d")
     before = {kind: sandbox.pid(kind) for kind in EVERY}
-    said = sandbox.run("restart", HIVEPIPE_SUMMARIES="on")
-    assert "HIVEPIPE_SUMMARIES is set in this shell, which no stack sees" in said
+    output = sandbox.run("restart", HIVEPIPE_SUMMARIES="on")
+    assert "HIVEPIPE_SUMMARIES is set in this shell, which no stack sees" in output
     assert sandbox.counts() == ONE_OF_EACH
     assert not set(before.values()) & {sandbox.pid(kind) for kind in EVERY}
     assert state_of(sandbox, monkeypatch) == "on"
@@ -167,9 +167,9 @@ def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) 
     assert {sandbox.pid(kind) for kind in EVERY} <= set(entry["pids"])  # type: ignore[call-overload]
     pss = sum(psutil.Process(pid).memory_full_info().pss for pid in entry["pids"])  # type: ignore[attr-defined]
     assert entry["memory_bytes"] == pytest.approx(pss, rel=0.2)
-    said = sandbox.run("stacks")
-    assert str(sandbox.home) in said
-    assert "running" in said
+    output = sandbox.run("stacks")
+    assert str(sandbox.home) in output
+    assert "running" in output
 
     os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
     eventually(lambda: listed_stacks(sandbox)[0]["state"] == "broken")

@@ -74,8 +74,8 @@ def test_a_home_in_use_by_another_machine_or_container_is_refused(
     assert not kernel.exists()
 
     kernel.write_text(ANOTHER)
-    said = sandbox.run("up", "-d", expect=1)
-    assert "another machine or container (their-laptop)" in said
+    output = sandbox.run("up", "-d", expect=1)
+    assert "another machine or container (their-laptop)" in output
     assert sandbox.processes() == {}
     sandbox.fire("s-1")
     assert sandbox.spooled == 1

@@ -15,10 +15,10 @@ SESSION = "session_b"
 OTHER_LINE = {"type": "command", "command": "printf 'mine '; wc -c", "padding": 1}
 
 
-def shown(user: User, **said: Any) -> str:
+def shown(user: User, **fields: Any) -> str:
     """Return what Claude Code would show with the present settings."""
     command = json.loads(user.settings.read_text())["statusLine"]["command"]
-    data = json.dumps({"session_id": "s1", "cwd": str(user.project), **said})
+    data = json.dumps({"session_id": "s1", "cwd": str(user.project), **fields})
     return user.do("sh", "-c", command, data=data).stdout
 
 
@@ -48,8 +48,8 @@ def test_a_users_own_line_is_not_shared_through_git(user: User) -> None:
     user.own(user.home)
     user.hivepipe("init", "--project")
     assert shared.read_text() == once
-    said = user.hivepipe("init", "--project", "--statusline", expect=1)
-    assert "would share your own status line through git" in said
+    output = user.hivepipe("init", "--project", "--statusline", expect=1)
+    assert "would share your own status line through git" in output
     assert shared.read_text() == once
 
 
@@ -94,8 +94,8 @@ def test_an_entry_of_another_kind_is_refused_and_not_changed(user: User) -> None
     user.settings.write_text('{"statusLine": "none"}')
     user.own(user.project)
     before = user.files()
-    said = user.hivepipe("init", "--statusline", expect=1)
-    assert "has a status line that is no command" in said
+    output = user.hivepipe("init", "--statusline", expect=1)
+    assert "has a status line that is no command" in output
     assert changed(before, user.files()) == {}
 
 

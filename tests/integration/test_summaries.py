@@ -14,7 +14,7 @@ from hivepipe.operations.declared import PERIODIC
 from tests.conftest import ROOT, Home, Server, hook_answer, until
 from tests.llm_server import SUMMARY, Provider, provider, success
 from tests.payloads import SESSION_END, SESSION_START, STOP, changed
-from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, conversation, said
+from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, conversation, message_line
 
 TRANSCRIPTS = ROOT / "tests" / "transcripts"
 
@@ -69,7 +69,9 @@ def test_an_ended_session_is_summarised_once(scene: Scene, llm: Provider) -> Non
     scene.end(reason="logout")
     until(lambda: scene.executed() == 2, "the second job was not executed")
     assert len(llm.requests) == 1
-    more = said(55, "user", "and the changelog?") + said(56, "assistant", "is written")
+    more = message_line(55, "user", "and the changelog?") + message_line(
+        56, "assistant", "is written"
+    )
     with (scene.transcripts / f"{SESSION}.jsonl").open("ab") as file:
         file.write(more)
     scene.end(reason="resume")
@@ -97,12 +99,12 @@ def test_short_sessions_and_a_switched_off_project_cause_no_call(
     scene: Scene, llm: Provider
 ) -> None:
     scene.use(llm)
-    scene.write(lines=said(1, "user", "hi") + said(2, "assistant", "hello"))
+    scene.write(lines=message_line(1, "user", "hi") + message_line(2, "assistant", "hello"))
     scene.start()
     scene.end()
     assert scene.wait_for_summary()["reason"] == "too short for a language model"
     empty = "5e551011-0000-4000-8000-00000000000e"
-    scene.write(empty, said(1, "system", "nobody said anything", empty))
+    scene.write(empty, message_line(1, "system", "nobody said anything", empty))
     scene.end(empty)
     off = "5e551011-0000-4000-8000-00000000000f"
     scene.end(off)
@@ -179,23 +181,23 @@ def test_a_key_can_be_printed_by_a_command(scene: Scene, llm: Provider, tmp_path
     prints.write_text(f"#!/bin/sh\necho run >> {tmp_path}/runs\ncat {tmp_path}/key\n")
     prints.chmod(0o700)
     scene.configure(openai_url=f"{llm.url}/v1")
-    said = scene.command("credentials", "set", "OPENAI_API_KEY", "--command", f"{prints} openai")
-    said += scene.command("credentials", "list") + scene.command("summaries", "enable", "--yes")
+    output = scene.command("credentials", "set", "OPENAI_API_KEY", "--command", f"{prints} openai")
+    output += scene.command("credentials", "list") + scene.command("summaries", "enable", "--yes")
     text = scene.home.root / "text"
     text.write_text("Mend the parser.\n" * 100)
     words = ("summaries", "run", "codex-1", "--file", str(text))
-    said += scene.command(*words, "--dry-run")
-    assert "a command in " in said
+    output += scene.command(*words, "--dry-run")
+    assert "a command in " in output
     assert not (tmp_path / "runs").exists()
-    said += scene.command(*words)
+    output += scene.command(*words)
     assert (tmp_path / "runs").read_text() == "run\n"
     ((_, headers, _),) = llm.requests
     assert headers["authorization"] == f"Bearer {CANARY}"
-    assert CANARY not in said
+    assert CANARY not in output
     assert not [path for path, data in scene.everything().items() if CANARY.encode() in data]
     (tmp_path / "key").write_text("")
-    said = scene.command(*words)
-    assert "plain (the command for the key did not print one: not a line of ASCII)" in said
+    output = scene.command(*words)
+    assert "plain (the command for the key did not print one: not a line of ASCII)" in output
     assert len(llm.requests) == 1
     assert scene.spent()["ever"]["calls"] == 1
 
@@ -214,7 +216,7 @@ def test_claude_codes_own_summary_is_kept_until_a_better_one(scene: Scene, llm: 
     assert scene.wait_for_summary(number=2)["kind"] == "llm"
     scene.redis.delete("rq:finished:llm")
     done = scene.executed()
-    compacted = conversation() + said(70, "user", "another", isCompactSummary=True)
+    compacted = conversation() + message_line(70, "user", "another", isCompactSummary=True)
     with (scene.transcripts / f"{SESSION}.jsonl").open("ab") as file:
         file.write(compacted)
     scene.begin(source="compact")
@@ -237,8 +239,8 @@ def test_ratings_rank_later_searches(scene: Scene, llm: Provider) -> None:
     until(lambda: scene.home.count("sessions") == 1, "no session is stored")
 
     def found(**env: str) -> list[str]:
-        said = json.loads(scene.command("memory", "search", "rounds", "--json", **env))
-        return [Path(entry["path"]).name for entry in said["memories"]]
+        report = json.loads(scene.command("memory", "search", "rounds", "--json", **env))
+        return [Path(entry["path"]).name for entry in report["memories"]]
 
     assert found(HIVEPIPE_SESSION_ID=SESSION) == ["a.md", "b.md"]
     assert scene.wait_for_summary()["kind"] == "llm"

@@ -54,8 +54,8 @@ def archives(home: Home) -> dict[str, dict[str, Any]]:
 def test_swept_subagents_have_a_type_and_journals_are_archived(
     private_home: Home, folder: Path
 ) -> None:
-    said = json.loads(command(private_home, "archive", "sweep", "--json"))
-    assert (said["taken"], said["foreign"]) == (3, 0)
+    report = json.loads(command(private_home, "archive", "sweep", "--json"))
+    assert (report["taken"], report["foreign"]) == (3, 0)
     found = archives(private_home)
     assert found[AGENT]["agent_type"] == "Explore"
     assert found[WORKFLOW]["agent_type"] == "workflow"

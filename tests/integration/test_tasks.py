@@ -76,10 +76,10 @@ def test_calls_of_a_cancelled_task_are_denied(
     command("cancel", task, "--reason", "no longer needed")
     call = changed(payloads.PRE_BASH, tool_use_id="t2")
     for mode in ("off", "tasks", "all"):
-        said = fire_checked(call, private_home.with_env(TASK_ID=task, GUARD=mode))
-        assert said["permissionDecision"] == "deny"
-        assert f"Task {task} was cancelled." in said["permissionDecisionReason"]
-        assert "\n> no longer needed\n" in said["permissionDecisionReason"]
+        output = fire_checked(call, private_home.with_env(TASK_ID=task, GUARD=mode))
+        assert output["permissionDecision"] == "deny"
+        assert f"Task {task} was cancelled." in output["permissionDecisionReason"]
+        assert "\n> no longer needed\n" in output["permissionDecisionReason"]
     assert not is_denied(private_home, session="another")
     assert not is_denied(private_home, session="another", TASK_ID="task-other")
 
@@ -87,9 +87,9 @@ def test_calls_of_a_cancelled_task_are_denied(
 def test_a_cancelled_task_can_be_reopened(private_home: Home, command: Command) -> None:
     task = command("add", "x").strip()
     output = command("cancel", task)
-    said = fire_checked(payloads.PRE_BASH, private_home.with_env(TASK_ID=task))
+    denial = fire_checked(payloads.PRE_BASH, private_home.with_env(TASK_ID=task))
     # an agent might run a command in the text that it reads
-    assert "`" not in said["permissionDecisionReason"]
+    assert "`" not in denial["permissionDecisionReason"]
     (way_back,) = [text for text in output.split("`") if text.startswith("hivepipe")]
     command(*way_back.split()[2:])
     assert not is_denied(private_home, TASK_ID=task)
@@ -169,9 +169,9 @@ def test_the_next_prompt_gets_one_warning_and_passes(
     )
     assert fire_checked(first, env) == {}
     command("cancel", task, "--reason", "wrong branch")
-    said = fire_checked(second, env)["additionalContext"]
-    assert f"Task {task} was cancelled." in said
-    assert "\n> wrong branch\n" in said
+    context = fire_checked(second, env)["additionalContext"]
+    assert f"Task {task} was cancelled." in context
+    assert "\n> wrong branch\n" in context
     assert fire_checked(third, env) == {}
     assert "was cancelled" in str(fire_checked(changed(second, session_id="another"), env))
     writer.start()
@@ -183,9 +183,9 @@ def test_the_next_prompt_gets_one_warning_and_passes(
 
 
 def test_an_unknown_task_can_be_cancelled(private_home: Home, command: Command) -> None:
-    said = command("cancel", "from-elsewhere", code=1)
-    assert "no task has the id from-elsewhere" in said
-    assert "--unknown" in said
+    output = command("cancel", "from-elsewhere", code=1)
+    assert "no task has the id from-elsewhere" in output
+    assert "--unknown" in output
     assert not is_denied(private_home, TASK_ID="from-elsewhere")
     assert listed(command) == []
     command("cancel", "from-elsewhere", "--unknown")
@@ -270,9 +270,9 @@ def test_a_prefix_of_a_sessions_id_is_enough(
     assert "2 ids" in command("add", "y", "--session", "shop", code=1)
     assert len(listed(command)) == 1
     for changes in (("assign", task, "til-1"), ("add", "y", "--session", "til-1")):
-        said = command(*changes, code=1)
-        assert "no session has the id til-1; close to it: till-1" in said
-        assert "--unknown" in said
+        output = command(*changes, code=1)
+        assert "no session has the id til-1; close to it: till-1" in output
+        assert "--unknown" in output
     assert len(listed(command)) == 1
     assert listed(command)[0]["session_id"] == "till-1"
     command("assign", task, "new-1", "--unknown")
@@ -292,9 +292,9 @@ def test_a_mistyped_id_is_an_error_with_similar_ids(command: Command, verb: str)
     command("add", "x", "--id", "release-1")
     command("add", "y", "--id", "login")
     more = {"progress": ["p"], "assign": [SESSION]}.get(verb, [])
-    said = command(verb, "relaese-1", *more, code=1)
-    assert "no task has the id relaese-1; close to it: release-1" in said
-    assert "login" not in said
+    output = command(verb, "relaese-1", *more, code=1)
+    assert "no task has the id relaese-1; close to it: release-1" in output
+    assert "login" not in output
     assert {row["id"]: row["status"] for row in listed(command)} == {
         "release-1": "open",
         "login": "open",

@@ -90,8 +90,8 @@ class Member:
             transcript.write(lines(count, start))
         self.extend()
 
-    def extend(self, path: Path | None = None, **said: str) -> None:
-        self.scene.extend(path, claude_folder=str(self.scene.root / ".claude"), **said)
+    def extend(self, path: Path | None = None, **fields: str) -> None:
+        self.scene.extend(path, claude_folder=str(self.scene.root / ".claude"), **fields)
 
     def send(self, share: str = "everything") -> Sent:
         with connected(self.joined.writes) as connection:

@@ -62,9 +62,9 @@ def test_a_team_from_init_to_leave(
     assert "0 steps" in run("team", "init", address_of(team)).stdout
     run("team", "policy", "*", "prompts", "--team")
     word = invited(run, "ann")
-    said = run("team", "join", word, "--yes", "--machine", "desk").stdout
-    assert "prompts, titles and summaries" in said
-    assert "joined as ann, machine desk" in said
+    output = run("team", "join", word, "--yes", "--machine", "desk").stdout
+    assert "prompts, titles and summaries" in output
+    assert "joined as ann, machine desk" in output
     config = tmp_path / "config" / "hivepipe"
     assert {
         (config / name).stat().st_mode & 0o777 for name in ("team.json", "credentials.env")
@@ -107,11 +107,11 @@ def test_a_ci_job_sends_its_rows_with_a_shared_secret(
     url = invited(run, "ci", "--ci")
     fire_sample(private_home, "UserPromptSubmit", prompt="in a job")
     began = time.monotonic()
-    said = run("drain", "--uplink", "--within", "10", HIVEPIPE_TEAM=url).stdout
-    assert "sent to" in said
+    output = run("drain", "--uplink", "--within", "10", HIVEPIPE_TEAM=url).stdout
+    assert "sent to" in output
     assert time.monotonic() - began < 10
     assert team.count("sessions") == 1
-    assert url.split(":")[2].split("@")[0] not in said
+    assert url.split(":")[2].split("@")[0] not in output
 
     run("team", "revoke", "ci/ci")
     failed = run("drain", "--uplink", "--within", "1", HIVEPIPE_TEAM=url, code=1)

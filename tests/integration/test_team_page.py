@@ -122,9 +122,9 @@ def test_every_command_of_the_page_works(team: Team, bucket: ObjectStore, tmp_pa
             assert_page_needs_login(chief, step)
             continue
         who = chief if is_of_administrator(step) else ann
-        said = who.run(step, input_of(step, words), 0)
+        output = who.run(step, input_of(step, words), 0)
         if "team invite" in step or "page-login" in step:
-            words[step.split()[-1] if "page" in step else step.split()[3]] = said.strip()
+            words[step.split()[-1] if "page" in step else step.split()[3]] = output.strip()
     assert not bucket.objects()
     assert team.count("archive_segments") == team.count("sessions") == 0
     assert "revoked" in chief.run("hivepipe team members")
@@ -164,6 +164,6 @@ def share_everything(
     assert "complete" in ann.run("hivepipe team status")
     assert bucket.objects()
     assert not any(b"answer" in content for content in bucket.objects().values())
-    said = ann.run("hivepipe sessions --team --all")
-    assert "ann" in said
-    assert "bob" in said
+    output = ann.run("hivepipe sessions --team --all")
+    assert "ann" in output
+    assert "bob" in output

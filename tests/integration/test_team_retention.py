@@ -78,14 +78,14 @@ TABLES = ("sessions", "activity", "usage", "prompts", "skill_uses", "session_log
 def test_older_months_are_dropped_and_not_accepted_again(team: Team, tmp_path: Path) -> None:
     home = shared_home(team, tmp_path)
     assert "kept: all" in run_retention(team)
-    said = run_retention(team, "2", "--yes")
+    output = run_retention(team, "2", "--yes")
     for back in (3, 4):
         part = f"usage_{month(back).replace('-', '_')}"
-        assert f"dropped: partition {part}: 1" in said
+        assert f"dropped: partition {part}: 1" in output
         assert team.rows(f"SELECT count(*) FROM pg_class WHERE relname = '{part}'") == [["0"]]
-    assert "dropped: table sessions: 2" in said
-    assert said.count("proof ") == 3 == team.count("deletions", "cause LIKE 'older than %'")
-    assert f"from {month(2)}-01 on" in said
+    assert "dropped: table sessions: 2" in output
+    assert output.count("proof ") == 3 == team.count("deletions", "cause LIKE 'older than %'")
+    assert f"from {month(2)}-01 on" in output
     for table in TABLES:
         assert kept_sessions(team, table) == {"s0", "s1", "s2"}, table
     # Each of these makes a machine send everything: another policy, a restored home, a new home.
@@ -176,8 +176,8 @@ def test_archives_are_dropped_with_their_sessions(
     assert team.count("archive_segments") == 1
     ann.home.sql(f"UPDATE sessions SET updated_at = '{month(5)}-15T10:00:00.000Z'")
     team.rows(f"UPDATE hivepipe.sessions SET updated_at = '{month(5)}-15T10:00:00.000Z'")
-    said = run_retention(team, "1", "--yes")  # a later call drops what a machine sent late
-    assert "dropped: archive segments" in said
+    output = run_retention(team, "1", "--yes")  # a later call drops what a machine sent late
+    assert "dropped: archive segments" in output
     ann.home.ship()
     assert not ann.send().segments
     for table in ("sessions", "archives", "archive_segments", "archive_contents"):

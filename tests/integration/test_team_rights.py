@@ -171,8 +171,8 @@ def test_a_machine_writes_only_rows_of_its_own_member(
     gone = '{"sessions": [{"key": "of-bob", "version": 9e18}]}'
     policy = team.query("SELECT hivepipe.policy_version()")
     with connected(people["eve"].writes) as connection:
-        said = one(connection, ship, bobs, int(before), 1 << 62, row, gone, policy)
-        assert said == {"mark": None, "policy_version": policy, "stored": False}
+        outcome = one(connection, ship, bobs, int(before), 1 << 62, row, gone, policy)
+        assert outcome == {"mark": None, "policy_version": policy, "stored": False}
         # A home of eve's with the same id is another home.
         one(connection, "SELECT hivepipe.open_home(%s, 'x')", bobs)
         assert one(connection, ship, bobs, 0, 1 << 62, row, "{}", policy)["stored"]

@@ -125,8 +125,8 @@ def test_a_reader_is_shown_the_owners_conversation(pair: Pair) -> None:
     for form in FORMS[:3]:
         done = pair.read(*form)
         assert done.exit_code == 0, done.output
-        for said in ("answer 7", "in the attic", SESSION):
-            assert said in done.stdout, form
+        for text_part in ("answer 7", "in the attic", SESSION):
+            assert text_part in done.stdout, form
     text = pair.read().stdout
     assert "ann, machine desk" in text
     assert "a title" in text

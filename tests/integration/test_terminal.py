@@ -188,8 +188,8 @@ def hostile(
     redis_server = new_server(home)
     folder = home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
-    said = [line(n, f"an invisible word {HOSTILE}", cwd=str(home.project)) for n in range(3)]
-    (folder / f"{SESSION}.jsonl").write_bytes(b"".join(said))
+    lines = [line(n, f"an invisible word {HOSTILE}", cwd=str(home.project)) for n in range(3)]
+    (folder / f"{SESSION}.jsonl").write_bytes(b"".join(lines))
     memory = folder / "memory"
     memory.mkdir()
     (memory / f"{HOSTILE_NAME}.md").write_text(f"# {HOSTILE}\nan invisible word {HOSTILE}")
@@ -318,18 +318,18 @@ KEPT_KEYS = {"schema", "archive", "tokens", "tools", "calls", "failed", "path", 
 KEPT_KEYS |= {"session_id", "agent_id", "started_at", "ended_at", "message_count", "bytes", "lines"}
 
 
-def terminal_faults(said: str) -> list[str]:
+def terminal_faults(output: str) -> list[str]:
     """Return the control characters in an output, and the lines that recorded data began."""
-    steering = {char for char in said if not char.isprintable() and char != "\n"}
-    steering |= {char for char in said if not char.isascii() and char in STEERING}
-    forged = [each for each in said.split("\n") if each.lstrip().startswith(FORGED)]
+    steering = {char for char in output if not char.isprintable() and char != "\n"}
+    steering |= {char for char in output if not char.isascii() and char in STEERING}
+    forged = [each for each in output.split("\n") if each.lstrip().startswith(FORGED)]
     return [*map(ascii, steering), *forged]
 
 
-def json_faults(said: str) -> list[str]:
+def json_faults(output: str) -> list[str]:
     """Return the error of the first line that is not JSON, or an empty list."""
     try:
-        for each in said.splitlines():
+        for each in output.splitlines():
             json.loads(each)
     except ValueError as error:
         return [f"no JSON: {error}"]
@@ -359,24 +359,24 @@ def test_no_command_lets_data_steer_the_terminal(hostile: tuple[Scene, str]) -> 
 def test_archived_lines_are_shown_as_json_with_unchanged_texts(hostile: tuple[Scene, str]) -> None:
     scene, _ = hostile
     lines = scene.hivepipe("archive", "show", SESSION, "--lines").stdout.splitlines()
-    said = [json.loads(each)["message"]["content"][0]["text"] for each in lines]
-    assert said == [f"an invisible word {HOSTILE}"] * 3
+    texts = [json.loads(each)["message"]["content"][0]["text"] for each in lines]
+    assert texts == [f"an invisible word {HOSTILE}"] * 3
 
 
 def test_no_data_steers_the_terminal_in_coloured_output(hostile: tuple[Scene, str]) -> None:
     scene, _ = hostile
     for words in ON_TERMINAL:
-        said = output_on_terminal(scene, *words)
-        assert FORGED in said or words[0] == "status"
-        wrong = terminal_faults(without_styles(said))
+        output = output_on_terminal(scene, *words)
+        assert FORGED in output or words[0] == "status"
+        wrong = terminal_faults(without_styles(output))
         if words[0] == "redact":  # lines of a redacted file are unchanged
             wrong = [each for each in wrong if FORGED not in each]
         assert not wrong, words
 
 
-def without_styles(said: str) -> str:
+def without_styles(output: str) -> str:
     """Remove rich's colours and a terminal's line ends, and nothing else."""
-    return re.sub(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]", "", said).replace("\r\n", "\n")
+    return re.sub(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]", "", output).replace("\r\n", "\n")
 
 
 def output_on_terminal(scene: Scene, *words: str) -> str:
@@ -391,7 +391,7 @@ def output_on_terminal(scene: Scene, *words: str) -> str:
         cwd=scene.home.project,
     )
     os.close(terminal)
-    said = b""
+    output = b""
     while True:
         try:
             data = os.read(controller, 1 << 16)
@@ -399,7 +399,7 @@ def output_on_terminal(scene: Scene, *words: str) -> str:
             break
         if not data:
             break
-        said += data
+        output += data
     process.wait(60)
     os.close(controller)
-    return said.decode()
+    return output.decode()

@@ -44,10 +44,10 @@ def test_no_view_has_a_serious_violation(
         found = {}
         for view in [*VIEWS, f"session/{home}/{SESSION}", "search?q=script"]:
             page.goto(f"{base}/{view}")
-            said = page.evaluate("axe.run()")
+            results = page.evaluate("axe.run()")
             found[view] = [
                 (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
-                for each in said["violations"]
+                for each in results["violations"]
                 if each["impact"] in SERIOUS
             ]
         browser.close()

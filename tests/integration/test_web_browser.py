@@ -36,13 +36,13 @@ def address(private_home: Home, redis_server: Server) -> Iterator[str]:
 def test_each_view_loads_and_a_new_session_appears(
     address: str, private_home: Home, writer: Writer
 ) -> None:
-    said: list[str] = []
+    console: list[str] = []
     writer.start()
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 380, "height": 700})
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: console.append(message.text))
+        page.on("pageerror", lambda error: console.append(str(error)))
         page.goto(address)
         for view in [*VIEWS, "now"]:
             page.goto(f"{address.partition('/?')[0]}/{view}")
@@ -52,7 +52,7 @@ def test_each_view_loads_and_a_new_session_appears(
         fire("SessionStart", SESSION_START, private_home.env)
         page.wait_for_selector(".card")
         browser.close()
-    assert said == []
+    assert console == []
 
 
 # Replaces desktop notifications, which a test cannot observe.
@@ -92,7 +92,7 @@ def test_a_notification_is_shown_when_a_session_begins_to_wait(
 
 
 def test_a_search_leads_to_the_turn_and_back(private_home: Home, address: str) -> None:
-    said: list[str] = []
+    console: list[str] = []
     command(private_home, "init", "--local", "--no-probe")
     folder = private_home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
@@ -105,8 +105,8 @@ def test_a_search_leads_to_the_turn_and_back(private_home: Home, address: str) -
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 380, "height": 700})
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: console.append(message.text))
+        page.on("pageerror", lambda error: console.append(str(error)))
         page.goto(address)
         page.get_by_role("link", name="Search").click()
         page.locator("#q").fill("such cart")
@@ -124,19 +124,19 @@ def test_a_search_leads_to_the_turn_and_back(private_home: Home, address: str) -
         page.go_back()
         sync_api.expect(page.locator("article.user")).to_have_count(2)
         browser.close()
-    assert said == []
+    assert console == []
 
 
 def test_a_failed_job_is_retried_by_a_click(
     address: str, private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    said: list[str] = []
+    console: list[str] = []
     swarm = fail_agent_job(private_home, redis_server, writer)
     change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 380, "height": 700})
-        page.on("console", lambda message: said.append(message.text))
+        page.on("console", lambda message: console.append(message.text))
         page.goto(address)
         page.get_by_role("link", name="Queues").click()
         page.get_by_role("checkbox").check()
@@ -148,7 +148,7 @@ def test_a_failed_job_is_retried_by_a_click(
         sync_api.expect(lines_of_session).to_have_text("Sent back to the queues: 1 of 1.")
         until(lambda: private_home.count("agents") == 1, "not written")
         browser.close()
-    assert said == []
+    assert console == []
 
 
 def test_arrow_keys_choose_a_project_and_a_button_shows_it(address: str) -> None:

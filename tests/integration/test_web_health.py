@@ -55,14 +55,14 @@ def test_the_page_agrees_with_doctor_and_disk(
         path.chmod(0o755)
     before = files(private_home.root)
 
-    said = {name: shown(page)[name] for name in ("doctor", "disk")}
+    on_page = {name: shown(page)[name] for name in ("doctor", "disk")}
     html = page.get("/health").text
     assert files(private_home.root) == before, "viewing changed a file"
 
     doctor = json.loads(private_home.command("doctor", "--json", expect=1))
-    assert said["doctor"] == {name: doctor[name] for name in said["doctor"]}
+    assert on_page["doctor"] == {name: doctor[name] for name in on_page["doctor"]}
     disk = json.loads(private_home.command("disk", "--json"))
-    assert said["disk"] == {name: disk[name] for name in said["disk"]}
+    assert on_page["disk"] == {name: disk[name] for name in on_page["disk"]}
     assert f"chmod -R go-rwx {private_home.path}/notes" in html
     kept = private_home.command("disk").partition("kept: ")[2].strip()
     assert f"Kept: {kept}." in html

@@ -59,11 +59,11 @@ def request(
 ) -> tuple[int, str]:
     """Send a request as the user or as another user; return the status and the cookie."""
     words = [*(AS_USER if by_other else ()), sys.executable, "-I", "-S", "-c", REQUEST]
-    said = subprocess.run(
+    output = subprocess.run(
         [*words, page.place, path, json.dumps(headers)],
         capture_output=True, check=True, cwd="/", timeout=60,
     ).stdout  # fmt: skip
-    status, cookie = json.loads(said)
+    status, cookie = json.loads(output)
     return status, cookie.partition(";")[0]
 
 

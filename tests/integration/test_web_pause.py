@@ -39,9 +39,9 @@ def test_events_are_spooled_while_paused_and_stored_after_resume(
     assert 'value="pause"' in page.get("/queues").text
     assert "nothing to resume" in post_switch(page, private_home, "resume")
 
-    said = post_switch(page, private_home, "pause")
-    assert "Paused" in said
-    assert 'value="resume"' in said
+    output = post_switch(page, private_home, "pause")
+    assert "Paused" in output
+    assert 'value="resume"' in output
     fire("SessionStart", SESSION_START, private_home.env)
     (stack,) = page.get("/queues.json").json()["stacks"]
     assert (stack["state"], stack["redis"], stack["spool"]) == ("down", "down", 1)

@@ -39,8 +39,8 @@ class Browser:
 
     def fetch(self, path: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:
         """Return status and text without following redirects."""
-        said = headers | ({"Cookie": self.cookie} if self.cookie else {})
-        request = urllib.request.Request(self.base + path, headers=said, method=method)
+        all_headers = headers | ({"Cookie": self.cookie} if self.cookie else {})
+        request = urllib.request.Request(self.base + path, headers=all_headers, method=method)
         try:
             with _OPENER.open(request, timeout=30) as answer:
                 return self._read(answer)
@@ -168,8 +168,8 @@ def test_no_code_of_a_job_runs_and_no_job_is_deleted(
     changes = ("job/dead/delete", "job/dead/requeue", "requeue/medium", "queue/medium/compact")
     for path in (*changes, "queue/medium/failed/empty"):
         assert browser.fetch(f"{browser.rq}/{path}", "POST", Origin=browser.base[:-1])[0] == 405
-    status, said = browser.fetch(f"{browser.rq}/requeue/medium")  # a change by GET
-    assert (status, "Queues" in said) == (405, True)
+    status, text = browser.fetch(f"{browser.rq}/requeue/medium")  # a change by GET
+    assert (status, "Queues" in text) == (405, True)
     with redis_server.client() as client:
         assert client.zscore("rq:failed:medium", "dead") is not None
     assert not (private_home.root / "ran").exists()
@@ -270,7 +270,7 @@ def test_pages_escape_data_and_have_a_strict_policy(
     add_markup(redis_server)
     browser = open_page()
     browser.enter()
-    said = set()
+    nonces = set()
     odd = quote(MARKUP.replace("/", ""), safe="")
     for path in (*PAGES, f"0/view/jobs/{odd}/failed/8/asc/1"):
         status, page = browser.fetch(f"{browser.rq}/{path}")
@@ -278,13 +278,13 @@ def test_pages_escape_data_and_have_a_strict_policy(
         policy = browser.headers["Content-Security-Policy"]
         assert "unsafe-inline" not in policy
         (nonce,) = set(re.findall(r"'nonce-([^']+)'", policy))
-        said.add(nonce)
+        nonces.add(nonce)
         scripts = re.findall(r"<script([^>]*)>", page)
         assert scripts
         assert all(f'nonce="{nonce}"' in each for each in scripts)
         assert not re.search(r"\sstyle=|\son\w+=\"|<%=", page)
         assert "<img src=x" not in page
-    assert len(said) == len(PAGES) + 1  # each response has a new nonce
+    assert len(nonces) == len(PAGES) + 1  # each response has a new nonce
 
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
