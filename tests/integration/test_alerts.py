@@ -137,7 +137,7 @@ def webhook() -> Iterator[Webhook]:
 def test_an_alert_and_its_end_are_recorded_shown_and_notified_once(
     private_home: Home, start: Callable[[], Home], client: redis.Redis, webhook: Webhook
 ) -> None:
-    sent = private_home.root / "told"
+    sent = private_home.root / "sent"
     users_config(private_home).write_text(
         f"alert_command = \"sh -c 'cat >> {sent}; echo >> {sent}'\"\n"
         f'alert_webhook = "{webhook.url}"\n'
@@ -204,7 +204,7 @@ def test_a_failed_notification_stops_nothing(
 def test_a_repository_cannot_set_the_alert_command(
     private_home: Home, start: Callable[[], Home], client: redis.Redis
 ) -> None:
-    sent = private_home.root / "told"
+    sent = private_home.root / "sent"
     (private_home.path / "config.toml").write_text(f'alert_command = "touch {sent}"\n')
     stack = start()
     add_failed_job(client)

@@ -1,4 +1,4 @@
-"""What the scripts of claiming leave behind in Redis: true accounts, and nothing for ever."""
+"""The keys that the claim scripts leave in Redis: correct counters, and no key forever."""
 
 import base64
 import time
@@ -33,42 +33,42 @@ def push(server: Server, number: int) -> None:
     client.push(server.address, [Message(f"{number:032x}", "", "high", "a job", at, "{}")])
 
 
-def bury(claims: Claims, reason: str = "no use") -> None:
+def fail_job(claims: Claims, reason: str = "no use") -> None:
     (job,) = claims.claim(1).jobs
     claims.bury([(job, reason, job.data, "an operation")])
 
 
-def test_what_is_done_leaves_the_list_of_what_is_done(
+def test_expired_finished_jobs_are_removed(
     redis_server: Server, connection: redis.Redis, claims: Claims
 ) -> None:
-    """RQ itself tidies it up only when somebody asks for it."""
+    """RQ itself removes expired entries only on request."""
     for number in range(3):
         push(redis_server, number)
         (job,) = claims.claim(1).jobs
         claims.acknowledge([(job, "an operation")])
         assert connection.zcard("rq:finished:high") == 1
         for member in connection.zrange("rq:finished:high", 0, -1):
-            connection.zadd("rq:finished:high", {member: 1})  # a minute later
+            connection.zadd("rq:finished:high", {member: 1})  # as if a minute had passed
 
 
-def test_a_foreign_job_comes_into_the_accounts_once(
+def test_a_foreign_job_is_counted_once(
     connection: redis.Redis, claims: Claims, redis_server: Server
 ) -> None:
-    """However often it is claimed: its worker died, or somebody sent the failed job back."""
+    """It counts once however often it is claimed: after its worker died, or after a retry."""
     connection.hset("rq:job:theirs", mapping={"status": "queued", "data": b"x"})
     connection.rpush("rq:queue:high", "theirs")
     claims.claim(1)
     assert claims.recover("") == 1
-    bury(claims)
+    fail_job(claims)
     assert (accounts(connection)["accepted"], accounts(connection)["failed"]) == (1, 1)
     with failed_jobs(redis_server.address) as failed:
         assert failed.retry(failed.jobs()) == 1
-    bury(claims)
+    fail_job(claims)
     assert (accounts(connection)["accepted"], accounts(connection)["failed"]) == (1, 1)
 
 
-def test_a_foreign_job_is_reported_once_whichever_queues_wait(connection: redis.Redis) -> None:
-    """A large claim looks at the first queue twice: before the others get a share, and after."""
+def test_a_foreign_job_is_reported_once_with_several_queues(connection: redis.Redis) -> None:
+    """A large claim reads the first queue twice: before the other queues get a share, and after."""
     for queue in ("high", "medium"):
         connection.hset(f"rq:job:{queue}", mapping={"status": "queued", "data": b"x"})
         connection.rpush(f"rq:queue:{queue}", queue)
@@ -77,11 +77,11 @@ def test_a_foreign_job_is_reported_once_whichever_queues_wait(connection: redis.
     assert connection.lrange("rq:queue:high", 0, -1) == [b"high"]
 
 
-def test_a_reason_is_redacted_and_goes_with_its_job(
+def test_a_reason_is_redacted_and_deleted_with_its_job(
     redis_server: Server, connection: redis.Redis, claims: Claims
 ) -> None:
     push(redis_server, 1)
-    bury(claims, f"ValueError: not a number: {SECRET}")
+    fail_job(claims, f"ValueError: not a number: {SECRET}")
     (results,) = connection.keys("rq:results:*")
     ((_, entry),) = connection.xrange(results)
     output = zlib.decompress(base64.b64decode(entry[b"exc_string"])).decode()
@@ -93,7 +93,7 @@ def test_a_reason_is_redacted_and_goes_with_its_job(
     assert connection.keys("rq:results:*") == []
 
 
-def test_jobs_delayed_by_a_clock_that_was_set_back_are_due(
+def test_retries_far_in_the_future_are_due_after_recovery(
     redis_server: Server, connection: redis.Redis, claims: Claims
 ) -> None:
     push(redis_server, 1)
@@ -101,7 +101,7 @@ def test_jobs_delayed_by_a_clock_that_was_set_back_are_due(
     claims.retry([(job, "high", 30.0)])
     ((member, due),) = connection.zrange("rq:scheduled:high", 0, -1, withscores=True)
     assert claims.recover("") == 0
-    assert claims.claim(1).jobs == [], "it has time"
+    assert claims.claim(1).jobs == [], "the retry is due already"
     connection.zadd("rq:scheduled:high", {member: due + 3 * 3600})
     claims.recover("")
     assert [job.id for job in claims.claim(1).jobs] == [member.decode()]
@@ -111,7 +111,7 @@ DAYS_SECS = 2 * 86_400
 
 
 def set_clock_back(connection: redis.Redis, secs: float) -> None:
-    """Leave Redis as it was left by a clock that went ahead by so much."""
+    """Change times in Redis as if the clock had been ahead by this many seconds before."""
     for key in connection.scan_iter("rq:scheduled:*"):
         for member, due in connection.zrange(key, 0, -1, withscores=True):
             connection.zadd(key, {member: due + secs})
@@ -127,14 +127,14 @@ def test_a_clock_that_is_set_back_delays_nothing(
     (job,) = claims.claim(1).jobs
     claims.retry([(job, "high", 20.0)])
     set_clock_back(connection, secs)
-    found = claims.claim(1)
-    assert secs - 6 <= found.set_back_secs <= secs
-    assert found.next_due_secs is not None
-    assert found.next_due_secs <= 26
+    claimed = claims.claim(1)
+    assert secs - 6 <= claimed.set_back_secs <= secs
+    assert claimed.next_due_secs is not None
+    assert claimed.next_due_secs <= 26
     assert claims.claim(1).set_back_secs == 0
 
 
-def test_what_the_environment_held_up_comes_at_once_and_in_order(
+def test_held_up_jobs_are_claimed_at_once_and_in_order(
     redis_server: Server, claims: Claims
 ) -> None:
     for number in range(5):
@@ -149,10 +149,10 @@ def test_what_the_environment_held_up_comes_at_once_and_in_order(
 
 
 @pytest.mark.parametrize("secs", [3600, DAYS_SECS])
-def test_stock_workers_too_get_retries_that_a_clock_put_off(
+def test_stock_workers_get_retries_delayed_by_a_clock(
     redis_server: Server, connection: redis.Redis, claims: Claims, secs: int
 ) -> None:
-    """Another program's job keeps its time."""
+    """Retries of hivepipe become due; another program's job keeps its time."""
     push(redis_server, 1)
     claims.retry([(job, "high", 4.0) for job in claims.claim(1).jobs])
     set_clock_back(connection, secs)

@@ -1,4 +1,4 @@
-"""The last credential: `claude -p`, by a stand-in that refuses what the real one refuses."""
+"""Summaries by `claude -p`, with a stand-in that refuses what the real program refuses."""
 
 import json
 import stat
@@ -58,7 +58,7 @@ sys.exit(mode == "auth")
 
 
 class Claude:
-    """The stand-in, and what it saw."""
+    """The stand-in and its recorded input."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -103,7 +103,7 @@ def agree(scene: Scene, **settings: Any) -> None:
     scene.command("summaries", "enable", "--yes")
 
 
-def test_what_claude_is_told_and_what_it_finds(scene: Scene, claude: Claude) -> None:
+def test_the_call_of_claude_and_its_environment(scene: Scene, claude: Claude) -> None:
     agree(scene)
     scene.write()
     scene.start()
@@ -118,7 +118,8 @@ def test_what_claude_is_told_and_what_it_finds(scene: Scene, claude: Claude) -> 
     seen = claude.seen
     given, env = seen["given"], seen["env"]
     assert json.loads(given.pop("--json-schema"))["required"] == list(SUMMARY)
-    assert 0.03 < float(given.pop("--max-budget-usd")) < 0.5  # dearer than claude-haiku-5-5
+    # the model is dearer than claude-haiku-5-5
+    assert 0.03 < float(given.pop("--max-budget-usd")) < 0.5
     assert given == {
         "-p": True,
         "--model": "claude-haiku-5-5",
@@ -140,7 +141,7 @@ def test_what_claude_is_told_and_what_it_finds(scene: Scene, claude: Claude) -> 
     ]
 
 
-def test_a_bad_token_is_not_tried_again(scene: Scene, claude: Claude) -> None:
+def test_a_bad_token_is_not_retried(scene: Scene, claude: Claude) -> None:
     claude.mode("auth")
     agree(scene)
     scene.start()
@@ -149,7 +150,7 @@ def test_a_bad_token_is_not_tried_again(scene: Scene, claude: Claude) -> None:
     assert (row["kind"], row["reason"]) == ("plain", "claude: auth: claude: Invalid bearer token")
 
 
-def test_a_key_of_the_shell_does_not_change_who_is_asked(scene: Scene, claude: Claude) -> None:
+def test_a_key_in_the_shell_does_not_change_the_provider(scene: Scene, claude: Claude) -> None:
     agree(scene)
     scene.write()
     scene.start()
@@ -161,21 +162,21 @@ def test_a_key_of_the_shell_does_not_change_who_is_asked(scene: Scene, claude: C
     assert "ANTHROPIC_API_KEY" not in claude.seen["env"]
 
 
-def test_its_children_are_gone_after_the_time_is_up(scene: Scene, claude: Claude) -> None:
-    """And while it runs, the token is in its environment alone."""
+def test_children_of_claude_are_killed_after_the_time_limit(scene: Scene, claude: Claude) -> None:
+    """While it runs, the token is only in its environment."""
     claude.mode("hang")
     agree(scene, llm_timeout=4)
     scene.start()
     scene.end()
-    until(lambda: scene.make_due("slow") or claude.pids, "never asked")
+    until(lambda: scene.make_due("slow") or claude.pids, "claude was not called")
     assert processes_with(CANARY) == set(claude.pids)
-    until(lambda: not any(map(psutil.pid_exists, claude.pids)), "its children live")
+    until(lambda: not any(map(psutil.pid_exists, claude.pids)), "its children still run")
     assert scene.llm.is_running
     claude.mode("ok")
     assert scene.wait_for_summary()["kind"] == "llm"
 
 
-def test_without_claude_there_is_a_reason(scene: Scene, claude: Claude) -> None:
+def test_without_claude_the_summary_has_a_reason(scene: Scene, claude: Claude) -> None:
     (claude.folder / "claude").unlink()
     agree(scene)
     scene.write()

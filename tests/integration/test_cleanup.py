@@ -1,4 +1,4 @@
-"""The agents' cleanup, manual and periodic: exactly the right ones are deleted, and logged."""
+"""The cleanup of agents, manual and periodic, deletes exactly the expired ones and logs them."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def metadata(kind: str = "ephemeral", protected: object = False, expired: bool =
         "cleanup_trigger": "task_complete",
         "protected": protected,
     }
-    # Many lines, as the predecessor had them: it read each as an agent.
+    # written on several lines, which the predecessor read as several agents
     return json.dumps({"model": "default", "lifecycle": lifecycle}, indent=2)
 
 
@@ -62,7 +62,7 @@ class Swarm:
 
     @classmethod
     def of(cls, home: Home) -> "Swarm":
-        """Look at a store that has its agents from elsewhere."""
+        """Return a swarm for a store whose agents are written elsewhere."""
         swarm = cls.__new__(cls)
         swarm.home = home
         return swarm
@@ -88,7 +88,7 @@ class Swarm:
         self.write("INSERT OR REPLACE INTO applied VALUES (?, ?)", job, ago(days=days))
 
     def fill(self, permanent: int) -> None:
-        """The predecessor's cases: it deleted all of these, or none."""
+        """Add agents of every kind; the predecessor deleted all of these or none."""
         for number in range(permanent):
             self.agent(f"permanent-{number}", "spawned", metadata("permanent", protected=True))
         self.agent("a-second-ago", "spawned", metadata(expired=False), seconds=1)
@@ -126,7 +126,7 @@ class Swarm:
         assert run[2] == cause
 
 
-GONE = {
+DELETED = {
     "expired": "expired",
     "done": "completed",
     "failed": "completed",
@@ -136,24 +136,25 @@ GONE = {
 
 
 @pytest.mark.parametrize("permanent", [0, 1, 9, 20])
-def test_exactly_the_right_ones_go_by_hand(private_home: Home, permanent: int) -> None:
+def test_the_command_deletes_exactly_the_right_agents(private_home: Home, permanent: int) -> None:
     swarm = Swarm(private_home)
     swarm.fill(permanent)
     report = json.loads(private_home.command("cleanup", "--dry-run", "--json"))
-    assert {entry["id"]: entry["reason"] for entry in report["deleted"]} == GONE
+    assert {entry["id"]: entry["reason"] for entry in report["deleted"]} == DELETED
     assert swarm.deleted() == {}
     assert not swarm.log.exists()
     kept = 3 + permanent
     assert f"deleted 5, kept {kept}" in private_home.command("cleanup")
-    assert swarm.deleted() == GONE
+    assert swarm.deleted() == DELETED
     swarm.assert_log_equals_rows("manual")
     assert swarm.log.stat().st_mode & 0o777 == 0o600
-    assert f"deleted 0, kept {kept}" in private_home.command("cleanup")  # nothing to log either
+    # nothing is logged a second time
+    assert f"deleted 0, kept {kept}" in private_home.command("cleanup")
     swarm.assert_log_equals_rows("manual")
 
 
 @pytest.mark.parametrize("permanent", [0, 9])
-def test_exactly_the_right_ones_go_by_the_clock(
+def test_the_periodic_cleanup_deletes_exactly_the_right_agents(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -165,13 +166,13 @@ def test_exactly_the_right_ones_go_by_the_clock(
     writer.start()
     new_worker("slow").start()
     new_worker("scheduler").start()
-    until(lambda: swarm.deleted() == GONE, "not deleted")
+    until(lambda: swarm.deleted() == DELETED, "not deleted")
     until(swarm.log.exists, "not logged")
     until(lambda: RUN.search(swarm.log.read_text()), "not logged")
     swarm.assert_log_equals_rows("periodic")
 
 
-def test_every_tenth_checkpoint_of_an_instance_triggers_a_run_that_takes_no_slot(
+def test_every_tenth_checkpoint_triggers_an_extra_run(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -190,8 +191,9 @@ def test_every_tenth_checkpoint_of_an_instance_triggers_a_run_that_takes_no_slot
         assert not client.exists(TRIGGERED_KEY)
         before = due_times(client)["tick-cleanup"]
         fire_all(edits[9:], env)
-        until(lambda: private_home.rows(extra), "not triggered")  # else in ten minutes
-        assert due_times(client)["tick-cleanup"] >= before  # the row's own turn comes as ever
+        # without the trigger it would run in ten minutes
+        until(lambda: private_home.rows(extra), "not triggered")
+        assert due_times(client)["tick-cleanup"] >= before  # the periodic run itself is not delayed
     slots = [row["slot"] for row in private_home.rows(ran)]
     assert max(slots) <= time.time() // 600
 
@@ -204,7 +206,7 @@ def test_every_tenth_checkpoint_of_an_instance_triggers_a_run_that_takes_no_slot
         (POST_AGENT_COMPLETED, "task_complete"),
     ],
 )
-def test_what_ends_triggers_a_run_and_the_log_says_what_it_was(
+def test_the_end_of_a_session_or_agent_triggers_a_run_with_its_cause(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -230,7 +232,7 @@ def test_what_ends_triggers_a_run_and_the_log_says_what_it_was(
     assert private_home.rows("SELECT cause FROM cleanups") == [{"cause": cause}]
 
 
-def test_who_protects_an_agent_is_obeyed_whatever_is_heard_of_it_later(
+def test_a_protected_agent_stays_protected_after_later_events(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     writer.start()
@@ -254,12 +256,12 @@ def test_who_protects_an_agent_is_obeyed_whatever_is_heard_of_it_later(
     assert "kept 1 (1 unreadable)" in private_home.command("cleanup")
 
 
-def test_a_log_that_was_torn_or_lost_is_written_again(private_home: Home) -> None:
+def test_a_torn_or_lost_log_is_written_again(private_home: Home) -> None:
     swarm = Swarm(private_home)
     swarm.agent("one", "completed", metadata())
     private_home.command("cleanup")
     whole = swarm.log.read_text()
-    swarm.log.write_text(whole[:20])  # a full disk in the middle of a line
+    swarm.log.write_text(whole[:20])  # as after a full disk in the middle of a line
     swarm.agent("two", "completed", metadata())
     private_home.command("cleanup")
     text = swarm.log.read_text()
@@ -270,7 +272,7 @@ def test_a_log_that_was_torn_or_lost_is_written_again(private_home: Home) -> Non
     assert swarm.log.read_text() == text.partition("\n")[2]
 
 
-def test_a_log_that_has_grown_is_rotated_and_nothing_is_shown_twice(private_home: Home) -> None:
+def test_a_large_log_is_rotated_without_repeating_entries(private_home: Home) -> None:
     swarm = Swarm(private_home)
     swarm.agent("one", "completed", metadata())
     private_home.command("cleanup")
@@ -285,7 +287,7 @@ def test_a_log_that_has_grown_is_rotated_and_nothing_is_shown_twice(private_home
     assert swarm.log.read_text().count("run 2: ") == 1
 
 
-def test_rows_are_deleted_for_good_after_their_time_and_never_before(
+def test_rows_are_deleted_permanently_only_after_their_retention(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -315,7 +317,7 @@ def test_applied_ids_of_failed_jobs_are_kept(
     writer: Writer,
     new_worker: Callable[[str], Writer],
 ) -> None:
-    """A job that is sent back after ninety days must still find that it was applied."""
+    """A job that is retried after ninety days must still find that it was applied."""
     private_home.installed_long_ago()
     swarm = Swarm(private_home)
     swarm.age_applied("before-it", 201)
@@ -332,7 +334,7 @@ def test_applied_ids_of_failed_jobs_are_kept(
     assert private_home.rows("SELECT 1 FROM applied WHERE job_id = 'after-it'")
 
 
-def test_the_oldest_job_is_found_in_redis_and_on_disk(
+def test_the_oldest_job_is_searched_in_redis_and_on_disk(
     private_home: Home, redis_server: Server
 ) -> None:
     spool = private_home.path / "spool"

@@ -1,4 +1,4 @@
-"""The sweep, the search and the commands, of a session that names its secrets once."""
+"""The sweep, search and other commands for a session that shows each of its secrets only once."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def kept_secrets(of: Secrets, home: Home) -> list[tuple[str, str]]:
     return left_of(of, home.kept) + left_of(of, home.path)
 
 
-def test_none_is_left_and_everything_else_is_found(home: Home) -> None:
+def test_no_secret_is_left_and_other_text_is_found(home: Home) -> None:
     command(home, "archive", "sweep")
     assert json.loads(command(home, "search", "--json", OF.agents))["total"] > 0
     assert kept_secrets(OF, home)
@@ -66,7 +66,7 @@ def test_none_is_left_and_everything_else_is_found(home: Home) -> None:
     assert f"of session {SESSION} of what was found later" in audit
 
 
-def test_two_keys_of_a_session_can_be_told_apart(home: Home) -> None:
+def test_two_keys_of_a_session_have_different_tags(home: Home) -> None:
     settle(home)
     shown = command(home, "archive", "show", SESSION, "--lines")
     assert len({tag for _, tag in TAG.findall(shown)}) == 7
@@ -74,7 +74,7 @@ def test_two_keys_of_a_session_can_be_told_apart(home: Home) -> None:
     assert command(home, "archive", "show", SESSION, "--lines") == shown
 
 
-def test_redact_removes_it_from_the_following_text(home: Home) -> None:
+def test_redact_removes_a_secret_from_the_following_text(home: Home) -> None:
     path = home.root / "text"
     path.write_text(json.dumps(environment(OF)) + "\n" + json.dumps(f"call {OF.shop}") + "\n")
     shown = command(home, "redact", str(path))
@@ -92,7 +92,7 @@ def test_a_backup_holds_no_hash_of_a_secret(home: Home) -> None:
     assert list(folder.rglob("*learned*")) == []
 
 
-def test_with_the_session_goes_what_was_learned_of_it(home: Home) -> None:
+def test_forget_deletes_the_learned_hashes_of_a_session(home: Home) -> None:
     settle(home)
     command(home, "forget", SESSION, "--yes")
     assert list(home.kept.rglob("*.learned")) == []

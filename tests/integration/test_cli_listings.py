@@ -1,4 +1,4 @@
-"""`sessions`, `session`, `agents`, `agent`, `status`: what is shown is what is there."""
+"""`sessions`, `session`, `agents`, `agent` and `status` show the stored data."""
 
 import json
 import sqlite3
@@ -32,7 +32,7 @@ DAY = [
 
 
 def command(home: Home, *arguments: str, expect: int = 0, given: str = "") -> str:
-    """Run the real command line in the project, far from UTC."""
+    """Run the real command line in the project, in a time zone far from UTC."""
     output = home.command(*arguments, data=given, expect=expect, TZ="Asia/Kathmandu")
     assert "\x1b" not in output
     return output
@@ -63,7 +63,7 @@ def test_sessions_shows_the_open_ones_or_all(day: Home) -> None:
     assert "[bold]other\\x1b[2J" in table
 
 
-def test_a_pipe_gets_columns_and_no_lines_around_them(day: Home) -> None:
+def test_a_pipe_gets_columns_without_borders(day: Home) -> None:
     head, *rows = command(day, "sessions", "--all").splitlines()
     assert head.split()[:3] == ["session", "status", "last"]
     assert sorted(row.split()[0] for row in rows) == sorted([SESSION, OTHER])
@@ -79,7 +79,7 @@ def test_times_are_local_unless_utc_is_asked_for(day: Home) -> None:
     assert f"{stored:%Y-%m-%d %H:%M:%S}" not in shown
 
 
-def test_one_session_and_its_log(day: Home) -> None:
+def test_a_session_and_its_log_are_shown(day: Home) -> None:
     shown = command(day, "session", "show", SESSION)
     for text in (SESSION, "claude-opus-5", "cart-refactor", "checkpoint", "Explore"):
         assert text in shown
@@ -92,7 +92,7 @@ def test_one_session_and_its_log(day: Home) -> None:
     assert edit["message"] == "Auto-checkpoint: Edit"
 
 
-def test_agents_of_all_and_of_one_session(day: Home) -> None:
+def test_agents_are_listed_for_all_or_one_session(day: Home) -> None:
     (entry,) = objects(day, "agents")
     assert (entry["id"], entry["type"], entry["status"]) == (AGENT, "Explore", "completed")
     assert objects(day, "agents", "--session", SESSION) == [entry]
@@ -102,7 +102,7 @@ def test_agents_of_all_and_of_one_session(day: Home) -> None:
     assert "ephemeral" in shown
 
 
-def test_a_prefix_must_be_one_of_one(day: Home) -> None:
+def test_a_prefix_must_be_unambiguous(day: Home) -> None:
     output = command(day, "session", "show", SESSION[:4], expect=1)
     assert SESSION in output
     assert OTHER in output
@@ -125,15 +125,15 @@ def test_history_outlives_its_session(day: Home) -> None:
     "arguments", [["sessions"], ["session", "show", "a"], ["session", "log", "a"], ["agents"],
                   ["agent", "show", "a"]]
 )  # fmt: skip
-def test_no_database_yet_is_said_plainly(private_home: Home, arguments: list[str]) -> None:
+def test_a_missing_database_is_reported(private_home: Home, arguments: list[str]) -> None:
     assert "nothing is recorded yet" in command(private_home, *arguments, expect=1)
     assert not private_home.database.exists()
     private_home.path.mkdir()
-    private_home.database.touch()  # made by a writer that has not got further
+    private_home.database.touch()  # as by a writer that has just started
     assert command(private_home, *arguments, expect=1).startswith("hivepipe: ")
 
 
-def test_listing_neither_writes_nor_keeps_a_lock(day: Home) -> None:
+def test_a_listing_neither_writes_nor_keeps_a_lock(day: Home) -> None:
     with listings(day.database) as store:
         assert len(store.sessions(True)) == 2
         connection = sqlite3.connect(day.database, timeout=0, isolation_level=None)
@@ -141,7 +141,7 @@ def test_listing_neither_writes_nor_keeps_a_lock(day: Home) -> None:
         connection.execute("DELETE FROM session_logs")
         connection.execute("COMMIT")
         busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        assert not busy, "no reader holds an old snapshot"
+        assert not busy, "a reader holds an old snapshot"
         connection.close()
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             store._connection.execute("DELETE FROM sessions")
@@ -158,7 +158,7 @@ def test_status_accounts_for_every_job(day: Home, redis_server: Server, writer: 
     (day.path / "spool" / "bad" / "1.json.reason").touch()
     redis = redis_server.client()
     before = json.loads(command(day, "status", "--json", expect=1))["accepted"]
-    redis.incrby("hivepipe:periodic", 3)  # three by the clock, and done
+    redis.incrby("hivepipe:periodic", 3)  # three periodic jobs that are done
     redis.incrby("hivepipe:done", 3)
     redis.incrby("hivepipe:retried", 5)
     report = json.loads(command(day, "status", "--json", expect=1))
@@ -167,7 +167,7 @@ def test_status_accounts_for_every_job(day: Home, redis_server: Server, writer: 
     assert accounts["accepted"] == report["accepted"] == before + 3
     assert report["retried"] == 5
     assert "retried   5" in command(day, "status", expect=1)
-    # The second look at a transcript waits for its time.
+    # A second archive pass waits for its time.
     assert accounts["accepted"] == accounts["done"] + accounts["waiting"] + accounts["retrying"]
     assert accounts["waiting"] == sum(report["queues"].values()) > 0
     assert report["oldest_waiting_secs"] >= 0
@@ -184,7 +184,7 @@ def test_status_accounts_for_every_job(day: Home, redis_server: Server, writer: 
     assert "unregistered: " in command(day, "status", expect=1)
 
 
-def test_status_shows_what_had_no_effect(day: Home) -> None:
+def test_status_shows_updates_without_effect(day: Home) -> None:
     connection = sqlite3.connect(day.database, timeout=10)
     with connection:
         connection.executemany(

@@ -188,7 +188,7 @@ def test_no_program_in_a_relative_folder_of_path_is_run(user: User, relative: st
 def test_a_stack_that_a_hook_starts_does_not_run_it(user: User, evil: Path) -> None:
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")
-    pwned(user)  # whoever sets the hook's environment can run code in that process
+    pwned(user)  # code can run in that process, because the project sets its environment
     until(lambda: user.sessions(), "the stack did not start")
     assert not pwned(user)
     assert "evil" not in str(environments(user))

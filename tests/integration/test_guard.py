@@ -78,8 +78,8 @@ def test_a_denial_names_rule_and_count_and_explain_how_to_disable_it(
     assert "rule loop" in reason
     assert " 15 times " in reason
     assert "`" not in reason  # an agent might run a command in the text that it reads
-    told = CliRunner().invoke(main, ["guard", "explain", "loop"]).stdout
-    (command,) = [text for text in told.split("`") if text.startswith("hivepipe ")]
+    output = CliRunner().invoke(main, ["guard", "explain", "loop"]).stdout
+    (command,) = [text for text in output.split("`") if text.startswith("hivepipe ")]
     assert CliRunner().invoke(main, command.split()[1:]).exit_code == 0
     assert fire_checked(changed(payloads.PRE_BASH, tool_use_id="after"), env) == {}
 

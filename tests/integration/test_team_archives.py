@@ -466,12 +466,12 @@ def test_nothing_is_read_without_a_committed_audit_entry(shared: Team, tmp_path:
     ann.send()
     home, session, digest = stored(shared)
     boss = shared.joined("boss", sees="all")
-    asks = (
+    queries = (
         ("SELECT hivepipe.session_segments(%s, %s)", (home, session)),
         ("SELECT hivepipe.segment_content(%s, %s, %s)", (home, session, digest)),
     )
     with connected(boss.reads) as connection:
-        for sql, values in asks:
+        for sql, values in queries:
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
                 connection.execute(sql, values)
             with connection.transaction(force_rollback=True):
@@ -485,13 +485,13 @@ def test_nothing_is_read_without_a_committed_audit_entry(shared: Team, tmp_path:
             archives_of_session(connection, home, session)
         assert shared.count("audit") == 0
         one(connection, "SELECT hivepipe.note_read(%s, %s, 'x')", home, session)
-        assert one(connection, asks[0][0], *asks[0][1])["hash"] == digest
+        assert one(connection, queries[0][0], *queries[0][1])["hash"] == digest
         in_database = shared.count("archive_contents") > 0
-        content = one(connection, asks[1][0], *asks[1][1])
+        content = one(connection, queries[1][0], *queries[1][1])
         assert (content is not None) == in_database
         # A note on one session gives access to no segment of another.
         one(connection, "SELECT hivepipe.note_read(%s, 'other', 'x')", home)
-        assert one(connection, asks[1][0], home, "other", digest) is None
+        assert one(connection, queries[1][0], home, "other", digest) is None
     assert shared.count("audit") == 2
 
 

@@ -74,8 +74,8 @@ def test_each_person_sees_what_their_role_allows() -> None:
         for view in ("now", "agents", "costs", "search", "audit"):
             shown = client.get(f"/{view}?all=1&q=cart")
             assert shown.status_code == 200, shown.text
-            for stranger in {"ann", "bob", "eve"} - others:
-                assert f"{stranger}," not in shown.text, (person, view)
+            for other in {"ann", "bob", "eve"} - others:
+                assert f"{other}," not in shown.text, (person, view)
         costs = client.get("/costs.json?all=1").json()["sums"]["person"]
         assert {name for name, _ in costs} == others
     for nobody in ("tom", "", "ann' OR true --", "Ann"):
@@ -257,8 +257,8 @@ def begin_sign_in(browser: httpx2.Client) -> httpx2.URL:
 def test_a_state_is_valid_once_and_for_its_browser(provider: Provider) -> None:
     with signing_in(provider) as browser:
         back = begin_sign_in(browser)
-        stranger = httpx2.get(back, timeout=60)
-        assert stranger.status_code == 400
+        other = httpx2.get(back, timeout=60)
+        assert other.status_code == 400
         cookies = dict(browser.cookies)
         assert browser.get(back).status_code == 200
         assert "ann" in browser.get("/now?all=1").text
