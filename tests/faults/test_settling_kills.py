@@ -11,7 +11,7 @@ from tests.archive_scene import Scene, line, lines, use_small_chunks
 from tests.faults.harness import killed_at
 from tests.learned_scene import agent_lines, main_lines, secrets
 from tests.rounds import SEED, rounds
-from tests.unit.test_found_once import left_of
+from tests.unit.test_found_once import remaining_secrets
 
 ROUNDS = rounds(24)
 
@@ -53,7 +53,7 @@ def test_a_killed_removal_of_later_secrets_is_repeated_exactly(tmp_path: Path) -
     scene.extend(agent)
     with scene.path.open("ab") as grows:  # The last archiving finds some of it.
         grows.write(b"".join(main_lines(of)[8:]) + line(60, f"bye {of.queue}"))
-    assert left_of(of, live / "shop")
+    assert remaining_secrets(of, live / "shop")
     shutil.copytree(live, prepared)
     calls = calls_of(prepared, live)
     assert calls > 200
@@ -65,7 +65,7 @@ def test_a_killed_removal_of_later_secrets_is_repeated_exactly(tmp_path: Path) -
     begin()
     settle(live)
     wanted = Scene(live).files()
-    assert left_of(of, live / "shop") == []
+    assert remaining_secrets(of, live / "shop") == []
     killed = 0
     for _ in range(ROUNDS):
         begin()
@@ -75,7 +75,7 @@ def test_a_killed_removal_of_later_secrets_is_repeated_exactly(tmp_path: Path) -
         settle(live)
         scene = Scene(live)
         assert scene.files() == wanted, f"killed at call {at} of {calls}"
-        assert left_of(of, live / "shop") == [], f"killed at call {at} of {calls}"
+        assert remaining_secrets(of, live / "shop") == [], f"killed at call {at} of {calls}"
         assert [trouble for _, trouble in upkeep.verify(scene.archives) if trouble] == []
     assert killed >= ROUNDS
     print(f"{killed} kills, {calls} calls")

@@ -12,7 +12,7 @@ from tests.archive_scene import AGENT, SESSION
 from tests.conftest import Home, untagged
 from tests.integration.test_cli_listings import command
 from tests.learned_scene import Secrets, agent_lines, environment, main_lines, secrets
-from tests.unit.test_found_once import TAG, left_of
+from tests.unit.test_found_once import TAG, remaining_secrets
 
 OF = secrets("sweep")
 
@@ -43,7 +43,7 @@ def settle(home: Home) -> None:
 
 
 def kept_secrets(of: Secrets, home: Home) -> list[tuple[str, str]]:
-    return left_of(of, home.kept) + left_of(of, home.path)
+    return remaining_secrets(of, home.kept) + remaining_secrets(of, home.path)
 
 
 def test_no_secret_is_left_and_other_text_is_found(home: Home) -> None:

@@ -1,4 +1,4 @@
-"""What unit tests share."""
+"""Fixtures that several unit tests use."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from tests.web_scene import TOKEN, archive_hostile_session, record_hostile
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """A user with Claude's folder and an archive; nothing waits for a disk."""
+    """Claude Code's folder and an archive below tmp_path, without fsync."""
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)
     return Scene(tmp_path)
@@ -20,7 +20,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with one session, every text of it hostile."""
+    """A home with one session whose texts all contain hostile markup."""
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def stranger(home: Path) -> Any:
+def anonymous_client(home: Path) -> Any:
     """A client of the page that has no token yet."""
     app = pytest.importorskip("hivepipe.web.app", exc_type=ImportError)
     client = pytest.importorskip("starlette.testclient").TestClient
@@ -40,14 +40,14 @@ def stranger(home: Path) -> Any:
 
 
 @pytest.fixture
-def client(stranger: Any) -> Any:
+def client(anonymous_client: Any) -> Any:
     """A client of the page that has the cookie."""
-    assert stranger.get(f"/?token={TOKEN}").status_code == 302
-    return stranger
+    assert anonymous_client.get(f"/?token={TOKEN}").status_code == 302
+    return anonymous_client
 
 
 @pytest.fixture
-def told(client: Any, tmp_path: Path) -> Any:
+def client_with_archive(client: Any, tmp_path: Path) -> Any:
     """A client of the page of a home with an archived conversation."""
     archive_hostile_session(tmp_path)
     return client

@@ -1,4 +1,4 @@
-"""What became of an agent: the same in every order of its signs, before and after its cleanup."""
+"""The stored outcome of an agent does not depend on the order of its events."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ AT_NS = 1_795_222_800 * 10**9  # 2026-11-21 01:00 UTC
 HOUR_NS = 3600 * 10**9
 ERROR = "API error: token sk-ant-api03-" + "x" * 60 + " is not valid"
 
-SIGNS: dict[str, tuple[str, dict[str, Any]]] = {
+EVENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "call": ("insert_agent", {"type": "Explore", "description": "Map", "launch": "async"}),
     "start": ("start_agent", {"type": "Explore"}),
     "stop": ("finish_agent", {"type": "Explore"}),
@@ -36,15 +36,15 @@ def db(tmp_path: Path) -> Iterator[Database]:
         yield made
 
 
-def tell(
+def apply(
     db: Database,
     operation: str,
     at_ns: int = AT_NS,
     agent: str = "a1",
     caller: str = "",
-    **said: Any,
+    **fields: Any,
 ) -> None:
-    payload = {"agent_id": agent, "swarm": "swarm-1", **said}
+    payload = {"agent_id": agent, "swarm": "swarm-1", **fields}
     id = f"{operation}-{agent}-{at_ns}"
     job = Envelope(
         id=id,
@@ -61,8 +61,8 @@ def tell(
         execute(db, job)
 
 
-def begin(db: Database) -> None:
-    tell(db, "start_session", source="startup")
+def start_session(db: Database) -> None:
+    apply(db, "start_session", source="startup")
 
 
 def agent(db: Database) -> dict[str, Any]:
@@ -71,11 +71,13 @@ def agent(db: Database) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations(("call", "start", "stop"))])
-def test_who_called_the_agent_is_known_in_every_order(db: Database, order: tuple[str, ...]) -> None:
-    begin(db)
+def test_the_calling_agent_is_stored_in_every_order_of_events(
+    db: Database, order: tuple[str, ...]
+) -> None:
+    start_session(db)
     for name in order:
-        operation, said = SIGNS[name]
-        tell(db, operation, caller="a0" if name == "call" else "a1", **said)
+        operation, fields = EVENTS[name]
+        apply(db, operation, caller="a0" if name == "call" else "a1", **fields)
     assert json.loads(agent(db)["metadata"])["spawn_context"]["agent_id"] == "a0"
 
 
@@ -85,7 +87,7 @@ def clean_up(db: Database, at_ns: int = AT_NS + HOUR_NS) -> None:
 
 
 @pytest.mark.parametrize(
-    ("signs", "status", "outcome"),
+    ("events", "status", "outcome"),
     [
         (("call",), "spawned", None),
         (("call", "start"), "running", None),
@@ -95,24 +97,24 @@ def clean_up(db: Database, at_ns: int = AT_NS + HOUR_NS) -> None:
         (("call", "start", "fail", "stop"), "failed", "failed"),
     ],
 )
-def test_status_moves_forward_in_every_order_of_the_signs(
-    tmp_path: Path, signs: tuple[str, ...], status: str, outcome: str | None
+def test_the_status_is_the_same_in_every_order_of_the_events(
+    tmp_path: Path, events: tuple[str, ...], status: str, outcome: str | None
 ) -> None:
     rows = []
-    for number, order in enumerate(itertools.permutations(signs)):
+    for number, order in enumerate(itertools.permutations(events)):
         with closing(Database(tmp_path / f"{number}.db")) as db:
-            begin(db)
-            for sign in order:
-                operation, said = SIGNS[sign]
-                tell(db, operation, AT_NS + 10**9 * (1 + signs.index(sign)), **said)
+            start_session(db)
+            for event in order:
+                operation, fields = EVENTS[event]
+                apply(db, operation, AT_NS + 10**9 * (1 + events.index(event)), **fields)
             rows.append(agent(db))
     assert {(row["status"], row["outcome"]) for row in rows} == {(status, outcome)}
     assert all(row == rows[0] for row in rows)
 
 
 def test_outcome_and_error_survive_the_cleanup(db: Database) -> None:
-    begin(db)
-    tell(db, "fail_agent", **SIGNS["fail"][1])
+    start_session(db)
+    apply(db, "fail_agent", **EVENTS["fail"][1])
     before = agent(db)
     assert before["error"].startswith("API error: token ")
     assert "sk-ant" not in before["error"]
@@ -122,21 +124,21 @@ def test_outcome_and_error_survive_the_cleanup(db: Database) -> None:
     assert changed == {"deleted_at", "deleted_reason", "deleted_by"}
 
 
-def test_an_interrupted_agent_says_so(db: Database) -> None:
-    begin(db)
-    tell(db, "fail_agent", type="Explore", is_interrupt=True)
+def test_an_interruption_is_stored_as_the_error(db: Database) -> None:
+    start_session(db)
+    apply(db, "fail_agent", type="Explore", is_interrupt=True)
     assert (agent(db)["outcome"], agent(db)["error"]) == ("failed", "interrupted by the user")
 
 
-def test_who_had_not_finished_is_lost_and_a_late_end_still_counts(db: Database) -> None:
-    begin(db)
-    tell(db, "start_agent", **SIGNS["start"][1])
-    tell(db, "end_session", AT_NS + 10**9, reason="process gone")
+def test_an_unfinished_agent_is_lost_until_its_end_arrives(db: Database) -> None:
+    start_session(db)
+    apply(db, "start_agent", **EVENTS["start"][1])
+    apply(db, "end_session", AT_NS + 10**9, reason="process gone")
     clean_up(db)
     row = agent(db)
     assert (row["status"], row["outcome"]) == ("running", "lost")
     assert row["deleted_reason"] == "orphaned"
-    tell(db, "finish_agent", AT_NS + 10**8, **SIGNS["stop"][1])
+    apply(db, "finish_agent", AT_NS + 10**8, **EVENTS["stop"][1])
     late = agent(db)
     assert (late["status"], late["outcome"]) == ("completed", "completed")
     assert late["deleted_at"] == row["deleted_at"]
@@ -146,30 +148,32 @@ def test_who_had_not_finished_is_lost_and_a_late_end_still_counts(db: Database) 
 
 
 @pytest.fixture
-def told(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> click.testing.CliRunner:
+def runner(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> click.testing.CliRunner:
     monkeypatch.setenv("HIVEPIPE_HOME", str(tmp_path))
     monkeypatch.setenv("HIVEPIPE_ALLOW_ROOT", "1")
-    begin(db)
+    start_session(db)
     day_ns = 24 * HOUR_NS
-    tell(db, "fail_agent", AT_NS, "a-failed", type="Explore", description="Map", error="no key")
-    tell(db, "start_agent", AT_NS + 1, "a-lost", type="Explore")
-    tell(db, "finish_agent", AT_NS + day_ns, "a-done", type="Explore", tokens=7, duration_ms=90)
-    tell(db, "end_session", AT_NS + day_ns + 1, reason="process gone")
+    apply(db, "fail_agent", AT_NS, "a-failed", type="Explore", description="Map", error="no key")
+    apply(db, "start_agent", AT_NS + 1, "a-lost", type="Explore")
+    apply(db, "finish_agent", AT_NS + day_ns, "a-done", type="Explore", tokens=7, duration_ms=90)
+    apply(db, "end_session", AT_NS + day_ns + 1, reason="process gone")
     return click.testing.CliRunner()
 
 
-def said(runner: click.testing.CliRunner, *words: str) -> str:
+def output(runner: click.testing.CliRunner, *words: str) -> str:
     result = runner.invoke(main, [*words, "--utc"])
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def test_agents_lists_the_outcome_of_each_on_a_day(
-    db: Database, told: click.testing.CliRunner
+    db: Database, runner: click.testing.CliRunner
 ) -> None:
-    """Before the cleanup as after it."""
+    """The output is the same before and after the cleanup."""
     for _ in range(2):
-        text = said(told, "agents", "--day", "2026-11-21")
+        text = output(runner, "agents", "--day", "2026-11-21")
         states = {
             word: line.split()[1]
             for line in text.splitlines()
@@ -178,17 +182,19 @@ def test_agents_lists_the_outcome_of_each_on_a_day(
         }
         assert states == {"a-failed": "failed", "a-lost": "lost"}
         assert "no key" in text
-        assert "a-done" in said(told, "agents", "--since", "2026-11-22")
-        assert "a-lost" not in said(told, "agents", "--since", "2026-11-22")
+        assert "a-done" in output(runner, "agents", "--since", "2026-11-22")
+        assert "a-lost" not in output(runner, "agents", "--since", "2026-11-22")
         clean_up(db, AT_NS + 48 * HOUR_NS)
 
 
-def test_an_agent_is_shown_with_all_that_is_known(told: click.testing.CliRunner) -> None:
-    lines = dict(line.split(maxsplit=1) for line in said(told, "agent", "show", "a-d").splitlines())
+def test_an_agent_is_shown_with_all_that_is_known(runner: click.testing.CliRunner) -> None:
+    lines = dict(
+        line.split(maxsplit=1) for line in output(runner, "agent", "show", "a-d").splitlines()
+    )
     assert (lines["outcome"], lines["tokens"], lines["duration_ms"]) == ("completed", "7", "90")
-    assert "no key" in said(told, "agent", "show", "a-failed", "--json")
+    assert "no key" in output(runner, "agent", "show", "a-failed", "--json")
 
 
-def test_a_day_and_a_since_exclude_each_other(told: click.testing.CliRunner) -> None:
-    result = told.invoke(main, ["agents", "--day", "2026-11-21", "--since", "2026-11-20"])
+def test_a_day_and_a_since_exclude_each_other(runner: click.testing.CliRunner) -> None:
+    result = runner.invoke(main, ["agents", "--day", "2026-11-21", "--since", "2026-11-20"])
     assert result.exit_code == 64

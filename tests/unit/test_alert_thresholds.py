@@ -1,4 +1,4 @@
-"""What somebody is told, at its thresholds."""
+"""Alerts and the thresholds at which they are raised."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ FINE: dict[str, Any] = {
 }
 
 
-def told(**more: Any) -> dict[str, str]:
+def alert_texts(**more: Any) -> dict[str, str]:
     return {alert.name: alert.text for alert in alerts_of(Vitals(**FINE | more))}
 
 
 def test_a_good_state_is_not_reported() -> None:
-    assert told() == {}
+    assert alert_texts() == {}
     assert alerts_of(Vitals()) == []
 
 
@@ -73,47 +73,47 @@ HIVE = "hive workers: 2 waiting for an answer, 1 ended without a result; see `hi
         ),
     ],
 )
-def test_each_is_reported_at_its_threshold(more: dict[str, Any], name: str, text: str) -> None:
-    assert told(**more) == {name: text}
+def test_each_alert_is_raised_at_its_threshold(more: dict[str, Any], name: str, text: str) -> None:
+    assert alert_texts(**more) == {name: text}
 
 
 def test_while_redis_is_away_events_may_wait_on_disk_for_longer() -> None:
-    assert told(redis_answers=False, oldest_spooled_secs=599.0) == {}
-    assert list(told(redis_answers=False, oldest_spooled_secs=600.0)) == ["spool"]
+    assert alert_texts(redis_answers=False, oldest_spooled_secs=599.0) == {}
+    assert list(alert_texts(redis_answers=False, oldest_spooled_secs=600.0)) == ["spool"]
 
 
-def test_the_urgent_come_first() -> None:
+def test_urgent_alerts_come_first() -> None:
     found = alerts_of(Vitals(failed=1, oldest_waiting_secs=100, unserved=("high",), free_bytes=1))
     assert [alert.is_urgent for alert in found] == [True, True, False, False]
 
 
-def told_over(looks: str) -> list[str]:
-    """Return what is told over looks, of which each saw the alert (!) or did not (.)."""
+def reports_over(checks: str) -> list[str]:
+    """Return the reports of a series of checks that found the alert (!) or did not (.)."""
     standing: dict[str, int] = {}
-    told = []
-    for number, look in enumerate(looks):
-        seen = [Alert("disk", f"look {number}")] if look == "!" else []
+    reports = []
+    for number, check in enumerate(checks):
+        seen = [Alert("disk", f"check {number}")] if check == "!" else []
         begun, over, standing = compare(seen, standing)
-        told += [f"{number} raised {alert.text}" for alert in begun]
-        told += [f"{number} over" for _ in over]
-    return told
+        reports += [f"{number} raised {alert.text}" for alert in begun]
+        reports += [f"{number} over" for _ in over]
+    return reports
 
 
 @pytest.mark.parametrize(
-    ("looks", "told"),
+    ("checks", "reports"),
     [
-        ("!!!!!", ["0 raised look 0"]),
-        ("!....", ["0 raised look 0", f"{CHECKS_TO_RESOLVE} over"]),
-        ("!.!.!..!.!", ["0 raised look 0"]),
-        ("..!...!", ["2 raised look 2", "5 over", "6 raised look 6"]),
+        ("!!!!!", ["0 raised check 0"]),
+        ("!....", ["0 raised check 0", f"{CHECKS_TO_RESOLVE} over"]),
+        ("!.!.!..!.!", ["0 raised check 0"]),
+        ("..!...!", ["2 raised check 2", "5 over", "6 raised check 6"]),
         ("......", []),
     ],
 )
-def test_a_passing_problem_is_reported_once(looks: str, told: list[str]) -> None:
-    assert told_over(looks) == told
+def test_a_passing_problem_is_reported_once(checks: str, reports: list[str]) -> None:
+    assert reports_over(checks) == reports
 
 
-def test_each_alert_is_followed_for_itself() -> None:
+def test_each_alert_is_resolved_independently() -> None:
     disk, spool = Alert("disk", "full", is_urgent=True), Alert("spool", "waits")
     change = compare([spool], {"disk": CHECKS_TO_RESOLVE - 1, "queue_age": 0})
     assert change.begun == [spool]

@@ -1,4 +1,4 @@
-"""A transcript grows its archive: what is copied, what is not, and what becomes of odd ones."""
+"""An archive grows with its transcript: new lines, replaced files, restarts, totals and modes."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_each_turn_appends_its_lines(scene: Scene) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_sample_is_kept_line_by_line(scene: Scene, sample: Path) -> None:
-    """Several of them end without a newline, one with half a line."""
+    """Several samples end without a newline, one with half a line."""
     data = sample.read_bytes()
     scene.path.write_bytes(data)
     scene.extend()
@@ -63,7 +63,7 @@ def test_the_name_is_the_time_of_the_first_line(scene: Scene) -> None:
     }
 
 
-def test_without_a_time_it_waits_until_it_has_settled(scene: Scene) -> None:
+def test_a_transcript_without_a_time_is_archived_once_it_has_settled(scene: Scene) -> None:
     scene.path.write_bytes(b'{"type":"summary","summary":"x"}\n')
     os.utime(scene.path, (0, 1_700_000_000))
     assert scene.extend() == 0
@@ -75,7 +75,7 @@ def test_without_a_time_it_waits_until_it_has_settled(scene: Scene) -> None:
     assert scene.archived == scene.path.read_bytes()
 
 
-def test_a_folder_whose_name_is_no_utf8_is_no_obstacle(scene: Scene) -> None:
+def test_a_folder_name_that_is_not_utf8_is_replaced_in_the_metadata(scene: Scene) -> None:
     path = scene.project.with_name("-home-\udcff") / scene.path.name
     path.parent.mkdir()
     path.write_bytes(lines(1))
@@ -93,7 +93,7 @@ def test_an_empty_transcript_leaves_nothing(scene: Scene) -> None:
 # ---- the end of a file that grows
 
 
-def test_half_a_line_waits_for_its_rest(scene: Scene) -> None:
+def test_half_a_line_is_archived_once_it_is_complete(scene: Scene) -> None:
     whole = lines(2)
     for cut in range(len(lines(1)), len(whole) + 1, 7):
         scene.path.write_bytes(whole[:cut])
@@ -104,7 +104,7 @@ def test_half_a_line_waits_for_its_rest(scene: Scene) -> None:
     assert scene.archived == whole
 
 
-def test_a_whole_object_is_a_line_before_its_newline_comes(scene: Scene) -> None:
+def test_a_complete_object_is_archived_before_its_newline(scene: Scene) -> None:
     scene.path.write_bytes(lines(2)[:-1])
     assert scene.extend() == 2
     scene.path.write_bytes(lines(2))
@@ -136,7 +136,7 @@ def test_lines_do_not_depend_on_the_chunks_they_are_read_in(tmp_path: Path, chun
     assert reader.offset == len(data) - 50
 
 
-def test_a_line_beyond_measure_is_noted_not_held(
+def test_a_line_that_is_too_long_is_replaced_by_a_note(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "LONGEST_LINE_BYTES", 10_000)
@@ -146,8 +146,8 @@ def test_a_line_beyond_measure_is_noted_not_held(
     scene.extend()
     first, note, last = scene.archived.splitlines(keepends=True)
     assert (first, last) == (line(0), line(2))
-    said = json.loads(note)
-    assert (said["type"], said["bytes"]) == ("hivepipe-omitted", len(long) - 1)
+    fields = json.loads(note)
+    assert (fields["type"], fields["bytes"]) == ("hivepipe-omitted", len(long) - 1)
 
 
 # ---- secrets
@@ -165,18 +165,18 @@ def test_a_secret_is_removed_and_the_rest_is_kept(scene: Scene) -> None:
     assert TOKEN.encode() not in b"".join(scene.files().values())
 
 
-# ---- other files than before
+# ---- replaced and rotated transcripts
 
 
-def turned_over(scene: Scene, data: bytes) -> int:
-    """Put another file in the transcript's place."""
+def replace_transcript(scene: Scene, data: bytes) -> int:
+    """Replace the transcript with another file and extend the archive."""
     other = scene.path.with_suffix(".new")
     other.write_bytes(data)
     other.rename(scene.path)
     return scene.extend()
 
 
-def test_a_shrunk_transcript_takes_nothing_away(scene: Scene) -> None:
+def test_a_shrunk_transcript_removes_nothing_from_the_archive(scene: Scene) -> None:
     scene.path.write_bytes(lines(10))
     scene.extend()
     scene.path.write_bytes(lines(4))
@@ -202,7 +202,7 @@ def test_a_replaced_transcript_adds_what_is_new_in_it(scene: Scene) -> None:
     scene.path.write_bytes(lines(10))
     scene.extend()
     before = scene.only("*.jsonl")
-    assert turned_over(scene, lines(5, 5) + lines(5, 20)) == 5
+    assert replace_transcript(scene, lines(5, 5) + lines(5, 20)) == 5
     assert scene.archived == lines(10) + lines(5, 20)
     assert scene.only("*.jsonl") == before
     with scene.path.open("ab") as transcript:
@@ -214,14 +214,14 @@ def test_a_replaced_transcript_adds_what_is_new_in_it(scene: Scene) -> None:
 def test_a_rotated_transcript_continues_in_the_same_archive(scene: Scene) -> None:
     scene.path.write_bytes(lines(10))
     scene.extend()
-    assert turned_over(scene, lines(3, 10)) == 3
+    assert replace_transcript(scene, lines(3, 10)) == 3
     assert scene.archived == lines(13)
 
 
 def test_a_copy_with_the_same_bytes_is_the_same_file(scene: Scene) -> None:
     scene.path.write_bytes(lines(10))
     scene.extend()
-    assert turned_over(scene, lines(12)) == 2
+    assert replace_transcript(scene, lines(12)) == 2
     assert scene.archived == lines(12)
 
 
@@ -229,7 +229,7 @@ def test_lines_that_repeat_are_counted_not_merged(scene: Scene) -> None:
     mode = b'{"type":"mode","mode":"plan"}\n'
     scene.path.write_bytes(line(0) + mode + line(1) + mode)
     scene.extend()
-    assert turned_over(scene, mode * 3 + line(9)) == 2
+    assert replace_transcript(scene, mode * 3 + line(9)) == 2
     kept = Counter(scene.archived.splitlines(keepends=True))
     assert kept == Counter({line(0): 1, line(1): 1, line(9): 1, mode: 3})
 
@@ -237,14 +237,14 @@ def test_lines_that_repeat_are_counted_not_merged(scene: Scene) -> None:
 def test_a_rewritten_secret_is_known_by_its_redacted_line(scene: Scene) -> None:
     scene.path.write_bytes(line(0, f"key {TOKEN}") + line(1))
     scene.extend()
-    assert turned_over(scene, line(0, f"key {TOKEN}") + line(2)) == 1
+    assert replace_transcript(scene, line(0, f"key {TOKEN}") + line(2)) == 1
     assert len(scene.archived.splitlines()) == 3
 
 
-# ---- what somebody who was killed left
+# ---- leftovers of a killed process
 
 
-def test_what_is_behind_the_checkpoint_is_cut_off(scene: Scene) -> None:
+def test_bytes_after_the_checkpoint_are_cut_off(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend()
     with scene.only("*.jsonl").open("ab") as archive:
@@ -256,34 +256,36 @@ def test_what_is_behind_the_checkpoint_is_cut_off(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 100, len(lines(1)), len(lines(2)) - 1, len(lines(2)) + 9])
-def test_lines_without_metadata_are_taken_over(scene: Scene, left: int) -> None:
+def test_an_archive_that_lost_its_metadata_is_continued(scene: Scene, left: int) -> None:
     scene.path.write_bytes(lines(4))
     scene.extend()
-    wanted = scene.files()
+    expected = scene.files()
     scene.only("*.meta.json").unlink()
     scene.only(".*.reach").unlink()
     scene.only("*.jsonl").write_bytes(lines(4)[:left])
     scene.fresh()
     scene.extend()
-    assert scene.files() == wanted
+    assert scene.files() == expected
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'{"archive":{}}', b"1 2 3", None])
 @pytest.mark.parametrize("files", ["*.meta.json", ".*.reach", ".*.[tr][ae][al]*"])
-def test_what_is_not_lines_comes_back(scene: Scene, files: str, damage: bytes | None) -> None:
+def test_damaged_or_missing_metadata_files_are_rebuilt(
+    scene: Scene, files: str, damage: bytes | None
+) -> None:
     scene.path.write_bytes(lines(4))
     scene.extend()
-    wanted = scene.files()
+    expected = scene.files()
     found = list(scene.kept.rglob(files))
     assert found
     for path in found:
         path.unlink() if damage is None else path.write_bytes(damage)
     scene.fresh()
     scene.extend(settled=True)
-    assert scene.files() == wanted
+    assert scene.files() == expected
 
 
-def test_lines_that_were_cut_off_come_back_in_another_archive(scene: Scene) -> None:
+def test_a_truncated_archive_is_kept_and_a_new_one_is_written(scene: Scene) -> None:
     scene.path.write_bytes(lines(9))
     scene.extend()
     cut = scene.only("*.jsonl")
@@ -299,7 +301,7 @@ def test_lines_that_were_cut_off_come_back_in_another_archive(scene: Scene) -> N
 # ---- interrupted
 
 
-def test_told_to_stop_keeps_what_it_has_and_goes_on_there(
+def test_a_stopped_run_keeps_its_lines_and_is_continued(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK_BYTES", 2000)
@@ -338,7 +340,7 @@ def test_a_large_transcript_comes_in_chunks(scene: Scene, monkeypatch: pytest.Mo
     assert scene.archived == lines(60)
 
 
-# ---- what it adds up to
+# ---- totals
 
 
 def test_totals_survive_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,10 +355,10 @@ def test_totals_survive_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
     whole = Totals()
     for raw in scene.archived.splitlines():
         whole.feed(raw)
-    said = {
+    fields = {
         k: v for k, v in scene.meta.items() if k not in ("archive", "source", "kind", "meta_crc32")
     }
-    assert said == describe(whole, PRICES)
+    assert fields == describe(whole, PRICES)
     assert sorted(scene.reported()) == sorted(f"msg-{n}" for n in range(60))
 
 
@@ -375,22 +377,22 @@ def test_damaged_totals_are_counted_again(
 
 
 def test_small_turns_are_described_when_they_have_settled(scene: Scene) -> None:
-    def told() -> int:
+    def described_lines() -> int:
         meta = json.loads(scene.only("*.meta.json").read_bytes())
         assert (meta["lines"] == 5) == (meta["archive"]["bytes"] == len(lines(5)))
         return int(meta["lines"])
 
     scene.path.write_bytes(lines(4))
     scene.extend()
-    assert told() == 4
+    assert described_lines() == 4
     scene.path.write_bytes(lines(5))
     scene.extend()
-    assert told() == 4
+    assert described_lines() == 4
     scene.extend(settled=True)
-    assert told() == 5
+    assert described_lines() == 5
     scene.path.write_bytes(lines(5) + line(5, "x" * 60_000))
     scene.extend()
-    assert told() == 6
+    assert described_lines() == 6
 
 
 def test_a_turn_without_new_data_writes_nothing(scene: Scene) -> None:
@@ -439,7 +441,7 @@ def test_a_session_counts_the_tokens_of_its_subagents(scene: Scene) -> None:
     assert scene.meta["tokens"]["output"] == 1 + 2 + 3 + 71
 
 
-def test_the_type_stands_beside_the_transcript_if_no_event_said_it(scene: Scene) -> None:
+def test_the_agent_type_is_read_beside_the_transcript_if_no_event_has_it(scene: Scene) -> None:
     path = scene.agent_path()
     path.write_bytes(lines(1))
     path.with_suffix("").with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
@@ -470,11 +472,11 @@ def test_agents_of_one_id_in_two_sessions_do_not_mix(scene: Scene) -> None:
     assert len(scene.index()) == 2
 
 
-# ---- where it lies
+# ---- permissions
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
-def test_everything_is_the_users_alone(scene: Scene, umask: int) -> None:
+def test_only_the_user_can_read_the_archive(scene: Scene, umask: int) -> None:
     scene.path.write_bytes(lines(3))
     before = os.umask(umask)
     try:

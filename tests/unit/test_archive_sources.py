@@ -1,4 +1,4 @@
-"""Which files are transcripts, whose they are, and that nothing else is read or written."""
+"""Which files are transcripts, which session they belong to, and where archives are written."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.archive_scene import AGENT, SESSION, Scene, line, lines
 # ---- what may be read
 
 
-def test_a_tilde_and_another_folder_of_claudes(
+def test_a_tilde_and_another_claude_folder_are_accepted(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hivepipe.home.variable", lambda name: str(scene.root))
@@ -30,7 +30,7 @@ def test_a_tilde_and_another_folder_of_claudes(
     assert scene.extend(path, claude_folder=str(scene.root / "work")) == 1
 
 
-def test_a_linked_claude_folder_is_claudes_own(scene: Scene) -> None:
+def test_a_linked_claude_folder_is_accepted(scene: Scene) -> None:
     scene.path.write_bytes(lines(1))
     (scene.root / ".claude").rename(scene.root / "elsewhere")
     (scene.root / ".claude").symlink_to(scene.root / "elsewhere")
@@ -91,33 +91,33 @@ def test_a_link_within_claudes_folders_is_followed(scene: Scene) -> None:
     assert set(scene.index()) == {"abc"}
 
 
-def test_a_pipe_in_the_transcripts_place_does_not_hang(scene: Scene) -> None:
+def test_a_pipe_instead_of_a_transcript_is_refused(scene: Scene) -> None:
     os.mkfifo(scene.path)
     with pytest.raises(RefusedTranscriptError, match="not a file"):
         scene.extend()
 
 
-def test_a_missing_transcript_is_said_to_be_missing(scene: Scene) -> None:
+def test_a_missing_transcript_raises_file_not_found(scene: Scene) -> None:
     with pytest.raises(FileNotFoundError):
         scene.extend()
     assert not scene.kept.exists()
 
 
-def test_an_old_subagent_says_in_its_lines_whose_it_is(scene: Scene) -> None:
+def test_the_session_of_an_old_subagent_is_read_from_its_lines(scene: Scene) -> None:
     for path in (scene.project / "agent-0a1b.jsonl", scene.root / ".claude/tasks/task-xyz.jsonl"):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(lines(1))
         scene.extend(path, agent_type="architect")
     assert set(scene.index()) == {f"{SESSION}/0a1b", f"{SESSION}/task-xyz"}
-    nobodys = scene.project / "agent-2c3d.jsonl"
-    nobodys.write_bytes(b'{"timestamp":"2026-01-10T00:00:00Z"}\n')
+    without_session = scene.project / "agent-2c3d.jsonl"
+    without_session.write_bytes(b'{"timestamp":"2026-01-10T00:00:00Z"}\n')
     with pytest.raises(RefusedTranscriptError, match="no session"):
-        scene.extend(nobodys)
-    scene.extend(nobodys, session="abc")
+        scene.extend(without_session)
+    scene.extend(without_session, session="abc")
     assert "abc/2c3d" in scene.index()
 
 
-# ---- where it may be written
+# ---- paths of archives
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_long_type_is_cut_and_stays_distinct() -> None:
      "main-session/2026-01/../../x.jsonl", "/etc/2026-01/x.jsonl", "main-session/2026-01/x.txt",
      "subagent/./2026-01/x.jsonl", "main-session/2026-01/x.jsonl\n"],
 )  # fmt: skip
-def test_no_other_path_is_one_of_an_archive(path: str) -> None:
+def test_a_path_of_another_form_is_no_archive_path(path: str) -> None:
     assert not is_archive_path(path)
 
 
@@ -168,7 +168,7 @@ def test_a_hostile_type_leaves_nothing_outside(scene: Scene) -> None:
         *scene.kept.parents,
         path,
         *path.parents,
-        scene.root / "told",
+        scene.root / "reported",
     }
     assert {found for found in after - before if found.name != ".gitignore"} <= made
     assert scene.only("*.jsonl").parts[-3] == "..%2F..%2F..%2F..%2Fevil"
@@ -203,12 +203,12 @@ def test_a_linked_file_of_the_archive_is_not_written_through(scene: Scene, name:
     assert victim.read_text() == "mine"
 
 
-# ---- whose they are
+# ---- which home takes which transcripts
 
 
 @pytest.fixture
 def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Write the registration record of a folder."""
+    """Return a function that writes the registration record of a folder."""
     from hivepipe.home import record_path  # noqa: PLC0415
 
     monkeypatch.setattr("hivepipe.home.state_folder", lambda: str(tmp_path / "state"))
@@ -221,7 +221,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
     return write
 
 
-def test_a_home_takes_what_happened_in_its_project(
+def test_a_home_takes_the_transcripts_of_its_project(
     tmp_path: Path, record: Callable[..., None]
 ) -> None:
     ours, theirs = tmp_path / "shop", tmp_path / "bank"
@@ -245,7 +245,9 @@ def test_a_home_takes_what_happened_in_its_project(
     assert not scope.may_take(home, str(ours), [str(ours)])
 
 
-def test_everything_lies_below_the_root(tmp_path: Path, record: Callable[..., None]) -> None:
+def test_following_the_root_takes_every_folder_without_a_home(
+    tmp_path: Path, record: Callable[..., None]
+) -> None:
     home, owned = str(tmp_path / "default"), tmp_path / "owned"
     owned.mkdir()
     record(owned, home=f"{owned}/.hive-mind", state="on")
@@ -255,7 +257,7 @@ def test_everything_lies_below_the_root(tmp_path: Path, record: Callable[..., No
     assert not scope.may_take(home, str(owned), ["/"])
 
 
-def test_a_followed_folder_is_taken_unless_somebody_has_it(
+def test_a_followed_folder_is_taken_unless_it_has_a_home(
     tmp_path: Path, record: Callable[..., None]
 ) -> None:
     home, loose, owned = tmp_path / "default", tmp_path / "loose", tmp_path / "owned"
@@ -287,7 +289,7 @@ def test_a_followed_folder_is_taken_unless_somebody_has_it(
         scope.unfollow(str(home), str(loose))
 
 
-def test_all_transcripts_of_a_folder_each_sessions_own_first(scene: Scene) -> None:
+def test_transcripts_are_listed_with_each_sessions_own_first(scene: Scene) -> None:
     scene.path.write_bytes(line(0))
     agent = scene.agent_path()
     deep = scene.agent_path().parent / "workflows" / "run1" / "agent-c0.jsonl"
@@ -302,7 +304,7 @@ def test_all_transcripts_of_a_folder_each_sessions_own_first(scene: Scene) -> No
     assert found == [str(scene.path), str(agent), str(deep)]
 
 
-def test_a_transcript_of_codex_is_of_the_session_in_its_name(
+def test_the_session_of_a_codex_transcript_is_in_its_file_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hivepipe.home.variable", lambda name: str(tmp_path))

@@ -1,4 +1,4 @@
-"""The index, compression, verification, forgetting: what happens to archives afterwards."""
+"""The index of archives, their compression, verification and removal."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ MONTH_SECS = 31 * 86400
 
 
 def filled(scene: Scene) -> Scene:
-    """Three sessions, one with two subagents."""
+    """Archive three sessions, one of them with two subagents."""
     for number, session in enumerate((SESSION, "second", "third")):
         path = scene.project / f"{session}.jsonl"
         path.write_bytes(lines(4, number * 61))
@@ -35,7 +35,7 @@ def filled(scene: Scene) -> Scene:
     return scene
 
 
-def grow_old(scene: Scene) -> None:
+def age_files(scene: Scene) -> None:
     for path in scene.kept.rglob("*.jsonl"):
         os.utime(path, (time.time() - MONTH_SECS,) * 2)
 
@@ -87,8 +87,8 @@ def test_a_damaged_index_loses_no_archive(scene: Scene, damage: bytes) -> None:
 @pytest.mark.parametrize(
     "line", [b"5", b"null", b'[["x"], null]', b'["x", 7]', b'{"a": 1, "b": 2}']
 )
-def test_what_is_no_entry_in_the_journal_is_passed_over(scene: Scene, line: bytes) -> None:
-    """A clone can bring one along."""
+def test_a_malformed_journal_line_is_skipped(scene: Scene, line: bytes) -> None:
+    """A cloned repository may contain such a journal."""
     scene.kept.mkdir(parents=True)
     (scene.kept / ".archive-index.new").write_bytes(line + b"\n")
     scene.path.write_bytes(lines(2))
@@ -106,7 +106,7 @@ def test_what_is_no_entry_in_the_journal_is_passed_over(scene: Scene, line: byte
         ("x", "x", "subagent/../2026-01/x.jsonl"),
     ],
 )
-def test_a_foreign_entry_is_not_trusted(scene: Scene, key: str, session: str, path: str) -> None:
+def test_an_invalid_index_entry_is_ignored(scene: Scene, key: str, session: str, path: str) -> None:
     filled(scene)
     entry = {**scene.index()[SESSION], "session_id": session, "path": path}
     (scene.kept / ".archive-index.new").write_text(json.dumps([key, entry]))
@@ -116,9 +116,7 @@ def test_a_foreign_entry_is_not_trusted(scene: Scene, key: str, session: str, pa
 
 
 @pytest.mark.parametrize(("name", "session"), [(b"x", ""), (b"\xff", "x"), (b"a b", "x")])
-def test_what_lies_among_the_archives_and_is_none_is_passed_over(
-    scene: Scene, name: bytes, session: str
-) -> None:
+def test_files_that_are_no_archives_are_skipped(scene: Scene, name: bytes, session: str) -> None:
     filled(scene)
     stem = os.fsdecode(os.fsencode(scene.kept / "main-session/2026-01") + b"/" + name)
     Path(f"{stem}.meta.json").write_text(json.dumps({"session_id": session}))
@@ -146,7 +144,7 @@ def test_a_large_index_is_written_later_and_known_at_once(
     assert (scene.kept / ".archive-index.new").read_bytes() == b""
 
 
-def test_another_process_changes_the_index(scene: Scene) -> None:
+def test_a_change_by_another_process_is_seen(scene: Scene) -> None:
     filled(scene)
     mine, theirs = (Index(str(scene.kept), scene.archives.manifest) for _ in range(2))
     assert len(mine.entries()) == len(theirs.entries()) == 5
@@ -154,7 +152,7 @@ def test_another_process_changes_the_index(scene: Scene) -> None:
     assert "second" not in mine.entries()
 
 
-def test_an_entry_more_does_not_have_a_large_index_read_again(
+def test_a_change_does_not_reread_a_large_index(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(scene)
@@ -167,7 +165,7 @@ def test_an_entry_more_does_not_have_a_large_index_read_again(
     assert len(mine.entries()) == len(theirs.entries()) == 3
 
 
-def test_an_entry_that_a_rebuild_missed_comes_back(scene: Scene) -> None:
+def test_a_missing_index_entry_is_added_again(scene: Scene) -> None:
     filled(scene)
     scene.archives.index.change({SESSION: None})
     scene.extend(settled=True)
@@ -181,13 +179,13 @@ def test_after_a_month_an_archive_is_compressed(scene: Scene) -> None:
     filled(scene)
     (scene.kept / "main-session/2026-01").joinpath("notes.txt").write_text("the user's own")
     assert compress(scene.archives, no_stop) == 0
-    grow_old(scene)
+    age_files(scene)
     before = scene.archived
     assert compress(scene.archives, no_stop) == 5
     assert not list(scene.kept.rglob("*.jsonl"))
     packed = scene.only(f"*_{SESSION}.jsonl.gz")
     assert gzip.decompress(packed.read_bytes()) == before
-    assert time.time() - packed.stat().st_mtime > MONTH_SECS - 60  # it counts from the last line
+    assert time.time() - packed.stat().st_mtime > MONTH_SECS - 60  # the time of the last line
     assert packed.stat().st_mode & 0o777 == 0o600
     assert scene.index()[SESSION]["path"].endswith(".jsonl.gz")
     assert compress(scene.archives, no_stop) == 0
@@ -195,9 +193,9 @@ def test_after_a_month_an_archive_is_compressed(scene: Scene) -> None:
     assert [problems for _, problems in verify(scene.archives) if problems] == []
 
 
-def test_the_archive_of_a_resumed_session_continues_where_it_was_compressed(scene: Scene) -> None:
+def test_a_resumed_session_continues_its_compressed_archive(scene: Scene) -> None:
     filled(scene)
-    grow_old(scene)
+    age_files(scene)
     compress(scene.archives, no_stop)
     scene.fresh()
     assert scene.extend(settled=True) == 0
@@ -210,9 +208,9 @@ def test_the_archive_of_a_resumed_session_continues_where_it_was_compressed(scen
     assert scene.meta["message_count"] == 9
 
 
-def test_one_that_cannot_be_compressed_stops_no_other(scene: Scene) -> None:
+def test_an_archive_that_cannot_be_compressed_does_not_stop_the_others(scene: Scene) -> None:
     filled(scene)
-    grow_old(scene)
+    age_files(scene)
     path = scene.only("*_second.jsonl")
     path.unlink()
     path.symlink_to(scene.path)
@@ -223,11 +221,13 @@ def test_one_that_cannot_be_compressed_stops_no_other(scene: Scene) -> None:
     assert len([entry for entry in scene.index().values() if entry["path"].endswith(".gz")]) == 4
 
 
-def test_compressing_can_be_left_at_any_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_compression_loses_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("hivepipe.archive.archive_files.COPY_BYTES", 500)
     filled(scene)
-    grow_old(scene)
-    wanted = {name: data for name, data in scene.files().items() if name.endswith(".jsonl")}
+    age_files(scene)
+    expected = {name: data for name, data in scene.files().items() if name.endswith(".jsonl")}
     calls = iter(range(7))
 
     def stop() -> None:
@@ -239,19 +239,19 @@ def test_compressing_can_be_left_at_any_time(scene: Scene, monkeypatch: pytest.M
     assert list(scene.kept.rglob("*.gz"))
     assert list(scene.kept.rglob("*.jsonl"))
     compress(scene.archives, no_stop)
-    for name, data in wanted.items():
+    for name, data in expected.items():
         assert gzip.decompress((scene.kept / f"{name}.gz").read_bytes()) == data
     assert not rebuild_index(scene.archives)
 
 
-def test_half_compressed_counts_as_not_compressed(scene: Scene) -> None:
+def test_a_half_compressed_archive_counts_as_uncompressed(scene: Scene) -> None:
     filled(scene)
     path = scene.only(f"*_{SESSION}.jsonl")
     path.with_name(f"{path.name}.gz").write_bytes(b"torn")
     assert scene.extend() == 0
     scene.path.write_bytes(lines(5))
     assert scene.extend() == 1
-    grow_old(scene)
+    age_files(scene)
     compress(scene.archives, no_stop)
     assert gzip.decompress(scene.only(f"*_{SESSION}.jsonl.gz").read_bytes()) == lines(5)
 
@@ -275,7 +275,7 @@ def test_every_fault_is_named(scene: Scene) -> None:
     path = scene.only(f"*_{SESSION}.jsonl")
     whole = path.read_bytes()
 
-    def said(change: bytes | None, mode: int = 0o600) -> Iterator[str]:
+    def problems_after(change: bytes | None, mode: int = 0o600) -> Iterator[str]:
         if change is None:
             path.unlink()
         else:
@@ -285,11 +285,13 @@ def test_every_fault_is_named(scene: Scene) -> None:
         path.write_bytes(whole)
         path.chmod(0o600)
 
-    assert list(said(whole.replace(b"answer 2", b"ANSWER 2"))) == ["its lines were changed"]
-    assert list(said(whole[:-10])) == ["10 bytes are missing"]
-    assert list(said(whole + b"half a line of a killed run")) == []
-    assert list(said(whole, 0o644)) == ["others may read it: mode 0644, not 0600"]
-    assert list(said(None)) == ["its lines are missing"]
+    assert list(problems_after(whole.replace(b"answer 2", b"ANSWER 2"))) == [
+        "its lines were changed"
+    ]
+    assert list(problems_after(whole[:-10])) == ["10 bytes are missing"]
+    assert list(problems_after(whole + b"half a line of a killed run")) == []
+    assert list(problems_after(whole, 0o644)) == ["others may read it: mode 0644, not 0600"]
+    assert list(problems_after(None)) == ["its lines are missing"]
     scene.path.write_bytes(lines(4).replace(b"answer 2", b"ANSWER 2"))
     assert problems(scene) == [
         "its transcript was changed later; the archive has the earlier content"
@@ -301,9 +303,7 @@ def test_every_fault_is_named(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("source", [None, 5, {}, {"path": 7}])
-def test_metadata_that_say_nothing_of_their_source_are_a_fault(
-    scene: Scene, source: object
-) -> None:
+def test_metadata_without_a_source_is_a_fault(scene: Scene, source: object) -> None:
     filled(scene)
     path = scene.only(f"*_{SESSION}.meta.json")
     meta = json.loads(path.read_text())
@@ -314,7 +314,7 @@ def test_metadata_that_say_nothing_of_their_source_are_a_fault(
 
 def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:
     filled(scene)
-    grow_old(scene)
+    age_files(scene)
     compress(scene.archives, no_stop)
     path = scene.only(f"*_{SESSION}.jsonl.gz")
     path.write_bytes(path.read_bytes()[:-20])
@@ -322,9 +322,9 @@ def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:
     assert problem.startswith("its lines cannot be read:")
 
 
-def test_a_damaged_archive_stops_nothing_but_its_own_growth(scene: Scene) -> None:
+def test_a_damaged_archive_stops_no_other(scene: Scene) -> None:
     filled(scene)
-    grow_old(scene)
+    age_files(scene)
     compress(scene.archives, no_stop)
     path = scene.only(f"*_{AGENT}.jsonl.gz")
     path.write_bytes(path.read_bytes()[:-20])
@@ -338,7 +338,7 @@ def test_a_damaged_archive_stops_nothing_but_its_own_growth(scene: Scene) -> Non
     assert len(list(verify(scene.archives))) == 5
 
 
-# ---- finding and forgetting
+# ---- finding and removing
 
 
 def test_an_archive_is_found_by_the_beginning_of_its_id(scene: Scene) -> None:
@@ -352,7 +352,7 @@ def test_an_archive_is_found_by_the_beginning_of_its_id(scene: Scene) -> None:
         find("")
 
 
-def test_of_a_forgotten_session_nothing_is_left(scene: Scene) -> None:
+def test_removing_a_session_leaves_none_of_its_files(scene: Scene) -> None:
     filled(scene)
     scene.archives.index.change({f"{SESSION}/b0": None})  # one that the index does not know
     removed = scene.archives.remove_sessions([SESSION])
@@ -366,8 +366,8 @@ def test_of_a_forgotten_session_nothing_is_left(scene: Scene) -> None:
     assert json.loads(scene.only(f"*_{SESSION}.meta.json").read_text())["message_count"] == 4
 
 
-def test_who_archives_just_now_is_waited_for(scene: Scene) -> None:
-    """Forgotten while its first lines are on their way, before any index knows of it."""
+def test_removal_waits_while_the_session_is_archived(scene: Scene) -> None:
+    """The session is forgotten while its first lines are archived, before the index has it."""
     scene.path.write_bytes(lines(3))
     forgotten, manifest = set[str](), scene.archives.manifest
     forgetting = Thread(

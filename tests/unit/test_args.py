@@ -1,4 +1,4 @@
-"""Arguments of operations: what a payload may hold, and what becomes of a wrong one."""
+"""Args of operations: their defaults, checks of a payload, and the payload they write."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from hivepipe.operations.families.history import RecordNotice
 from hivepipe.operations.families.sessions import EndSession
 
 
-def test_what_is_missing_null_or_unknown_is_the_default() -> None:
+def test_missing_null_and_unknown_fields_give_defaults() -> None:
     args = InsertAgent.read({"agent_id": "a-1", "type": None, "of_a_later_release": 1})
     assert args == InsertAgent(agent_id="a-1")
     assert (args.type, args.tokens) == ("", None)
@@ -49,7 +49,7 @@ def test_arguments_do_not_change() -> None:
     assert repr(args) == "EndSession(reason='clear')"
 
 
-def test_a_name_that_is_no_field_is_refused() -> None:
+def test_unknown_and_missing_arguments_are_refused() -> None:
     with pytest.raises(TypeError):
         EndSession(why="clear")  # type: ignore[call-arg]
     with pytest.raises(TypeError):
@@ -57,9 +57,9 @@ def test_a_name_that_is_no_field_is_refused() -> None:
 
 
 def test_a_payload_leaves_out_what_is_none() -> None:
-    """The first release wrote these keys in this order; ids of jobs are made from them."""
-    said = ArchiveTranscript(path="/t", kind="main", ends=True, settle_s=5).payload()
-    assert [*said] == ["path", "kind", "agent_id", "agent_type", "claude", "ends", "settle_s"]
+    """The first release wrote these keys in this order, and job ids are derived from them."""
+    payload = ArchiveTranscript(path="/t", kind="main", ends=True, settle_s=5).payload()
+    assert [*payload] == ["path", "kind", "agent_id", "agent_type", "claude", "ends", "settle_s"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -1,4 +1,4 @@
-"""A briefing never exceeds what Claude Code takes, however much there is to say."""
+"""No part of a briefing exceeds its maximum length."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def task(text: str, progress: str = "") -> dict[str, Any]:
 
 
 @given(texts, texts, texts)
-def test_every_part_keeps_to_its_size(text: str, progress: str, prompt: str) -> None:
+def test_no_part_exceeds_its_maximum(text: str, progress: str, prompt: str) -> None:
     last = {"id": "s-1", "objective": text[:100], "ended_at": TIME, "prompt": prompt, "summary": ""}
     session = {
         "id": "5e551011",
@@ -50,26 +50,26 @@ def test_the_goal_is_the_task_its_progress_and_the_last_prompt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type", "name", "said"),
+    ("type", "name", "expected"),
     [
         ("Explore", None, "- Explore (running)"),
         ("Explore", "Map", "- Explore (running)\n  > Map"),
         (None, None, "- agent (running)"),
     ],
 )
-def test_the_briefing_of_a_lead_says_what_is_known_of_an_agent(
-    type: str | None, name: str | None, said: str
+def test_a_lead_briefing_shows_the_type_and_name_of_an_agent(
+    type: str | None, name: str | None, expected: str
 ) -> None:
-    """Of one that SubagentStart alone told of, that is its type."""
+    """An agent that is known from SubagentStart alone has only a type."""
     agent = {"type": type, "status": "running", "name": name}
-    assert words.lead_part([], [agent]).split("\n\n")[0].endswith(f":\n{said}")
+    assert words.lead_part([], [agent]).split("\n\n")[0].endswith(f":\n{expected}")
 
 
 def test_a_lead_without_sessions_and_agents_gets_no_part() -> None:
     assert words.lead_part([], []) == ""
 
 
-def test_a_lead_reads_of_work_first_and_of_lost_agents_apart() -> None:
+def test_a_lead_briefing_lists_lost_sessions_last() -> None:
     def session(number: int, condition: str) -> dict[str, Any]:
         task = {"task_id": f"t-{number}", "text": "x" * 90, "objective": ""}
         seen = {"id": f"s-{number}", "profile": f"p-{number}", "last_active_at": TIME}

@@ -1,4 +1,4 @@
-"""All rows of a home are noted by pages, so that a join takes little memory and few locks."""
+"""Rows are marked as changed in pages, so that joining a team takes little memory and few locks."""
 
 import sqlite3
 import tracemalloc
@@ -16,7 +16,7 @@ AT = "2026-11-24T10:00:00.000Z"
 
 
 def fill(path: Path, number: int) -> None:
-    """Write so many messages, and states of costs, whose table has no rowid."""
+    """Insert `number` messages and as many cost states, whose table has no rowid."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN")
         db.executemany(
@@ -32,7 +32,7 @@ def fill(path: Path, number: int) -> None:
         db.execute("COMMIT")
 
 
-def test_every_row_is_recorded_once_with_deleted_ones(
+def test_every_row_is_recorded_once_including_deleted_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "KEYS_AT_ONCE", 7)
@@ -54,7 +54,7 @@ def test_every_row_is_recorded_once_with_deleted_ones(
         assert changes_since(store, 0, 1) == after[:1]  # nothing has kept an earlier version
 
 
-def test_the_memory_of_it_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
     def peak(number: int) -> int:
         path = tmp_path / f"{number}.db"
         with closing(Database(path)) as db:
@@ -69,7 +69,7 @@ def test_the_memory_of_it_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     assert peak(10_000) < 3 * peak(1_000)
 
 
-def test_the_place_of_a_table_is_what_its_rows_are_stored_by(tmp_path: Path) -> None:
+def test_the_place_is_the_rowid_unless_a_table_has_none(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "hive.db")) as db:
         for each in CAPTURED:
             sql = "SELECT sql FROM sqlite_master WHERE name = :name"

@@ -1,6 +1,6 @@
-"""Whatever a worker does with its jobs, each is in one place, once, and the accounts are true.
+"""Each job is in exactly one place and the accounts are right, whatever a worker does.
 
-Redis is fakeredis, whose Lua runs the scripts as they are.
+Redis is fakeredis, whose Lua runs the real scripts.
 """
 
 from collections import Counter
@@ -30,8 +30,8 @@ STEPS = st.lists(
 )
 
 
-class World:
-    """A queue server, the worker that serves it, and what the worker holds."""
+class Scenario:
+    """A fake Redis, one worker's claims, and the jobs that the worker holds."""
 
     def __init__(self) -> None:
         self.redis = fakeredis.FakeRedis()
@@ -41,7 +41,7 @@ class World:
         self.ended: Counter[str] = Counter()
 
     def step(self, kind: str, queue: str, count: int) -> None:
-        """Do one thing; what needs a job takes the oldest that is held."""
+        """Run one step. A step that needs a job takes the oldest one that is held."""
         if kind == "enqueue":
             self.enqueue(queue, count)
         elif kind == "claim":
@@ -88,7 +88,7 @@ class World:
             self.held.append(job)
 
     def places(self) -> Counter[str]:
-        """Count the places in which each job is that has not ended."""
+        """Return in how many places each unfinished job is."""
         found: Counter[str] = Counter()
         for queue in ALL_QUEUES:
             found.update(id.decode() for id in self.redis.lrange(f"rq:queue:{queue}", 0, -1))
@@ -101,44 +101,46 @@ class World:
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_each_job_is_in_one_place_once(steps: list[tuple[str, str, int]]) -> None:
-    world = World()
+    scenario = Scenario()
     for kind, queue, count in steps:
-        world.step(kind, queue, count)
-        assert world.places() + world.ended == Counter(world.enqueued)
-        found = accounts(world.redis)
-        assert (found["accepted"], found["done"]) == (len(world.enqueued), len(world.ended))
-        assert found["running"] == len(world.held)
+        scenario.step(kind, queue, count)
+        assert scenario.places() + scenario.ended == Counter(scenario.enqueued)
+        found = accounts(scenario.redis)
+        assert (found["accepted"], found["done"]) == (len(scenario.enqueued), len(scenario.ended))
+        assert found["running"] == len(scenario.held)
         assert found["accepted"] == sum(found.values()) - found["accepted"]
 
 
-def test_urgent_jobs_come_first_and_a_tenth_of_a_claim_is_the_others() -> None:
-    world = World()
+def test_a_claim_takes_urgent_jobs_first_and_a_tenth_of_others() -> None:
+    scenario = Scenario()
     for queue in reversed(QUEUES):
-        world.enqueue(queue, 50)
-    world.claim(20)
-    assert Counter(job.queue for job in world.held) == {"high": 18, "low": 2}
-    world.held.clear()
-    world.claim(5)
-    assert {job.queue for job in world.held} == {"high"}
+        scenario.enqueue(queue, 50)
+    scenario.claim(20)
+    assert Counter(job.queue for job in scenario.held) == {"high": 18, "low": 2}
+    scenario.held.clear()
+    scenario.claim(5)
+    assert {job.queue for job in scenario.held} == {"high"}
 
 
-def test_what_a_dead_worker_held_comes_back_in_its_order() -> None:
-    world = World()
-    world.enqueue("medium", 5)
-    world.claim(3)
-    world.step("die", "", 0)
-    world.claim(5)
-    assert [job.id for job in world.held] == world.enqueued
+def test_jobs_of_a_dead_worker_are_claimed_again_in_order() -> None:
+    scenario = Scenario()
+    scenario.enqueue("medium", 5)
+    scenario.claim(3)
+    scenario.step("die", "", 0)
+    scenario.claim(5)
+    assert [job.id for job in scenario.held] == scenario.enqueued
 
 
 @pytest.mark.parametrize("deaths", [1, 2, 3])
-def test_a_job_that_kills_its_worker_runs_alone_and_dies_of_the_third_time(deaths: int) -> None:
-    world = World()
-    world.enqueue("high", 3)
+def test_a_job_that_kills_its_worker_runs_alone_and_fails_after_three_deaths(deaths: int) -> None:
+    scenario = Scenario()
+    scenario.enqueue("high", 3)
     for _ in range(deaths):
-        world.claims.claim(3)
-        world.claims.recover(world.enqueued[0])
-    world.claim(3)
+        scenario.claims.claim(3)
+        scenario.claims.recover(scenario.enqueued[0])
+    scenario.claim(3)
     is_dead = deaths == 3
-    assert [job.id for job in world.held] == (world.enqueued[1:] if is_dead else world.enqueued[:1])
-    assert accounts(world.redis)["failed"] == is_dead
+    assert [job.id for job in scenario.held] == (
+        scenario.enqueued[1:] if is_dead else scenario.enqueued[:1]
+    )
+    assert accounts(scenario.redis)["failed"] == is_dead

@@ -1,4 +1,4 @@
-"""Every command says in a sentence what it does, and by an example how; every example parses."""
+"""Every command's help has a sentence and examples, and every example parses."""
 
 import re
 import shlex
@@ -21,8 +21,8 @@ from tests.architecture.test_docs import CALLABLE
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def every() -> Iterator[tuple[str, click.Command]]:
-    """Yield each command, groups too, with the words that call it."""
+def walk_commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield the path and the object of every command and group."""
     waiting = list(commands().items())
     while waiting:
         path, command = waiting.pop(0)
@@ -35,7 +35,7 @@ def test_the_walk_finds_commands_at_every_depth() -> None:
     assert {"init", "session show", "hive projects", "hive projects add"} <= set(CALLABLE)
 
 
-def test_no_example_is_of_a_command_that_is_not_there() -> None:
+def test_exactly_the_existing_commands_have_examples() -> None:
     assert set(EXAMPLES) == set(CALLABLE)
 
 
@@ -49,12 +49,12 @@ def test_every_command_has_a_sentence_an_example_and_explained_options(path: str
         assert f"\n    {example}\n" in result.output
     for option in CALLABLE[path].params:
         if isinstance(option, click.Option):
-            speaks = isinstance(option.type, click.IntRange | click.Choice)
-            assert option.help or speaks, option.opts
+            is_self_explanatory = isinstance(option.type, click.IntRange | click.Choice)
+            assert option.help or is_self_explanatory, option.opts
 
 
 def test_every_example_parses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (click.Path, click.File):  # what an example names need not be there
+    for kind in (click.Path, click.File):  # files of an example need not exist
         monkeypatch.setattr(kind, "convert", lambda _self, value, *_: value)
     examples = [(path, example) for path in CALLABLE for example in EXAMPLES[path]]
     for path, example in examples:
@@ -63,15 +63,15 @@ def test_every_example_parses(monkeypatch: pytest.MonkeyPatch) -> None:
         words = shlex.split(re.split(r" [<>|] ", example)[0])
         program, *names = f"hivepipe {path}".split()
         assert words[: len(names) + 1] == [program, *names]
-        above = click.Context(main, **main.context_settings)
-        CALLABLE[path].make_context(path, words[len(names) + 1 :], parent=above)
+        parent = click.Context(main, **main.context_settings)
+        CALLABLE[path].make_context(path, words[len(names) + 1 :], parent=parent)
 
 
 # ---- the lists of commands
 
 GROUPS_OF_COMMANDS = [
     "",
-    *(path for path, command in every() if isinstance(command, click.Group)),
+    *(path for path, command in walk_commands() if isinstance(command, click.Group)),
 ]
 
 
@@ -85,8 +85,8 @@ def test_every_command_stands_in_exactly_one_group_of_the_help() -> None:
 
 
 def test_no_command_of_a_module_is_missing_from_the_table() -> None:
-    """A command that nothing else holds is one of `hivepipe` itself."""
-    held = {id(command) for _, command in every()}
+    """A command that is in no group is listed in the table of `hivepipe` itself."""
+    held = {id(command) for _, command in walk_commands()}
     for file in sorted((ROOT / "hivepipe" / "cli").rglob("*.py")):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         found = vars(import_module(name)).values()
@@ -120,7 +120,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert loaded == own
 
 
-@pytest.mark.parametrize("path", ["", *(path for path, _ in every())])
+@pytest.mark.parametrize("path", ["", *(path for path, _ in walk_commands())])
 def test_h_is_help_everywhere(path: str) -> None:
     short, long = (CliRunner().invoke(main, [*path.split(), word]) for word in ("-h", "--help"))
     assert (short.exit_code, short.output) == (0, long.output)
@@ -144,11 +144,11 @@ def test_h_is_help_everywhere(path: str) -> None:
         ("credentials set OPENAI_KEY", "'OPENAI_API_KEY'"),
     ],
 )
-def test_a_mistyped_word_is_answered_with_the_one_that_is_close(typed: str, meant: str) -> None:
+def test_a_mistyped_word_gets_a_suggestion(typed: str, meant: str) -> None:
     result = CliRunner().invoke(main, typed.split())
     assert result.exit_code == 64
-    said = " ".join(result.stderr.split())
-    assert re.search(rf"Did you mean( one of)?:? [^?]*{re.escape(meant)}", said), said
+    message = " ".join(result.stderr.split())
+    assert re.search(rf"Did you mean( one of)?:? [^?]*{re.escape(meant)}", message), message
 
 
 def test_a_word_unlike_any_command_gets_no_suggestion() -> None:
@@ -158,13 +158,13 @@ def test_a_word_unlike_any_command_gets_no_suggestion() -> None:
 
 
 def test_a_mistyped_value_of_every_fixed_set_gets_a_suggestion() -> None:
-    params = [param for _, command in every() for param in command.params]
+    params = [param for _, command in walk_commands() for param in command.params]
     kinds = [param.type for param in params if isinstance(param.type, click.Choice)]
     assert len(kinds) > 8
     assert {type(kind) for kind in kinds} == {Choice}
 
 
-def test_the_values_of_an_argument_stand_whole_in_the_help() -> None:
+def test_the_help_lists_all_values_of_an_argument() -> None:
     for path, command in CALLABLE.items():
         for param in command.params:
             if isinstance(param, click.Argument) and isinstance(param.type, Choice):
@@ -174,9 +174,7 @@ def test_the_values_of_an_argument_stand_whole_in_the_help() -> None:
 
 
 @pytest.mark.parametrize(("old", "name"), [("cost", "costs"), ("log", "transcript")])
-def test_a_renamed_command_answers_to_its_old_name_and_no_help_shows_it(
-    old: str, name: str
-) -> None:
+def test_a_renamed_command_keeps_its_old_name_hidden(old: str, name: str) -> None:
     shown = CliRunner().invoke(main, ["hive", "-h"]).output
     assert re.search(rf"^  {name} ", shown, re.M)
     assert not re.search(rf"^  {old} ", shown, re.M)

@@ -1,4 +1,4 @@
-"""How commands print what sessions said of themselves, and read a day."""
+"""How commands print times and texts of sessions, and how they read a day."""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_a_day_of_the_command_line_is_a_local_one_unless_utc_is_asked_for() -> None:
+def test_a_day_is_local_unless_utc_is_set() -> None:
     day = datetime(2026, 11, 21)  # noqa: DTZ001  as click reads it
     assert stored(day, utc=False) == "2026-11-20T18:15:00.000Z"
     assert stored(day, utc=True) == "2026-11-21T00:00:00.000Z"
@@ -71,7 +71,7 @@ COLUMNS = ("session", "status", "last", "model", "task", "about")
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_a_terminal_breaks_no_time_and_no_id(
+def test_a_table_breaks_no_time_and_no_id(
     width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -93,7 +93,7 @@ def test_an_empty_table_is_one_word_or_sentence(capsys: pytest.CaptureFixture[st
 def test_a_table_is_never_wider_than_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first column counts as wide as it is: it is never folded."""
+    """The first column is counted with its full width, because it is never folded."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     row = (ID, "2026-11-21 16:45:34", "plain", "A session of two messages in a minute")

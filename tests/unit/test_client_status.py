@@ -1,4 +1,4 @@
-"""The file that Claude Code's process keeps of itself: believed where it is whole, and of us."""
+"""The status file of a Claude Code process is used only if it is valid and of the right session."""
 
 import json
 import math
@@ -9,7 +9,7 @@ import pytest
 
 from hivepipe.operations.client_status import ClientStatus, client_status
 
-SAID: dict[str, Any] = {
+STATUS: dict[str, Any] = {
     "pid": 7,
     "sessionId": "s1",
     "procStart": "4711",
@@ -19,25 +19,25 @@ SAID: dict[str, Any] = {
 }
 
 
-def read(home: Path, said: object, pid: int = 7) -> ClientStatus | None:
+def read(home: Path, content: object, pid: int = 7) -> ClientStatus | None:
     folder = home / ".claude" / "sessions"
     folder.mkdir(parents=True, exist_ok=True)
-    text = said if isinstance(said, str) else json.dumps(said)
+    text = content if isinstance(content, str) else json.dumps(content)
     (folder / f"{pid}.json").write_text(text)
     return client_status(7, "4711", "s1", str(home / ".claude/projects/-shop/s1.jsonl"))
 
 
-def test_it_is_read_beside_the_transcripts(tmp_path: Path) -> None:
+def test_the_status_file_beside_the_transcripts_is_read(tmp_path: Path) -> None:
     at_ns = 1_795_000_000_123 * 10**6
-    assert read(tmp_path, SAID) == ClientStatus("idle", at_ns)
-    waiting = SAID | {"status": "waiting", "waitingFor": "approve Bash"}
+    assert read(tmp_path, STATUS) == ClientStatus("idle", at_ns)
+    waiting = STATUS | {"status": "waiting", "waitingFor": "approve Bash"}
     assert read(tmp_path, waiting) == ClientStatus("waiting", at_ns, "approve Bash")
     assert read(tmp_path, waiting | {"waitingFor": 3}) == ClientStatus("waiting", at_ns)
 
 
-def test_an_older_client_has_one_time_for_all(tmp_path: Path) -> None:
-    said = {name: value for name, value in SAID.items() if name != "statusUpdatedAt"}
-    assert read(tmp_path, said) == ClientStatus("idle", 1_795_000_009_999 * 10**6)
+def test_an_older_client_writes_only_updated_at(tmp_path: Path) -> None:
+    content = {name: value for name, value in STATUS.items() if name != "statusUpdatedAt"}
+    assert read(tmp_path, content) == ClientStatus("idle", 1_795_000_009_999 * 10**6)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_an_older_client_has_one_time_for_all(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_is_odd_or_of_another_says_nothing(tmp_path: Path, odd: dict[str, Any]) -> None:
-    assert read(tmp_path, SAID | odd) is None
+def test_an_invalid_or_foreign_status_is_ignored(tmp_path: Path, odd: dict[str, Any]) -> None:
+    assert read(tmp_path, STATUS | odd) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000])
-def test_what_is_no_such_file_says_nothing(tmp_path: Path, text: str) -> None:
+def test_a_malformed_file_is_ignored(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, text) is None
-    assert read(tmp_path, SAID, pid=9) is None or text
+    assert read(tmp_path, STATUS, pid=9) is None or text

@@ -1,4 +1,4 @@
-"""Codex CLI's transcripts in Claude Code's words: lines as Codex CLI 0.169.0 wrote them, cut."""
+"""Codex CLI's transcripts are read as Claude Code's: lines of Codex CLI 0.169.0, shortened."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def output(call: str, text: str) -> bytes:
     return item("function_call_output", call_id=call, output=text)
 
 
-def used(response: str) -> bytes:
+def usage_record(response: str) -> bytes:
     usage = {
         "input_tokens": 1000,
         "cached_input_tokens": 300,
@@ -53,13 +53,13 @@ SESSION_LINES = [
     message("user", "please work"),
     line("event_msg", {"type": "token_count", "info": {"total_token_usage": {}}}),
     item("function_call", name="exec_command", arguments='{"cmd": "ls /no"}', call_id="call_1"),
-    used("resp_1"),
+    usage_record("resp_1"),
     output("call_1", "Chunk ID: 1\nProcess exited with code 2\nOutput:\nls: cannot access\n"),
     item("custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="call_2"),
-    used("resp_2"),
+    usage_record("resp_2"),
     item("custom_tool_call_output", call_id="call_2", output="Exit code: 0\nOutput:\nSuccess.\n"),
     message("assistant", "Done."),
-    used("resp_3"),
+    usage_record("resp_3"),
 ]
 
 
@@ -70,7 +70,7 @@ def totals(lines: list[bytes]) -> Totals:
     return found
 
 
-def test_a_session_adds_up() -> None:
+def test_the_totals_of_a_session() -> None:
     found = totals(SESSION_LINES)
     assert (found.session, found.cwd) == (SESSION, "/home/ana/shop")
     assert (found.claude_version, found.models) == ("0.169.0", ["gpt-5.5"])
@@ -89,7 +89,7 @@ def test_tokens_from_the_cache_count_once() -> None:
     assert (tokens.input, tokens.cache_read, tokens.output) == (700, 300, 50)
 
 
-def test_totals_that_were_stored_continue_with_the_model() -> None:
+def test_restored_totals_keep_the_model() -> None:
     first = totals(SESSION_LINES[:5])
     again = Totals.load(first.dump())
     assert again is not None
@@ -98,7 +98,7 @@ def test_totals_that_were_stored_continue_with_the_model() -> None:
     assert again.models == ["gpt-5.5"]
 
 
-def test_an_interrupted_turn_is_one() -> None:
+def test_an_aborted_turn_counts_as_interrupted() -> None:
     aborted = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     assert totals([*SESSION_LINES[:5], aborted]).outcome == "interrupted"
 
@@ -128,11 +128,11 @@ def test_an_odd_payload_breaks_nothing(payload: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("usage", [None, [], {"input_tokens": "many"}, {"input_tokens": -1}])
-def test_odd_tokens_count_as_none(usage: object) -> None:
+def test_invalid_token_counts_are_zero(usage: object) -> None:
     raw = line("token_usage_record", {"response_id": "r", "usage": usage})
     assert all(not any(each.tokens) for each in totals([raw]).take_usages())
 
 
 def test_a_line_of_claude_code_stays_as_it_is() -> None:
-    said = {"type": "user", "payload": {"type": "message"}, "message": {"content": "hello"}}
-    assert read_line(orjson.dumps(said)) == said
+    record = {"type": "user", "payload": {"type": "message"}, "message": {"content": "hello"}}
+    assert read_line(orjson.dumps(record)) == record

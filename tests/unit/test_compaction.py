@@ -1,4 +1,4 @@
-"""The summary of a compaction, without what Claude Code says around it to the session itself."""
+"""The summary of a compaction without the text that Claude Code puts around it."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ SUMMARY = "1. Request: mend it.\n\n2. Files:\n   If you need specific details, a
         SUMMARY,
     ],
 )
-def test_the_summary_is_left(words: str) -> None:
+def test_only_the_summary_remains(words: str) -> None:
     assert without_frame(words) == SUMMARY
 
 
@@ -42,7 +42,7 @@ def test_a_summary_that_quotes_an_older_frame_is_kept_whole() -> None:
     assert without_frame(f"{HEAD}\n\nSummary:\n{inner}\n\n{DETAILS}\n{GO_ON}") == inner
 
 
-def test_nothing_is_lost_where_there_is_nothing_but_a_head() -> None:
+def test_a_text_without_a_summary_is_kept() -> None:
     assert without_frame(HEAD) == HEAD
 
 
@@ -52,13 +52,13 @@ def compacted(words: str) -> bytes:
     return json.dumps({**line, "isCompactSummary": True}).encode()
 
 
-def test_a_long_summary_is_cut_and_not_its_frame() -> None:
+def test_a_long_summary_is_cut_after_its_frame_is_removed() -> None:
     words = f"{HEAD}\n\nSummary:\n{'x' * 50_000}\n\n{DETAILS}\n{GO_ON}"
     totals = Totals()
     totals.feed(compacted(words))
     assert totals.compact_summary == "x" * 2000
 
 
-def test_who_summarises_a_session_reads_no_frame() -> None:
+def test_an_excerpt_has_the_summary_without_its_frame() -> None:
     words = f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\n{GO_ON}"
     assert excerpt_of([compacted(words)]).text == f"Summary of what came before: {SUMMARY}"

@@ -1,4 +1,4 @@
-"""Declaring operations of installed packages, and the jobs that events cause."""
+"""Declarations of operations in installed packages, and the jobs that events create for them."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from hivepipe.operations.custom import declaration_of, operation
 
 
 def committed(operation: str, **payload: object) -> object:
-    """Return a job as the writer has it after the commit."""
+    """Return the envelope of a job as the writer has it after the commit."""
     return envelope_of(
         {
             "v": 1,
@@ -24,7 +24,7 @@ def committed(operation: str, **payload: object) -> object:
     )
 
 
-def test_the_decorator_keeps_the_function_and_what_it_says() -> None:
+def test_the_decorator_keeps_the_function_and_its_declaration() -> None:
     @hivepipe.operation(on=["Stop", "SessionEnd"], retries=0, timeout_secs=1)
     def own(event: dict[str, object]) -> object:
         return event

@@ -1,4 +1,4 @@
-"""No command writes into the default home without saying so, or makes it by a mistake."""
+"""Commands name the default home before they write to it, and never create it."""
 
 import posix
 import shlex
@@ -14,17 +14,17 @@ from hivepipe.cli.default_home import WRITING
 from hivepipe.cli.examples import EXAMPLES
 from hivepipe.cli.main import commands, main
 
-# They register the folder that they are called in, make a folder of their own, or go on for ever.
-_APART = (
+# Commands that register the current folder, create a folder, or run until they are stopped.
+_EXCLUDED = (
     *("init", "uninstall", "up", "down", "restart", "demo", "mcp", "web"),
     *("on", "off", "rq"),
 )
-_READS_ON = ("tail", "logs", "hive monitor", "doctor")
+_FOLLOWING = ("tail", "logs", "hive monitor", "doctor")
 
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A user with a folder that nobody registered, and nothing else."""
+    """A user's folder with an unregistered working folder, in it the input files of examples."""
     folder = tmp_path / "unregistered"
     folder.mkdir()
     names = {"HOME": tmp_path, "XDG_RUNTIME_DIR": tmp_path / "run", "PATH": "/usr/bin:/bin"}
@@ -53,21 +53,21 @@ def writes(path: str, example: str) -> bool:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Return what is in a home, but for the list of the files that hivepipe made there."""
+    """Return the files of a home and their bytes, without the manifest."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {str(it): it.read_bytes() for it in files if not it.name.startswith("manifest.db")}
 
 
-def called() -> list[str]:
+def commands_under_test() -> list[str]:
     return [
         path
         for path in EXAMPLES
-        if path.split()[0] not in _APART and path not in _READS_ON and "completion" not in path
+        if path.split()[0] not in _EXCLUDED and path not in _FOLLOWING and "completion" not in path
     ]
 
 
-@pytest.mark.parametrize("path", called())
-def test_no_command_makes_the_default_home(user: Path, path: str) -> None:
+@pytest.mark.parametrize("path", commands_under_test())
+def test_no_command_creates_the_default_home(user: Path, path: str) -> None:
     for example in EXAMPLES[path]:
         done = run(user, example)
         assert not home_of(user).exists(), example
@@ -76,23 +76,23 @@ def test_no_command_makes_the_default_home(user: Path, path: str) -> None:
             assert "hivepipe init" in done.stderr
 
 
-@pytest.mark.parametrize("path", called())
+@pytest.mark.parametrize("path", commands_under_test())
 def test_a_command_that_writes_to_the_default_home_names_it(user: Path, path: str) -> None:
     home = home_of(user)
     home.mkdir(parents=True, mode=0o700)
     for example in EXAMPLES[path]:
         before = content(home)
         done = run(user, example)
-        is_told = "acts on the default home, ~/.local/state/hivepipe/default" in done.stderr
-        assert is_told == writes(path, example), done.stderr
-        assert is_told or content(home) == before, example
+        is_named = "acts on the default home, ~/.local/state/hivepipe/default" in done.stderr
+        assert is_named == writes(path, example), done.stderr
+        assert is_named or content(home) == before, example
 
 
-def test_every_name_is_a_commands() -> None:
+def test_every_writing_command_exists() -> None:
     def paths(command: click.Command, path: str) -> Iterator[str]:
         yield path
         for name, below in getattr(command, "commands", {}).items():
             yield from paths(below, f"{path} {name}")
 
-    there = {each for name, command in commands().items() for each in paths(command, name)}
-    assert there >= set(WRITING)
+    existing = {each for name, command in commands().items() for each in paths(command, name)}
+    assert existing >= set(WRITING)

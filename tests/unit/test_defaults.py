@@ -16,16 +16,16 @@ from hivepipe.stack import shared_page
 from hivepipe.summaries.terms import caps, timeout_secs
 
 
-def counts(*numbers: int) -> str:
+def joined(*numbers: int) -> str:
     return " ".join(map(str, numbers))
 
 
 def switch(name: str) -> Callable[[], str]:
-    """Return how a switch that is off by default reads."""
+    """Return a function that reads a switch which is off by default."""
     return lambda: str(settings.switched_on(name)).lower()
 
 
-# setting -> its value in the code where nothing is set
+# Setting -> its default in the code.
 USED: dict[str, Callable[[], object]] = {
     "use_queue": lambda: str(not settings.switched_off("HIVEPIPE_USE_QUEUE")).lower(),
     "checkpoint_interval": lambda: settings.checkpoint_interval_ns() / 1e9,
@@ -35,8 +35,8 @@ USED: dict[str, Callable[[], object]] = {
     "web": lambda: str(shared_page.is_enabled()).lower(),
     "web_port": shared_page.default_port,
     "guard": lambda: guard_mode("/nowhere"),
-    "guard_loop": lambda: counts(limits().loop_warn, limits().loop_deny),
-    "guard_alternation": lambda: counts(limits().alternation_warn, limits().alternation_deny),
+    "guard_loop": lambda: joined(limits().loop_warn, limits().loop_deny),
+    "guard_alternation": lambda: joined(limits().alternation_warn, limits().alternation_deny),
     "guard_empty_polls": lambda: limits().empty_polls,
     "guard_polls": lambda: "; ".join(limits().polls) or "none",
     "guard_waiting": lambda: "; ".join(limits().waiting),
@@ -53,7 +53,7 @@ USED: dict[str, Callable[[], object]] = {
     "hive_respawns": settings.hive_respawns,
     "hive_limit_usd": settings.hive_limit_usd,
 }
-# A default that is a description, or a word that stands for the absence of another one.
+# Settings whose printed default describes a value, or the absence of one.
 IN_WORDS = {
     *("swarm_id", "agent_id", "profile_dir", "memory_dirs", "embeddings_url", "embeddings_model"),
     *("autostart", "shared_root", "db", "log_format", "fsync", "redis_url", "redis_server"),
@@ -65,7 +65,7 @@ IN_WORDS = {
 
 @pytest.fixture
 def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """Setting -> what `hivepipe config` prints where nothing is set."""
+    """Return the defaults that `hivepipe config` prints, by setting."""
     monkeypatch.setattr(posix, "environ", {b"HOME": bytes(tmp_path), b"PATH": b"/bin"})
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["config", "--json"])
@@ -76,17 +76,17 @@ def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
     settings.use({})
 
 
-def same(text: str, value: object) -> bool:
+def is_equal(text: str, value: object) -> bool:
     return float(text) == value if isinstance(value, int | float) else text == value
 
 
 def test_what_config_prints_is_what_the_code_uses(printed: dict[str, str]) -> None:
     assert printed.keys() == USED.keys() | IN_WORDS
     for name, value in USED.items():
-        assert same(printed[name], value()), name
+        assert is_equal(printed[name], value()), name
 
 
-def test_a_default_is_said_once() -> None:
+def test_each_default_is_declared_once() -> None:
     assert set(settings.DEFAULTS) <= {setting.variable for setting in BY_NAME.values()}
     for setting in BY_NAME.values():
         assert bool(setting.unset) != (setting.variable in settings.DEFAULTS), setting.name

@@ -1,4 +1,4 @@
-"""What a worker meets beside its jobs: it says so and goes on, for nobody may start it again."""
+"""A worker reports faults outside its jobs and goes on, because nothing may restart it."""
 
 import errno
 import logging
@@ -20,7 +20,7 @@ def refused(*_: object) -> None:
     raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
-def test_a_stack_that_cannot_be_restarted(
+def test_a_failed_restart_of_the_stack_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(claiming_worker, "start_stack", refused)
@@ -31,7 +31,9 @@ def test_a_stack_that_cannot_be_restarted(
     assert os.strerror(errno.EROFS) in caplog.text
 
 
-def test_a_spool_that_is_no_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_spool_that_is_no_folder_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "spool").touch()
     nobody: Any = None
     with caplog.at_level(logging.ERROR):
@@ -39,8 +41,8 @@ def test_a_spool_that_is_no_folder(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert os.strerror(errno.ENOTDIR) in caplog.text
 
 
-def test_what_is_set_aside_is_the_users_alone(tmp_path: Path) -> None:
-    """Under any umask: `hivepipe drain` has the shell's."""
+def test_only_the_user_can_read_a_file_that_is_set_aside(tmp_path: Path) -> None:
+    """The umask does not matter: `hivepipe drain` has that of the shell."""
     path = tmp_path / "1_1.json"
     path.touch(mode=0o600)
     os.umask(0)
@@ -50,17 +52,20 @@ def test_what_is_set_aside_is_the_users_alone(tmp_path: Path) -> None:
     assert (tmp_path / "bad" / "1_1.json.reason").read_text() == "torn\n"
 
 
-def test_a_home_that_became_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_on_a_read_only_home_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel.claim(str(tmp_path))
     monkeypatch.setattr(os, "utime", refused)
     assert kernel.touch(str(tmp_path))
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/ns/pid"), reason="the name is all there is")
-def test_a_machine_that_changes_its_name_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a laptop may, with its network: its stack neither leaves nor is refused."""
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/ns/pid"),
+    reason="without /proc the host name identifies the machine",
+)
+def test_a_renamed_machine_keeps_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A laptop's name may change with its network. Its stack keeps running and may be started."""
     kernel.claim(str(tmp_path))
     monkeypatch.setattr(socket, "gethostname", lambda: "renamed-by-dhcp")
     assert kernel.touch(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Checks whose failure no test can make for real: the machine's own files, a full disk."""
+"""Doctor checks whose failure a test must simulate: managed settings, a full disk."""
 
 import json
 import shutil
@@ -31,14 +31,14 @@ def facts(tmp_path: Path) -> Facts:
     return Facts(Place(str(home.parent), str(home), {}), Stack(str(home), str(tmp_path / "run")))
 
 
-def found_by(name: str, facts: Facts) -> list[Finding]:
+def findings_of(name: str, facts: Facts) -> list[Finding]:
     (check,) = [check for check in CHECKS if check.name == name]
     return list(check.look(facts))
 
 
 @pytest.mark.parametrize("setting", ["allowManagedHooksOnly", "disableAllHooks"])
 @pytest.mark.parametrize("file", ["managed-settings.json", "managed-settings.d/10-hooks.json"])
-def test_an_administrators_word_against_hooks_is_named(
+def test_managed_settings_that_disable_hooks_are_reported(
     facts: Facts,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -46,83 +46,83 @@ def test_an_administrators_word_against_hooks_is_named(
     file: str,
 ) -> None:
     monkeypatch.setattr(claude, "_MANAGED", (str(tmp_path / "managed-settings.json"),))
-    assert found_by("managed-settings", facts) == []
+    assert findings_of("managed-settings", facts) == []
     path = tmp_path / file
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({setting: True}))
-    (finding,) = found_by("managed-settings", facts)
+    (finding,) = findings_of("managed-settings", facts)
     assert f"your hooks will not run, because {path} says {setting}" in finding.text
     path.write_text(json.dumps({setting: False}))
-    assert found_by("managed-settings", facts) == []
+    assert findings_of("managed-settings", facts) == []
 
 
 @pytest.mark.parametrize("value", [True, ["skills", "hooks"]])
-def test_hooks_of_plugins_alone_are_allowed(
+def test_a_policy_that_allows_hooks_of_plugins_only_is_reported(
     facts: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object
 ) -> None:
     path = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude, "_MANAGED", (str(path),))
     path.write_text(json.dumps({"strictPluginOnlyCustomization": ["skills"]}))
-    assert found_by("managed-settings", facts) == []
+    assert findings_of("managed-settings", facts) == []
     path.write_text(json.dumps({"strictPluginOnlyCustomization": value}))
-    (finding,) = found_by("managed-settings", facts)
+    (finding,) = findings_of("managed-settings", facts)
     assert "strictPluginOnlyCustomization" in finding.text
     facts.plugin = Plugin("hivepipe@x", "/somewhere", "0.1.0")
-    assert found_by("managed-settings", facts) == []
+    assert findings_of("managed-settings", facts) == []
 
 
-def test_a_plugin_that_an_administrator_switches_on_is_a_managed_one(
+def test_a_plugin_enabled_by_managed_settings_may_run_hooks(
     facts: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude, "_MANAGED", (str(path),))
-    said: dict[str, object] = {"allowManagedHooksOnly": True}
-    path.write_text(json.dumps(said))
-    assert len(found_by("managed-settings", facts)) == 1
-    path.write_text(json.dumps({**said, "enabledPlugins": {"hivepipe@x": True}}))
-    assert found_by("managed-settings", facts) == []
-    path.write_text(json.dumps({**said, "enabledPlugins": {"hivepipe@x": False}}))
-    assert len(found_by("managed-settings", facts)) == 1
+    values: dict[str, object] = {"allowManagedHooksOnly": True}
+    path.write_text(json.dumps(values))
+    assert len(findings_of("managed-settings", facts)) == 1
+    path.write_text(json.dumps({**values, "enabledPlugins": {"hivepipe@x": True}}))
+    assert findings_of("managed-settings", facts) == []
+    path.write_text(json.dumps({**values, "enabledPlugins": {"hivepipe@x": False}}))
+    assert len(findings_of("managed-settings", facts)) == 1
 
 
-def test_a_disk_that_is_nearly_full_is_named(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_nearly_full_disk_is_reported(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
     def with_free(count: int) -> Callable[[object], Usage]:
         return lambda _path: Usage(10**12, 0, count)
 
     monkeypatch.setattr(shutil, "disk_usage", with_free(disk.ROOM_BYTES))
-    assert found_by("disk", facts) == []
+    assert findings_of("disk", facts) == []
     monkeypatch.setattr(shutil, "disk_usage", with_free(disk.ROOM_BYTES - 1_000_000))
-    (finding,) = found_by("disk", facts)
+    (finding,) = findings_of("disk", facts)
     assert "199 MB are free" in finding.text
 
 
-def test_a_shared_file_system_is_a_note_with_the_databases_place(
+def test_a_shared_file_system_is_a_note_with_the_path_of_the_database(
     facts: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert found_by("file-system", facts) == []
+    assert findings_of("file-system", facts) == []
     monkeypatch.setattr(location, "_mounts", lambda: "1 0 0:1 / / rw - virtiofs share rw\n")
-    (finding,) = found_by("file-system", facts)
+    (finding,) = findings_of("file-system", facts)
     assert finding.is_note
     assert "/databases/" in finding.text
 
 
-def test_the_days_that_transcripts_live_are_a_note_until_they_are_many(
+def test_a_short_cleanup_period_of_transcripts_is_a_note(
     facts: Facts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     settings = Path(facts.place.project, ".claude", "settings.json")
     settings.parent.mkdir()
-    for said, days in (
+    for values, days in (
         ({}, 30),
         ({"cleanupPeriodDays": 7}, 7),
         ({"cleanupPeriodDays": 0}, 0),
     ):
-        settings.write_text(json.dumps(said))
-        (finding,) = found_by("transcripts", Facts(facts.place, facts.stack))
+        settings.write_text(json.dumps(values))
+        (finding,) = findings_of("transcripts", Facts(facts.place, facts.stack))
         assert finding.is_note
         assert f"after {days} days" in finding.text
     settings.write_text('{"cleanupPeriodDays": 3650}')
-    assert found_by("transcripts", Facts(facts.place, facts.stack)) == []
+    assert findings_of("transcripts", Facts(facts.place, facts.stack)) == []
 
 
 def test_a_check_that_fails_is_reported_and_stops_no_other(
@@ -143,50 +143,50 @@ def test_a_check_that_fails_is_reported_and_stops_no_other(
     assert second == ("sound", Finding("found"))
 
 
-def test_events_in_memory_are_named(facts: Facts, tmp_path: Path) -> None:
+def test_events_spooled_in_memory_are_reported(facts: Facts, tmp_path: Path) -> None:
     facts.home.joinpath("spool").mkdir()
     facts.home.joinpath("spool", "1_1.json").touch()
-    assert found_by("spool-in-memory", facts) == []
+    assert findings_of("spool-in-memory", facts) == []
     memory = tmp_path / "memory"
     memory.mkdir()
     facts.__dict__["spooled"] = [memory / "1_1.json"]
-    (finding,) = found_by("spool-in-memory", facts)
+    (finding,) = findings_of("spool-in-memory", facts)
     assert finding.text.startswith(f"1 event in memory: {facts.home} was not writable")
 
 
-def test_lost_events_are_named_with_their_times(facts: Facts) -> None:
-    assert found_by("lost-events", facts) == []
+def test_lost_events_are_reported_with_their_times(facts: Facts) -> None:
+    assert findings_of("lost-events", facts) == []
     now_ns = time.time_ns()
     path = facts.home / "lost-events"
     lost_events.prepare(str(facts.home))
-    assert found_by("lost-events", facts) == []
+    assert findings_of("lost-events", facts) == []
     with path.open("a") as file:
         file.write(f"\n{now_ns - 10**9}\n\n{now_ns}\n\n{now_ns - 30 * 86_400 * 10**9}\n")
-    (finding,) = found_by("lost-events", facts)
+    (finding,) = findings_of("lost-events", facts)
     first, last = (utc(at)[:19] for at in (now_ns - 10**9, now_ns))
     assert f"2 events could not be kept between {first} and {last} UTC" in finding.text
     assert str(path) in finding.mend
 
 
-def test_a_page_that_is_asked_for_and_not_installed_is_named(
+def test_an_enabled_page_that_is_not_installed_is_reported(
     facts: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert found_by("page", facts) == []
+    assert findings_of("page", facts) == []
     monkeypatch.setattr(page, "is_enabled", lambda: True)
-    assert found_by("page", facts) == []
+    assert findings_of("page", facts) == []
     monkeypatch.setattr(shared_page, "find_spec", lambda _name: None)
-    (finding,) = found_by("page", facts)
+    (finding,) = findings_of("page", facts)
     assert finding.mend == "pip install 'hivepipe[web]'"
 
 
-def test_a_membership_that_cannot_work_is_named(
+def test_an_unusable_team_membership_is_reported(
     facts: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(membership, "user_config_folder", lambda: str(tmp_path))
-    assert found_by("team", facts) == []
+    assert findings_of("team", facts) == []
     (tmp_path / "team.json").write_text("{}")
-    (finding,) = found_by("team", facts)
+    (finding,) = findings_of("team", facts)
     assert "team.json is damaged" in finding.text
     monkeypatch.setattr(team, "is_installed", lambda: False)
-    (finding,) = found_by("team", facts)
+    (finding,) = findings_of("team", facts)
     assert finding.mend == "pip install 'hivepipe[team]'"

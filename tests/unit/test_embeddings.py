@@ -1,4 +1,4 @@
-"""An endpoint for embeddings may answer whatever it likes: a vector for each text, or one error."""
+"""Any answer of an embeddings endpoint gives a vector for each text or one EmbeddingError."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ Serve = Callable[[bytes], str]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Answer one request with these bytes, at the address that is returned."""
+    """Return a function that serves the given bytes to one request and returns the URL."""
     with ExitStack() as stack:
 
         def started(answer: bytes) -> str:
@@ -47,7 +47,7 @@ def vectors(*values: object) -> bytes:
     return ok(json.dumps({"data": data}))
 
 
-def test_a_server_on_this_machine_is_asked_past_the_proxy(
+def test_a_local_server_is_called_without_the_proxy(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
@@ -73,7 +73,7 @@ def test_a_server_on_this_machine_is_asked_past_the_proxy(
         vectors([float("inf"), 1]),
     ],
 )
-def test_whatever_else_comes_back_is_one_error(serve: Serve, answer: bytes) -> None:
+def test_an_invalid_answer_raises_an_embedding_error(serve: Serve, answer: bytes) -> None:
     with pytest.raises(EmbeddingError):
         embed(Provider(serve(answer), "m", KEY), ["a"])
 
@@ -85,6 +85,6 @@ def test_a_key_that_cannot_be_sent_is_in_no_message(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8080/v1", "http://a:b@127.0.0.1/v1", "http://h:p/v1"])
-def test_what_is_no_address_is_named(url: str) -> None:
+def test_an_invalid_url_is_reported(url: str) -> None:
     with pytest.raises(EmbeddingError, match="embeddings_url must be an http or https URL"):
         embed(Provider(url, "m", KEY), ["a"])

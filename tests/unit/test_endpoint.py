@@ -1,4 +1,4 @@
-"""What the URL of somebody's Redis means to a hook."""
+"""How the URL of a Redis server is parsed, checked and shown."""
 
 import socket
 from pathlib import Path
@@ -22,7 +22,7 @@ from hivepipe.queue.endpoint import decoded, is_local, parse, ring, shown
         ("unix://:%C3%A9@/r.sock", socket.AF_UNIX, "/r.sock", "", ["é"]),
     ],
 )
-def test_a_url_means_an_address_a_login_and_a_database(
+def test_a_url_gives_an_address_a_login_and_a_database(
     url: str, family: int, place: object, database: str, login: list[str]
 ) -> None:
     found = parse(url)
@@ -41,7 +41,7 @@ def test_a_url_means_an_address_a_login_and_a_database(
         "redis://%zz@h",
     ],
 )
-def test_what_is_no_url_of_a_redis_is_refused(url: str) -> None:
+def test_an_invalid_redis_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse(url)
 
@@ -64,7 +64,7 @@ def test_what_is_no_url_of_a_redis_is_refused(url: str) -> None:
         ("redis://localhost", False),  # `up` writes an address in its place
     ],
 )
-def test_hooks_speak_to_sockets_and_loopback_addresses_only(url: str, local: bool) -> None:
+def test_hooks_connect_to_sockets_and_loopback_addresses_only(url: str, local: bool) -> None:
     assert is_local(url) is local
 
 
@@ -75,7 +75,7 @@ def test_no_password_is_shown() -> None:
     assert shown("/run/redis.sock") == "/run/redis.sock"
 
 
-def test_a_percent_sign_stands_for_a_byte() -> None:
+def test_percent_encoded_bytes_are_decoded() -> None:
     assert decoded("a%2fb%C3%A9c") == "a/béc"
 
 
@@ -85,7 +85,7 @@ def test_ring_returns_whether_a_process_listens(tmp_path: Path) -> None:
     bell.bind(str(tmp_path / "bell.sock"))
     assert ring(str(tmp_path)) is True
     assert bell.recv(10) == b"!"
-    for _ in range(5000):  # more than a socket holds
+    for _ in range(5000):  # more than a socket buffer holds
         assert ring(str(tmp_path)) is True
     bell.close()
-    assert ring(str(tmp_path)) is False, "the file is there, and nobody behind it"
+    assert ring(str(tmp_path)) is False, "the socket file exists, but no process listens"

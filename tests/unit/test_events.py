@@ -1,4 +1,4 @@
-"""Reading an event: typed fields, and whatever can be saved of a bad one."""
+"""Parsing of events: typed fields, length limits, invalid values and broken JSON."""
 
 import json
 from typing import Any
@@ -97,8 +97,8 @@ def parse(payload: object, name: str = "UserPromptSubmit") -> Event:
     return event
 
 
-def everything(event: Event) -> dict[str, object]:
-    """Return all that an event says, read as the plan reads it."""
+def all_fields(event: Event) -> dict[str, object]:
+    """Return the values of all fields of an event, as the plan reads them."""
     names = {name for kind in type(event).__mro__ for name in dir(kind) if name[0] != "_"}
     return {
         name: value
@@ -114,13 +114,13 @@ def everything(event: Event) -> dict[str, object]:
 def test_every_example_is_read_into_its_typed_fields_without_a_problem(label: str) -> None:
     payload = payloads.ALL[label]
     event = parse(payload, "SessionStart")
-    said = everything(event)
+    fields = all_fields(event)
     assert type(event).__name__ == event.name == payload["hook_event_name"]
-    assert {key: said[key] for key in EXPECTED[label]} == EXPECTED[label]
+    assert {key: fields[key] for key in EXPECTED[label]} == EXPECTED[label]
     for key in ("session_id", "transcript_path", "cwd"):
-        assert said[key] == payload[key]
+        assert fields[key] == payload[key]
     for key in ("prompt_id", "agent_id", "agent_type"):
-        assert said[key] == payload.get(key, "")
+        assert fields[key] == payload.get(key, "")
     assert event.problems == []
 
 
@@ -133,7 +133,7 @@ def test_unknown_fields_change_nothing_and_are_no_problem(label: str) -> None:
     payload = payloads.ALL[label]
     new = {"from_the_future": {"deep": [1, None]}, "effort2": 7}
     event = parse(changed(payload, **new))
-    assert everything(event) == everything(parse(payload))
+    assert all_fields(event) == all_fields(parse(payload))
     assert event.problems == []
 
 
@@ -157,14 +157,14 @@ def test_an_unknown_event_in_the_text_is_none_for_a_known_executable() -> None:
     assert parse_event("Stop", b'{"hook_event_name":"CwdChanged"}') is None
 
 
-def test_no_fields_at_all_is_an_event_that_says_nothing() -> None:
+def test_an_empty_object_is_an_event_without_values() -> None:
     event = parse(b"{}", "Stop")
     assert (event.session_id, event.cwd, event.problems) == ("", "", [])
 
 
-def test_null_counts_as_not_said() -> None:
+def test_null_counts_as_missing() -> None:
     event = parse(changed(payloads.PRE_COMPACT, trigger=None, session_id=None), "PreCompact")
-    assert (everything(event)["trigger"], event.session_id, event.problems) == ("", "", [])
+    assert (all_fields(event)["trigger"], event.session_id, event.problems) == ("", "", [])
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_null_counts_as_not_said() -> None:
 )
 def test_background_tasks_are_those_that_still_run(statuses: list[Any], running: int) -> None:
     tasks = [{"id": "b", "status": status} for status in statuses]
-    assert everything(parse(changed(payloads.STOP, background_tasks=tasks)))[
+    assert all_fields(parse(changed(payloads.STOP, background_tasks=tasks)))[
         "background_tasks"
     ] == (running)
 
@@ -181,7 +181,7 @@ def test_background_tasks_are_those_that_still_run(statuses: list[Any], running:
 @pytest.mark.parametrize("key", ["skill", "skill_name", "name"])
 def test_a_skill_is_known_by_each_of_its_field_names(key: str) -> None:
     event = parse(changed(payloads.POST_SKILL, tool_input={key: "lint"}))
-    assert everything(event)["skill"] == "lint"
+    assert all_fields(event)["skill"] == "lint"
 
 
 @pytest.mark.parametrize(
@@ -190,13 +190,13 @@ def test_a_skill_is_known_by_each_of_its_field_names(key: str) -> None:
 )
 def test_a_skill_failed_only_if_its_answer_says_so(response: object, succeeded: bool) -> None:
     event = parse(changed(payloads.POST_SKILL, tool_response=response))
-    assert everything(event)["reported_success"] is succeeded
+    assert all_fields(event)["reported_success"] is succeeded
 
 
 def test_a_notebook_edit_names_its_file_in_a_field_of_its_own() -> None:
     given_input = {"notebook_path": "/home/ana/shop/a.ipynb", "new_source": "1"}
     event = parse(changed(payloads.POST_EDIT, tool_name="NotebookEdit", tool_input=given_input))
-    assert everything(event)["file_path"] == "/home/ana/shop/a.ipynb"
+    assert all_fields(event)["file_path"] == "/home/ana/shop/a.ipynb"
 
 
 # ---- wrong types, caps, ids
@@ -235,35 +235,35 @@ def test_a_text_of_the_wrong_type_counts_as_missing_and_is_named(
     name: str, key: str, attribute: str, wrong: object
 ) -> None:
     event = parse(changed(payloads.EVENTS[name], **{key: wrong}))
-    assert everything(event)[attribute] == ""
+    assert all_fields(event)[attribute] == ""
     assert any(key in problem for problem in event.problems), event.problems
 
 
 @pytest.mark.parametrize("wrong", [7, "text", [1], True], ids=repr)
 def test_a_tool_input_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
     event = parse(changed(payloads.POST_EDIT, tool_input=wrong))
-    assert everything(event)["file_path"] == ""
+    assert all_fields(event)["file_path"] == ""
     assert any("tool_input" in problem for problem in event.problems)
 
 
 @pytest.mark.parametrize("wrong", ["12", [], {}, True], ids=repr)
 def test_a_duration_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
     event = parse(changed(payloads.POST_EDIT, duration_ms=wrong))
-    assert everything(event)["duration_ms"] is None
+    assert all_fields(event)["duration_ms"] is None
     assert any("duration_ms" in problem for problem in event.problems)
 
 
 @pytest.mark.parametrize("wrong", ["yes", 1, [], {}], ids=repr)
 def test_an_interrupt_flag_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
     event = parse(changed(payloads.FAILED_BASH, is_interrupt=wrong))
-    assert everything(event)["is_interrupt"] is False
+    assert all_fields(event)["is_interrupt"] is False
     assert any("is_interrupt" in problem for problem in event.problems)
 
 
 @pytest.mark.parametrize("wrong", ["b2", 1, {}, True], ids=repr)
 def test_background_tasks_of_the_wrong_type_count_as_missing_and_are_named(wrong: object) -> None:
     event = parse(changed(payloads.STOP, background_tasks=wrong))
-    assert everything(event)["background_tasks"] == 0
+    assert all_fields(event)["background_tasks"] == 0
     assert any("background_tasks" in problem for problem in event.problems)
 
 
@@ -279,14 +279,14 @@ def test_an_event_name_of_the_wrong_type_counts_as_missing_and_is_named(wrong: o
 def test_all_fields_wrong_at_once_still_make_an_event(label: str, wrong: object) -> None:
     payload = payloads.ALL[label]
     event = parse({**dict.fromkeys(payload, wrong), "hook_event_name": payload["hook_event_name"]})
-    everything(event)
+    all_fields(event)
     assert event.name == payload["hook_event_name"]
 
 
 @pytest.mark.parametrize("field", ["file_path", "subagent_type", "model", "description", "skill"])
 def test_a_tool_field_of_the_wrong_type_is_named(field: str) -> None:
     event = parse(changed(payloads.POST_EDIT, tool_input={field: ["wrong"]}))
-    assert everything(event)[field] == ""
+    assert all_fields(event)[field] == ""
     assert any(field in problem for problem in event.problems)
 
 
@@ -315,9 +315,9 @@ def test_problems_name_fields_and_never_quote_texts() -> None:
 def test_texts_are_cut_at_their_caps(name: str, field: str, attribute: str, cap: int) -> None:
     text = "".join(chr(97 + i % 26) for i in range(cap + 50))
     event = parse(changed(payloads.EVENTS[name], **{field: text}))
-    assert everything(event)[attribute] == text[:cap]
+    assert all_fields(event)[attribute] == text[:cap]
     whole = parse(changed(payloads.EVENTS[name], **{field: text[:cap]}))
-    assert everything(whole)[attribute] == text[:cap]
+    assert all_fields(whole)[attribute] == text[:cap]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_texts_are_cut_at_their_caps(name: str, field: str, attribute: str, cap:
 )
 def test_tool_inputs_are_cut_at_their_caps(field: str, attribute: str, cap: int) -> None:
     event = parse(changed(payloads.POST_EDIT, tool_input={field: "é" * (cap + 1)}))
-    assert everything(event)[attribute] == "é" * cap
+    assert all_fields(event)[attribute] == "é" * cap
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_an_ordinary_id_is_kept(id: str) -> None:
     ],
     ids=ascii,
 )
-def test_what_is_no_id_counts_as_missing_and_is_named(id: str) -> None:
+def test_an_invalid_id_counts_as_missing_and_is_named(id: str) -> None:
     data = json.dumps(changed(payloads.STOP, session_id=id)).encode()
     event = parse(data)
     assert event.session_id == ""
@@ -385,7 +385,7 @@ def test_what_is_no_id_counts_as_missing_and_is_named(id: str) -> None:
 )
 def test_an_id_that_looks_like_a_token_is_kept_as_its_hash_only(token: str) -> None:
     event = parse(changed(payloads.POST_EDIT, session_id=token, tool_use_id=token))
-    assert event.session_id == everything(event)["tool_use_id"]
+    assert event.session_id == all_fields(event)["tool_use_id"]
     assert event.session_id.startswith("id-")
     assert token[4:] not in event.session_id
     other = parse(changed(payloads.POST_EDIT, session_id=token + "x"))
@@ -394,15 +394,15 @@ def test_an_id_that_looks_like_a_token_is_kept_as_its_hash_only(token: str) -> N
 
 
 @pytest.mark.parametrize("tool", ["a b", "x" * 201, "Edit\n", "\x1b", "\u202e"], ids=ascii)
-def test_a_tool_name_that_is_none_is_called_invalid(tool: str) -> None:
+def test_an_invalid_tool_name_is_replaced_by_invalid(tool: str) -> None:
     event = parse(changed(payloads.POST_EDIT, tool_name=tool))
-    assert everything(event)["tool"] == "invalid"
+    assert all_fields(event)["tool"] == "invalid"
     assert event.problems == ["tool_name is not valid"]
 
 
 @pytest.mark.parametrize("tool", ["mcp__github__create_issue", "x" * 200])
-def test_a_tool_of_any_server_is_known_by_its_name(tool: str) -> None:
-    assert everything(parse(changed(payloads.POST_EDIT, tool_name=tool)))["tool"] == tool
+def test_a_long_or_mcp_tool_name_is_kept(tool: str) -> None:
+    assert all_fields(parse(changed(payloads.POST_EDIT, tool_name=tool)))["tool"] == tool
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_counts_are_whole_numbers_that_every_store_can_hold(
 ) -> None:
     response = {**payloads.POST_AGENT_COMPLETED["tool_response"], "totalTokens": number}
     event = parse(changed(payloads.POST_AGENT_COMPLETED, tool_response=response))
-    assert everything(event)["agent_tokens"] == kept
+    assert all_fields(event)["agent_tokens"] == kept
 
 
 # ---- texts that are odd or broken
@@ -422,7 +422,7 @@ def test_counts_are_whole_numbers_that_every_store_can_hold(
 
 def test_half_an_emoji_and_nul_become_the_replacement_character() -> None:
     data = rb'{"prompt":"a\ud83d b\ude00 c\u0000 d\ud83d\ude00"}'
-    prompt = everything(parse(data))["prompt"]
+    prompt = all_fields(parse(data))["prompt"]
     assert prompt == "a\ufffd b\ufffd c\ufffd d\U0001f600"
 
 
@@ -438,7 +438,7 @@ def test_white_space_around_the_object_is_skipped() -> None:
 
 def test_invalid_utf8_is_replaced_and_named() -> None:
     event = parse(b'{"prompt":"caf\xe9!","session_id":"s1"}')
-    assert everything(event)["prompt"] == "caf\ufffd!"
+    assert all_fields(event)["prompt"] == "caf\ufffd!"
     assert (event.session_id, event.problems) == ("s1", ["invalid UTF-8"])
 
 
@@ -447,12 +447,12 @@ def test_numbers_that_json_does_not_know_count_as_missing(word: bytes) -> None:
     data = b'{"hook_event_name":"PostToolUse","session_id":"s1","duration_ms":%b}' % word
     event = parse(data)
     assert event.session_id == "s1"
-    assert everything(event)["duration_ms"] is None
+    assert all_fields(event)["duration_ms"] is None
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 @pytest.mark.parametrize("depth", [900, 5_000, 200_000])
-def test_deep_nesting_does_not_cost_what_stood_before_it(opening: str, depth: int) -> None:
+def test_deep_nesting_keeps_the_fields_before_it(opening: str, depth: int) -> None:
     data = b'{"session_id":"s1","tool_input":' + opening.encode() * depth
     event = parse(data)
     assert event.session_id == "s1"
@@ -475,7 +475,7 @@ def test_deep_nesting_does_not_cost_what_stood_before_it(opening: str, depth: in
         b"}",
     ],
 )
-def test_what_is_no_object_is_none(data: bytes) -> None:
+def test_data_that_is_no_object_gives_none(data: bytes) -> None:
     assert parse_event("Stop", data) is None
 
 
@@ -493,18 +493,18 @@ def test_what_is_no_object_is_none(data: bytes) -> None:
         b'{"session_id":"s1",7:8}',
     ],
 )
-def test_of_broken_json_everything_before_the_fault_is_kept(data: bytes) -> None:
+def test_broken_json_keeps_the_fields_before_the_fault(data: bytes) -> None:
     event = parse(data)
     assert (event.session_id, event.cwd) == ("s1", "")
     assert event.problems == ["not valid JSON"]
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
-def test_every_prefix_of_an_event_says_nothing_that_the_whole_does_not(label: str) -> None:
+def test_a_prefix_of_an_event_has_no_value_that_the_whole_lacks(label: str) -> None:
     payload = payloads.ALL[label]
     data = encoded(payload)
     name = payload["hook_event_name"]
-    whole = everything(parse(data))
+    whole = all_fields(parse(data))
     nothing = ("", None, False, 0, {}, True)
     for end in range(len(data)):
         event = parse_event(name, data[:end])
@@ -513,7 +513,7 @@ def test_every_prefix_of_an_event_says_nothing_that_the_whole_does_not(label: st
             assert "not valid JSON" in event.problems
             wrong = {
                 key: value
-                for key, value in everything(event).items()
+                for key, value in all_fields(event).items()
                 if value != whole[key] and value not in nothing
             }
             assert not wrong, data[:end]
@@ -523,7 +523,7 @@ def test_a_prefix_keeps_every_value_that_is_whole() -> None:
     data = encoded(payloads.POST_EDIT)
     event = parse(data[: data.index(b'"tool_response"')])
     assert event.session_id == payloads.SESSION
-    assert everything(event)["file_path"] == "/home/ana/shop/src/checkout.py"
+    assert all_fields(event)["file_path"] == "/home/ana/shop/src/checkout.py"
 
 
 @pytest.mark.parametrize("label", ["UserPromptSubmit", "PostToolUse-Agent-completed"])
@@ -533,7 +533,7 @@ def test_no_flipped_byte_makes_reading_raise(label: str) -> None:
         for byte in b'\0"\\{}[]\xff':
             event = parse_event("Stop", data[:at] + bytes((byte,)) + data[at + 1 :])
             if event:
-                everything(event)
+                all_fields(event)
 
 
 json_values = st.recursive(
@@ -557,7 +557,7 @@ def test_any_values_and_any_cut_give_none_or_an_event(
     for part in (data, data[:cut], data[cut:]):
         event = parse_event(name, part)
         if event:
-            texts = [value for value in everything(event).values() if isinstance(value, str)]
+            texts = [value for value in all_fields(event).values() if isinstance(value, str)]
             assert all(text == claude_code.clean(text) for text in texts)
             "".join(texts).encode()  # storable: no lone surrogate is left
 
@@ -571,7 +571,7 @@ def test_any_bytes_give_none_or_an_event(noise: bytes) -> None:
         assert parse_event("Stop", b"{") is not None
 
 
-def test_the_digest_tells_two_events_apart_and_knows_the_same_one() -> None:
+def test_equal_events_have_equal_digests_and_different_ones_do_not() -> None:
     first = parse(payloads.STOP)
     assert first.digest == parse(payloads.STOP).digest
     assert first.digest != parse(changed(payloads.STOP, extra=1)).digest

@@ -1,4 +1,4 @@
-"""The end of a conversation, as a language model gets it to read."""
+"""The end of a conversation, as a language model gets it."""
 
 import json
 
@@ -9,41 +9,41 @@ def line(who: str, words: str) -> bytes:
     return json.dumps({"type": who, "message": {"role": who, "content": words}}).encode()
 
 
-TALK = [line("user", "mend the parser"), line("assistant", "it is mended")]
-LEFT_AGAIN = [
+CONVERSATION = [line("user", "mend the parser"), line("assistant", "it is mended")]
+EXIT_LINES = [
     line("user", "<command-name>/exit</command-name>\n<command-message>exit</command-message>"),
     line("user", "<local-command-stdout>Goodbye!</local-command-stdout>"),
 ]
 
 
-def test_who_resumes_a_session_and_leaves_it_again_has_said_nothing() -> None:
-    before = excerpt_of(TALK)
-    assert excerpt_of(TALK + LEFT_AGAIN) == before
+def test_resuming_and_leaving_a_session_does_not_change_its_excerpt() -> None:
+    before = excerpt_of(CONVERSATION)
+    assert excerpt_of(CONVERSATION + EXIT_LINES) == before
     assert before.messages == 2
-    more = excerpt_of([*TALK, *LEFT_AGAIN, line("user", "and the changelog?")])
+    more = excerpt_of([*CONVERSATION, *EXIT_LINES, line("user", "and the changelog?")])
     assert more.state != before.state
 
 
 def test_the_summary_of_a_compaction_is_no_message() -> None:
     before = json.loads(line("user", "Ana wanted the parser mended"))
-    excerpt = excerpt_of([json.dumps({**before, "isCompactSummary": True}).encode(), *TALK])
+    excerpt = excerpt_of([json.dumps({**before, "isCompactSummary": True}).encode(), *CONVERSATION])
     assert excerpt.text.startswith("Summary of what came before: Ana wanted")
     assert excerpt.messages == 2
 
 
-def test_a_command_that_asks_for_work_is_part_of_the_talk() -> None:
+def test_a_command_that_asks_for_work_is_part_of_the_excerpt() -> None:
     asked = line("user", "<command-name>/review</command-name>\n<command-args>12</command-args>")
-    assert "/review" in excerpt_of([*TALK, asked]).text
+    assert "/review" in excerpt_of([*CONVERSATION, asked]).text
 
 
 def test_a_long_session_that_was_left_again_has_the_same_state() -> None:
     long = [line("assistant", f"{n}: {'mended ' * 100}") for n in range(60)]
-    assert excerpt_of(long + LEFT_AGAIN).state == excerpt_of(long).state
+    assert excerpt_of(long + EXIT_LINES).state == excerpt_of(long).state
     assert len(excerpt_of(long).text.encode()) <= LIMIT_BYTES
 
 
-def test_half_an_emoji_in_an_answer_is_no_obstacle() -> None:
-    """JavaScript cuts what tools answer wherever it likes."""
+def test_half_an_emoji_in_an_answer_is_replaced() -> None:
+    """JavaScript may cut a tool's answer in the middle of an emoji."""
     answer = {"type": "tool_result", "tool_use_id": "t", "content": "cut \ud83d"}
     line = json.dumps({"type": "user", "message": {"role": "user", "content": [answer]}}).encode()
-    assert excerpt_of([*TALK, line]).text.endswith("[answer: cut \ufffd]")
+    assert excerpt_of([*CONVERSATION, line]).text.endswith("[answer: cut \ufffd]")

@@ -1,4 +1,4 @@
-"""A text that is to be forgotten is found however it was written down."""
+"""A text to forget is found in every encoding in which it may be stored."""
 
 import json
 import os
@@ -22,20 +22,20 @@ TEXT = 'say "naïve"\nor \\ not'
         json.dumps({"a": orjson.dumps({"b": TEXT}).decode()}).encode(),
     ],
 )
-def test_every_spelling_is_known_and_can_be_replaced(written: bytes) -> None:
-    wanted = ForgetQuery.text(TEXT)
-    assert wanted.contains_text(b"before " + written)
-    assert not wanted.contains_text(written.replace(b"say", b"sAy"))
-    assert not wanted.contains_text(wanted.replaced(written.decode(), "*").encode())
+def test_every_encoding_is_found_and_can_be_replaced(written: bytes) -> None:
+    query = ForgetQuery.text(TEXT)
+    assert query.contains_text(b"before " + written)
+    assert not query.contains_text(written.replace(b"say", b"sAy"))
+    assert not query.contains_text(query.replaced(written.decode(), "*").encode())
 
 
-def test_what_cannot_be_read_is_known_by_an_id_too() -> None:
-    wanted = ForgetQuery.text("secret").with_sessions({"one"})
-    assert wanted.names(b"of one")
-    assert wanted.names(b"a secret")
-    assert not wanted.names(b"of two")
+def test_unreadable_data_is_found_by_a_session_id_too() -> None:
+    query = ForgetQuery.text("secret").with_sessions({"one"})
+    assert query.names(b"of one")
+    assert query.names(b"a secret")
+    assert not query.names(b"of two")
 
 
-def test_a_text_that_is_no_utf8_is_looked_for_as_it_was_typed() -> None:
+def test_a_text_that_is_not_utf8_is_found_as_typed() -> None:
     typed = os.fsdecode(b"caf\xe9")
     assert ForgetQuery.text(typed).contains_text(b"a caf\xe9")

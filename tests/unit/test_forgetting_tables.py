@@ -1,4 +1,4 @@
-"""The list of what is forgotten is complete: a migration that adds a table is noticed here."""
+"""Every table that holds data of sessions is listed for forgetting, also after new migrations."""
 
 import tracemalloc
 from contextlib import closing
@@ -8,7 +8,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import FORGOTTEN, TABLES, TIMES, last_seen, remove_text, sessions_with_text
 from hivepipe.jobs.forget_query import ForgetQuery
 
-KEPT = {"tasks"}  # the user's own: released, not removed
+KEPT = {"tasks"}  # tasks of the user are released, not removed
 
 
 def test_every_table_with_a_session_or_agent_is_listed(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_every_table_with_a_session_or_agent_is_listed(tmp_path: Path) -> None:
     assert all(column in columns[table] for table, column in TABLES.items())
 
 
-def test_every_one_of_them_says_when(tmp_path: Path) -> None:
+def test_every_listed_table_has_a_time(tmp_path: Path) -> None:
     assert list(TIMES) == list(TABLES)
     db = Database(tmp_path / "hive.db")
     try:
@@ -43,8 +43,8 @@ def test_every_one_of_them_says_when(tmp_path: Path) -> None:
         db.close()
 
 
-def test_a_text_is_looked_for_without_holding_all_of_history(tmp_path: Path) -> None:
-    wanted = ForgetQuery.text("quetzalcoatl")
+def test_searching_for_a_text_does_not_load_all_rows(tmp_path: Path) -> None:
+    query = ForgetQuery.text("quetzalcoatl")
     with closing(Database(tmp_path / "hive.db")) as db:
         rows = [("one", f"{'word ' * 400}{number}") for number in range(3_000)]
         rows[1_500] = ("two", "a quetzalcoatl, a")
@@ -53,8 +53,8 @@ def test_a_text_is_looked_for_without_holding_all_of_history(tmp_path: Path) -> 
         )
         tracemalloc.start()
         try:
-            assert sessions_with_text(db, wanted) == {"two"}
-            assert remove_text(db, wanted) == 1
+            assert sessions_with_text(db, query) == {"two"}
+            assert remove_text(db, query) == 1
             _, peak_bytes = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""What is forgotten is known to who works on files, without opening the store each time."""
+"""Code that works on files knows forgotten sessions without opening the database each time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
     db.close()
 
 
-def test_the_store_is_read_again_when_the_marker_changes(tmp_path: Path, db: Database) -> None:
+def test_the_database_is_read_again_when_the_marker_changes(tmp_path: Path, db: Database) -> None:
     home = str(tmp_path)
     assert not is_forgotten(home, "mine")
     remove_rows(db, ["mine"])
@@ -30,10 +30,10 @@ def test_the_store_is_read_again_when_the_marker_changes(tmp_path: Path, db: Dat
     assert is_forgotten(home, "other")
 
 
-def test_a_process_that_begins_knows_it(tmp_path: Path, db: Database) -> None:
+def test_a_new_process_knows_forgotten_sessions(tmp_path: Path, db: Database) -> None:
     remove_rows(db, ["mine"])
     assert is_forgotten(str(tmp_path), "mine")
 
 
-def test_without_a_store_nothing_is_forgotten(tmp_path: Path) -> None:
+def test_without_a_database_nothing_is_forgotten(tmp_path: Path) -> None:
     assert not is_forgotten(str(tmp_path), "mine")

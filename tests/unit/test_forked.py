@@ -1,4 +1,4 @@
-"""A command or a worker that tests fork is what an executed one would be."""
+"""A command or worker that tests fork behaves like an executed one."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from tests.conftest import (
 )
 from tests.forked import Forked, Forker
 
-# The package of a test: one command that tells what it sees, or does what it is told.
+# The test's package has one command: it prints its environment or does what its argument names.
 COMMAND = """
 import json, os, posix, signal, sys, time
 from hivepipe.cli.command_table import NUMBER
@@ -77,7 +77,7 @@ main()
 
 @pytest.fixture
 def package(tmp_path: Path) -> list[str]:
-    """Return words that start Python with a package `hivepipe` of that command."""
+    """Return the command that starts a Python whose package `hivepipe` has only COMMAND."""
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python3*/site-packages")
@@ -99,7 +99,7 @@ def forker(package: list[str]) -> Iterator[Forker]:
     made.end()
 
 
-def executed(
+def run_executed(
     package: list[str], words: list[str], data: str, cwd: Path, **env: str
 ) -> tuple[int, str, str]:
     command = [*package, *CLI[1:], *words]
@@ -109,21 +109,21 @@ def executed(
     return done.returncode, done.stdout, done.stderr
 
 
-def of_fork(
+def run_forked(
     forker: Forker, words: list[str], data: str, cwd: Path, **env: str
 ) -> tuple[int, str, str]:
     done = forker.run(words, data, env, cwd, 30)
     return done.returncode, done.stdout, done.stderr
 
 
-SEEN = [
+CASES = [
     (["see", "a b", ""], "", {}),
     (["see"], "a\r\nb ü", {"A": "1", "TZ": "Asia/Tokyo", "PYTHONWARNINGS": "ignore"}),
 ]
 
 
-@pytest.mark.parametrize(("words", "data", "env"), SEEN)
-def test_it_sees_what_an_executed_one_sees(
+@pytest.mark.parametrize(("words", "data", "env"), CASES)
+def test_a_forked_command_sees_what_an_executed_one_sees(
     package: list[str],
     forker: Forker,
     tmp_path: Path,
@@ -133,9 +133,9 @@ def test_it_sees_what_an_executed_one_sees(
 ) -> None:
     before = os.umask(0o027)
     try:
-        expected = executed(package, words, data, tmp_path, **env)
+        expected = run_executed(package, words, data, tmp_path, **env)
         assert '"argv"' in expected[1]
-        assert of_fork(forker, words, data, tmp_path, **env) == expected
+        assert run_forked(forker, words, data, tmp_path, **env) == expected
     finally:
         os.umask(before)
 
@@ -143,43 +143,43 @@ def test_it_sees_what_an_executed_one_sees(
 @pytest.mark.parametrize(
     "words", [["exit", "0"], ["exit", "7"], ["exit", "300"], ["exit", "why"], ["die"], ["raise"]]
 )
-def test_it_ends_as_an_executed_one_ends(
+def test_a_forked_command_ends_like_an_executed_one(
     package: list[str], forker: Forker, tmp_path: Path, words: list[str]
 ) -> None:
-    code, out, error = executed(package, words, "", tmp_path)
-    found = of_fork(forker, words, "", tmp_path)
+    code, out, error = run_executed(package, words, "", tmp_path)
+    found = run_forked(forker, words, "", tmp_path)
     assert found[:2] == (code, out)
     assert found[2].splitlines()[-1:] == error.splitlines()[-1:]
     assert code or words == ["exit", "0"]
 
 
 @pytest.mark.parametrize("kept", ["nothing", "file", "database"])
-def test_what_it_leaves_open_is_closed_and_its_threads_have_ended(
+def test_a_forked_command_closes_its_files_and_waits_for_its_threads(
     package: list[str], forker: Forker, tmp_path: Path, kept: str
 ) -> None:
     found = []
-    for run, place in ((executed, package), (of_fork, forker)):
+    for run, place in ((run_executed, package), (run_forked, forker)):
         folder = tmp_path / run.__name__
         folder.mkdir()
-        said = run(place, ["leave", kept], "", folder)  # type: ignore[operator]
+        results = run(place, ["leave", kept], "", folder)  # type: ignore[operator]
         left = {path.name: path.read_bytes() for path in folder.iterdir()}
-        found.append((said, left if kept == "file" else left.keys()))
+        found.append((results, left if kept == "file" else left.keys()))
     assert found[0] == found[1]
     assert found[0][0] == (0, "of a thread\nat exit\n", "")
     assert len(found[0][1]) == (kept != "nothing")
 
 
-def test_one_that_takes_too_long_is_killed(forker: Forker, tmp_path: Path) -> None:
+def test_a_forked_command_is_killed_after_its_timeout(forker: Forker, tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         forker.run(["sleep"], "", {}, tmp_path, 0.5)
-    assert of_fork(forker, ["exit", "3"], "", tmp_path) == (3, "", "")
+    assert run_forked(forker, ["exit", "3"], "", tmp_path) == (3, "", "")
 
 
 def test_several_run_at_once(forker: Forker, tmp_path: Path) -> None:
     found: list[tuple[int, str, str]] = []
     words = ["see", "x"]
     threads = [
-        threading.Thread(target=lambda: found.append(of_fork(forker, words, "", tmp_path)))
+        threading.Thread(target=lambda: found.append(run_forked(forker, words, "", tmp_path)))
         for _ in range(8)
     ]
     for each in threads:
@@ -191,19 +191,17 @@ def test_several_run_at_once(forker: Forker, tmp_path: Path) -> None:
     assert found[0][0] == 0
 
 
-def test_code_that_changed_is_not_that_of_before(
-    package: list[str], forker: Forker, tmp_path: Path
-) -> None:
-    assert of_fork(forker, ["number"], "", tmp_path) == (0, "1\n", "")
+def test_changed_code_is_imported_again(package: list[str], forker: Forker, tmp_path: Path) -> None:
+    assert run_forked(forker, ["number"], "", tmp_path) == (0, "1\n", "")
     (table,) = Path(package[0]).parents[1].rglob("hivepipe/cli/command_table.py")
     table.write_text("COMMANDS = {}\nNUMBER = 22\n")
-    assert of_fork(forker, ["number"], "", tmp_path) == (0, "22\n", "")
-    table.write_text("raise ValueError('of the table')")  # as an executed one says
-    code, out, error = of_fork(forker, ["number"], "", tmp_path)
+    assert run_forked(forker, ["number"], "", tmp_path) == (0, "22\n", "")
+    table.write_text("raise ValueError('of the table')")  # an executed command prints this error
+    code, out, error = run_forked(forker, ["number"], "", tmp_path)
     assert (code, out, error.splitlines()[-1]) == (1, "", "ValueError: of the table")
 
 
-def test_what_is_about_the_start_is_executed(tmp_path: Path) -> None:
+def test_a_command_that_needs_an_interpreter_start_is_executed(tmp_path: Path) -> None:
     assert not forked._is_of_the_start("", {"A": "", "PYTHONWARNINGS": "ignore"})
     for name in ("LC_ALL", "LANG", "PYTHONPATH", "PYTHONEXECUTABLE"):
         assert forked._is_of_the_start("", {name: ""})
@@ -212,7 +210,7 @@ def test_what_is_about_the_start_is_executed(tmp_path: Path) -> None:
 
 # ---- workers
 
-# A script that tells what it sees, and then does what it is told.
+# A script that prints its environment and then does what its argument names.
 SCRIPT = """
 import json, os, posix, signal, sys, time
 mask = os.umask(0)
@@ -261,30 +259,32 @@ def executed_worker(words: list[str], log: Path, **env: str) -> "subprocess.Pope
 
 @pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
 @pytest.mark.parametrize("words", [["exit", "0"], ["exit", "75", "a b", "\xfc"], ["raise"]])
-def test_a_worker_sees_what_an_executed_one_sees(script: Path, words: list[str]) -> None:
+def test_a_forked_worker_sees_what_an_executed_one_sees(script: Path, words: list[str]) -> None:
     env = {"HIVEPIPE_HOME": "/a home", "A": "\xfc"}
     before = os.umask(0o027)
     try:
-        said = []
+        results = []
         for start in (executed_worker, forked_worker):
             log = script.parent / "said.log"
             process = start([str(script), *words], log, **env)
             code = process.wait(timeout=30)
             first, *rest = log.read_text().splitlines()
             seen = json.loads(first)
-            said.append((code, seen, rest[-1:]))
+            results.append((code, seen, rest[-1:]))
             log.unlink()
     finally:
         os.umask(before)
-    assert said[0] == said[1]
-    assert said[0][0] == {"exit": int(words[-1] if words[-1] == "0" else 75), "raise": 1}[words[0]]
+    assert results[0] == results[1]
+    assert (
+        results[0][0] == {"exit": int(words[-1] if words[-1] == "0" else 75), "raise": 1}[words[0]]
+    )
 
 
 @pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
-def test_a_worker_is_waited_for_and_ended_as_an_executed_one(script: Path) -> None:
+def test_a_forked_worker_is_polled_and_signalled_like_an_executed_one(script: Path) -> None:
     log = script.parent / "said.log"
     made = forked_worker([str(script), "sleep"], log)
-    until(lambda: log.read_text(), "it said nothing")
+    until(lambda: log.read_text(), "the worker printed nothing")
     assert made.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
         made.wait(0.05)
@@ -293,7 +293,7 @@ def test_a_worker_is_waited_for_and_ended_as_an_executed_one(script: Path) -> No
     assert made.poll() is None
     made.send_signal(signal.SIGCONT)
     assert made.wait(30) == made.poll() == -signal.SIGTERM
-    made.kill()  # nobody, not whoever has its pid now
+    made.kill()  # sends no signal to a process that has the pid now
     killed = forked_worker([str(script), "sleep"], log)
     killed.kill()
     assert killed.wait(30) == -signal.SIGKILL
@@ -319,8 +319,8 @@ def test_only_workers_and_what_launches_them_are_forked(private_home: Home) -> N
 # ---- the supervisor that a command starts
 
 
-def shown(process: psutil.Process) -> dict[str, Any]:
-    """Return what tells a process of a stack from another one."""
+def properties(process: psutil.Process) -> dict[str, Any]:
+    """Return the properties in which a forked process must equal an executed one."""
     words = [word for word in process.cmdline() if word]
     is_python = words[0].endswith("python")  # Redis writes its title over its environment
     return {
@@ -338,7 +338,7 @@ def shown(process: psutil.Process) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
-def test_a_supervisor_and_its_programs_are_as_executed(
+def test_a_forked_supervisor_and_its_programs_equal_executed_ones(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find_server()
@@ -352,7 +352,7 @@ def test_a_supervisor_and_its_programs_are_as_executed(
         supervisor = psutil.Process(int(file.read_text()))
         is_forked.append(len(Path(f"/proc/{supervisor.pid}/cmdline").read_bytes()) > 4096)
         programs = sorted(supervisor.children(), key=psutil.Process.cmdline)
-        seen.append([shown(supervisor), supervisor.num_fds(), *map(shown, programs)])
+        seen.append([properties(supervisor), supervisor.num_fds(), *map(properties, programs)])
         private_home.command("down")
     assert seen[0] == seen[1]
     assert is_forked == [False, True]

@@ -1,4 +1,4 @@
-"""What was found once in a session is gone everywhere in it."""
+"""A value that was redacted once in a session is redacted everywhere in it."""
 
 import json
 import os
@@ -33,41 +33,41 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(tmp_path)
 
 
-def left_of(of: Secrets, folder: Path) -> list[tuple[str, str]]:
-    """Return which secrets stand in which file, hidden ones too."""
+def remaining_secrets(values: Secrets, folder: Path) -> list[tuple[str, str]]:
+    """Return the secrets that are left below a folder, each with its file. Hidden files count."""
     return [
         (name, str(path.relative_to(folder)))
         for path in folder.rglob("*")
         if path.is_file()
-        for name, secret in of._asdict().items()
+        for name, secret in values._asdict().items()
         if any(each in path.read_bytes() for each in spellings(secret))
     ]
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_session_keeps_none_of_its_secrets(scene: Scene, seed: int) -> None:
-    of = secrets(seed)
+    values = secrets(seed)
     agent = scene.agent_path()
-    for path, said in ((scene.path, main_lines(of)), (agent, agent_lines(of))):
-        for count in range(1, len(said) + 1):
-            path.write_bytes(b"".join(said[:count]))
+    for path, written in ((scene.path, main_lines(values)), (agent, agent_lines(values))):
+        for count in range(1, len(written) + 1):
+            path.write_bytes(b"".join(written[:count]))
             scene.extend(path)
-            scene.fresh()  # another process goes on
-    assert left_of(of, scene.root / "shop")  # the earlier lines
+            scene.fresh()  # a new process continues
+    assert remaining_secrets(values, scene.root / "shop")  # lines before those that reveal a secret
     for path in (scene.path, agent):
         scene.extend(path, settled=True)
-    assert left_of(of, scene.root / "shop") == []
+    assert remaining_secrets(values, scene.root / "shop") == []
     assert [problems for _, problems in upkeep.verify(scene.archives) if problems] == []
     tags = {tag for _, tag in TAG.findall(scene.archived.decode())}
     assert len(tags) == 7
 
 
-def test_later_lines_need_not_wait(scene: Scene) -> None:
-    of = secrets("later")
-    scene.path.write_bytes(line(0, environment(of)))
+def test_later_lines_are_redacted_at_once(scene: Scene) -> None:
+    values = secrets("later")
+    scene.path.write_bytes(line(0, environment(values)))
     scene.extend()
     scene.fresh()
-    scene.path.write_bytes(line(0, environment(of)) + line(1, f"call with {of.shop}"))
+    scene.path.write_bytes(line(0, environment(values)) + line(1, f"call with {values.shop}"))
     scene.extend()
     first, second = scene.archived.decode().splitlines()
     (tag,) = TAG.findall(second)
@@ -75,15 +75,15 @@ def test_later_lines_need_not_wait(scene: Scene) -> None:
     assert tag[0] == "api-key"
 
 
-def test_what_a_subagent_found_is_gone_from_its_session(scene: Scene) -> None:
-    of = secrets("agent")
-    scene.path.write_bytes(line(0, f"take {of.agents}"))
+def test_a_value_found_in_a_subagent_is_removed_from_its_session(scene: Scene) -> None:
+    values = secrets("agent")
+    scene.path.write_bytes(line(0, f"take {values.agents}"))
     scene.extend(settled=True)
-    assert of.agents.encode() in scene.archived
+    assert values.agents.encode() in scene.archived
     agent = scene.agent_path()
-    agent.write_bytes(line(1, f"AGENT_TOKEN={of.agents}"))
+    agent.write_bytes(line(1, f"AGENT_TOKEN={values.agents}"))
     scene.extend(agent, settled=True)
-    assert left_of(of, scene.root / "shop") == []
+    assert remaining_secrets(values, scene.root / "shop") == []
     assert [problems for _, problems in upkeep.verify(scene.archives) if problems] == []
 
 
@@ -97,9 +97,16 @@ def test_a_session_without_secrets_keeps_every_byte(scene: Scene) -> None:
 
 
 def test_lines_that_need_no_change_keep_every_byte(scene: Scene) -> None:
-    of = secrets("bytes")
+    values = secrets("bytes")
     odd = b'{"timestamp":"2026-01-10T00:00:00Z","n":1e400,"a":"\\ud83d \\/ \\u00e9","a":1}\n'
-    written = [odd, line(1, f"with {of.shop}"), odd, line(2, environment(of)), odd, *[line(3)] * 3]
+    written = [
+        odd,
+        line(1, f"with {values.shop}"),
+        odd,
+        line(2, environment(values)),
+        odd,
+        *[line(3)] * 3,
+    ]
     scene.path.write_bytes(b"".join(written))
     scene.extend(settled=True)
     kept = scene.archived.splitlines(keepends=True)
@@ -115,9 +122,9 @@ def test_lines_that_need_no_change_keep_every_byte(scene: Scene) -> None:
     )
 
 
-def test_the_time_of_an_archive_stays(scene: Scene) -> None:
-    of = secrets("time")
-    scene.path.write_bytes(line(0, of.shop) + line(1, environment(of)))
+def test_clearing_keeps_the_time_of_an_archive(scene: Scene) -> None:
+    values = secrets("time")
+    scene.path.write_bytes(line(0, values.shop) + line(1, environment(values)))
     scene.extend()
     before = scene.only("*.jsonl").stat().st_mtime_ns
     scene.extend(settled=True)
@@ -128,46 +135,48 @@ def test_the_time_of_an_archive_stays(scene: Scene) -> None:
 
 
 def test_a_compressed_archive_is_cleared_too(scene: Scene) -> None:
-    of = secrets("packed")
-    scene.path.write_bytes(line(0, f"take {of.agents}"))
+    values = secrets("packed")
+    scene.path.write_bytes(line(0, f"take {values.agents}"))
     scene.extend(settled=True)
     old = time.time() - 40 * 86400
     os.utime(scene.only("*.jsonl"), (old, old))
     assert upkeep.compress(scene.archives, lambda: None) == 1
     agent = scene.agent_path()
-    agent.write_bytes(line(1, f"AGENT_TOKEN={of.agents}"))
+    agent.write_bytes(line(1, f"AGENT_TOKEN={values.agents}"))
     scene.extend(agent, settled=True)
-    assert left_of(of, scene.root / "shop") == []
+    assert remaining_secrets(values, scene.root / "shop") == []
     assert [problems for _, problems in upkeep.verify(scene.archives) if problems] == []
     assert upkeep.compress(scene.archives, lambda: None) == 1
 
 
-def test_an_edited_archive_is_left_alone(scene: Scene) -> None:
-    of = secrets("edited")
-    scene.path.write_bytes(line(0, of.agents))
+def test_an_edited_archive_is_not_cleared(scene: Scene) -> None:
+    values = secrets("edited")
+    scene.path.write_bytes(line(0, values.agents))
     scene.extend(settled=True)
     mine = scene.archived.replace(b"assistant", b"Assistant")
     scene.only("*.jsonl").write_bytes(mine)
     agent = scene.agent_path()
-    agent.write_bytes(line(1, f"AGENT_TOKEN={of.agents}"))
+    agent.write_bytes(line(1, f"AGENT_TOKEN={values.agents}"))
     scene.extend(agent, settled=True)
     assert mine == scene.archived
 
 
-def test_the_metadata_and_tallies_follow(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_and_tallies_are_cleared_too(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("hivepipe.archive.totals.GROWTH_PER_SIZE", 0.1)
-    of = secrets("title")
-    title = b'{"type":"custom-title","customTitle":"use %s"}\n' % of.shop.encode()
-    scene.path.write_bytes(title + lines(30) + line(30, environment(of)))
+    values = secrets("title")
+    title = b'{"type":"custom-title","customTitle":"use %s"}\n' % values.shop.encode()
+    scene.path.write_bytes(title + lines(30) + line(30, environment(values)))
     scene.extend()
     scene.extend(settled=True)
-    assert left_of(of, scene.root / "shop") == []
+    assert remaining_secrets(values, scene.root / "shop") == []
     assert scene.meta["message_count"] == 31
 
 
 def test_lines_that_come_again_are_not_archived_twice(scene: Scene) -> None:
-    of = secrets("again")
-    whole = line(0, f"with {of.shop}") + line(1, environment(of)) + lines(5, 2)
+    values = secrets("again")
+    whole = line(0, f"with {values.shop}") + line(1, environment(values)) + lines(5, 2)
     scene.path.write_bytes(whole)
     scene.extend(settled=True)
     cleared = scene.archived
@@ -179,7 +188,7 @@ def test_lines_that_come_again_are_not_archived_twice(scene: Scene) -> None:
 # ---- what is learned
 
 
-def of_session() -> Redactor:
+def session_redactor() -> Redactor:
     return REDACTOR.of_session()
 
 
@@ -191,29 +200,29 @@ def of_session() -> Redactor:
         *("7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111", "toolu_01A2b3C4d5E6f7G8h9", "x" * 40),
     ],
 )
-def test_what_means_other_things_too_is_not_learned(value: str) -> None:
+def test_a_common_value_is_not_learned(value: str) -> None:
     assert not Learned(lambda: b"k" * 32).learn(value.encode(), "password")
 
 
 def test_addresses_are_not_learned() -> None:
-    session = of_session()
+    session = session_redactor()
     session.redact_line(b"mail a1B2c3D4@shop.io")
     assert session.known == []
 
 
-def test_nothing_of_a_value_is_kept() -> None:
-    of, session = secrets("kept"), of_session()
-    session.redact_line(json.dumps(environment(of)).encode())
-    said = "\n".join(session.known)
+def test_no_part_of_a_value_is_stored() -> None:
+    values, session = secrets("kept"), session_redactor()
+    session.redact_line(json.dumps(environment(values)).encode())
+    written = "\n".join(session.known)
     assert len(session.known) == 6
-    for secret in of:
+    for secret in values:
         pieces = {secret[at : at + 4] for at in range(len(secret) - 3)}
         assert not [
-            piece for piece in pieces if re.search(rf"(?<![0-9a-f]){re.escape(piece)}", said)
+            piece for piece in pieces if re.search(rf"(?<![0-9a-f]){re.escape(piece)}", written)
         ]
     other = Redactor().of_home(lambda: b"o" * 32).of_session(session.known)
-    line = json.dumps(f"with {of.shop}").encode()
-    assert other.redact_line(line) == (line, ())  # of another home
+    line = json.dumps(f"with {values.shop}").encode()
+    assert other.redact_line(line) == (line, ())  # the key of another home matches nothing
 
 
 @pytest.mark.parametrize("damage", ["", "x", "00 1", f"{'0' * 32} 9999 9999 0123 password"])
@@ -228,7 +237,7 @@ def test_a_value_is_found_in_any_context() -> None:
         value = expand(
             rng.choice(["<A32>", "<A12>", "<h40>", "<A6>/<A6>+<A9>=", '<A8>"<A4>\\<A7>']), rng
         )
-        session = of_session()
+        session = session_redactor()
         session._learned.learn(value.encode(), "password")  # type: ignore[union-attr]
         if not session.known:
             continue
@@ -253,27 +262,29 @@ def test_a_value_is_found_in_any_context() -> None:
                 json.loads(clean)
 
 
-def test_one_session_learns_so_much_and_no_more() -> None:
-    rng, session = random.Random(3), of_session()
+def test_a_session_learns_a_limited_number_of_values() -> None:
+    rng, session = random.Random(3), session_redactor()
     for _ in range(MOST + 50):
         session.redact_line(json.dumps({"password": expand("<A20>", rng)}).encode())
     assert len(session.known) == MOST
 
 
 def test_a_redactor_without_a_key_learns_nothing() -> None:
-    of, session = secrets("none"), Redactor().of_session()
-    session.redact_line(environment(of).encode())
-    assert session.redact_line(of.shop.encode()) == (of.shop.encode(), ())
+    values, session = secrets("none"), Redactor().of_session()
+    session.redact_line(environment(values).encode())
+    assert session.redact_line(values.shop.encode()) == (values.shop.encode(), ())
 
 
-def test_a_stop_leaves_the_archive_whole(scene: Scene) -> None:
-    of = secrets("stop")
-    scene.path.write_bytes(line(0, of.shop) + line(1, environment(of)))
+def test_clearing_is_reported_with_the_number_of_lines(scene: Scene) -> None:
+    values = secrets("stop")
+    scene.path.write_bytes(line(0, values.shop) + line(1, environment(values)))
     scene.extend()
     before = scene.archived
-    told: list[tuple[str, int]] = []
-    callbacks = replace(scene.callbacks(), on_cleared=lambda key, count: told.append((key, count)))
+    cleared_lines: list[tuple[str, int]] = []
+    callbacks = replace(
+        scene.callbacks(), on_cleared=lambda key, count: cleared_lines.append((key, count))
+    )
     with scene.source() as source:
         scene.archives.extend(source, callbacks, settled=True)
     assert scene.archived != before
-    assert told == [(source.key, 1)]
+    assert cleared_lines == [(source.key, 1)]

@@ -1,4 +1,4 @@
-"""Our prices beside those of genai-prices: what is taken over, and each difference.
+"""Our prices compared with those of genai-prices: the copied table and each known difference.
 
 A new release of genai-prices fails here and shows what changed: `make prices`, then read the
 difference, then this list.
@@ -73,7 +73,7 @@ claude-sonnet-5-5
 """
 
 
-def said(row: Price) -> str:
+def formatted(row: Price) -> str:
     above = f"above {row.above} " if row.above else ""
     since = f"from {row.since} " if row.since else ""
     factors = "".join(f", {name} x{factor}" for name, factor in row.factors.items())
@@ -85,7 +85,7 @@ def differences() -> list[str]:
     theirs, ours = read_prices(TAKEN_OVER.read_text()).models, built_in().models
     found = []
     for name in sorted(name for name in ours if name.startswith("claude-")):
-        their, our = ([said(row) for row in table.get(name, ())] for table in (theirs, ours))
+        their, our = ([formatted(row) for row in table.get(name, ())] for table in (theirs, ours))
         changed = [f"  - {row}" for row in their if row not in our]
         changed += [f"  + {row}" for row in our if row not in their]
         found += [name, *changed] if changed else []
@@ -95,15 +95,15 @@ def differences() -> list[str]:
 def test_the_table_is_that_of_the_installed_release() -> None:
     made = runpy.run_path(str(ROOT / ".ci" / "prices.py"))["table"]()
     assert f"genai-prices {version('genai-prices')}" in made
-    assert TAKEN_OVER.read_text() == made, "say `make prices`, and read what changed"
+    assert TAKEN_OVER.read_text() == made, "run `make prices` and read what changed"
 
 
 def test_each_difference_of_a_price_is_known() -> None:
     assert differences() == DIFFERENCES.splitlines()
 
 
-def test_no_correction_repeats_what_genai_prices_says() -> None:
-    """A row of ours that is theirs, too, is to be deleted."""
+def test_no_correction_equals_a_row_of_genai_prices() -> None:
+    """A correction that equals a row of genai-prices must be deleted."""
     text = TAKEN_OVER.with_name("prices.toml").read_text()
     theirs = read_prices(TAKEN_OVER.read_text())
     same = [

@@ -1,4 +1,4 @@
-"""The line in a clone's exclude file: ours alone, in the clone's own file, under any name."""
+"""The line in a clone's exclude file: written to the right file, removed without other changes."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ LINE = "/.claude/settings.local.json"
 
 
 @given(st.lists(st.sampled_from(["*.o", LINE, f"{LINE} ", "", "ä"])), st.booleans())
-def test_taking_the_line_out_gives_what_was_there(lines: list[str], is_ended: bool) -> None:
+def test_removing_the_line_restores_the_file(lines: list[str], is_ended: bool) -> None:
     text = "\n".join(lines) + ("\n" if is_ended and lines else "")
     ours = with_line(text, LINE)
     assert LINE in ours.split("\n")
@@ -34,7 +34,7 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_file_is_the_clones_own_whatever_its_name(clone: Path) -> None:
+def test_the_exclude_file_is_found_under_any_folder_name(clone: Path) -> None:
     settings = str(clone / "sub" / ".claude" / "settings.local.json")
     assert exclude_file(settings) == str(clone / ".git" / "info" / "exclude")
     assert line_for(settings) == "/sub/.claude/settings.local.json"
@@ -43,8 +43,8 @@ def test_the_file_is_the_clones_own_whatever_its_name(clone: Path) -> None:
     assert line_for(odd) == r"/sub/a\[b]\*/.claude/x"
 
 
-def test_a_folder_that_looks_like_a_repository_is_none(tmp_path: Path) -> None:
-    """A clone can bring one along, with a link to somebody's file in place of its exclude file."""
+def test_a_bare_repository_has_no_exclude_file(tmp_path: Path) -> None:
+    """A clone may contain a bare repository whose exclude file is a link to another file."""
     folder = tmp_path / "shipped"
     subprocess.run(["git", "init", "-q", "--bare", folder], check=True)
     assert exclude_file(str(folder / ".claude" / "settings.local.json")) is None

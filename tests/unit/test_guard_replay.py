@@ -1,4 +1,4 @@
-"""Honest sessions are left alone, stuck ones are not: whole sessions played against the guard."""
+"""Whole sessions replayed against the guard: honest ones get no denial, stuck ones do."""
 
 import json
 from collections.abc import Iterable
@@ -15,18 +15,18 @@ from tests.payloads import changed
 TRANSCRIPTS = Path(__file__).resolve().parents[1] / "transcripts"
 
 
-def played(events: Iterable[dict[str, Any]], home: Path) -> Report:
+def replayed(events: Iterable[dict[str, Any]], home: Path) -> Report:
     return replay(enumerate(events, 1), str(home))
 
 
-def test_a_clean_session_of_2000_calls_is_never_spoken_to(tmp_path: Path) -> None:
-    report = played(honest_sessions.clean(2000), tmp_path)
+def test_a_clean_session_of_2000_calls_has_no_finding(tmp_path: Path) -> None:
+    report = replayed(honest_sessions.clean(2000), tmp_path)
     assert (report.calls, report.findings) == (2000, [])
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_two_hours_of_editing_testing_and_waiting_are_not_denied(tmp_path: Path, seed: int) -> None:
-    report = played(honest_sessions.two_hours(seed), tmp_path)
+    report = replayed(honest_sessions.two_hours(seed), tmp_path)
     assert report.calls > 500
     assert not report.denied
     assert len(report.findings) <= report.calls / 500
@@ -37,7 +37,7 @@ def test_two_hours_of_editing_testing_and_waiting_are_not_denied(tmp_path: Path,
     sorted(TRANSCRIPTS.rglob("*.jsonl")),
     ids=lambda path: str(path.relative_to(TRANSCRIPTS)),
 )
-def test_the_calls_of_real_transcripts_are_never_spoken_to(tmp_path: Path, path: Path) -> None:
+def test_the_calls_of_real_transcripts_have_no_finding(tmp_path: Path, path: Path) -> None:
     with path.open("rb") as lines:
         report = replay(read_events(lines), str(tmp_path))
     assert report.findings == []
@@ -60,7 +60,7 @@ def stuck(times: int, **fields: Any) -> list[dict[str, Any]]:
 
 
 def test_a_stuck_session_is_warned_once_and_then_denied(tmp_path: Path) -> None:
-    report = played(stuck(20), tmp_path)
+    report = replayed(stuck(20), tmp_path)
     assert [(f.count, f.denied) for f in report.findings] == [
         (8, False),
         *[(count, True) for count in range(15, 21)],
@@ -77,7 +77,7 @@ def test_arguments_that_differ_deep_inside_are_distinguished(tmp_path: Path) -> 
         )
         for number in range(40)
     ]
-    assert played(calls, tmp_path).findings == []
+    assert replayed(calls, tmp_path).findings == []
 
 
 def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
         changed(payloads.PRE_BASH, tool_input=orders[number % 2], tool_use_id=f"t{number}")
         for number in range(15)
     ]
-    assert played(calls, tmp_path).findings[-1].count == 15
+    assert replayed(calls, tmp_path).findings[-1].count == 15
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_odd_arguments_are_counted_or_let_through(tmp_path: Path, tool_input: ob
         changed(payloads.PRE_BASH, tool_input=tool_input, tool_use_id=f"t{number}")
         for number in range(15)
     ]
-    assert played(calls, tmp_path).calls == 15
+    assert replayed(calls, tmp_path).calls == 15
 
 
 def test_a_prompt_restarts_all_counts(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_a_prompt_restarts_all_counts(tmp_path: Path) -> None:
         for number in range(3)
     ]
     prompt = payloads.USER_PROMPT_SUBMIT
-    assert played([*rounds[0], prompt, *rounds[1], prompt, *rounds[2]], tmp_path).findings == []
-    assert played([*rounds[0], *rounds[1], *rounds[2]], tmp_path).findings != []
+    assert replayed([*rounds[0], prompt, *rounds[1], prompt, *rounds[2]], tmp_path).findings == []
+    assert replayed([*rounds[0], *rounds[1], *rounds[2]], tmp_path).findings != []
 
 
 def test_subagents_have_counts_of_their_own(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_subagents_have_counts_of_their_own(tmp_path: Path) -> None:
         for number in range(7)
         for agent in ("a1", "a2", "a3")
     ]
-    assert played(calls, tmp_path).findings == []
+    assert replayed(calls, tmp_path).findings == []
 
 
 def test_waiting_is_reported_once(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_waiting_is_reported_once(tmp_path: Path) -> None:
         for number in range(1000)
         for event in (payloads.PRE_BASH, payloads.POST_BASH)
     ]
-    assert [(f.line, f.denied) for f in played(events, tmp_path).findings] == [(29, False)]
+    assert [(f.line, f.denied) for f in replayed(events, tmp_path).findings] == [(29, False)]
 
 
 def test_the_same_loop_is_warned_of_once_in_500_calls(tmp_path: Path) -> None:
-    """Every fifth call of many is the same: always eight of the last forty."""
+    """Every fifth call is the same, so it is always eight of the last forty."""
     events = [
         changed(
             payloads.PRE_BASH,
@@ -146,13 +146,13 @@ def test_the_same_loop_is_warned_of_once_in_500_calls(tmp_path: Path) -> None:
         )
         for number in range(1200)
     ]
-    findings = played(events, tmp_path).findings
+    findings = replayed(events, tmp_path).findings
     assert [(f.count, f.denied) for f in findings] == [(8, False)] * 3
     assert [f.line for f in findings] == [36, 536, 1036]
 
 
 def test_settings_are_obeyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"HIVEPIPE_GUARD_LOOP": "2 3", "HIVEPIPE_GUARD_WAITING": ";"}
-    monkeypatch.setattr(settings, "_from_files", said)
-    report = played(stuck(3, tool_input={"command": "sleep 1"}), tmp_path)
+    values = {"HIVEPIPE_GUARD_LOOP": "2 3", "HIVEPIPE_GUARD_WAITING": ";"}
+    monkeypatch.setattr(settings, "_from_files", values)
+    report = replayed(stuck(3, tool_input={"command": "sleep 1"}), tmp_path)
     assert [(f.count, f.denied) for f in report.findings] == [(2, False), (3, True)]

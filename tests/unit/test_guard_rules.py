@@ -1,4 +1,4 @@
-"""The guard's rules: what counts as the same again, and from how many on something is said."""
+"""The guard's rules: which calls count as repeated, and how many are warned of or denied."""
 
 import pytest
 from hypothesis import given
@@ -9,11 +9,11 @@ from hivepipe.guard import messages, rules
 from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WINDOW
 from hivepipe.guard.rules import Call, Limits, Verdict, judge, kind_of, matches
 
-NOTHING = Limits()
+DEFAULTS = Limits()
 
 
 def calls(text: str) -> list[Call]:
-    """Read calls: a letter each (an edit if it is E or F), a digit behind it is the result."""
+    """Parse calls: a letter is a call (E and F are edits), a digit after it is its result."""
     found: list[Call] = []
     for character in text.replace(" ", ""):
         if character.isdigit() or character == DENIED:
@@ -24,7 +24,7 @@ def calls(text: str) -> list[Call]:
     return found
 
 
-def said(text: str, limits: Limits = NOTHING) -> tuple[str, int, str] | None:
+def verdict_of(text: str, limits: Limits = DEFAULTS) -> tuple[str, int, str] | None:
     verdict = judge(calls(text), limits)
     if verdict is None:
         return None
@@ -36,7 +36,7 @@ def test_a_loop_is_warned_of_from_8_and_denied_from_15(times: int) -> None:
     expected = None
     if times >= 8:
         expected = ("loop", min(times, WINDOW), "denied" if times >= 15 else "warned")
-    assert said("a" * times) == expected
+    assert verdict_of("a" * times) == expected
 
 
 @given(st.text("aaabbcEFWP1234- ", max_size=80), st.sampled_from("zEWP"), st.integers(3, 5))
@@ -55,44 +55,44 @@ def test_a_low_limit_judges_a_first_call_too() -> None:
 
 def test_only_the_window_counts() -> None:
     varied = [Call(f"x{n}", OTHER, "") for n in range(WINDOW - 1)]
-    assert judge([*calls("a" * 14), *varied, *calls("a")], NOTHING) is None
+    assert judge([*calls("a" * 14), *varied, *calls("a")], DEFAULTS) is None
 
 
 def test_other_calls_in_between_do_not_end_a_loop() -> None:
     mixed = [call for n in range(15) for call in (Call(f"x{n}", OTHER, ""), Call("a", OTHER, "1"))]
-    verdict = judge(mixed, NOTHING)
+    verdict = judge(mixed, DEFAULTS)
     assert verdict is not None
     assert (verdict.rule, verdict.count, verdict.deny) == ("loop", 15, True)
 
 
 @pytest.mark.parametrize("denied", [0, 3])
 def test_denied_calls_count_too(denied: int) -> None:
-    assert said("a" * 14 + f"a{DENIED}" * denied + "a") == ("loop", 15 + denied, "denied")
+    assert verdict_of("a" * 14 + f"a{DENIED}" * denied + "a") == ("loop", 15 + denied, "denied")
 
 
 def test_another_result_is_progress_and_the_same_one_is_not() -> None:
-    assert said("a1" * 20 + "a") == ("loop", 21, "denied")
-    assert said("a1a2" * 10 + "a") is None
-    assert said("a1" * 20 + "a2" + "a") is None
-    assert said("a1" * 10 + "a2" + "a2" * 7 + "a") == ("loop", 8, "warned")
+    assert verdict_of("a1" * 20 + "a") == ("loop", 21, "denied")
+    assert verdict_of("a1a2" * 10 + "a") is None
+    assert verdict_of("a1" * 20 + "a2" + "a") is None
+    assert verdict_of("a1" * 10 + "a2" + "a2" * 7 + "a") == ("loop", 8, "warned")
 
 
 def test_results_are_compared_in_the_order_of_the_calls() -> None:
-    assert said("a1 a a2 a a a a a a a a") == ("loop", 8, "warned")
+    assert verdict_of("a1 a a2 a a a a a a a a") == ("loop", 8, "warned")
 
 
 def test_a_changed_file_restarts_the_counts_of_other_tools() -> None:
-    assert said("a" * 14 + "E1" + "a") is None
+    assert verdict_of("a" * 14 + "E1" + "a") is None
     rounds = [
         call for n in range(20) for call in (Call(f"edit {n}", EDIT, "1"), Call("test", OTHER, "1"))
     ]
     for length in range(1, len(rounds) + 1):
-        assert judge(rounds[:length], NOTHING) is None
+        assert judge(rounds[:length], DEFAULTS) is None
 
 
 def test_the_same_edit_again_and_again_is_a_loop() -> None:
-    assert said("E1" * 15) == ("loop", 15, "denied")
-    assert said("E1F1" * 6) == ("alternation", 12, "denied")
+    assert verdict_of("E1" * 15) == ("loop", 15, "denied")
+    assert verdict_of("E1F1" * 6) == ("alternation", 12, "denied")
 
 
 @pytest.mark.parametrize("times", range(1, 20))
@@ -100,29 +100,29 @@ def test_an_alternation_is_warned_of_from_6_and_denied_from_12(times: int) -> No
     expected = None
     if times >= 6:
         expected = ("alternation", times, "denied" if times >= 12 else "warned")
-    assert said(("ab" * times)[:times]) == expected
+    assert verdict_of(("ab" * times)[:times]) == expected
 
 
-def test_an_alternation_may_have_a_little_in_between() -> None:
-    assert said("ababababab x ab") == ("alternation", 12, "denied")
-    assert said("abx aby abz abu abv abw") is None
+def test_an_alternation_may_have_a_few_calls_in_between() -> None:
+    assert verdict_of("ababababab x ab") == ("alternation", 12, "denied")
+    assert verdict_of("abx aby abz abu abv abw") is None
 
 
 def test_two_calls_that_do_not_take_turns_are_no_alternation() -> None:
-    assert said("aaaaaa bbbbbb") is None
-    assert said("aabb aabb aabb") is None
+    assert verdict_of("aaaaaa bbbbbb") is None
+    assert verdict_of("aabb aabb aabb") is None
 
 
 def test_progress_of_one_of_the_two_ends_an_alternation() -> None:
-    assert said("a1b1a1b2a1b3a1b4a1b5a1b6") is None
+    assert verdict_of("a1b1a1b2a1b3a1b4a1b5a1b6") is None
 
 
 def test_polling_is_warned_of_late_and_never_denied() -> None:
-    assert said("W1" * 14) is None
-    assert said("W1" * 15) == ("loop", 15, "warned")
-    assert said("W1" * 40) == ("loop", 40, "warned")
-    assert said("W1a1" * 5) is None
-    assert said("W1a1" * 6) == ("alternation", 12, "warned")
+    assert verdict_of("W1" * 14) is None
+    assert verdict_of("W1" * 15) == ("loop", 15, "warned")
+    assert verdict_of("W1" * 40) == ("loop", 40, "warned")
+    assert verdict_of("W1a1" * 5) is None
+    assert verdict_of("W1a1" * 6) == ("alternation", 12, "warned")
 
 
 @pytest.mark.parametrize(
@@ -141,20 +141,20 @@ def test_polling_is_warned_of_late_and_never_denied() -> None:
 def test_a_poll_is_denied_after_two_empty_ones(
     text: str, expected: tuple[str, int, str] | None
 ) -> None:
-    assert said(text) == expected
+    assert verdict_of(text) == expected
 
 
 def test_the_numbers_are_settings() -> None:
     limits = Limits(loop="2 3", empty_polls="1")
-    assert said("aa", limits) == ("loop", 2, "warned")
-    assert said("aaa", limits) == ("loop", 3, "denied")
-    assert said("P1P1P", limits) == ("poll", 1, "denied")
+    assert verdict_of("aa", limits) == ("loop", 2, "warned")
+    assert verdict_of("aaa", limits) == ("loop", 3, "denied")
+    assert verdict_of("P1P1P", limits) == ("poll", 1, "denied")
 
 
 @pytest.mark.parametrize(
     "text", ["", "8", "0 3", "-1 3", "x y", "1 2 3", "1.5 2", "\u0968 \u0969x"]
 )
-def test_unusable_numbers_are_the_defaults(text: str) -> None:
+def test_unusable_numbers_give_the_defaults(text: str) -> None:
     limits = Limits(loop=text)
     assert (limits.loop_warn, limits.loop_deny) == (8, 15)
 
@@ -182,7 +182,7 @@ def test_a_list_may_be_empty() -> None:
         ("mcp__mail__send", "", OTHER),
     ],
 )
-def test_kinds(tool: str, command: str, kind: str) -> None:
+def test_the_kind_of_a_call(tool: str, command: str, kind: str) -> None:
     assert kind_of(tool, command, False, Limits(polls="mcp__*__poll*")) == kind
 
 
@@ -199,11 +199,13 @@ def test_a_star_stands_for_anything(pattern: str, text: str) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abE"), st.sampled_from(["", "1", "2"])), max_size=60))
-def test_a_verdict_has_a_count_that_its_rule_speaks_at(entries: list[tuple[str, str]]) -> None:
+def test_the_count_of_a_verdict_reaches_the_threshold_of_its_rule(
+    entries: list[tuple[str, str]],
+) -> None:
     listed = [Call(name, EDIT if name == "E" else OTHER, result) for name, result in entries]
     if not listed:
         return
-    verdict: Verdict | None = judge(listed, NOTHING)
+    verdict: Verdict | None = judge(listed, DEFAULTS)
     if verdict is None:
         return
     warn, deny = {"loop": (8, 15), "alternation": (6, 12)}[verdict.rule]
@@ -215,7 +217,7 @@ def test_a_verdict_has_a_count_that_its_rule_speaks_at(entries: list[tuple[str, 
     "rule", [rules.CANCELLED, rules.SHARED_DISK, rules.LOOP, rules.ALTERNATION, rules.POLLING]
 )
 def test_no_denial_names_a_command_that_lifts_it(rule: str) -> None:
-    said = messages.reason(Verdict(rule, 15, True, "it"), "Bash", "task-1")
-    assert "`" not in said
+    text = messages.reason(Verdict(rule, 15, True, "it"), "Bash", "task-1")
+    assert "`" not in text
     for command in ("guard mode", "task reopen", "hivepipe off", "GUARD="):
-        assert command not in said
+        assert command not in text

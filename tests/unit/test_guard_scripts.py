@@ -1,4 +1,4 @@
-"""The guard's Lua scripts and what `hivepipe guard replay` has in their place say the same."""
+"""The guard's Lua scripts and the Python of `hivepipe guard replay` give the same results."""
 
 import fakeredis
 from hypothesis import given, settings
@@ -25,13 +25,13 @@ CALLS = st.lists(
 
 def run(redis: fakeredis.FakeRedis, note: Note) -> str:
     """Run one of the scripts as a hook does; return its result."""
-    said = redis.execute_command(*eval_command([], *note))
-    return said.decode() if isinstance(said, bytes) else str(said)
+    answer = redis.execute_command(*eval_command([], *note))
+    return answer.decode() if isinstance(answer, bytes) else str(answer)
 
 
 @settings(max_examples=40, deadline=None)
 @given(CALLS)
-def test_the_scripts_and_the_replay_keep_the_same(
+def test_the_scripts_and_the_replay_return_and_store_the_same(
     entries: list[tuple[str, str, str, str, str, str]],
 ) -> None:
     redis, memory = fakeredis.FakeRedis(), Memory()

@@ -1,4 +1,4 @@
-"""Operations: each is declared in one file, with a handler that is imported when it is needed."""
+"""Operations: each is declared in one file, and its handler is imported when it is needed."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from hivepipe.operations.registry import execute
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_handler_is_the_operations_function_of_its_arguments(operation: str) -> None:
+def test_a_handler_takes_the_args_of_its_operation(operation: str) -> None:
     args = OPERATIONS[operation]
     handler = Handler(args).load()
     assert handler.__name__ == operation
@@ -31,10 +31,10 @@ def test_a_handler_is_the_operations_function_of_its_arguments(operation: str) -
 @pytest.mark.parametrize(
     ("module", "loads"), [("hivepipe.direct", set()), ("hivepipe.run_job", {"redis"})]
 )
-def test_who_executes_one_job_loads_no_handler_before_it(module: str, loads: set[str]) -> None:
-    said = run(f"import sys, {module}; print(*sys.modules)")
+def test_executing_a_job_imports_no_other_handler_first(module: str, loads: set[str]) -> None:
+    modules = run(f"import sys, {module}; print(*sys.modules)")
     heavy = {"redis", "hivepipe.operations.cleanup", "hivepipe.operations.summaries"}
-    assert heavy & set(said.split()) == loads
+    assert heavy & set(modules.split()) == loads
 
 
 FAMILY = """

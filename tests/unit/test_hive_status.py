@@ -1,4 +1,4 @@
-"""status.json and what follows from it, without any process."""
+"""Parsing and writing of status.json, and what is derived from it, without any process."""
 
 import json
 from pathlib import Path
@@ -17,13 +17,13 @@ WORDS = dict.fromkeys(("worker_id", "task", "rights", "commit", "committed", *_P
 
 
 @pytest.mark.parametrize("cut", range(1, len(json.dumps(DONE))))
-def test_any_half_of_a_status_is_said_to_be_one(cut: int) -> None:
+def test_a_truncated_status_is_reported(cut: int) -> None:
     status = parse(json.dumps(DONE).encode()[:cut])
     assert status.problems
     assert status.word in ("", "done")
 
 
-def test_a_whole_one_keeps_fields_that_nobody_knows() -> None:
+def test_a_complete_status_keeps_unknown_fields() -> None:
     status = parse(json.dumps(DONE).encode())
     assert (status.word, status.problems) == ("done", ())
     assert status.fields["extra"] == [1, {"deep": None}]
@@ -42,18 +42,18 @@ def test_a_whole_one_keeps_fields_that_nobody_knows() -> None:
         ({"status": "working", "turn_count": "3"}, "`turn_count` is not a number"),
     ],
 )
-def test_what_is_wrong_is_said(fields: dict[str, object], problem: str) -> None:
-    assert any(said.startswith(problem) for said in parse(json.dumps(fields).encode()).problems)
+def test_an_invalid_field_is_reported(fields: dict[str, object], problem: str) -> None:
+    assert any(found.startswith(problem) for found in parse(json.dumps(fields).encode()).problems)
 
 
 @pytest.mark.parametrize("data", [b"", b"null", b"[]", b"\xff\xfe", b"{" * 100_000, b"7"])
-def test_nonsense_has_no_word_and_a_problem(data: bytes) -> None:
+def test_malformed_data_has_no_word_and_a_problem(data: bytes) -> None:
     status = parse(data)
     assert status.word == ""
     assert status.problems
 
 
-def test_what_we_write_can_be_read_and_nonsense_is_refused(tmp_path: Path) -> None:
+def test_a_written_status_can_be_read_and_an_invalid_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     write_status(path, {**DONE, "status": "Done"})
     assert read_status(path).word == "done"
@@ -88,7 +88,7 @@ def test_projects_with_dashes_are_distinguished(worker: str, project: str) -> No
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_templates_of_our_own_can_be_filled_and_a_broken_one_is_named(
+def test_built_in_templates_can_be_filled_and_a_broken_one_is_reported(
     name: str, tmp_path: Path
 ) -> None:
     assert "$" not in prompt(tmp_path, name, WORDS)
@@ -102,14 +102,14 @@ def test_templates_of_our_own_can_be_filled_and_a_broken_one_is_named(
     [b"```" + b"\n" * 900_000, b"```json\n" * 100_000, b"```\n" + b" \n" * 400_000 + b"```x"],
 )
 def test_a_hostile_code_block_takes_linear_time(data: bytes) -> None:
-    """With a regular expression that backtracks this takes hours."""
+    """A backtracking regular expression would take hours."""
     status = parse(data)
     assert status.word == ""
     assert status.problems
 
 
 @pytest.mark.parametrize("block", ["```json\n{}\n```", "```\n{}```", "\n ```JSON  \n{}\n```\n\n"])
-def test_a_code_block_around_the_object_is_understood(block: str) -> None:
+def test_a_code_block_around_the_object_is_accepted(block: str) -> None:
     status = parse(block.replace("{}", '{"status": "working"}').encode())
     assert (status.word, status.problems) == ("working", ())
 

@@ -1,4 +1,4 @@
-"""What a stream says: calls, words, and what it all cost."""
+"""What is read from a worker's stream: its steps, its result and its cost."""
 
 import json
 from decimal import Decimal
@@ -11,81 +11,88 @@ from hivepipe.orchestrator.stream import Result, Step, Stream, lines_of, read_st
 
 INIT = {"type": "system", "subtype": "init", "session_id": "s-1", "model": "claude-opus-5"}
 
-NONE = (0, 0, 0, 0)
+NO_TOKENS = (0, 0, 0, 0)
 
 
 def result(dollars: float, **more: Any) -> dict[str, Any]:
     return {"type": "result", "subtype": "success", "total_cost_usd": dollars, **more}
 
 
-def fed(*lines: Any) -> Stream:
+def stream_of(*lines: Any) -> Stream:
     stream = Stream()
     for line in lines:
         list(stream.feed(line if isinstance(line, bytes) else json.dumps(line).encode()))
     return stream
 
 
-def test_a_run_costs_what_its_last_line_says() -> None:
-    assert fed(INIT, result(0.01), result(0.05), result(0.07)).cost_usd == Decimal("0.07")
+def test_a_run_costs_the_total_of_its_last_result() -> None:
+    assert stream_of(INIT, result(0.01), result(0.05), result(0.07)).cost_usd == Decimal("0.07")
 
 
-def test_runs_are_added_up() -> None:
-    assert fed(INIT, result(0.07), INIT, result(0.05)).cost_usd == Decimal("0.12")
+def test_the_costs_of_runs_are_added() -> None:
+    assert stream_of(INIT, result(0.07), INIT, result(0.05)).cost_usd == Decimal("0.12")
 
 
-def test_a_turn_that_claude_code_went_on_with_is_the_same_run() -> None:
+def test_a_turn_that_claude_code_continued_belongs_to_the_same_run() -> None:
     again = result(0.09, origin={"kind": "task-notification"})
-    assert fed(INIT, result(0.07), INIT, again).cost_usd == Decimal("0.09")
+    assert stream_of(INIT, result(0.07), INIT, again).cost_usd == Decimal("0.09")
 
 
-def test_what_the_models_cost_comes_first() -> None:
+def test_costs_by_model_take_precedence() -> None:
     models = {"a": {"costUSD": 0.1}, "b": {"costUSD": 0.2}}
-    assert fed(INIT, result(0.07, modelUsage=models)).cost_usd == Decimal("0.3")
-    assert fed(INIT, result(0.07, modelUsage={})).cost_usd == Decimal("0.07")
+    assert stream_of(INIT, result(0.07, modelUsage=models)).cost_usd == Decimal("0.3")
+    assert stream_of(INIT, result(0.07, modelUsage={})).cost_usd == Decimal("0.07")
 
 
 def run(requests: int, held: int = 0, version: str = "2.1.330", main: int = 0) -> list[Any]:
-    """Return the lines of a run of so many requests, `held` ones of earlier runs in its totals."""
+    """Return the lines of a run whose totals include `held` requests of earlier runs."""
     names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
     counts = dict.fromkeys(names, 10 * (requests + held))
     used = ("input_tokens", "output_tokens", "cache_read_input_tokens")
-    said = {
+    fields = {
         "session_id": "s-1",
         "usage": dict.fromkeys((*used, "cache_creation_input_tokens"), 10 * (main or requests)),
         "modelUsage": {"claude-opus-5": {**counts, "costUSD": (requests + held) / 100}},
     }
-    return [{**INIT, "claude_code_version": version}, result((requests + held) / 100, **said)]
+    return [{**INIT, "claude_code_version": version}, result((requests + held) / 100, **fields)]
 
 
 @pytest.mark.parametrize(
     ("runs", "cost"),
     [
-        ([run(9), run(8, 9), run(2, 17)], "0.19"),  # a worker with spawn, answer, resume
+        (
+            [run(9), run(8, 9), run(2, 17)],
+            "0.19",
+        ),  # a worker that was spawned, answered and resumed
         ([run(9), run(8, 9, main=1), run(2, 17)], "0.19"),  # most of it by subagents
         ([run(9), run(0, 9, main=0)], "0.09"),
         ([run(9), [INIT, result(0, is_error=True)], run(2, 9)], "0.11"),
-        ([run(9), run(8)], "0.17"),  # each by itself, in a version that nobody looked at
+        ([run(9), run(8)], "0.17"),  # each total is of its own run, in an unexamined version
         ([run(1), run(5)], "0.06"),
         ([run(1, version="2.1.197"), run(5, version="2.1.197", main=1)], "0.06"),
     ],
 )
 def test_totals_of_a_resumed_session_are_not_added_up(runs: list[list[Any]], cost: str) -> None:
-    assert fed(*(line for each in runs for line in each)).cost_usd == Decimal(cost)
+    assert stream_of(*(line for each in runs for line in each)).cost_usd == Decimal(cost)
 
 
-def test_nonsense_costs_nothing() -> None:
+def test_invalid_results_cost_nothing() -> None:
     lines = [result(-1), result(float("nan")), {"type": "result", "total_cost_usd": "x"}, b"{half"]
-    assert fed(INIT, *lines).cost_usd == 0
+    assert stream_of(INIT, *lines).cost_usd == 0
 
 
 def test_a_run_without_a_result_has_none() -> None:
-    assert fed(INIT, result(0.07), INIT).last is None
+    assert stream_of(INIT, result(0.07), INIT).last is None
 
 
-def test_an_error_is_one_also_if_it_is_called_success() -> None:
-    assert fed(INIT, result(0, is_error=True)).last == Result(Decimal(0), "error", "", used=NONE)
+def test_is_error_takes_precedence_over_success() -> None:
+    assert stream_of(INIT, result(0, is_error=True)).last == Result(
+        Decimal(0), "error", "", used=NO_TOKENS
+    )
     failed = {"type": "result", "subtype": "error_max_turns", "errors": ["too", "long"]}
-    assert fed(INIT, failed).last == Result(Decimal(0), "error_max_turns", "too; long", used=NONE)
+    assert stream_of(INIT, failed).last == Result(
+        Decimal(0), "error_max_turns", "too; long", used=NO_TOKENS
+    )
 
 
 def test_calls_words_and_failures_are_shown_without_secrets(tmp_path: Path) -> None:

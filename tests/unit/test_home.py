@@ -1,4 +1,4 @@
-"""Where everything is: records, worktrees, homes, sockets, small files."""
+"""Locating a project's home: records, worktrees, HIVEPIPE_HOME, sockets and small files."""
 
 import posix
 import pwd
@@ -17,7 +17,7 @@ Environ = dict[bytes, bytes]
 
 @pytest.fixture
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environ:
-    """Return the environment that the product sees; change it freely."""
+    """Return the environment that hivepipe reads. Tests may change it."""
     (tmp_path / "user").mkdir()
     seen = {
         b"HOME": bytes(tmp_path / "user"),
@@ -133,7 +133,9 @@ def test_nothing_inside_a_folder_is_trusted_without_a_record(
 
 
 @pytest.mark.parametrize("state", ["on", "down", "off"])
-def test_the_state_is_the_records(register: Callable[..., None], project: Path, state: str) -> None:
+def test_the_state_is_that_of_the_record(
+    register: Callable[..., None], project: Path, state: str
+) -> None:
     register(project, home="/h", state=state)
     assert locate(str(project / "src")).state == state
 
@@ -300,7 +302,7 @@ def test_a_state_folder_that_is_not_absolute_is_the_users_own(
     assert home.state_folder() == f"{tmp_path}/user/.local/state/hivepipe"
 
 
-def test_without_home_the_password_database_says_where_the_user_lives(environ: Environ) -> None:
+def test_without_home_the_users_folder_comes_from_the_password_database(environ: Environ) -> None:
     del environ[b"HOME"]
     assert home.user_folder() == pwd.getpwuid(posix.geteuid()).pw_dir
 
@@ -319,7 +321,7 @@ def test_a_private_folder_is_a_real_one_that_nobody_else_can_enter(tmp_path: Pat
         assert not home.is_private_folder(str(folder))
 
 
-def test_looking_for_the_real_path_leaves_the_process_where_it_was(
+def test_finding_the_real_path_keeps_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -331,7 +333,7 @@ def test_looking_for_the_real_path_leaves_the_process_where_it_was(
     assert posix.getcwd() == str(tmp_path.resolve())
 
 
-def test_a_working_directory_that_is_gone_does_no_harm(
+def test_paths_are_resolved_in_a_deleted_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
@@ -346,7 +348,7 @@ def test_a_working_directory_that_is_gone_does_no_harm(
 # ---- small files
 
 
-def test_a_small_file_is_replaced_whole_for_the_user_alone(tmp_path: Path) -> None:
+def test_a_small_file_is_replaced_whole_with_mode_0600(tmp_path: Path) -> None:
     path = tmp_path / "small"
     home.write_small(str(path), "long old text")
     home.write_small(str(path), "new \udcff")
@@ -355,7 +357,7 @@ def test_a_small_file_is_replaced_whole_for_the_user_alone(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_small_file_that_finds_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_small_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "record"
     home.write_small(str(path), "old\n")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -369,18 +371,18 @@ def test_a_small_file_that_finds_no_room_leaves_nothing_behind(tmp_path: Path) -
     assert path.read_text() == "old\n"
 
 
-def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
+def test_an_unreadable_small_file_is_empty(tmp_path: Path) -> None:
     posix.mkfifo(str(tmp_path / "pipe"))
     for path in ("none", "pipe", ".", "\0"):
         assert home.read_small(f"{tmp_path}/{path}") == ""
 
 
-def test_where_no_folder_can_be_made_the_reason_is_reported() -> None:
+def test_the_reason_why_a_folder_cannot_be_made_is_reported() -> None:
     with pytest.raises(OSError, match="nope"):  # the kernel says "not found", though /proc is there
         home.make_folders("/proc/nope/deeper")
 
 
-def test_folders_are_made_with_their_parents_for_the_user_alone(tmp_path: Path) -> None:
+def test_folders_are_made_with_their_parents_and_mode_0700(tmp_path: Path) -> None:
     before = posix.umask(0)
     try:
         home.make_folders(f"{tmp_path}/a/b/c")

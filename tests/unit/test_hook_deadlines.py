@@ -1,4 +1,4 @@
-"""A hook's deadlines end what hangs, not what only waits for a processor."""
+"""A hook's deadlines end a hook that hangs, not one that only waits for a processor."""
 
 import posix
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from hivepipe.hook import intake, intake_server, run, stdin
 
 
 class EndedError(Exception):
-    """The process would have ended here."""
+    """Raised where the process would end."""
 
 
 class Kernel:
-    """What the hook asks of the system: how long it waited for a processor, and its timer."""
+    """A fake of the hook's timer, of its exit, and of the time it has waited for a processor."""
 
     def __init__(self) -> None:
         self.waited_ns = 0
@@ -42,13 +42,13 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     return made
 
 
-def test_one_that_has_a_processor_is_stopped_in_time(kernel: Kernel) -> None:
+def test_a_hook_with_a_processor_is_stopped_at_its_deadline(kernel: Kernel) -> None:
     with pytest.raises(EndedError):
         run._stop_hard()
     assert kernel.kept == ["out of time"]
 
 
-def test_one_that_waits_for_a_processor_goes_on_three_times(kernel: Kernel) -> None:
+def test_a_hook_that_waits_for_a_processor_is_extended_three_times(kernel: Kernel) -> None:
     for _ in range(run.MOST_GAINS - 1):
         kernel.waited_ns += 300_000_000
         run._stop_hard()
@@ -57,12 +57,12 @@ def test_one_that_waits_for_a_processor_goes_on_three_times(kernel: Kernel) -> N
     with pytest.raises(EndedError):
         run._stop_hard()
     kernel.waited_ns += 300_000_000
-    run._stop_at_last()  # the last one is for the disk
+    run._stop_at_last()  # the last extension is for writing to disk
     with pytest.raises(EndedError):
         run._stop_at_last()
 
 
-def test_what_reading_waited_for_a_processor_is_no_time_of_the_rest(
+def test_waiting_while_reading_does_not_shorten_the_later_deadline(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read() -> stdin.Input:

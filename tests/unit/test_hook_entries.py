@@ -1,4 +1,4 @@
-"""What Claude Code is told to run."""
+"""The hook entries that hivepipe writes for Claude Code, and how it recognizes its own."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_a_command_is_one_short_line(form: Form) -> None:
         assert len(shown) < 180
 
 
-def test_the_shell_form_survives_any_path() -> None:
+def test_the_shell_form_quotes_any_path() -> None:
     launcher = "/my py/$x; it's/hook"
     made = entry(EVENTS[0], Form.SHELL, launcher)["hooks"][0]
     assert shlex.split(made["command"]) == [launcher, "session_start"]
@@ -68,7 +68,7 @@ def run(handler: dict[str, Any], stdin: str = "{}", **env: str) -> subprocess.Co
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's state folder with a name that needs quotes, and the program in it."""
+    """A user's state folder whose name needs quotes, with the hook program in it."""
     folder = tmp_path / "it's; $here"
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(folder))
     monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(folder))
@@ -84,7 +84,7 @@ def test_every_entry_runs_its_hook(form: Form, state: Path) -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_an_interpreter_whose_path_the_kernel_does_not_take_is_started_by_a_shell(
+def test_an_interpreter_whose_path_the_kernel_refuses_is_started_by_a_shell(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = state / "it's a python"
@@ -97,7 +97,7 @@ def test_an_interpreter_whose_path_the_kernel_does_not_take_is_started_by_a_shel
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def by_a_host_without_arguments(handler: dict[str, Any]) -> dict[str, Any]:
+def without_arguments(handler: dict[str, Any]) -> dict[str, Any]:
     return {"command": handler["command"]}
 
 
@@ -105,16 +105,16 @@ def by_a_host_without_arguments(handler: dict[str, Any]) -> dict[str, Any]:
 def test_a_host_that_leaves_the_arguments_out_runs_the_hook(
     event: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Copilot CLI and Claude Code before 2.1.139 do; the event names itself."""
+    """Copilot CLI and Claude Code before 2.1.139 do this. The payload names the event."""
     monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(tmp_path))
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     hook_copy.write()
     handler = entry(event, form_for(hook_copy.launcher()), hook_copy.launcher())["hooks"][0]
     assert "args" in handler
-    said = {"hook_event_name": event.name, "session_id": "s", "cwd": str(tmp_path)}
+    payload = {"hook_event_name": event.name, "session_id": "s", "cwd": str(tmp_path)}
     done = run(
-        by_a_host_without_arguments(handler),
-        stdin=json.dumps(said),
+        without_arguments(handler),
+        stdin=json.dumps(payload),
         HIVEPIPE_DISABLED="0",
         HIVEPIPE_AUTOSTART="0",
         XDG_STATE_HOME=str(tmp_path),
@@ -124,13 +124,13 @@ def test_a_host_that_leaves_the_arguments_out_runs_the_hook(
     assert "activate_session" in kept.read_text() or "start_session" in kept.read_text()
 
 
-def test_a_path_that_a_shell_takes_apart_is_quoted() -> None:
+def test_a_path_that_a_shell_would_split_is_quoted() -> None:
     assert form_for("/home/ana/state/hook") is Form.EXEC
     for odd in ("/my py/hook", "/it's/hook", "/$HOME/hook", "/a;b/hook", "/ümlaut/hook"):
         assert form_for(odd) is Form.SHELL
 
 
-def test_the_program_is_the_users_alone_under_any_umask(state: Path) -> None:
+def test_only_the_user_can_read_the_hook_program(state: Path) -> None:
     folder = Path(hook_copy.launcher()).parent
     before = os.umask(0)
     try:
@@ -149,7 +149,7 @@ def test_the_shared_form_names_no_user_and_does_nothing_without_hivepipe(tmp_pat
 
 
 def test_the_shared_form_runs_nothing_of_the_project(tmp_path: Path) -> None:
-    """A relative XDG_STATE_HOME is no folder of the user's."""
+    """A relative XDG_STATE_HOME, which would be in the project, is ignored."""
     handler = entry(EVENTS[0], Form.SHARED, LAUNCHER)["hooks"][0]
     theirs = tmp_path / "x/hivepipe/hooks/default/hook"
     theirs.parent.mkdir(parents=True)
@@ -159,7 +159,7 @@ def test_the_shared_form_runs_nothing_of_the_project(tmp_path: Path) -> None:
     assert run({"command": command}, XDG_STATE_HOME="x").stdout == ""
 
 
-# ---- ours, and what only looks like it
+# ---- our entries, and others that resemble them
 
 OLD_HINT = "# hivepipe: if this fails, run 'hivepipe init' again or delete this entry"
 OLD_START = """import sys
@@ -171,11 +171,11 @@ __file__ = sys.argv[1]
 exec(hook.read())
 """
 PY, SCRIPT = "/opt/my py/python3.11", "/opt/hive's/_hooks/pre_tool_use.py"
-THERE = f"[ -x {shlex.quote(PY)} ] && [ -r {shlex.quote(SCRIPT)} ]"
+IS_INSTALLED = f"[ -x {shlex.quote(PY)} ] && [ -r {shlex.quote(SCRIPT)} ]"
 RUN = shlex.join((PY, "-I", "-S", SCRIPT))
 OLD = {
     "1.0.0": {"command": PY, "args": ["-I", "-S", "-c", OLD_START, SCRIPT, OLD_HINT]},
-    "1.0.0, shell": {"command": f"{THERE} && exec {RUN} || exit 0 {OLD_HINT}"},
+    "1.0.0, shell": {"command": f"{IS_INSTALLED} && exec {RUN} || exit 0 {OLD_HINT}"},
     "1.0.0, shared": {
         "command": 'h=$(command -v hivepipe-hook) && exec "$h" pre_tool_use; exit 0 # hivepipe'
     },
@@ -213,8 +213,8 @@ THEIRS = {
         "command": PY,
         "args": ["-I", "-S", "-c", OLD_START, "/tmp/evil.py", OLD_HINT],
     },
-    "more behind": {"command": f"{THERE} && exec {RUN}; evil || exit 0 {OLD_HINT}"},
-    "more before": {"command": f"evil; {THERE} && exec {RUN} || exit 0 {OLD_HINT}"},
+    "more behind": {"command": f"{IS_INSTALLED} && exec {RUN}; evil || exit 0 {OLD_HINT}"},
+    "more before": {"command": f"evil; {IS_INSTALLED} && exec {RUN} || exit 0 {OLD_HINT}"},
     "another name": {"command": 'h=$(command -v evil) && exec "$h" stop; exit 0 # hivepipe'},
     "another folder": {"command": "/x/hivepipe/hooks/evil/hook", "args": ["stop"]},
     "another event": {"command": LAUNCHER, "args": ["evil"]},
@@ -229,16 +229,16 @@ THEIRS = {
 
 
 @pytest.mark.parametrize("handler", THEIRS.values(), ids=THEIRS)
-def test_no_other_command_is_called_ours(handler: dict[str, Any]) -> None:
+def test_no_other_command_counts_as_ours(handler: dict[str, Any]) -> None:
     assert not is_ours(handler)
 
 
-def test_what_is_no_handler_is_not_ours() -> None:
+def test_a_value_that_is_no_handler_is_not_ours() -> None:
     assert not is_ours("# hivepipe")
     assert not is_ours(None)
 
 
-def test_the_script_of_the_shared_form_is_executable_as_a_wheel_takes_it_over() -> None:
+def test_the_script_of_the_shared_form_is_executable() -> None:
     assert os.access(ROOT / "hivepipe" / "cli" / "hook.sh", os.X_OK)
 
 
@@ -246,16 +246,18 @@ def test_the_script_of_the_shared_form_is_executable_as_a_wheel_takes_it_over() 
 
 
 def test_the_plugin_has_the_hooks_of_the_same_table() -> None:
-    """`python -c 'import json; from hivepipe.install.hook_entries import plugin_hooks; ...'`."""
+    """`plugin_hooks` generates hooks.json."""
     text = (ROOT / "hooks" / "hooks.json").read_text()
     assert text == json.dumps(plugin_hooks(), indent=2) + "\n"
 
 
-def test_the_plugin_is_of_the_version_of_the_package() -> None:
+def test_the_plugin_has_the_version_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     manifest = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["version"] == project["version"]
-    assert "hooks" not in manifest  # hooks/hooks.json is found by itself; named too, it is an error
+    assert (
+        "hooks" not in manifest
+    )  # Claude Code loads hooks/hooks.json itself and refuses a second mention
 
 
 def test_the_repository_is_its_own_marketplace() -> None:

@@ -1,4 +1,4 @@
-"""hook-errors.log: one line per trouble, whatever stands in its way."""
+"""hook-errors.log has one line per problem, and a log that cannot be written raises nothing."""
 
 import multiprocessing
 import posix
@@ -38,7 +38,7 @@ def test_a_line_names_time_event_level_and_message(
     assert match.groups() == (kebab, level, "No space left on device")
 
 
-def test_lines_follow_each_other_in_a_file_for_the_user_alone(tmp_path: Path) -> None:
+def test_lines_are_appended_to_a_file_that_only_the_user_can_read(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "logs"
     before = posix.umask(0)
     try:
@@ -91,9 +91,9 @@ def _write_many(folder: str, number: int) -> None:
 
 
 def test_lines_of_parallel_hooks_never_mix(tmp_path: Path) -> None:
-    around = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("spawn")
     writers = [
-        around.Process(target=_write_many, args=(str(tmp_path), number)) for number in range(4)
+        context.Process(target=_write_many, args=(str(tmp_path), number)) for number in range(4)
     ]
     for writer in writers:
         writer.start()
@@ -102,6 +102,6 @@ def test_lines_of_parallel_hooks_never_mix(tmp_path: Path) -> None:
         assert writer.exitcode == 0
     written = lines(tmp_path)
     assert all(LINE.fullmatch(line) for line in written)
-    said = {tuple(line.split("] ")[3].split()[:2]) for line in written}
-    assert said == {(str(number), str(n)) for number in range(4) for n in range(50)}
+    found = {tuple(line.split("] ")[3].split()[:2]) for line in written}
+    assert found == {(str(number), str(n)) for number in range(4) for n in range(50)}
     assert len(written) == 200

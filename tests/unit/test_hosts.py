@@ -1,4 +1,4 @@
-"""What the events of other programs than Claude Code say."""
+"""Events of hosts other than Claude Code: Codex CLI, Copilot CLI and Cursor."""
 
 import pytest
 
@@ -33,13 +33,13 @@ def test_an_event_names_its_host(host: str, payload: host_payloads.Payload) -> N
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
-def test_an_event_of_claude_code_is_no_other_hosts(label: str) -> None:
+def test_an_event_of_claude_code_names_no_host(label: str) -> None:
     event = parse("", encoded(payloads.ALL[label]))
     assert event is not None
     assert event.host == ""
 
 
-def test_codex_says_turns_models_and_patches() -> None:
+def test_turns_models_and_patches_of_codex_are_read() -> None:
     start, prompt, call, patch = map(parsed, CODEX[:4])
     assert isinstance(start, SessionStart)
     assert (start.model, start.source) == ("gpt-5.5", "startup")
@@ -55,7 +55,7 @@ def test_codex_says_turns_models_and_patches() -> None:
     assert job_plan.is_operation(patch)
 
 
-def test_copilot_says_paths_and_results_in_its_own_words() -> None:
+def test_paths_and_results_of_copilot_are_read() -> None:
     _, write, _, stop = map(parsed, COPILOT)
     assert isinstance(write, PostToolUse)
     assert (write.tool, write.file_path) == ("Write", "/home/ana/shop/a.txt")

@@ -1,4 +1,4 @@
-"""Which Claude Code process this is, and what is remembered of it."""
+"""Which Claude Code process a hook belongs to, and what is stored about it."""
 
 import posix
 import re
@@ -18,17 +18,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path / "home")
 
 
-def name(monkeypatch: pytest.MonkeyPatch, id: str) -> None:
+def set_instance_id(monkeypatch: pytest.MonkeyPatch, id: str) -> None:
     monkeypatch.setattr(posix, "environ", {b"HIVEPIPE_INSTANCE_ID": id.encode()})
 
 
 def processes(monkeypatch: pytest.MonkeyPatch, table: dict[int, tuple[str, int, str]]) -> None:
-    """Pretend a process table; the hook's parent is 100."""
+    """Replace the process table. The hook's parent is process 100."""
     monkeypatch.setattr(posix, "getppid", lambda: 100)
     monkeypatch.setattr(instances, "_process", lambda pid: table.get(pid, ("", 0, "")))
 
 
-def asked_by_a_child(*fields: str) -> list[str]:
+def fields_in_a_child(*fields: str) -> list[str]:
     """Return these fields of the instance that a child of this process finds."""
     code = "import sys; from hivepipe.hook.instance import this_instance as found\n"
     code += "print(*(getattr(found('/nowhere'), each) for each in sys.argv[1:]), sep='\\n')"
@@ -43,12 +43,12 @@ def asked_by_a_child(*fields: str) -> list[str]:
     return made.stdout.split("\n")[: len(fields)]
 
 
-# ---- who it is
+# ---- identification
 
 
 def test_the_instance_is_the_parent_process() -> None:
-    """Asked by a child of this process, whose own parent may be a shell."""
-    pid, key, id, session = asked_by_a_child("pid", "key", "id", "session")
+    """A child of this process looks for it, because this one's parent may be a shell."""
+    pid, key, id, session = fields_in_a_child("pid", "key", "id", "session")
     assert pid == key == str(posix.getpid())
     assert re.fullmatch(r"instance-\d{9,11}-[0-9a-f]{8}", id)
     assert session == ""
@@ -59,7 +59,7 @@ def test_all_hooks_of_one_process_see_the_same_instance(home: str) -> None:
 
 
 def test_the_epoch_in_the_name_is_when_the_process_started(home: str) -> None:
-    (id,) = asked_by_a_child("id")
+    (id,) = fields_in_a_child("id")
     started = Path(f"/proc/{posix.getpid()}")
     if not started.exists():
         pytest.skip("no /proc")
@@ -69,7 +69,7 @@ def test_the_epoch_in_the_name_is_when_the_process_started(home: str) -> None:
 
 
 def _ps_start() -> float:
-    """Return when this process started, by another way than the product's."""
+    """Return when this process started, computed without hivepipe."""
     uptime = float(Path("/proc/uptime").read_text().split()[0])
     ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     now = float(subprocess.check_output(["date", "+%s.%N"], text=True))
@@ -78,7 +78,7 @@ def _ps_start() -> float:
 
 @pytest.mark.parametrize("shell", ["sh", "dash", "bash", "zsh", "busybox"])
 @pytest.mark.parametrize("claude", ["claude", "node"])
-def test_behind_a_shell_it_is_the_first_claude_above(
+def test_behind_shells_the_instance_is_the_nearest_claude(
     home: str, monkeypatch: pytest.MonkeyPatch, shell: str, claude: str
 ) -> None:
     table = {100: (shell, 90, "7"), 90: ("env", 80, "6"), 80: (claude, 70, "5")}
@@ -118,7 +118,7 @@ print(found.pid == os.getpid(), found.started != '')
 """
 
 
-def test_a_hook_whose_claude_was_killed_is_an_instance_that_ends_with_it() -> None:
+def test_a_hook_whose_claude_was_killed_is_its_own_instance() -> None:
     if sys.platform != "linux":
         pytest.skip("Linux only")
     made = subprocess.run(
@@ -159,10 +159,10 @@ def test_a_process_name_may_hold_brackets_and_blanks(tmp_path: Path) -> None:
     try:
         assert child.stdout
         assert child.stdout.readline() == b"up\n"
-        seen, above, started = instances._process(child.pid)
+        seen, parent, started = instances._process(child.pid)
     finally:
         child.communicate(timeout=60)
-    assert (seen, above) == (") (x) 1 2", posix.getpid())
+    assert (seen, parent) == (") (x) 1 2", posix.getpid())
     assert int(started) > 0
 
 
@@ -172,7 +172,7 @@ def test_a_process_that_is_gone_has_no_name() -> None:
     assert instances._process(child.pid) == ("", 0, "")
 
 
-# ---- what is remembered
+# ---- stored sessions
 
 
 def test_a_remembered_session_is_the_instances_own(home: str) -> None:
@@ -195,7 +195,7 @@ def test_a_new_start_time_under_an_old_pid_is_a_new_instance(
     assert new.id != old.id
 
 
-def test_files_are_written_for_the_user_alone(home: str) -> None:
+def test_only_the_user_can_read_the_files(home: str) -> None:
     instance = this_instance(home)
     remember(home, instance, "s1")
     files = [path for path in Path(home).rglob("*") if path.is_file()]
@@ -209,7 +209,7 @@ def test_files_are_written_for_the_user_alone(home: str) -> None:
     assert {path.parent.stat().st_mode & 0o777 for path in files} == {0o700}
 
 
-def test_the_seeds_markers_hold_the_session(home: str) -> None:
+def test_the_predecessors_marker_files_hold_the_session(home: str) -> None:
     instance = this_instance(home)
     remember(home, instance, "s1")
     assert Path(home, ".active_session").read_text().strip() == "s1"
@@ -233,17 +233,17 @@ def test_a_damaged_instance_file_is_not_trusted(home: str, text: str) -> None:
     assert (again.id, again.session) == (fresh.id, "")
 
 
-def test_a_reader_in_the_middle_of_a_writing_sees_the_new_text_or_none(home: str) -> None:
+def test_a_reader_during_a_write_sees_the_new_session_or_none(home: str) -> None:
     instance = this_instance(home)
     remember(home, instance, "an-older-and-much-longer-session")
     path = Path(home, "instances", instance.key)
     old = path.read_text()
     remember(home, instance, "s2")
     new = path.read_text()
-    for end in range(len(new)):  # a writing that was cut short
+    for end in range(len(new)):  # an interrupted write
         path.write_text(new[:end])
         assert this_instance(home).session in ("", "s2")
-    path.write_text(new + old[len(new) :])  # not yet shortened
+    path.write_text(new + old[len(new) :])  # not yet truncated
     assert this_instance(home).session == "s2"
     for marker in (".active_session", f"sessions/.session_{instance.pid}"):
         Path(home, marker).write_text("s2\n" + "an-older-and-much-longer-session\n"[3:])
@@ -255,7 +255,7 @@ def test_a_reader_in_the_middle_of_a_writing_sees_the_new_text_or_none(home: str
 
 @pytest.mark.parametrize("id", ["hive-worker-1", "a.b_c", "x" * 128])
 def test_a_named_instance_has_its_name(home: str, monkeypatch: pytest.MonkeyPatch, id: str) -> None:
-    name(monkeypatch, id)
+    set_instance_id(monkeypatch, id)
     assert (this_instance(home).id, this_instance(home).key) == (id, id)
 
 
@@ -263,28 +263,30 @@ def test_a_named_instance_has_its_name(home: str, monkeypatch: pytest.MonkeyPatc
 def test_a_name_that_cannot_be_a_file_is_hashed(
     home: str, monkeypatch: pytest.MonkeyPatch, id: str
 ) -> None:
-    name(monkeypatch, id)
+    set_instance_id(monkeypatch, id)
     first = this_instance(home)
     assert re.fullmatch(r"instance-[0-9a-f]{16}", first.id)
     assert this_instance(home).id == first.id
-    name(monkeypatch, id + "1")
+    set_instance_id(monkeypatch, id + "1")
     assert this_instance(home).id != first.id
 
 
-def test_named_instances_remember_apart(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_instances_have_their_own_sessions(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for id, session in (("one", "s1"), ("two", "s2")):
-        name(monkeypatch, id)
+        set_instance_id(monkeypatch, id)
         remember(home, this_instance(home), session)
-    name(monkeypatch, "one")
+    set_instance_id(monkeypatch, "one")
     assert this_instance(home).session == "s1"
-    name(monkeypatch, "three")
+    set_instance_id(monkeypatch, "three")
     assert this_instance(home).session == ""
 
 
 # ---- the tiers of marker files
 
 
-def test_the_marker_of_the_process_goes_before_that_of_the_home(home: str) -> None:
+def test_the_marker_of_the_process_takes_precedence(home: str) -> None:
     mine = Instance("1", "i1", 1, "", "")
     other = Instance("2", "i2", 2, "", "")
     assert marked_session(home, mine) == ""
@@ -296,7 +298,7 @@ def test_the_marker_of_the_process_goes_before_that_of_the_home(home: str) -> No
 
 
 @pytest.mark.parametrize("text", ["", "../../x", "two words", "\0"])
-def test_a_marker_that_is_no_session_is_passed_over(home: str, text: str) -> None:
+def test_an_invalid_marker_is_ignored(home: str, text: str) -> None:
     mine = Instance("1", "i1", 1, "", "")
     remember(home, mine, "s1")
     Path(home, "sessions/.session_1").write_text(text)
@@ -305,13 +307,13 @@ def test_a_marker_that_is_no_session_is_passed_over(home: str, text: str) -> Non
     assert marked_session(home, mine) == ""
 
 
-def test_a_marker_that_people_wrote_may_end_with_a_newline(home: str) -> None:
+def test_a_marker_may_end_with_a_newline(home: str) -> None:
     Path(home).mkdir()
     Path(home, ".active_session").write_text("s1\n")
     assert marked_session(home, Instance("1", "i1", 1, "", "")) == "s1"
 
 
-def test_an_ended_sessions_markers_go(home: str) -> None:
+def test_the_markers_of_an_ended_session_are_removed(home: str) -> None:
     mine = Instance("1", "i1", 1, "", "")
     remember(home, mine, "s1")
     forget(home, mine, "s1")
@@ -330,6 +332,6 @@ def test_an_ended_session_leaves_the_markers_of_another(home: str) -> None:
     assert not Path(home, "sessions/.session_1").exists()
 
 
-def test_forgetting_where_nothing_is_remembered_is_silent(home: str) -> None:
+def test_forgetting_an_unknown_session_does_nothing(home: str) -> None:
     forget(home, Instance("1", "i1", 1, "", ""), "s1")
     assert not Path(home).exists()

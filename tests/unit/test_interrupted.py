@@ -1,4 +1,4 @@
-"""A turn that a person ended is a pause, by the word of the client's own process."""
+"""A turn that the user interrupted becomes a pause, according to the client's status file."""
 
 import json
 import os
@@ -26,7 +26,7 @@ JOB = Envelope(id="reap-1", operation="reap_sessions", priority=4, payload={}, e
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home folder with a session in a call, and its client's files."""
+    """A home whose session has an open call, and the folder of its client's status files."""
     transcript = tmp_path / ".claude" / "projects" / "-shop" / "s1.jsonl"
     db = Database(tmp_path / "hive.db")
     with db.transaction():
@@ -70,12 +70,12 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said(home: Path, at_ns: int = IDLE_NS, status: str = "idle") -> None:
+def write_status(home: Path, at_ns: int = IDLE_NS, status: str = "idle") -> None:
     text = {"pid": PID, "sessionId": "s1", "status": status, "statusUpdatedAt": at_ns // 10**6}
     (home / ".claude" / "sessions" / f"{PID}.json").write_text(json.dumps(text))
 
 
-def found(home: Path) -> Iterator[tuple[str, str, int]]:
+def planned_jobs(home: Path) -> Iterator[tuple[str, str, int]]:
     db = Database(home / "hive.db")
     for message in list(interrupted(db, JOB, this_machine())):
         envelope = json.loads(message.envelope)
@@ -83,44 +83,49 @@ def found(home: Path) -> Iterator[tuple[str, str, int]]:
     db.close()
 
 
-def changed(home: Path, sql: str) -> None:
+def execute(home: Path, sql: str) -> None:
     db = Database(home / "hive.db")
     with db.transaction():
         db.execute(sql, {})
     db.close()
 
 
-def test_it_is_a_pause_with_a_reason_at_the_time_of_the_word(home: Path) -> None:
-    said(home)
-    messages = list(found(home))
+def test_an_interrupted_turn_is_paused_at_the_time_of_the_status(home: Path) -> None:
+    write_status(home)
+    messages = list(planned_jobs(home))
     assert [(operation, at_ns) for _, operation, at_ns in messages] == [
         ("pause_session", IDLE_NS),
         ("record_notice", IDLE_NS),
     ]
-    assert list(found(home)) == messages, "the same jobs, which have their effect once"
+    assert list(planned_jobs(home)) == messages, "the same ids, so the jobs take effect once"
 
 
-def test_a_notification_behind_the_end_of_a_question_changes_nothing(home: Path) -> None:
-    said(home)
+def test_a_notification_after_the_end_of_a_question_changes_nothing(home: Path) -> None:
+    write_status(home)
     late = stored_time(IDLE_NS + 10**9)
-    changed(home, f"UPDATE activity SET waits_for = 'your permission', last_active_at = '{late}'")
-    assert [operation for _, operation, _ in found(home)] == ["pause_session", "record_notice"]
+    execute(home, f"UPDATE activity SET waits_for = 'your permission', last_active_at = '{late}'")
+    assert [operation for _, operation, _ in planned_jobs(home)] == [
+        "pause_session",
+        "record_notice",
+    ]
 
 
-def test_without_the_file_nothing_is_known(home: Path) -> None:
-    assert list(found(home)) == []
+def test_without_a_status_file_nothing_is_planned(home: Path) -> None:
+    assert list(planned_jobs(home)) == []
 
 
 @pytest.mark.parametrize("status", ["busy", "waiting"])
-def test_who_works_or_waits_is_not_interrupted(home: Path, status: str) -> None:
-    said(home, status=status)
-    assert list(found(home)) == []
+def test_a_busy_or_waiting_client_is_not_interrupted(home: Path, status: str) -> None:
+    write_status(home, status=status)
+    assert list(planned_jobs(home)) == []
 
 
 @pytest.mark.parametrize("at_ns", [NOW_NS, CALLED_NS - 10**9], ids=["too young", "older"])
-def test_a_word_that_is_too_young_or_older_than_the_call_is_no_news(home: Path, at_ns: int) -> None:
-    said(home, at_ns)
-    assert list(found(home)) == []
+def test_a_status_that_is_too_recent_or_older_than_the_call_is_ignored(
+    home: Path, at_ns: int
+) -> None:
+    write_status(home, at_ns)
+    assert list(planned_jobs(home)) == []
 
 
 @pytest.mark.parametrize(
@@ -133,6 +138,6 @@ def test_a_word_that_is_too_young_or_older_than_the_call_is_no_news(home: Path, 
     ],
 )
 def test_a_turn_that_is_over_or_of_a_dead_process_is_left_alone(home: Path, sql: str) -> None:
-    said(home)
-    changed(home, sql)
-    assert list(found(home)) == []
+    write_status(home)
+    execute(home, sql)
+    assert list(planned_jobs(home)) == []

@@ -1,4 +1,4 @@
-"""The plan: which jobs an event becomes, and how they are named and written."""
+"""The plan: which jobs an event creates, with their ids, payloads and envelopes."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ AGENT_CALL: list[Row] = [
     ("insert_log", 7, "low"),
 ]
 
-# The table of docs and contracts: every event with an instance that is not throttled.
+# The documented table: the jobs of every event with an instance that is not throttled.
 TABLE: dict[str, list[Row]] = {
     "SessionStart": [START],
     "UserPromptSubmit": [("activate_session", 1, "high"), ("record_prompt", 6, "medium")],
@@ -107,8 +107,8 @@ def only(planned: list[Job], operation: str) -> Job:
 
 def messages(payload: dict[str, Any], **fields: Any) -> list[Message]:
     event = parse(payload)
-    around = context(**fields)
-    return encode(plan(event, around), event, around)
+    event_context = context(**fields)
+    return encode(plan(event, event_context), event, event_context)
 
 
 def ids(payload: dict[str, Any], **fields: Any) -> list[str]:
@@ -158,7 +158,7 @@ def test_a_session_start_starts_its_session_once_even_as_the_first_event() -> No
 
 
 def test_a_session_that_continues_after_a_compaction_is_archived() -> None:
-    """Its transcript holds Claude Code's own summary; what it says is in no job."""
+    """Its transcript holds Claude Code's summary, whose text is in no job."""
     compacted = payloads.changed(payloads.SESSION_START, source="compact")
     planned = plan(parse(compacted), context())
     assert rows(planned) == [START, *ARCHIVE]
@@ -166,7 +166,7 @@ def test_a_session_that_continues_after_a_compaction_is_archived() -> None:
 
 
 @pytest.mark.parametrize("payload", [payloads.SESSION_START, payloads.PRE_BASH])
-def test_a_session_that_starts_with_a_task_says_so(payload: dict[str, Any]) -> None:
+def test_the_task_of_a_starting_session_is_assigned(payload: dict[str, Any]) -> None:
     planned = plan(parse(payload), context(enters_session=True, task="task-1"))
     assert rows(planned) == [START, ("assign_task", 1, "high")]
     assert planned[1].payload == {"task_id": "task-1"}
@@ -174,9 +174,9 @@ def test_a_session_that_starts_with_a_task_says_so(payload: dict[str, Any]) -> N
     assert known == []
 
 
-def test_without_a_session_there_is_none_to_start() -> None:
-    around = context(enters_session=True, session="", own_session="")
-    assert rows(plan(parse(payloads.STOP), around)) == STOPPED
+def test_without_a_session_no_start_is_planned() -> None:
+    event_context = context(enters_session=True, session="", own_session="")
+    assert rows(plan(parse(payloads.STOP), event_context)) == STOPPED
 
 
 @pytest.mark.parametrize("tool", ["Write", "Edit", "MultiEdit", "NotebookEdit"])
@@ -196,8 +196,8 @@ def test_a_throttled_edit_gives_no_job() -> None:
 
 
 def test_a_throttled_agent_call_still_records_its_agent() -> None:
-    around = context(count=Count(False, 41, 7))
-    planned = plan(parse(payloads.POST_AGENT_ASYNC), around)
+    event_context = context(count=Count(False, 41, 7))
+    planned = plan(parse(payloads.POST_AGENT_ASYNC), event_context)
     assert rows(planned) == [("insert_agent", 5, "medium")]
 
 
@@ -229,16 +229,18 @@ def test_a_skill_call_without_a_name_gives_no_job(label: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_an_event_that_says_nothing_can_be_planned(name: str) -> None:
-    around = context(session="", own_session="", instance="", project="", cwd="")
-    for message in encode(plan(parse({"hook_event_name": name}), around), parse({}), around):
+def test_an_event_without_fields_can_be_planned(name: str) -> None:
+    event_context = context(session="", own_session="", instance="", project="", cwd="")
+    for message in encode(
+        plan(parse({"hook_event_name": name}), event_context), parse({}), event_context
+    ):
         assert json.loads(message.envelope)["metadata"]["session"] is None
 
 
 # ---- payloads
 
 
-def test_start_session_says_what_claude_said_and_which_process_it_is() -> None:
+def test_start_session_carries_the_fields_of_the_event_and_the_process() -> None:
     job = only(plan(parse(payloads.SESSION_START), context()), "start_session")
     assert job.payload == {
         "source": "resume",
@@ -276,7 +278,7 @@ def test_record_prompt_carries_the_prompt_and_its_id() -> None:
         ("UserPromptExpansion", "command", True),
     ],
 )
-def test_record_skill_says_which_way_and_whether_it_went_well(
+def test_record_skill_carries_its_source_and_success(
     label: str, source: str, success: bool
 ) -> None:
     job = only(plan(parse(payloads.ALL[label]), context()), "record_skill")
@@ -297,7 +299,7 @@ def test_record_skill_says_which_way_and_whether_it_went_well(
         (payloads.POST_AGENT_REMOTE, "remote", None, None),
     ],
 )
-def test_insert_agent_says_how_the_agent_was_launched(
+def test_insert_agent_carries_how_the_agent_was_launched(
     payload: dict[str, Any], launch: str, tokens: int | None, duration: int | None
 ) -> None:
     job = only(plan(parse(payload), context()), "insert_agent")
@@ -328,7 +330,7 @@ def test_an_agent_without_an_id_is_named_by_session_and_call() -> None:
     assert first == agent(changed(payloads.FAILED_AGENT, tool_use_id="toolu_01Remoterun"))
 
 
-def test_a_failed_agent_says_whether_the_user_interrupted_it() -> None:
+def test_fail_agent_carries_whether_the_user_interrupted_it() -> None:
     job = only(
         plan(parse(changed(payloads.FAILED_AGENT, is_interrupt=True)), context()), "fail_agent"
     )
@@ -349,8 +351,8 @@ def test_a_subagents_jobs_name_agent_and_type() -> None:
 
 @pytest.mark.parametrize(("outcome", "failed"), [("success", False), ("error", True)])
 def test_the_predecessors_form_of_a_subagents_end_is_read(outcome: str, failed: bool) -> None:
-    """Word for word as its document has it, but for the outcome."""
-    said = {
+    """The payload is that of its documentation, except for the outcome."""
+    documented = {
         "hook_event_name": "SubagentStop",
         "task_id": "task-xyz",
         "agent_type": "architect",
@@ -358,7 +360,7 @@ def test_the_predecessors_form_of_a_subagents_end_is_read(outcome: str, failed: 
         "transcript_path": "~/.claude/tasks/task-xyz.jsonl",
         "outcome": outcome,
     }
-    event = parse(said)
+    event = parse(documented)
     assert event.session_id == "abc123"
     planned = plan(event, context())
     payload = only(planned, "finish_agent").payload
@@ -374,13 +376,13 @@ def test_the_predecessors_form_of_a_subagents_end_is_read(outcome: str, failed: 
 
 
 def test_the_predecessors_context_of_a_skill_is_its_arguments() -> None:
-    said = {"skill_name": "systematic-debugging", "context": "Fix auth bug"}
-    event = parse(changed(payloads.POST_SKILL, tool_input=said))
+    tool_input = {"skill_name": "systematic-debugging", "context": "Fix auth bug"}
+    event = parse(changed(payloads.POST_SKILL, tool_input=tool_input))
     payload = only(plan(event, context()), "record_skill").payload
     assert (payload["skill"], payload["arguments"]) == ("systematic-debugging", "Fix auth bug")
 
 
-def test_the_first_edit_inside_a_subagent_says_that_it_is_at_work() -> None:
+def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
     inside = changed(payloads.POST_EDIT, agent_id=payloads.AGENT, agent_type="Explore")
     planned = plan(parse(inside), context())
     assert only(planned, "start_agent").payload["agent_id"] == payloads.AGENT
@@ -409,7 +411,9 @@ def test_a_task_notification_gives_the_usage_of_a_background_agent() -> None:
         ("ada2d8a5de15185fc", "../../etc", None),
     ],
 )
-def test_a_task_notification_is_read_with_care(old: str, new: str, failed: bool | None) -> None:
+def test_only_a_valid_task_notification_finishes_an_agent(
+    old: str, new: str, failed: bool | None
+) -> None:
     prompt = str(payloads.TASK_NOTIFICATION["prompt"]).replace(old, new)
     planned = plan(parse(changed(payloads.TASK_NOTIFICATION, prompt=prompt)), context())
     found = [job.payload for job in planned if job.operation == "finish_agent"]
@@ -438,29 +442,29 @@ def test_a_final_checkpoint_carries_the_totals(name: str) -> None:
     ("name", "error", "said", "tasks"),
     [("Stop", "", "", 1), ("StopFailure", "overloaded", "API Error: Overloaded", 0)],
 )
-def test_pause_session_says_error_and_background_tasks(
+def test_pause_session_carries_error_and_background_tasks(
     name: str, error: str, said: str, tasks: int
 ) -> None:
     event = changed(payloads.EVENTS[name], effort={"level": "high"})
     job = only(plan(parse(event), context()), "pause_session")
-    wanted = {"error": error, "said": said, "effort": "high", "background_tasks": tasks}
-    assert job.payload == wanted
+    expected = {"error": error, "said": said, "effort": "high", "background_tasks": tasks}
+    assert job.payload == expected
 
 
-def test_a_prompt_says_the_title_that_the_user_gave() -> None:
+def test_a_prompt_carries_the_title_that_the_user_gave() -> None:
     event = changed(payloads.USER_PROMPT_SUBMIT, session_title="Fine name")
     assert only(plan(parse(event), context()), "activate_session").payload == {"title": "Fine name"}
 
 
-def test_end_session_says_why() -> None:
+def test_end_session_carries_its_reason() -> None:
     job = only(plan(parse(payloads.SESSION_END), context()), "end_session")
     assert job.payload == {"reason": "prompt_input_exit"}
 
 
 @pytest.mark.parametrize("name", ["Stop", "StopFailure", "SessionEnd", "SubagentStop"])
-def test_a_transcript_is_read_at_once_and_once_more_settled(name: str) -> None:
-    around = context(claude_folder="/home/ana/claude")
-    planned = plan(parse(payloads.EVENTS[name]), around)
+def test_a_transcript_is_archived_at_once_and_again_once_settled(name: str) -> None:
+    event_context = context(claude_folder="/home/ana/claude")
+    planned = plan(parse(payloads.EVENTS[name]), event_context)
     made = [job.payload for job in planned if job.operation == "archive_transcript"]
     assert [payload.pop("settle_s") for payload in made] == [0, 5]
     is_agent = name == "SubagentStop"
@@ -475,7 +479,7 @@ def test_a_transcript_is_read_at_once_and_once_more_settled(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Stop", "SessionEnd"])
-def test_both_looks_at_a_transcript_are_jobs_of_their_own(name: str) -> None:
+def test_the_two_archive_jobs_of_a_transcript_have_their_own_ids(name: str) -> None:
     first, second = ids(payloads.EVENTS[name])[-2:]
     assert first != second
     assert ids(payloads.EVENTS[name])[-2:] == [first, second]
@@ -486,20 +490,20 @@ def test_both_looks_at_a_transcript_are_jobs_of_their_own(name: str) -> None:
     [("Stop", "transcript_path"), ("SubagentStop", "agent_transcript_path")],
 )
 def test_without_a_transcript_there_is_nothing_to_archive(name: str, field: str) -> None:
-    """A subagent's stop names the session's transcript too, which is not its own."""
+    """SubagentStop names the session's transcript too, which is not the subagent's."""
     planned = plan(parse(changed(payloads.EVENTS[name], **{field: ...})), context())
     assert "archive_transcript" not in [job.operation for job in planned]
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
-def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
+def test_no_content_of_a_tool_call_leaves_the_hook(label: str) -> None:
     canary = "CANARY-5f1d"
     payload = json.loads(json.dumps(payloads.ALL[label]))
     for body in ("content", "old_string", "new_string", "command", "prompt"):
         payload.setdefault("tool_input", {})[body] = canary
     payload.setdefault("tool_response", {}).update(content=canary, stdout=canary, prompt=canary)
     payload |= {"error_details": canary, "effort": canary}
-    if label != "StopFailure":  # there it is what the API said
+    if label != "StopFailure":  # there it is the API's error message
         payload["last_assistant_message"] = canary
     made = messages(payload, enters_session=True)
     assert not any(canary in message.envelope + message.description for message in made)
@@ -636,7 +640,7 @@ def test_times_are_utc_with_milliseconds_in_the_envelope_and_microseconds_for_rq
     assert int(message.created_at[-7:-1]) == time_ns // 1000 % 1_000_000
 
 
-# ---- whose session it is
+# ---- the session of a job
 
 OWN_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 
@@ -649,7 +653,7 @@ def test_a_checkpoint_names_a_session_only_if_it_is_the_instances_own() -> None:
         assert envelope["payload"].get("tier") == ("own" if own else None)
 
 
-def test_without_a_session_the_job_says_which_tiers_the_writer_may_ask() -> None:
+def test_a_job_without_a_session_names_the_tiers_for_the_writer() -> None:
     unknown = envelopes(payloads.POST_AGENT_ASYNC, session="", own_session="")
     for envelope in unknown:
         own = envelope["operation"] in OWN_ONLY
@@ -673,7 +677,7 @@ def test_the_same_event_twice_has_the_same_ids(label: str) -> None:
     assert len(set(first)) == len(first)
 
 
-def test_ids_do_not_depend_on_who_fired_the_event() -> None:
+def test_ids_do_not_depend_on_instance_process_or_folder() -> None:
     other = {"instance": "other", "pid": 1, "cwd": "/x", "count": Count(True, 1, 1)}
     assert ids(payloads.POST_EDIT) == ids(payloads.POST_EDIT, **other)
 
@@ -700,7 +704,7 @@ def test_start_and_stop_of_an_agent_have_other_ids() -> None:
 
 
 @pytest.mark.parametrize("label", ["PostToolUse-Edit", "PostToolUse-Agent-async"])
-def test_an_event_that_claude_names_has_its_ids_at_any_time_and_no_twin(label: str) -> None:
+def test_an_event_with_a_call_id_has_the_same_ids_at_any_time_and_no_twin(label: str) -> None:
     payload = payloads.ALL[label]
     assert ids(payload) == ids(payload, event_time_ns=NOW + 3600 * 10**9)
     assert {message.twins for message in messages(payload)} == {""}
@@ -717,7 +721,7 @@ def test_a_resumed_agent_starts_and_stops_again(label: str) -> None:
     "label", ["Stop", "UserPromptSubmit", "SessionStart", "SessionEnd", "SubagentStop"]
 )
 def test_the_twins_of_a_window_are_the_ids_of_its_neighbours(label: str) -> None:
-    """Whichever of two firings arrives first: the other one is known by it."""
+    """The second of two firings is recognized, whichever of them arrives first."""
     payload = payloads.ALL[label]
     before, after = zip(*(message.twins.split() for message in messages(payload)), strict=True)
     assert list(before) == ids(payload, event_time_ns=NOW - 1)
@@ -727,18 +731,18 @@ def test_the_twins_of_a_window_are_the_ids_of_its_neighbours(label: str) -> None
     assert not {*before, *after} & set(ids(payload, event_time_ns=NOW - WINDOW - 1))
 
 
-def test_an_event_without_a_name_of_its_own_is_known_by_all_its_bytes() -> None:
+def test_an_event_without_an_id_is_identified_by_its_bytes() -> None:
     assert ids(payloads.STOP) != ids(changed(payloads.STOP, last_assistant_message="other"))
 
 
-def test_a_tool_event_without_a_call_id_is_known_by_its_bytes_and_time() -> None:
+def test_a_tool_event_without_a_call_id_is_identified_by_its_bytes_and_time() -> None:
     payload = changed(payloads.POST_EDIT, tool_use_id=...)
     assert ids(payload) == ids(payload, event_time_ns=NOW + WINDOW - 1)
     assert ids(payload) != ids(payload, event_time_ns=NOW + WINDOW)
     assert all(message.twins for message in messages(payload))
 
 
-MACHINE_MADE = [
+GENERATED = [
     payloads.TASK_NOTIFICATION,
     *[
         changed(payloads.USER_PROMPT_SUBMIT, source=source)
@@ -747,8 +751,8 @@ MACHINE_MADE = [
 ]
 
 
-@pytest.mark.parametrize("payload", MACHINE_MADE)
-def test_a_prompt_of_claude_codes_own_opens_the_turn_and_is_no_prompt(
+@pytest.mark.parametrize("payload", GENERATED)
+def test_a_generated_prompt_opens_the_turn_and_is_not_recorded(
     payload: dict[str, Any],
 ) -> None:
     operations = {job.operation for job in plan(parse(payload), context())}
@@ -756,7 +760,7 @@ def test_a_prompt_of_claude_codes_own_opens_the_turn_and_is_no_prompt(
 
 
 @pytest.mark.parametrize("source", ["user", "sdk", ...])
-def test_a_prompt_of_the_users_is_kept_whatever_it_talks_of(source: object) -> None:
+def test_a_prompt_of_the_user_is_recorded_even_if_it_quotes_a_tag(source: object) -> None:
     payload = changed(
         payloads.USER_PROMPT_SUBMIT, source=source, prompt="What is <task-notification>?"
     )
@@ -764,7 +768,7 @@ def test_a_prompt_of_the_users_is_kept_whatever_it_talks_of(source: object) -> N
     assert only(planned, "record_prompt").payload["prompt"] == "What is <task-notification>?"
 
 
-def test_a_profiles_session_is_entered_and_its_file_taken_in() -> None:
+def test_a_session_of_a_profile_enters_it_and_syncs_its_file() -> None:
     own = {"profile": "ana", "profile_folder": "/home/ana/.profiles/ana"}
     started = plan(parse(payloads.SESSION_START), context(**own))
     assert [job.operation for job in started] == ["start_session", "enter_profile", "sync_profile"]
@@ -775,7 +779,7 @@ def test_a_profiles_session_is_entered_and_its_file_taken_in() -> None:
     assert "sync_identity" not in [job.operation for job in plan(event, context(**own))]
 
 
-def test_the_follow_up_of_an_end_gets_the_path_of_the_transcript() -> None:
+def test_conclude_session_carries_the_path_of_the_transcript() -> None:
     planned = plan(parse(payloads.SESSION_END), context(claude_folder="/home/ana/claude"))
     payload = only(planned, "conclude_session").payload
     assert payload == {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"}

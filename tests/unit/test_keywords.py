@@ -1,4 +1,4 @@
-"""Texts by keyword: whole words, any case, each text once, never more than Claude Code takes."""
+"""Texts by keyword: whole words in any case, each text once, up to Claude Code's limit."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ from hivepipe.hook.keywords import MOST_CHARS, has_word, keyword_texts
         ("nothing", "deploy", False),
     ],
 )
-def test_a_word_stands_between_the_borders_of_words(text: str, word: str, found: bool) -> None:
+def test_a_keyword_matches_whole_words_only(text: str, word: str, found: bool) -> None:
     assert has_word(text, word) is found
 
 
@@ -33,14 +33,14 @@ def test_each_text_is_quoted_once_and_cut() -> None:
         {"keywords": ["deploy"], "text": "x" * MOST_CHARS},
         {"keywords": ["other"], "text": "never"},
     ]
-    told = keyword_texts(rules, "DEPLOY the Release")
-    assert told.startswith("first\n\nxxx")
-    assert told.count("first") == 1
-    assert len(told) == MOST_CHARS
+    texts = keyword_texts(rules, "DEPLOY the Release")
+    assert texts.startswith("first\n\nxxx")
+    assert texts.count("first") == 1
+    assert len(texts) == MOST_CHARS
     assert keyword_texts(None, "deploy") == ""
 
 
-def test_words_may_stand_on_two_lines(tmp_path: Path) -> None:
+def test_a_keyword_may_span_two_lines(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(
         '[[context]]\nkeywords = ["release  notes"]\ntext = "Tuesdays."\n'
     )
@@ -49,7 +49,7 @@ def test_words_may_stand_on_two_lines(tmp_path: Path) -> None:
     assert keyword_texts(rules, "release some notes") == ""
 
 
-def test_rules_are_compiled_and_a_bad_one_is_named(tmp_path: Path) -> None:
+def test_rules_are_compiled_and_an_invalid_one_is_reported(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(
         '[[context]]\nkeywords = ["Deploy "]\ntext = "Staging first."\n'
         '[[context]]\nkeywords = []\ntext = "a"\n'

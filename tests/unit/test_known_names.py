@@ -1,4 +1,4 @@
-"""What is declared of Claude Code's names equals what the code reads; what is new is told."""
+"""Claude Code's names that are declared equal those that the code reads. New ones are reported."""
 
 import json
 import re
@@ -19,11 +19,11 @@ from tests.real.tally import Tally, Total
 KNOWN = known()
 READERS = KINDS | OTHER_KINDS
 SOURCE = "\n".join(path.read_text() for path in ROOT.glob("hivepipe/**/*.py"))
-OF_THE_PREDECESSOR = {"task_id": "a", "outcome": "failed"}  # then more is asked for
+OF_THE_PREDECESSOR = {"task_id": "a", "outcome": "failed"}  # with these the parser reads more keys
 
 
-class Asked(dict[str, object]):
-    """Fields that note which of them are asked for."""
+class RecordingFields(dict[str, object]):
+    """Fields that record which keys are read."""
 
     def __init__(self, fields: dict[str, object], names: set[str]) -> None:
         super().__init__(fields)
@@ -34,16 +34,16 @@ class Asked(dict[str, object]):
         return super().get(key, default)
 
 
-def asked(name: str) -> set[str]:
-    """Return the fields that the parser asks for."""
-    names = {"hook_event_name"}  # by `parse_event`
+def keys_read(name: str) -> set[str]:
+    """Return the keys that the parser reads."""
+    names = {"hook_event_name"}  # `parse_event` reads it
     for fields in ({}, OF_THE_PREDECESSOR):
-        READERS[name](name, Asked(fields, names), b"", [])
+        READERS[name](name, RecordingFields(fields, names), b"", [])
     return names
 
 
-def test_the_events_with_a_hook_are_those_of_which_something_is_read() -> None:
-    used = {group.partition(" ")[2] for group, said in KNOWN.items()
+def test_exactly_the_events_that_are_read_have_a_hook() -> None:
+    used = {group.partition(" ")[2] for group, declared in KNOWN.items()
             if group.startswith("event ") and not is_unused(group)}  # fmt: skip
     assert used - {EVERY} == {event.name for event in EVENTS} == set(READERS)
 
@@ -53,23 +53,26 @@ def is_unused(group: str) -> bool:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_read_of_an_event_is_what_the_parser_asks_for(name: str) -> None:
+def test_the_declared_keys_of_an_event_are_those_that_the_parser_reads(name: str) -> None:
     every, own = KNOWN[f"event {EVERY}"], KNOWN[f"event {name}"]
     read = every.read | own.read | own.elsewhere
-    assert read == asked(name) & (every.keys | own.keys)
+    assert read == keys_read(name) & (every.keys | own.keys)
 
 
-def test_what_is_read_of_lines_stands_in_the_code() -> None:
+def test_the_declared_keys_of_lines_occur_in_the_code() -> None:
     read = {
-        key for group, said in KNOWN.items() if not group.startswith("event ") for key in said.read
+        key
+        for group, declared in KNOWN.items()
+        if not group.startswith("event ")
+        for key in declared.read
     }
     assert [key for key in sorted(read) if f'"{key}"' not in SOURCE] == []
 
 
 def test_no_name_is_declared_twice() -> None:
-    for group, said in KNOWN.items():
-        parts = [said.read, said.elsewhere, *said.ignored.values()]
-        assert sum(map(len, parts)) == len(said.keys), group
+    for group, declared in KNOWN.items():
+        parts = [declared.read, declared.elsewhere, *declared.ignored.values()]
+        assert sum(map(len, parts)) == len(declared.keys), group
 
 
 def test_a_name_removed_from_the_known_ones_is_reported() -> None:
@@ -111,7 +114,7 @@ def test_the_longest_list_of_a_program_is_that_of_its_events(tmp_path: Path) -> 
     assert declared_events(program) == ()
 
 
-def test_a_test_that_was_tried_again_counts_by_its_last_time(tmp_path: Path) -> None:
+def test_a_repeated_test_counts_with_its_last_result(tmp_path: Path) -> None:
     one, other = Tally(), Tally(comparisons=9)
     one.add(3, {"event Newborn": {"egg"}})
     one.comparisons = 5
@@ -126,7 +129,7 @@ def test_a_test_that_was_tried_again_counts_by_its_last_time(tmp_path: Path) -> 
     assert any(line.startswith("Installed by hivepipe, unknown to 9.9.9: ") for line in lines)
 
 
-def test_what_is_not_used_is_a_table_with_reasons() -> None:
+def test_unused_names_are_listed_with_reasons() -> None:
     head, line, *rows = unused(KNOWN)
     assert (head, line) == ("| event | what is not used | why |", "|--|--|--|")
     assert all(re.fullmatch(r"\| \w+ \| .*`\w+`.* \| .+ \|", row) for row in rows)

@@ -1,4 +1,4 @@
-"""The installed command finds the Python beside it, and takes no other in its place."""
+"""The installed command starts the Python of its environment and no other."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ LAUNCHER = Path(main.__file__).with_name("launch.sh")
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Path:
-    """A virtual environment whose Python an upgrade of the system has removed."""
+    """A virtual environment whose Python was removed by an upgrade of the system."""
     folder = tmp_path / "venv"
     (folder / "bin").mkdir(parents=True)
     shutil.copy(LAUNCHER, folder / "bin" / "hivepipe")
@@ -24,7 +24,7 @@ def environment(tmp_path: Path) -> Path:
 
 
 def run(command: Path) -> subprocess.CompletedProcess[str]:
-    """Run it where the only other Python says that it was taken."""
+    """Run the command where the system's Python is a script that prints "taken"."""
     system = command.parent.parent.parent / "system"
     system.mkdir()
     (system / "python3").write_text("#!/bin/sh\necho taken\n")
@@ -33,7 +33,7 @@ def run(command: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([command], capture_output=True, text=True, env=env, check=False)
 
 
-def test_an_environment_without_its_python_says_so(environment: Path) -> None:
+def test_an_environment_without_its_python_is_reported(environment: Path) -> None:
     done = run(environment / "bin" / "hivepipe")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1

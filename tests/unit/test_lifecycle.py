@@ -1,4 +1,4 @@
-"""When an agent's row has had its time."""
+"""When the row of an agent expires."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -24,10 +24,10 @@ def agent(lifecycle: object = None, **columns: Any) -> dict[str, Any]:
         "cleanup_trigger": "task_complete",
         "protected": False,
     }
-    said = ephemeral | lifecycle if isinstance(lifecycle, dict) else lifecycle or ephemeral
+    stored = ephemeral | lifecycle if isinstance(lifecycle, dict) else lifecycle or ephemeral
     return {
         "status": "spawned",
-        "metadata": json.dumps({"model": "default", "lifecycle": said}, indent=2),
+        "metadata": json.dumps({"model": "default", "lifecycle": stored}, indent=2),
         "created_at": ago(hours=2),
         "began_at": None,
         "session_id": "session-1",
@@ -53,7 +53,7 @@ def agent(lifecycle: object = None, **columns: Any) -> dict[str, Any]:
         *((agent({"protected": word}), "expired") for word in (0, "", "0", "False", "no", None)),
     ],
 )
-def test_what_goes(row: dict[str, Any], reason: str) -> None:
+def test_a_row_is_removed(row: dict[str, Any], reason: str) -> None:
     assert judge(row, NOW) == (True, reason)
 
 
@@ -81,14 +81,14 @@ def test_what_goes(row: dict[str, Any], reason: str) -> None:
         (agent(session_id=None, session_status=None, metadata=None), "at work"),
     ],
 )
-def test_what_stays(row: dict[str, Any], reason: str) -> None:
+def test_a_row_is_kept(row: dict[str, Any], reason: str) -> None:
     assert judge(row, NOW) == (False, reason)
 
 
-def test_five_minutes_are_enough() -> None:
+def test_a_row_may_be_removed_after_five_minutes() -> None:
     assert judge(agent(created_at=ago(minutes=5), status="completed"), NOW) == (True, "completed")
 
 
 @pytest.mark.parametrize("text", [None, 3, "", "soon", "2026-13-01"])
-def test_what_is_no_time_is_none(text: object) -> None:
+def test_an_invalid_time_is_none(text: object) -> None:
     assert moment(text) is None

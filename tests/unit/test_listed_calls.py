@@ -1,4 +1,4 @@
-"""What the intake expects of the next call is what Redis then says of it, whoever else records."""
+"""The calls that the intake expects for the next call are those that Redis then returns."""
 
 from pathlib import Path
 
@@ -25,15 +25,15 @@ STEPS = st.lists(
         st.sampled_from(["ls", "make", "git status"]),
         st.sampled_from(["", "", "", "a12"]),  # the conversation of a subagent
         st.sampled_from(["", "", "", "task-1"]),
-        st.sampled_from([True, True, True, False]),  # the intake records it
-        st.sampled_from([0, 0, 0, 3]),  # s by which it is late
+        st.sampled_from([True, True, True, False]),  # whether the intake records it
+        st.sampled_from([0, 0, 0, 3]),  # seconds by which it is late
     ),
     max_size=150,
 )
 
 
 def payload_of(kind: str, number: int, command: str, agent: str) -> payloads.Payload:
-    """Return an event; a call of a batch was run if its number is even."""
+    """Return an event. The call of a batch was run if its number is even."""
     call = {"tool_use_id": f"toolu_{number}", "tool_input": {"command": command}}
     own = {"agent_id": agent} if agent else {}
     if kind == "batch":
@@ -63,7 +63,7 @@ def watch_of(payload: payloads.Payload, number: int, task: str, home: str) -> Wa
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(STEPS)
-def test_the_calls_that_are_expected_are_those_that_redis_then_lists(
+def test_the_expected_calls_are_those_that_redis_returns(
     tmp_path: Path, steps: list[tuple[str, int, str, str, str, bool, int]]
 ) -> None:
     redis, listed = fakeredis.FakeRedis(), ListedCalls(str(tmp_path / LISTED))
@@ -75,9 +75,9 @@ def test_the_calls_that_are_expected_are_those_that_redis_then_lists(
             continue
         expected = listed.up_to(watch) if kind == "call" else ""
         refuses_none = kind == "batch" and listed.has_results_of_all(watch)
-        said = listed.remember(watch, run(redis, listed.asked_for(watch.note())))
-        assert expected in ("", said)
-        assert not (refuses_none and said)
+        returned = listed.remember(watch, run(redis, listed.asked_for(watch.note())))
+        assert expected in ("", returned)
+        assert not (refuses_none and returned)
         if kind == "verdict":
             verdict = VERDICT_SCRIPT, [*watch.keys, watch.id, "1", ""]
             listed.remember(watch, run(redis, listed.asked_for(verdict)))

@@ -1,4 +1,4 @@
-"""An address that no server can listen on is named, and nothing is served."""
+"""A bind address that cannot be used is reported, and nothing is served."""
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +15,7 @@ def test_an_address_with_other_characters_is_a_usage_error(command: str, bind: s
 
 
 @pytest.mark.parametrize("command", ["web", "dashboard"])
-def test_an_address_of_no_interface_is_named(command: str) -> None:
+def test_an_address_of_no_interface_is_reported(command: str) -> None:
     done = CliRunner().invoke(main, [command, "--port", "0", "--bind", "198.51.100.7"])
     assert done.exit_code == 1
     assert "cannot listen on 198.51.100.7:0" in done.output

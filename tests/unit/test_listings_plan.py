@@ -1,4 +1,4 @@
-"""One session's screens read that session's rows: they cost the same among a million others."""
+"""Queries for one session use indexes, so a million other sessions do not slow them down."""
 
 import re
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.time_line import time_line
 
 
-class Explaining(Listings):
-    """Keeps SQLite's plan of every query beside its answer."""
+class ExplainingListings(Listings):
+    """Listings that store SQLite's plan of every query."""
 
     def __init__(self, connection: Any) -> None:
         super().__init__(connection)
@@ -36,10 +36,10 @@ class Explaining(Listings):
 
 
 @contextmanager
-def explaining(folder: Path) -> Iterator[Explaining]:
+def explaining(folder: Path) -> Iterator[ExplainingListings]:
     Database(folder / "hive.db").close()
     with listings(folder / "hive.db") as plain:
-        yield Explaining(plain._connection)
+        yield ExplainingListings(plain._connection)
 
 
 @pytest.mark.parametrize("kind", _IDS)
@@ -69,7 +69,7 @@ def test_the_newest_agents_are_read_in_the_order_of_an_index(tmp_path: Path) -> 
     assert not [plan for plan in store.plans if "ORDER BY" in plan]
 
 
-def test_a_look_at_a_worker_reads_its_own_rows(tmp_path: Path) -> None:
+def test_the_stored_marks_of_a_worker_are_read_by_index(tmp_path: Path) -> None:
     with closing(ExplainingDatabase(tmp_path / "hive.db")) as db:
         db.execute("INSERT INTO hive_workers (id, hive) VALUES ('w-1', '.hive')", {})
         db.execute("INSERT INTO hive_runs VALUES ('w-1','',1,'','',7,'','','','',0,'',5)", {})
@@ -80,7 +80,7 @@ def test_a_look_at_a_worker_reads_its_own_rows(tmp_path: Path) -> None:
 
 
 class ExplainingDatabase(Database):
-    """Keeps SQLite's plan of every query."""
+    """A database that stores SQLite's plan of every query."""
 
     plans: tuple[str, ...] = ()
 

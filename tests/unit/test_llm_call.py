@@ -1,4 +1,4 @@
-"""One question to a model: what is charged when its process dies."""
+"""What a call to a model is charged if its process dies."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Credentials: their order, each step; whose word on addresses and models counts; agreement."""
+"""Credentials and their order, addresses and models from settings, and consent to summaries."""
 
 import base64
 import json
@@ -45,7 +45,7 @@ ORDER = ("OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", CODEX, *SE
 
 @pytest.fixture
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Environ]:
-    """A clean environment: nothing but a home folder."""
+    """An environment that holds only HOME."""
     seen = {b"HOME": bytes(tmp_path)}
     monkeypatch.setattr(posix, "environ", seen)
     settings.use({})
@@ -53,39 +53,47 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Environ
     settings.use({})
 
 
-def codex(folder: Path, expires: float) -> None:
+def write_codex_login(folder: Path, expires: float) -> None:
     claims = base64.urlsafe_b64encode(json.dumps({"exp": expires}).encode()).rstrip(b"=").decode()
     tokens = {"access_token": f"head.{claims}.tail", "account_id": "acc", "refresh_token": "r"}
     (folder / ".codex").mkdir(exist_ok=True)
     (folder / ".codex" / "auth.json").write_text(json.dumps({"tokens": tokens}))
 
 
-def found() -> Offer:
+def found_offer() -> Offer:
     offer = find_offer()
     assert offer is not None
     return offer
 
 
-def test_no_credential_no_offer(environ: Environ) -> None:
+def test_without_a_credential_there_is_no_offer(environ: Environ) -> None:
     assert find_offer() is None
 
 
-def test_the_order_each_step(environ: Environ, tmp_path: Path) -> None:
-    """From the last one on, each that is added comes before all that were there."""
+def test_credentials_are_used_in_their_order(environ: Environ, tmp_path: Path) -> None:
+    """They are added from the last to the first. Each new one takes precedence."""
     for name in reversed(ORDER):
         if name == CODEX:
-            codex(tmp_path, time.time() + 3600)
+            write_codex_login(tmp_path, time.time() + 3600)
         else:
             write_credential(name, f"secret-of-{name}")
-        assert found().name == name
+        assert found_offer().name == name
     kinds = []
     for name in ORDER:
-        kinds.append(found().provider.kind)
+        kinds.append(found_offer().provider.kind)
         if name == CODEX:
             (tmp_path / ".codex" / "auth.json").unlink()
         else:
             write_credential(name, None)
-    assert kinds == ["openrouter", "anthropic", "openai", "codex", "claude", "claude", "claude"]
+    assert kinds == [
+        "openrouter",
+        "anthropic",
+        "openai",
+        "codex",
+        "claude",
+        "claude",
+        "claude",
+    ]
     assert find_offer() is None
 
 
@@ -95,14 +103,14 @@ def test_the_environment_comes_before_the_file_of_the_same_name(
 ) -> None:
     write_credential(name, "of-the-file")
     environ[name.encode()] = b"of-the-environment"
-    assert (found().secret, found().source) == ("of-the-environment", "environment")
+    assert (found_offer().secret, found_offer().source) == ("of-the-environment", "environment")
     offer = find_offer(with_environment=False)
     assert offer is not None
     assert (offer.secret, offer.source) == ("of-the-file", str(credentials_path()))
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "expected"),
     [
         ("printf %s secret-1", "secret-1"),
         ("sh -c 'echo secret-1; exit 3'", "exit code 3"),
@@ -115,30 +123,30 @@ def test_the_environment_comes_before_the_file_of_the_same_name(
     ],
 )
 def test_a_command_prints_the_key(
-    environ: Environ, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+    environ: Environ, monkeypatch: pytest.MonkeyPatch, command: str, expected: str
 ) -> None:
     monkeypatch.setattr(key_command, "LIMIT_SECS", 0.2 if "sleep" in command else 10.0)
     environ[b"PATH"] = os.environb[b"PATH"]
     write_credential("OPENAI_API_KEY", "kept-before")
     write_credential("OPENAI_API_KEY", command, by_command=True)
     assert (read_credentials(), read_commands()) == ({}, {"OPENAI_API_KEY": command})
-    assert found().secret == ""
-    if said == "secret-1":
-        assert found().with_secret().secret == said
+    assert found_offer().secret == ""
+    if expected == "secret-1":
+        assert found_offer().with_secret().secret == expected
     else:
-        with pytest.raises(CredentialsError, match=said) as raised:
-            found().with_secret()
+        with pytest.raises(CredentialsError, match=expected) as raised:
+            found_offer().with_secret()
         assert "secret-" not in str(raised.value)
     write_credential("OPENAI_API_KEY", "kept-after")
-    assert (found().secret, read_commands()) == ("kept-after", {})
+    assert (found_offer().secret, read_commands()) == ("kept-after", {})
 
 
 def test_a_secret_is_in_no_repr(environ: Environ) -> None:
     write_credential("OPENAI_API_KEY", "sk-very-secret")
-    assert "sk-very-secret" not in repr(found())
+    assert "sk-very-secret" not in repr(found_offer())
 
 
-def test_the_file_is_the_users_alone(environ: Environ) -> None:
+def test_only_the_user_can_read_the_credentials(environ: Environ) -> None:
     write_credential("OPENAI_API_KEY", "a")
     path = credentials_path()
     assert path.stat().st_mode & 0o777 == 0o600
@@ -152,9 +160,9 @@ def test_the_file_is_the_users_alone(environ: Environ) -> None:
         find_offer()
 
 
-def test_what_the_user_wrote_into_the_file_stays(environ: Environ) -> None:
+def test_lines_of_the_user_in_the_file_are_kept(environ: Environ) -> None:
     write_credential("OPENAI_API_KEY", None)
-    assert not credentials_path().parent.exists(), "nothing was there to forget"
+    assert not credentials_path().parent.exists(), "the file has nothing to remove"
     write_credential("OPENAI_API_KEY", "a")
     path = credentials_path()
     path.write_bytes(b"# rotated in May, K\xe4te\n" + path.read_bytes() + b"OTHER=x\n")
@@ -171,25 +179,25 @@ def test_the_file_of_another_user_is_not_trusted(environ: Environ) -> None:
         find_offer()
 
 
-def test_every_name_that_may_stand_in_the_file_can_be_put_there(environ: Environ) -> None:
+def test_every_credential_can_be_written(environ: Environ) -> None:
     for name in KEPT:
         write_credential(name, f"secret-of-{name}")
     assert set(read_credentials()) == set(KEPT)
 
 
 @pytest.mark.parametrize("secret", ["", "two\nlines", "\x1b[0m", "käse"])
-def test_what_cannot_be_a_key_is_refused(environ: Environ, secret: str) -> None:
+def test_an_invalid_key_is_refused(environ: Environ, secret: str) -> None:
     with pytest.raises(CredentialsError):
         write_credential("OPENAI_API_KEY", secret)
     assert read_credentials() == {}
 
 
-def test_what_cannot_be_a_key_in_the_environment_is_not_sent(environ: Environ) -> None:
-    """Its words would stand, spelled otherwise, in the message of whoever cannot send it."""
+def test_an_invalid_key_of_the_environment_is_not_sent(environ: Environ) -> None:
+    """The error of a request that cannot be sent would contain it in escaped form."""
     environ[b"OPENAI_API_KEY"] = b" of-the-environment\n"
-    assert (found().secret, found().trouble) == ("of-the-environment", "")
+    assert (found_offer().secret, found_offer().trouble) == ("of-the-environment", "")
     environ[b"OPENAI_API_KEY"] = b"two\nlines"
-    assert found().trouble == "OPENAI_API_KEY is not a key: a key is one line of ASCII"
+    assert found_offer().trouble == "OPENAI_API_KEY is not a key: a key is one line of ASCII"
 
 
 @pytest.mark.parametrize(
@@ -201,41 +209,41 @@ def test_a_provider_over_http_needs_the_extra(
 ) -> None:
     monkeypatch.setattr(extra, "_LIBRARY", "a_library_that_is_not_installed")
     environ[name.encode()] = b"sk-of-the-environment"
-    assert found().trouble.endswith(trouble)
-    assert bool(found().trouble) is bool(trouble)
+    assert found_offer().trouble.endswith(trouble)
+    assert bool(found_offer().trouble) is bool(trouble)
 
 
-def test_codex_expired_means_no_call(environ: Environ, tmp_path: Path) -> None:
-    codex(tmp_path, time.time() - 1)
-    assert "expired" in found().trouble
+def test_an_expired_codex_login_is_not_used(environ: Environ, tmp_path: Path) -> None:
+    write_codex_login(tmp_path, time.time() - 1)
+    assert "expired" in found_offer().trouble
     before = (tmp_path / ".codex" / "auth.json").read_bytes()
-    codex(tmp_path, time.time() + 60)
-    assert (found().trouble, found().account) == ("", "acc")
+    write_codex_login(tmp_path, time.time() + 60)
+    assert (found_offer().trouble, found_offer().account) == ("", "acc")
     assert before != (tmp_path / ".codex" / "auth.json").read_bytes()
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"tokens": null}', '{"tokens": {"access_token": 1}}'])
-def test_what_is_no_codex_login_is_none(environ: Environ, tmp_path: Path, text: str) -> None:
+def test_an_invalid_codex_login_is_ignored(environ: Environ, tmp_path: Path, text: str) -> None:
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex" / "auth.json").write_text(text)
     assert find_offer() is None
 
 
-def test_model_and_address_are_the_users_to_set(environ: Environ, tmp_path: Path) -> None:
+def test_the_user_can_set_the_model_and_the_address(environ: Environ, tmp_path: Path) -> None:
     write_credential("OPENAI_API_KEY", "a")
-    assert (found().model, found().url) == ("gpt-5.4-mini", "https://api.openai.com/v1")
-    assert not found().is_local
+    assert (found_offer().model, found_offer().url) == ("gpt-5.4-mini", "https://api.openai.com/v1")
+    assert not found_offer().is_local
     (credentials_path().parent / "config.toml").write_text(
         'openai_url = "http://localhost:11434/v1/"\nllm_model = "qwen3"\nsummaries = true\n'
     )
     home = tmp_path / "home"
     home.mkdir()
     settings.use(Config(str(home)).for_settings())
-    assert (found().model, found().url) == ("qwen3", "http://localhost:11434/v1")
-    assert found().is_local
-    assert found().receiver == "the server localhost:11434"
+    assert (found_offer().model, found_offer().url) == ("qwen3", "http://localhost:11434/v1")
+    assert found_offer().is_local
+    assert found_offer().receiver == "the server localhost:11434"
     environ[b"MEMORY_RATER_LLM_MODEL"] = b"llama"
-    assert found().model == "llama"
+    assert found_offer().model == "llama"
 
 
 @pytest.mark.parametrize(
@@ -246,9 +254,7 @@ def test_model_and_address_are_the_users_to_set(environ: Environ, tmp_path: Path
         ("http://gpu.example:8000", False),
     ],
 )
-def test_a_server_on_this_machine_needs_no_key(
-    environ: Environ, url: str, is_offered: bool
-) -> None:
+def test_a_local_server_needs_no_key(environ: Environ, url: str, is_offered: bool) -> None:
     environ[b"HIVEPIPE_ANTHROPIC_URL"] = b"https://proxy.example"
     environ[b"HIVEPIPE_OPENAI_URL"] = url.encode()
     offer = find_offer()
@@ -256,8 +262,8 @@ def test_a_server_on_this_machine_needs_no_key(
     if offer:
         assert (offer.name, offer.url, offer.secret) == (NO_KEY, url, "")
     environ[b"HIVEPIPE_ANTHROPIC_URL"] = b"http://127.0.0.1:4000"
-    write_credential("OPENAI_API_KEY", "a")  # any credential comes before it
-    assert found().name == "OPENAI_API_KEY"
+    write_credential("OPENAI_API_KEY", "a")  # any credential takes precedence
+    assert found_offer().name == "OPENAI_API_KEY"
 
 
 @pytest.mark.parametrize(
@@ -269,49 +275,51 @@ def test_a_server_on_this_machine_needs_no_key(
         "llm_daily_usd = 1000",
     ],
 )
-def test_a_home_has_no_say(environ: Environ, tmp_path: Path, line: str) -> None:
-    """It may lie in a repository of several authors."""
+def test_a_home_cannot_set_the_terms_of_summaries(
+    environ: Environ, tmp_path: Path, line: str
+) -> None:
+    """A home may be part of a shared repository."""
     (tmp_path / "config.toml").write_text(line)
     config = Config(str(tmp_path))
     assert config.for_settings() == {}
     assert "belongs into" in config.problems[0]
 
 
-# ---- agreement
+# ---- consent
 
 
-def test_nothing_is_agreed_to_without_a_yes(environ: Environ, tmp_path: Path) -> None:
+def test_summaries_need_consent(environ: Environ, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     write_credential("OPENAI_API_KEY", "a")
-    assert objection(home, found()) == OFF
-    give_consent(home, found(), "2026-11-21T10:00:00.000Z")
-    assert (is_enabled(home), objection(home, found())) == (True, "")
+    assert objection(home, found_offer()) == OFF
+    give_consent(home, found_offer(), "2026-11-21T10:00:00.000Z")
+    assert (is_enabled(home), objection(home, found_offer())) == (True, "")
     assert consent_path(home).stat().st_mode & 0o777 == 0o600
     assert not is_enabled(str(tmp_path / "another"))
     withdraw_consent(home)
     withdraw_consent(home)
-    assert objection(home, found()) == OFF
+    assert objection(home, found_offer()) == OFF
 
 
-def test_another_offer_is_not_the_one_agreed_to(environ: Environ, tmp_path: Path) -> None:
+def test_consent_does_not_cover_another_model_or_provider(environ: Environ, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     write_credential("OPENAI_API_KEY", "a")
-    give_consent(home, found(), "2026-11-21T10:00:00.000Z")
+    give_consent(home, found_offer(), "2026-11-21T10:00:00.000Z")
     environ[b"HIVEPIPE_LLM_MODEL"] = b"gpt-dear"
-    assert "you agreed to openai with gpt-5.4-mini" in objection(home, found())
+    assert "you agreed to openai with gpt-5.4-mini" in objection(home, found_offer())
     del environ[b"HIVEPIPE_LLM_MODEL"]
     write_credential("ANTHROPIC_API_KEY", "a")
-    assert "found was anthropic" in objection(home, found())
+    assert "found was anthropic" in objection(home, found_offer())
 
 
-def test_another_address_is_named(environ: Environ, tmp_path: Path) -> None:
+def test_consent_does_not_cover_another_address(environ: Environ, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     write_credential("OPENAI_API_KEY", "a")
-    give_consent(home, found(), "2026-11-21T10:00:00.000Z")
+    give_consent(home, found_offer(), "2026-11-21T10:00:00.000Z")
     environ[b"HIVEPIPE_OPENAI_URL"] = b"https://proxy.example/v1"
-    said = objection(home, found())
-    assert "at https://api.openai.com/v1, but found" in said
-    assert "at https://proxy.example/v1: " in said
+    text = objection(home, found_offer())
+    assert "at https://api.openai.com/v1, but found" in text
+    assert "at https://proxy.example/v1: " in text
 
 
 @pytest.mark.parametrize(
@@ -328,39 +336,39 @@ def test_another_address_is_named(environ: Environ, tmp_path: Path) -> None:
         ("llm_daily_usd =", OFF),
     ],
 )
-@pytest.mark.parametrize("is_on_by_word", [False, True])
-def test_nobody_is_asked_while_the_terms_cannot_be_read(
-    environ: Environ, tmp_path: Path, line: str, named: str, is_on_by_word: bool
+@pytest.mark.parametrize("is_switched_on", [False, True])
+def test_nothing_is_sent_while_a_term_is_invalid(
+    environ: Environ, tmp_path: Path, line: str, named: str, is_switched_on: bool
 ) -> None:
-    """Who wrote nonsense meant something else than the default: less, or another address."""
+    """An invalid value was meant to differ from the default: a lower limit, another address."""
     home = tmp_path / "home"
     home.mkdir()
     write_credential("OPENAI_API_KEY", "a")
-    give_consent(str(home), found(), "2026-11-21T10:00:00.000Z")
-    if is_on_by_word and named != OFF:
+    give_consent(str(home), found_offer(), "2026-11-21T10:00:00.000Z")
+    if is_switched_on and named != OFF:
         line += "\nsummaries = true"
     (credentials_path().parent / "config.toml").write_text(line)
     config = Config(str(home))
     settings.use(config.for_settings())
     assert len(config.problems) == 1
-    assert named in objection(str(home), found())
-    assert "secret" not in objection(str(home), found()) + str(list(config.values()))
+    assert named in objection(str(home), found_offer())
+    assert "secret" not in objection(str(home), found_offer()) + str(list(config.values()))
     if "llm_daily" in line:
         assert 0 in terms.caps()
 
 
-def test_the_switch_stands_above_agreement(environ: Environ, tmp_path: Path) -> None:
+def test_the_setting_takes_precedence_over_consent(environ: Environ, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     write_credential("OPENAI_API_KEY", "a")
     environ[b"HIVEPIPE_SUMMARIES"] = b"on"
-    assert objection(home, found()) == ""
-    give_consent(home, found(), "2026-11-21T10:00:00.000Z")
+    assert objection(home, found_offer()) == ""
+    give_consent(home, found_offer(), "2026-11-21T10:00:00.000Z")
     for word in (b"off", b"perhaps"):
         environ[b"HIVEPIPE_SUMMARIES"] = word
-        assert objection(home, found()) == OFF
+        assert objection(home, found_offer()) == OFF
 
 
-def test_a_stack_inherits_no_credential_and_no_word_on_summaries(environ: Environ) -> None:
+def test_a_stack_inherits_no_credential_and_no_setting_of_summaries(environ: Environ) -> None:
     for name in (*SETTABLE, "HIVEPIPE_SUMMARIES", "HIVEPIPE_OPENAI_URL", "HIVEPIPE_LLM_MODEL"):
         environ[name.encode()] = b"canary"
     assert b"canary" not in b"".join(settings.inherited().values())
@@ -375,7 +383,7 @@ def findings(name: str, home: Path) -> list[Finding]:
     return list(check.look(Facts(place, Stack(str(home), str(home / "run")))))
 
 
-def test_what_this_shell_says_is_not_what_the_stack_sees(environ: Environ, tmp_path: Path) -> None:
+def test_settings_of_this_shell_do_not_reach_the_stack(environ: Environ, tmp_path: Path) -> None:
     home = tmp_path / "home"
     write_credential("OPENAI_API_KEY", "a")
     environ[b"HIVEPIPE_SUMMARIES"] = b"on"
@@ -403,7 +411,7 @@ def test_doctor_names_the_credential_and_never_the_key(environ: Environ, tmp_pat
     (finding,) = findings("summaries", home)
     assert finding.is_note
     assert "OPENAI_API_KEY" in finding.text
-    give_consent(str(home), found(), "2026-11-21T10:00:00.000Z")
+    give_consent(str(home), found_offer(), "2026-11-21T10:00:00.000Z")
     (finding,) = findings("summaries", home)
     assert (finding.is_note, "gpt-5.4-mini, with OPENAI_API_KEY" in finding.text) == (True, True)
     assert "sk-very-secret" not in finding.text

@@ -1,4 +1,4 @@
-"""Who serves the queue `llm`, and when the supervisor runs its worker."""
+"""Which worker serves the queue `llm`, and when the supervisor starts the llm worker."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_queue_changes_hands_and_never_has_two_workers(folder: Path) -> None:
+def test_the_queue_changes_workers_and_never_has_two(folder: Path) -> None:
     slow, llm = LlmQueue("home"), LlmQueue("home")
     assert slow.acquire_or_release(False)
     role = acquire_lock(f"{folder}/llm.lock", 0)  # an llm worker starts
@@ -24,12 +24,12 @@ def test_the_queue_changes_hands_and_never_has_two_workers(folder: Path) -> None
     assert not slow.acquire_or_release(True)
     assert llm.acquire()
     assert not slow.acquire_or_release(True)
-    llm._release()  # it ends
+    llm._release()  # the llm worker ends
     os.close(role)
     assert slow.acquire_or_release(False)
 
 
-def test_an_llm_worker_that_is_wanted_has_time_to_start(
+def test_a_wanted_llm_worker_has_time_to_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = LlmQueue("home")
@@ -38,7 +38,7 @@ def test_an_llm_worker_that_is_wanted_has_time_to_start(
     assert slow.acquire_or_release(True), "no job waits for ever"
 
 
-def test_the_queue_is_kept_until_the_llm_worker_is_there(folder: Path) -> None:
+def test_the_queue_is_kept_until_the_llm_worker_starts(folder: Path) -> None:
     slow = LlmQueue("home")
     assert slow.acquire_or_release(False)
     assert slow.acquire_or_release(True)

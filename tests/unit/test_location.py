@@ -1,4 +1,4 @@
-"""The database leaves a home whose file system two machines may share."""
+"""Which file system holds a home, and whether two machines may share it."""
 
 import pytest
 
@@ -35,6 +35,6 @@ def test_the_longest_mount_point_decides(path: str, kind: str, shared: bool) -> 
     assert is_shared(kind) is shared
 
 
-def test_without_a_mount_table_the_home_is_taken_as_it_is() -> None:
+def test_without_a_mount_table_a_home_counts_as_unshared() -> None:
     assert file_system_of("/home/ana", "") == ""
     assert not is_shared("")

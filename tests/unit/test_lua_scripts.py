@@ -1,4 +1,4 @@
-"""Each Lua script says in its header what it does, takes and returns, and gets what it names."""
+"""The header of each Lua script names its keys, arguments, constants and result."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ SENT_BY_HOOKS = {
     "count_hook": hand_over.COUNT_SCRIPT,
     "note": guard.SCRIPT,
     "verdict": guard.VERDICT_SCRIPT,
-    "list_calls": guard.SCRIPT + LIST_SCRIPT,  # behind the other, with its constants
+    "list_calls": guard.SCRIPT + LIST_SCRIPT,  # appended to the other, with its constants
 }
 STRING = r"'[^'\n]*'"
 
@@ -38,7 +38,7 @@ def constants_of(path: Path) -> set[str]:
 
 
 def calls() -> dict[str, set[str]]:
-    """Return script -> the constants that the code passes."""
+    """Return the constants that the code passes, by script."""
     texts = (path.read_text() for path in PACKAGE.rglob("*.py"))
     named = (text for text in texts if re.search(r"\bscript\b", text))
     nodes = (node for text in named for node in ast.walk(ast.parse(text)))
@@ -92,7 +92,7 @@ def test_no_script_is_in_a_python_file() -> None:
     assert found == []
 
 
-def test_constants_are_locals_in_front() -> None:
+def test_constants_become_locals_before_the_script() -> None:
     text = script("put_back", A=1, B="two", C=["x", "y"])
     assert text == "local A = 1\nlocal B = 'two'\nlocal C = {'x', 'y'}\n" + script("put_back")
 
@@ -102,20 +102,20 @@ def test_comment_lines_are_not_sent() -> None:
     assert client.SCRIPT.rstrip().endswith("or new")
 
 
-def test_a_script_that_is_not_there_is_named() -> None:
+def test_a_missing_script_is_named() -> None:
     assert lua_text("queue/lua/none.lua") == ""
     with pytest.raises(FileNotFoundError, match=r"queue/lua/none\.lua"):
         script("none")
 
 
 def test_the_bundle_of_the_hooks_holds_their_scripts() -> None:
-    """A hook reads no more files: each call that reads a script is replaced by its text."""
-    asked = {
+    """Each call that reads a script is replaced by its text, so that a hook reads no other file."""
+    read_paths = {
         path
         for name in MODULES
         for path in re.findall(r'lua_text\("([^"]+)"\)', source_of(name).read_text())
     }
-    assert asked == set(SCRIPTS)
+    assert read_paths == set(SCRIPTS)
     made = bundle()
     assert b'lua_text("' not in made
     assert all(repr(lua_text(path)).encode() in made for path in SCRIPTS)

@@ -1,4 +1,4 @@
-"""A memory file in chunks: nothing is lost, nothing is too long."""
+"""Splitting a memory file loses no text and makes no chunk that is too long."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The line that tells of events on disk: late ones, once a day, cheaply."""
+"""The notice about events on disk: for late events only, once a day."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ At = Callable[[float], str]
 
 @pytest.fixture
 def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> At:
-    """Return what is said so many seconds after noon."""
+    """Return a function that gives the notice at a number of seconds after noon."""
 
     class Clock:
         now = NOON
@@ -28,11 +28,11 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> At:
 
     monkeypatch.setattr(module, "time", Clock)
 
-    def said(secs: float) -> str:
+    def notice_at(secs: float) -> str:
         Clock.now = NOON + secs
         return notice(str(tmp_path))
 
-    return said
+    return notice_at
 
 
 def spool(home: Path, secs: float, pid: int = 1) -> Path:
@@ -42,7 +42,7 @@ def spool(home: Path, secs: float, pid: int = 1) -> Path:
     return path
 
 
-def test_nothing_is_said_of_an_empty_or_absent_spool(at: At, tmp_path: Path) -> None:
+def test_an_empty_or_missing_spool_gives_no_notice(at: At, tmp_path: Path) -> None:
     assert at(0) == ""
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / "bad").mkdir()
@@ -66,24 +66,26 @@ def test_late_events_are_announced_with_their_number_and_age(at: At, tmp_path: P
         (-7 * DAY_SECS, "14 November"),
     ],
 )
-def test_a_moment_is_said_as_people_say_it(at: At, tmp_path: Path, secs: float, when: str) -> None:
+def test_the_age_is_given_as_a_time_a_weekday_or_a_date(
+    at: At, tmp_path: Path, secs: float, when: str
+) -> None:
     spool(tmp_path, secs)
     assert at(0) == f"hivepipe: 1 event waits on disk since {when}; run `hivepipe doctor`"
 
 
-def test_events_that_wait_for_a_moment_are_no_matter(at: At, tmp_path: Path) -> None:
+def test_recent_events_give_no_notice(at: At, tmp_path: Path) -> None:
     spool(tmp_path, 0)
     assert at(LATE_SECS - 1) == ""
 
 
-def test_once_a_day_and_again_the_day_after(at: At, tmp_path: Path) -> None:
+def test_a_notice_is_given_once_a_day(at: At, tmp_path: Path) -> None:
     spool(tmp_path, -LATE_SECS)
     assert at(0)
     assert [at(secs) for secs in (1, LOOK_SECS, DAY_SECS - 1)] == ["", "", ""]
     assert at(DAY_SECS)
 
 
-def test_a_spool_is_looked_through_every_ten_minutes_at_most(
+def test_the_spool_is_listed_every_ten_minutes_at_most(
     at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spool(tmp_path, 0)
@@ -93,14 +95,14 @@ def test_a_spool_is_looked_through_every_ten_minutes_at_most(
     monkeypatch.undo()
 
 
-def test_a_clock_that_went_back_is_no_year_of_silence(at: At, tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_suppresses_no_notice(at: At, tmp_path: Path) -> None:
     spool(tmp_path, -LATE_SECS)
     assert at(30 * DAY_SECS)
     assert at(0)
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 2 3", "nan x", "\0"])
-def test_a_damaged_note_is_none(at: At, tmp_path: Path, text: str) -> None:
+def test_a_damaged_notice_file_is_ignored(at: At, tmp_path: Path, text: str) -> None:
     spool(tmp_path, -LATE_SECS)
     (tmp_path / "notice").write_text(text)
     assert at(0)

@@ -1,4 +1,4 @@
-"""What Claude Code says beside its calls becomes one line each, with its reason."""
+"""Claude Code's notices become one line each, with their reason."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ RENAMED = changed(
 )
 
 
-def told(payload: dict[str, Any]) -> list[tuple[object, object]]:
+def kinds_and_texts(payload: dict[str, Any]) -> list[tuple[object, object]]:
     event = parse_event("", encoded(payload))
     assert event is not None
     return [(notice["kind"], notice["text"]) for notice in noticed(event)]
@@ -50,9 +50,9 @@ def told(payload: dict[str, Any]) -> list[tuple[object, object]]:
 def test_every_notice_has_a_reason(
     payload: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
-    assert told(payload) == expected
+    assert kinds_and_texts(payload) == expected
 
 
 def test_only_part_of_a_large_batch_is_reported() -> None:
     calls = payloads.POST_BATCH["tool_calls"][:1] * 50
-    assert len(told(changed(payloads.POST_BATCH, tool_calls=calls))) == MOST_REFUSED
+    assert len(kinds_and_texts(changed(payloads.POST_BATCH, tool_calls=calls))) == MOST_REFUSED

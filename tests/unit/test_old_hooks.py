@@ -1,4 +1,4 @@
-"""Which hooks are the predecessor's: by name and by content, and when it is left to the user."""
+"""The predecessor's hooks are recognized by name and content. The user decides on doubtful ones."""
 
 import json
 from pathlib import Path
@@ -60,14 +60,14 @@ def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OldProject:
         ("uv", OTHER),
         ("bash", OTHER),
         ("echo .claude/hooks/auto-checkpoint.sh", OTHER),
-        # Something of the user's in the same command.
+        # A command of the user in the same line.
         (".claude/hooks/auto-checkpoint.sh && npm run lint", DOUBTFUL),
         ("npm run lint; .claude/hooks/auto-checkpoint.sh", DOUBTFUL),
         (".claude/hooks/auto-checkpoint.sh > notes.txt", DOUBTFUL),
-        # Writes there by itself.
+        # Commands that write to the predecessor's database.
         ("sqlite3 .hive-mind/hive.db 'DELETE FROM agents'", DOUBTFUL),
         ("mine/tracker.sh", DOUBTFUL),
-        # Of a name that is known, and gone, or with nothing of the predecessor's in it.
+        # Files of a known name that are missing or have nothing of the predecessor.
         ("old/auto-checkpoint.sh", DOUBTFUL),
         ("mine/session-start.sh", OTHER),
         ("mine/stop", OTHER),
@@ -95,19 +95,19 @@ def test_a_command_with_arguments_of_its_own_is_judged_too(old: OldProject) -> N
 
 
 @pytest.mark.parametrize("handler", [None, "x", [], {}, {"command": 5}, {"type": "prompt"}])
-def test_what_runs_no_command_is_nothing_old(old: OldProject, handler: object) -> None:
+def test_a_handler_without_a_command_is_no_old_hook(old: OldProject, handler: object) -> None:
     assert judge(handler, str(old.folder)) is OTHER
 
 
 @pytest.mark.parametrize("form", Form)
-def test_none_of_ours_is_taken_for_an_old_one(old: OldProject, form: Form) -> None:
+def test_our_own_hooks_are_not_old_ones(old: OldProject, form: Form) -> None:
     for event in EVENTS:
         made = entry(event, form, "/x/hivepipe/hooks/0123456789abcdef/hook")
         assert verdict(made["hooks"][0], str(old.folder)) is OTHER
 
 
 @pytest.mark.parametrize("text", [SHARED_SETTINGS, LOCAL_SETTINGS])
-def test_only_the_old_hooks_leave_the_text_and_come_back(old: OldProject, text: str) -> None:
+def test_only_the_old_hooks_are_removed_and_restored(old: OldProject, text: str) -> None:
     project = str(old.folder)
     (found,) = [each for each in find_hooks(project) if Path(each.path).read_text() == text]
     left = without_old(text, project)
@@ -120,8 +120,10 @@ def test_only_the_old_hooks_leave_the_text_and_come_back(old: OldProject, text: 
     again = with_restored_hooks(left, found.old)
     assert with_restored_hooks(again, found.old) == again
 
-    def commands(said: str) -> list[str]:
-        groups = [group for groups in json.loads(said)["hooks"].values() for group in groups]
+    def commands(settings_text: str) -> list[str]:
+        groups = [
+            group for groups in json.loads(settings_text)["hooks"].values() for group in groups
+        ]
         return sorted(handler["command"] for group in groups for handler in group["hooks"])
 
     assert commands(again) == commands(text)

@@ -1,4 +1,4 @@
-"""The supervisor runs a program on demand while its file is there, and its lock is free."""
+"""The supervisor runs a program on demand while its file exists and its lock is free."""
 
 import fcntl
 from pathlib import Path
@@ -29,7 +29,7 @@ class Program:
 
 
 def calls(folder: Path, state: int, pid: int, mood: int = SupervisorStates.RUNNING) -> str:
-    """Return what the supervisor does with the program `llm`, and that it leaves others alone."""
+    """Return the supervisor's calls on the program `llm`. Check that it leaves others alone."""
     program, other = Program(state, pid), Program(STOPPED, 0, autostart=True)
     groups: dict[str, Any] = {
         "1": SimpleNamespace(processes={"redis": other}),
@@ -55,7 +55,7 @@ def test_a_wanted_program_is_started_and_another_stopped(tmp_path: Path) -> None
         assert calls(tmp_path, ProcessStates.STOPPING, 7) == ""
 
 
-def test_it_is_started_only_while_nobody_holds_its_lock(tmp_path: Path) -> None:
+def test_a_program_is_started_only_while_its_lock_is_free(tmp_path: Path) -> None:
     lock = tmp_path / "user.lock"
     set_wanted(str(tmp_path), "llm", True, str(lock))
     with lock.open("wb") as held:
@@ -65,6 +65,6 @@ def test_it_is_started_only_while_nobody_holds_its_lock(tmp_path: Path) -> None:
     assert calls(tmp_path, STOPPED, 0) == "spawn"
 
 
-def test_a_lock_that_cannot_be_made_is_no_reason_to_fail(tmp_path: Path) -> None:
+def test_a_lock_that_cannot_be_created_raises_nothing(tmp_path: Path) -> None:
     set_wanted(str(tmp_path), "llm", True, str(tmp_path / "gone" / "user.lock"))
     assert calls(tmp_path, STOPPED, 0) == ""

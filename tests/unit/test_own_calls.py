@@ -1,4 +1,4 @@
-"""Calls of hivepipe's own commands are told apart, and come last in a search."""
+"""Calls of hivepipe's own commands are recognized and come last in a search."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,8 @@ from hivepipe.archive.search.own_calls import tool_uses
 from hivepipe.archive.search.query import Filters, terms_of
 
 
-def call(id: str, name: str = "Bash", **asked: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": id, "name": name, "input": asked}
+def call(id: str, name: str = "Bash", **arguments: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
 
 
 def result(id: str, words: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def test_a_tool_of_hivepipe_is_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"),
+    ("name", "arguments"),
     [
         ("Bash", {"command": "grep hivepipe README.md"}),
         ("Bash", {"command": "cat hivepipe/archive/search/index.py"}),
@@ -59,8 +59,8 @@ def test_a_tool_of_hivepipe_is_its_own(name: str) -> None:
         ("mcp__other_hivepipe__search", {"query": "harbour"}),
     ],
 )
-def test_another_call_is_not(name: str, asked: dict[str, str]) -> None:
-    assert tool_uses(line(1, call("t1", name, **asked))).own == ()
+def test_another_call_is_not_its_own(name: str, arguments: dict[str, str]) -> None:
+    assert tool_uses(line(1, call("t1", name, **arguments))).own == ()
 
 
 def test_a_line_with_other_calls_or_text_is_mixed() -> None:

@@ -1,4 +1,4 @@
-"""Archives that hivepipe did not make, or that somebody changed, stay as they are."""
+"""Archives that hivepipe did not create, or that were edited, are not changed."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ from tests.archive_scene import SESSION, Scene, line, lines
 
 DAY = 86_400
 NAME = f"main-session/2026-01/2026-01-10_00-00-00_{SESSION}"
-STRANGE_META = {"session_id": SESSION, "message_count": 12, "duration_seconds": 420}
+FOREIGN_META = {"session_id": SESSION, "message_count": 12, "duration_seconds": 420}
 
 
 def no_stop() -> None:
@@ -26,24 +26,26 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(tmp_path)
 
 
-def grow_old(scene: Scene, days: float) -> None:
+def age_files(scene: Scene, days: float) -> None:
     past = time.time() - days * DAY
     for path in scene.kept.rglob("*"):
         os.utime(path, (past, past))
 
 
-def strange(scene: Scene, name: str = NAME, text: bytes = b'{"theirs": 1}\n') -> dict[str, object]:
+def write_foreign_archive(
+    scene: Scene, name: str = NAME, text: bytes = b'{"theirs": 1}\n'
+) -> dict[str, object]:
     path = scene.kept / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text)
-    path.with_suffix(".meta.json").write_text(json.dumps(STRANGE_META))
+    path.with_suffix(".meta.json").write_text(json.dumps(FOREIGN_META))
     for each in (path, path.with_suffix(".meta.json")):
         os.utime(each, (time.time() - 400 * DAY,) * 2)
     return state(scene, name)
 
 
 def state(scene: Scene, name: str = NAME) -> dict[str, object]:
-    """Bytes, mode and time of every file of an archive."""
+    """Return the bytes, mode and time of every file of an archive."""
     found = {}
     for path in (scene.kept / name).parent.iterdir():
         if path.name.startswith(Path(name).name + "."):
@@ -58,10 +60,10 @@ def prune(scene: Scene, days: float = 365) -> list[str]:
     return [key for key in keys if scene.archives.remove_if_older(key, before)]
 
 
-def test_an_archive_that_was_there_is_neither_pruned_nor_compressed_nor_listed(
+def test_a_foreign_archive_is_not_pruned_compressed_or_listed(
     scene: Scene,
 ) -> None:
-    before = strange(scene)
+    before = write_foreign_archive(scene)
     rebuild_index(scene.archives)
     assert scene.archives.index.entries() == {}
     assert prune(scene) == []
@@ -69,8 +71,8 @@ def test_an_archive_that_was_there_is_neither_pruned_nor_compressed_nor_listed(
     assert state(scene) == before
 
 
-def test_an_archive_of_the_same_name_takes_another(scene: Scene) -> None:
-    before = strange(scene)
+def test_an_archive_avoids_the_name_of_a_foreign_one(scene: Scene) -> None:
+    before = write_foreign_archive(scene)
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     (entry,) = scene.index().values()
@@ -84,11 +86,11 @@ def test_an_archive_of_the_same_name_takes_another(scene: Scene) -> None:
     assert state(scene) == before
 
 
-def test_our_own_are_pruned_and_leave_the_manifest(scene: Scene) -> None:
+def test_own_archives_are_pruned_and_removed_from_the_manifest(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     assert scene.archives.manifest.made() >= {f"{NAME}.jsonl"}
-    grow_old(scene, 366)
+    age_files(scene, 366)
     assert prune(scene) == [SESSION]
     assert f"{NAME}.jsonl" not in scene.archives.manifest.made()
     assert not (scene.kept / "main-session/2026-01").exists()
@@ -100,10 +102,10 @@ def test_an_edited_archive_is_kept(scene: Scene, edit: str, packed: bool) -> Non
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     if packed:
-        grow_old(scene, 31)
+        age_files(scene, 31)
         assert compress(scene.archives, no_stop) == 1
     edit_archive(scene, edit, packed)
-    grow_old(scene, 400)
+    age_files(scene, 400)
     before = state(scene)
     assert compress(scene.archives, no_stop) == 0
     assert prune(scene) == []
@@ -129,7 +131,7 @@ def edit_archive(scene: Scene, edit: str, packed: bool) -> None:
 
 
 @pytest.mark.parametrize("edit", ["append", "change", "cut"])
-def test_a_session_that_continues_leaves_its_edited_archive(scene: Scene, edit: str) -> None:
+def test_a_continued_session_does_not_change_its_edited_archive(scene: Scene, edit: str) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     edit_archive(scene, edit, packed=False)
@@ -142,7 +144,7 @@ def test_a_session_that_continues_leaves_its_edited_archive(scene: Scene, edit: 
     assert (scene.kept / entry["path"]).read_bytes() == lines(6)
 
 
-def test_what_a_kill_left_behind_is_no_edit(scene: Scene) -> None:
+def test_leftovers_of_a_killed_run_are_no_edit(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     with (scene.kept / f"{NAME}.jsonl").open("ab") as archive:
@@ -154,13 +156,13 @@ def test_what_a_kill_left_behind_is_no_edit(scene: Scene) -> None:
     assert len(scene.index()) == 1
 
 
-def test_archives_of_the_version_without_a_manifest_are_adopted(scene: Scene) -> None:
+def test_archives_of_a_version_without_a_manifest_are_adopted(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     (scene.home / "manifest.db").unlink()
     (scene.home / "hive.db").touch()
     theirs = f"{NAME}_theirs"
-    before = strange(scene, theirs)
+    before = write_foreign_archive(scene, theirs)
     forged = scene.kept / f"{NAME}_forged.jsonl"
     forged.write_bytes(line(1))
     meta = json.loads((scene.kept / f"{NAME}.meta.json").read_bytes())
@@ -170,7 +172,7 @@ def test_archives_of_the_version_without_a_manifest_are_adopted(scene: Scene) ->
     assert adopt(scene.archives) == 1
     assert not scene.archives.manifest.adopts
     assert scene.archives.manifest.made() == {f"{NAME}.jsonl"}
-    grow_old(scene, 400)
+    age_files(scene, 400)
     rebuild_index(scene.archives)
     assert prune(scene) == [SESSION]
     assert forged.exists()
@@ -182,7 +184,7 @@ def test_a_new_home_adopts_nothing(scene: Scene) -> None:
     assert not scene.archives.manifest.adopts
 
 
-def test_an_index_that_was_there_is_kept_beside(scene: Scene) -> None:
+def test_a_foreign_index_is_kept_under_another_name(scene: Scene) -> None:
     scene.kept.mkdir(parents=True)
     theirs = scene.kept / "archive-index.json"
     theirs.write_text('{"archives": [{"id": "abc123"}]}')

@@ -1,4 +1,4 @@
-"""What becomes Redis ends with its supervisor, and with nobody else."""
+"""A process that becomes Redis ends with its supervisor, not with another parent."""
 
 import subprocess
 import sys
@@ -14,8 +14,8 @@ number = ctypes.c_int()
 ctypes.CDLL(None).prctl(2, ctypes.byref(number), 0, 0, 0)
 print(number.value)
 """
-WORDS = [sys.executable, "-I", "-c", PROGRAM]
-BELOW = {"SUPERVISOR_SERVER_URL": "unix:///folder/supervisor.sock"}
+COMMAND = [sys.executable, "-I", "-c", PROGRAM]
+ENVIRONMENT = {"SUPERVISOR_SERVER_URL": "unix:///folder/supervisor.sock"}
 # A parent with the supervisor's command line, which waits.
 PARENT = "import subprocess, sys; subprocess.run(sys.argv[3:])"
 
@@ -23,20 +23,22 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has
 
 
 @pytest.mark.parametrize("url", ["", "unix:///another/supervisor.sock"])
-def test_below_another_parent_it_gets_no_signal_of_a_death(url: str) -> None:
-    """A thread of a Procfile's manager may end long before the manager does."""
+def test_the_death_of_another_parent_sends_no_signal(url: str) -> None:
+    """The thread of a Procfile manager that started it may end before the manager does."""
     env = {"SUPERVISOR_SERVER_URL": url}
-    said = subprocess.run(WORDS, env=env, capture_output=True, text=True, check=True).stdout
-    assert said == "0\n"
+    output = subprocess.run(COMMAND, env=env, capture_output=True, text=True, check=True).stdout
+    assert output == "0\n"
 
 
-def test_below_its_supervisor_it_gets_sigterm() -> None:
+def test_the_death_of_the_supervisor_sends_sigterm() -> None:
     parent = [sys.executable, "-c", PARENT, "-c", "/folder/supervisord.conf"]
-    done = subprocess.run([*parent, *WORDS], env=BELOW, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*parent, *COMMAND], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "15\n"
 
 
-def test_one_whose_supervisor_is_gone_already_does_not_start() -> None:
-    done = subprocess.run(WORDS, env=BELOW, capture_output=True, text=True, check=False)
+def test_a_process_whose_supervisor_is_gone_does_not_start() -> None:
+    done = subprocess.run(COMMAND, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "StackError: the supervisor was killed" in done.stderr

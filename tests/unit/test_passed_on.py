@@ -1,4 +1,4 @@
-"""The native hook passes on what the intake reads of the environment, and nothing else."""
+"""The native hook passes on exactly the environment variables that the intake reads."""
 
 import re
 
@@ -10,8 +10,9 @@ READ = re.compile(
     r"\b(?:variable|_own_folder|environment|of_this_process|switched_on|switched_off|_secs)\(\s*\"([A-Z_]+)\""
     r"|folder_variable(?:: str)? ?= ?\"([A-Z_]+)\"|for name in \(\"(CI)\", \"(CLAUDE_\w+)\"\)"
 )
-# The native hook obeys these itself, knows the folder of state, or they are of workers.
-BESIDE = {"HIVEPIPE_DISABLED", "HIVEPIPE_NESTED", "XDG_STATE_HOME"}
+# The native hook acts on the first two itself and already knows the state folder.
+NOT_PASSED_ON = {"HIVEPIPE_DISABLED", "HIVEPIPE_NESTED", "XDG_STATE_HOME"}
+# Only workers read these.
 OF_WORKERS = re.compile(r"HIVEPIPE_(HIVE_\w+|IDLE_SECS|STALLED_SECS|LOST_SECS)")
 
 
@@ -25,8 +26,8 @@ def read_by_the_intake() -> set[str]:
     texts = [source_of(name).read_text() for name in MODULES]
     found = {name for text in texts for names in READ.findall(text) for name in names if name}
     found |= {old for name in found for old in ALIASES.get(name, ())}
-    return {name for name in found - BESIDE if not OF_WORKERS.fullmatch(name)}
+    return {name for name in found - NOT_PASSED_ON if not OF_WORKERS.fullmatch(name)}
 
 
-def test_it_passes_on_what_the_intake_reads_and_nothing_else() -> None:
+def test_exactly_the_variables_that_the_intake_reads_are_passed_on() -> None:
     assert passed_on() == read_by_the_intake()

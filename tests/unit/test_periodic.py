@@ -1,4 +1,4 @@
-"""Slots, and the two messages of a turn."""
+"""Slots of periodic jobs, and the two messages of a run: the tick and its job."""
 
 import re
 
@@ -34,7 +34,7 @@ def test_a_slot_is_the_time_by_the_interval(now: float, slot: int) -> None:
 
 
 @pytest.mark.parametrize(("now", "due"), [(0.0, 60), (59.9, 60), (60.0, 120), (119.0, 120)])
-def test_the_next_turn_begins_with_the_next_slot(now: float, due: int) -> None:
+def test_the_next_run_is_due_at_the_next_slot(now: float, due: int) -> None:
     assert next_due(now, 60) == due
 
 
@@ -76,7 +76,7 @@ def test_a_tick_with_an_unknown_name_is_refused(row: Periodic) -> None:
 
 
 @pytest.mark.parametrize(
-    ("job_id", "by_the_clock", "found"),
+    ("job_id", "is_periodic", "found"),
     [
         ("reaper-7", True, ("reaper", 7)),
         ("raise_alerts-29920750", True, ("raise_alerts", 29920750)),
@@ -87,10 +87,10 @@ def test_a_tick_with_an_unknown_name_is_refused(row: Periodic) -> None:
         ("a-b-7", False, None),
     ],
 )
-def test_ids_say_what_runs_by_the_clock(
-    job_id: str, by_the_clock: bool, found: tuple[str, int] | None
+def test_the_ids_of_periodic_jobs_are_recognized(
+    job_id: str, is_periodic: bool, found: tuple[str, int] | None
 ) -> None:
-    assert is_periodic_id(job_id) is by_the_clock
+    assert is_periodic_id(job_id) is is_periodic
     assert name_and_slot(job_id) == found
 
 
@@ -107,9 +107,9 @@ def test_the_table_names_operations_that_exist_and_each_row_once() -> None:
 
 def test_another_scheduler_takes_over_within_a_minute() -> None:
     assert LOCK_SECS + LONGEST_WAIT_SECS < 60
-    assert LOCK_SECS > 2 * LONGEST_WAIT_SECS  # a lock that is held does not lapse
+    assert LOCK_SECS > 2 * LONGEST_WAIT_SECS  # a lock that is held does not expire
 
 
-def test_the_tick_is_no_operation_that_anybody_can_plan() -> None:
+def test_the_tick_is_no_declared_operation() -> None:
     assert TICK not in OPERATIONS
     assert re.fullmatch(r"[a-z]+", TICK)

@@ -1,4 +1,4 @@
-"""What commands print cannot steer a terminal, and says the same when a program reads it."""
+"""Printed text cannot control a terminal, and programs that read it get the same content."""
 
 import json
 import sys
@@ -11,16 +11,16 @@ from hivepipe.cli.terminal import guard_streams, say, say_archived_line, say_fie
 from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
-EVERY = [chr(code) for code in range(sys.maxunicode + 1)]
-STEERING = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u3164\ufe00\ufe0f\uffa0"
+ALL_CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1)]
+CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u3164\ufe00\ufe0f\uffa0"
 
 
-def test_of_all_characters_none_that_steers_or_is_unseen_comes_through() -> None:
-    said = printable("".join(EVERY))
-    assert {unicodedata.category(char) for char in said}.isdisjoint(STEERING)
-    assert not set(said) & set(UNSEEN)
-    assert {"a", "ß", "漢", "😀", "é"} <= set(said)
+def test_no_control_or_invisible_character_is_printed() -> None:
+    printed = printable("".join(ALL_CHARACTERS))
+    assert {unicodedata.category(char) for char in printed}.isdisjoint(CONTROL)
+    assert not set(printed) & set(INVISIBLE)
+    assert {"a", "ß", "漢", "😀", "é"} <= set(printed)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_of_all_characters_none_that_steers_or_is_unseen_comes_through() -> None
         (None, ""),
     ],
 )
-def test_what_steers_is_written_out(text: str | None, shown: str) -> None:
+def test_control_characters_are_escaped(text: str | None, shown: str) -> None:
     assert printable(text) == shown
 
 
@@ -42,25 +42,25 @@ def test_a_text_keeps_its_lines() -> None:
 
 
 @pytest.mark.parametrize("ascii_only", [True, False])
-def test_json_says_the_same(ascii_only: bool) -> None:
-    sound = "".join(char for char in EVERY if unicodedata.category(char) != "Cs")
+def test_printable_json_has_the_same_content(ascii_only: bool) -> None:
+    sound = "".join(char for char in ALL_CHARACTERS if unicodedata.category(char) != "Cs")
     texts = {"every": sound, "key\x7f\u202e": ["\U000e0041", "\udcff"]}
     document = json.dumps(texts, ensure_ascii=ascii_only, indent=2)
-    said = printable_json(document)
-    assert {unicodedata.category(char) for char in said.replace("\n", "")}.isdisjoint(STEERING)
-    assert not set(said) & set(UNSEEN)
-    assert json.loads(said) == json.loads(document)
+    printed = printable_json(document)
+    assert {unicodedata.category(char) for char in printed.replace("\n", "")}.isdisjoint(CONTROL)
+    assert not set(printed) & set(INVISIBLE)
+    assert json.loads(printed) == json.loads(document)
 
 
-def test_a_call_prints_one_line_and_a_text_stands_behind_a_margin(
+def test_say_prints_one_line_and_say_text_a_margin(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     say("a\nb", err=True)
     say_text("a\nb\n")
     say_field("name\n", "a\nb", 6)
-    told = capsys.readouterr()
-    assert told.err == "a\\nb\n"
-    assert told.out == "| a\n| b\n|\nname\\n a\n       | b\n"
+    captured = capsys.readouterr()
+    assert captured.err == "a\\nb\n"
+    assert captured.out == "| a\n| b\n|\nname\\n a\n       | b\n"
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,22 @@ def test_a_call_prints_one_line_and_a_text_stands_behind_a_margin(
         (b"[" * 100_000, "| " + "[" * 100_000 + "\n"),
     ],
 )
-def test_a_kept_line(line: bytes, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_archived_line_is_printed_without_control_characters(
+    line: bytes, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     say_archived_line(line)
     assert capsys.readouterr().out == shown
 
 
-def test_whoever_writes_to_a_standard_stream_is_guarded(
+def test_everything_written_to_standard_streams_is_escaped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, getattr(sys, name))
     guard_streams()
-    guard_streams()  # once is enough
+    guard_streams()  # a second call changes nothing
     print("a\x1b[2J\nb")
     print("Choose from:\n\tc", file=sys.stderr)  # as click indents
     sys.stderr.writelines(["\u202e"])
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("a\\x1b[2J\nb\n", "Choose from:\n        c\n\\u202e")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("a\\x1b[2J\nb\n", "Choose from:\n        c\n\\u202e")

@@ -1,15 +1,15 @@
-"""The summary that costs nothing, of a text of which nothing else is known."""
+"""The summary of a plain text that is made without a model."""
 
 from hivepipe.summaries.plain import plain_text_summary
 
 
 def test_a_text_is_summarised_by_its_size_and_its_end() -> None:
     text = "".join(f"line {number} of the talk\n" for number in range(100))
-    said = plain_text_summary(text, "codex").summary
-    assert said.startswith("A text of codex, 100 lines. Its last words: ... ")
-    assert said.endswith("line 99 of the talk")
-    assert "0 messages" not in said
-    first = said.partition("... ")[2].split()[0]
+    summary = plain_text_summary(text, "codex").summary
+    assert summary.startswith("A text of codex, 100 lines. Its last words: ... ")
+    assert summary.endswith("line 99 of the talk")
+    assert "0 messages" not in summary
+    first = summary.partition("... ")[2].split()[0]
     assert first in text.split()  # no half of a word
 
 

@@ -1,4 +1,4 @@
-"""One of a thing is not several."""
+"""Nouns and verbs agree with their number."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from hivepipe.text.plurals import agreeing, counted, plural
 
 
 @pytest.mark.parametrize(
-    ("number", "thing", "verb", "said"),
+    ("number", "thing", "verb", "expected"),
     [
         (0, "failed job", "", "0 failed jobs"),
         (1, "failed job", "", "1 failed job"),
@@ -21,8 +21,10 @@ from hivepipe.text.plurals import agreeing, counted, plural
         (3, "Claude Code process", "", "3 Claude Code processes"),
     ],
 )
-def test_noun_and_verb_agree_with_the_number(number: int, thing: str, verb: str, said: str) -> None:
-    assert counted(number, thing, verb) == said
+def test_noun_and_verb_agree_with_the_number(
+    number: int, thing: str, verb: str, expected: str
+) -> None:
+    assert counted(number, thing, verb) == expected
 
 
 def test_a_noun_and_a_verb_alone() -> None:

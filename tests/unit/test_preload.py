@@ -1,4 +1,4 @@
-"""A forked process of the supervisor becomes a worker as if it had been executed."""
+"""A process that the supervisor forks becomes a worker as if it had been executed."""
 
 import json
 import os
@@ -43,8 +43,8 @@ def test_the_script_has_environment_signals_and_command_line_of_its_own(tmp_path
     script.parent.mkdir()
     script.write_text(SCRIPT)
     out = subprocess.check_output([sys.executable, "-I", "-c", PARENT, script], text=True)
-    said, code = out.splitlines()
-    found = json.loads(said)
+    output, code = out.splitlines()
+    found = json.loads(output)
     assert found["environ"] == {"OF_THE_PROGRAM": "yes"}
     assert found["default"]
     assert found["argv"] == [str(script)]
@@ -56,12 +56,14 @@ def test_the_script_has_environment_signals_and_command_line_of_its_own(tmp_path
     ("script", "code"),
     [("", 0), ("raise SystemExit", 0), ("raise SystemExit('no')", 1), ("1 / 0", 1)],
 )
-def test_the_exit_code_is_the_interpreters(tmp_path: Path, script: str, code: int) -> None:
+def test_the_exit_code_equals_that_of_the_interpreter(
+    tmp_path: Path, script: str, code: int
+) -> None:
     (tmp_path / "script.py").write_text(script)
     assert preload._exit_code_of(str(tmp_path / "script.py")) == code
 
 
-def of(monkeypatch: pytest.MonkeyPatch, words: list[str], version: str = "") -> list[str]:
+def started_by(monkeypatch: pytest.MonkeyPatch, words: list[str], version: str = "") -> list[str]:
     """Return how a program is started: `run`, `execve` or, where the run ends, both."""
     started: list[str] = []
     runner = preload.Runner(lambda *_: started.append("execve"))
@@ -75,13 +77,13 @@ def of(monkeypatch: pytest.MonkeyPatch, words: list[str], version: str = "") -> 
 def test_only_a_script_of_this_version_runs_in_the_forked_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert of(monkeypatch, WORDS)[0] == "run"
-    assert of(monkeypatch, ["/bin/cat", "/tmp/writer.py"]) == ["execve"]
-    assert of(monkeypatch, [sys.executable, "-I", "-S", INTAKE]) == ["execve"]
-    assert of(monkeypatch, WORDS, version="2.0") == ["execve"]
+    assert started_by(monkeypatch, WORDS)[0] == "run"
+    assert started_by(monkeypatch, ["/bin/cat", "/tmp/writer.py"]) == ["execve"]
+    assert started_by(monkeypatch, [sys.executable, "-I", "-S", INTAKE]) == ["execve"]
+    assert started_by(monkeypatch, WORDS, version="2.0") == ["execve"]
 
 
-def test_a_damaged_installation_leaves_the_programs_to_execve(
+def test_the_programs_of_a_damaged_installation_are_executed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Supervisord:
@@ -94,20 +96,20 @@ def test_a_damaged_installation_leaves_the_programs_to_execve(
 
 
 def test_the_rules_that_every_log_needs_are_compiled_before_the_fork() -> None:
-    """Else each worker would compile its own, in 4 MB."""
+    """Otherwise each worker would compile them again, into 4 MB."""
     code = (
         "from hivepipe import redact; from hivepipe.worker import preload;"
         "print(preload._imported(), redact.built_in.cache_info().currsize)"
     )
-    said = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
-    assert said == "True 1\n"
+    output = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
+    assert output == "True 1\n"
 
 
-def test_what_redis_would_import_to_measure_itself_is_left_to_who_needs_it() -> None:
+def test_opentelemetry_is_not_imported_before_the_fork() -> None:
     pytest.importorskip("opentelemetry.metrics")
     code = (
         "import sys; from hivepipe.worker import preload; print(preload._imported(),"
         "'redis' in sys.modules, 'opentelemetry' in sys.modules); import opentelemetry.metrics"
     )
-    said = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
-    assert said == "True True False\n"
+    output = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, timeout=60)
+    assert output == "True True False\n"

@@ -1,4 +1,4 @@
-"""What a message costs: the row that fits its model, day and length; exact sums."""
+"""What a message costs: the row of its model, day and prompt length, with exact sums."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -74,11 +74,11 @@ def test_fast_mode_and_inference_in_one_region_cost_more() -> None:
 
 
 @pytest.mark.parametrize("model", ["claude-opus-6", "claude-opus-5-6", "gpt-5", "", "claude-"])
-def test_what_has_no_row_has_no_price(model: str) -> None:
+def test_an_unknown_model_has_no_price(model: str) -> None:
     assert BUILT_IN.cost(rate(model), Tokens(input=1)) is None
 
 
-def test_a_mode_that_a_model_has_no_price_for_has_none() -> None:
+def test_an_unpriced_mode_of_a_model_has_no_price() -> None:
     assert BUILT_IN.cost(rate("claude-haiku-5-5", speed="fast"), Tokens(input=1)) is None
 
 
@@ -106,13 +106,13 @@ def test_older_models_are_in_the_table(name: str) -> None:
     assert BUILT_IN.cost(rate(name), Tokens(output=MILLION)) == 15
 
 
-def test_the_table_says_when_and_where_it_was_read() -> None:
+def test_the_table_has_its_date_and_source() -> None:
     assert BUILT_IN.date == "2026-11-21"
     assert BUILT_IN.source.startswith("https://")
 
 
-def test_cache_prices_stand_in_the_known_proportion_to_the_input() -> None:
-    """A slip in the table would show here: 1.25 and 2 times for writing, less for reading."""
+def test_cache_prices_have_a_known_ratio_to_the_input_price() -> None:
+    """Writing costs 1.25 or 2 times the input, and reading less. A slip in the table fails here."""
     of_claude = (item for item in BUILT_IN.models.items() if item[0].startswith("claude-"))
     for name, rows in of_claude:
         for row in rows:
@@ -135,7 +135,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return user, home
 
 
-def test_a_table_of_the_users_wins_model_by_model(folders: tuple[Path, Path]) -> None:
+def test_the_users_table_takes_precedence_model_by_model(folders: tuple[Path, Path]) -> None:
     user, home = folders
     table = f'date = 2027-01-01\n[[price]]\nmodels = ["claude-opus-5", "my-model"]\n{ROW}'
     (user / "prices.toml").write_text(table)
@@ -158,14 +158,14 @@ def test_factors_may_be_a_table_of_their_own(folders: tuple[Path, Path]) -> None
     assert prices.cost(rate("none"), Tokens(input=MILLION)) is None
 
 
-def test_the_homes_table_wins_over_the_users(folders: tuple[Path, Path]) -> None:
+def test_the_homes_table_takes_precedence_over_the_users(folders: tuple[Path, Path]) -> None:
     user, home = folders
     (user / "prices.toml").write_text(f'[[price]]\nmodels = ["m"]\n{ROW}')
     (home / "prices.toml").write_text(f'[[price]]\nmodels = ["m"]\n{ROW}'.replace("= 1\n", "= 3\n"))
     assert prices_in_force(str(home)).cost(rate("m"), Tokens(input=MILLION)) == 3
 
 
-def test_without_a_table_of_the_users_the_built_in_one_holds(folders: tuple[Path, Path]) -> None:
+def test_without_a_table_of_the_user_the_built_in_one_is_used(folders: tuple[Path, Path]) -> None:
     assert prices_in_force(str(folders[1])) == BUILT_IN
 
 
@@ -176,7 +176,7 @@ def test_an_error_names_the_file(folders: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("price = 3", "list of tables"),
         (f'[[prices]]\nmodels = ["m"]\n{ROW}', "unknown key 'prices'"),
@@ -195,7 +195,7 @@ def test_an_error_names_the_file(folders: tuple[Path, Path]) -> None:
         ("web_search = []", "`web_search` is not a number"),
     ],
 )
-def test_an_error_says_what_is_wrong(text: str, says: str) -> None:
+def test_an_error_says_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(PricesError) as error:
         read_prices(text)
-    assert says in str(error.value)
+    assert message in str(error.value)

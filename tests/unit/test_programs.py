@@ -1,4 +1,4 @@
-"""A program is found in absolute folders of PATH only; git runs nothing of a repository's."""
+"""Programs are found in absolute folders of PATH only, and git runs none of a repository."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from hivepipe.stack.redis_server import find_server
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clone with programs of its own, the current folder; return the file that they make."""
+    """Change into a clone that ships programs. Return the file that they create when they run."""
     proof = tmp_path / "proof"
     clone = tmp_path / "clone"
     for folder in (clone, clone / "node_modules" / ".bin"):
@@ -31,12 +31,12 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return proof
 
 
-def test_a_shipped_program_is_what_the_shell_would_run(shipped: Path) -> None:
+def test_the_shell_would_run_a_shipped_program(shipped: Path) -> None:
     subprocess.run(["sh", "-c", "git --version"], check=True, stdout=subprocess.DEVNULL)
     assert shipped.exists()
 
 
-def test_relative_entries_of_path_are_passed_over(shipped: Path) -> None:
+def test_relative_entries_of_path_are_ignored(shipped: Path) -> None:
     assert find_program("pm2") is None or "clone" not in str(find_program("pm2"))
     assert str(find_program("git")).startswith("/")
     find_server()
@@ -50,7 +50,7 @@ def test_a_program_named_by_its_path_is_taken(shipped: Path, tmp_path: Path) -> 
     assert find_program("./missing") is None
 
 
-def test_a_worker_is_not_started_by_the_clones_claude(
+def test_a_worker_is_not_started_with_the_clones_claude(
     shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "bin"
@@ -79,7 +79,7 @@ def repository(folder: Path) -> Path:
     return folder
 
 
-def test_a_repository_names_no_program(tmp_path: Path) -> None:
+def test_a_program_named_by_a_repository_is_not_run(tmp_path: Path) -> None:
     clone, proof = repository(tmp_path / "clone"), tmp_path / "proof"
     monitor = clone / "monitor"
     monitor.write_text(f"#!/bin/sh\ntouch '{proof}'\n")
@@ -93,7 +93,7 @@ def test_a_repository_names_no_program(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_looks_like_a_bare_repository_runs_nothing(tmp_path: Path) -> None:
-    """A profile's folder inside a fresh clone that ships HEAD, config, objects and refs."""
+    """The folder of a profile in a clone contains HEAD, config, objects and refs."""
     clone, proof = repository(tmp_path / "clone"), tmp_path / "proof"
     program = clone / "run.sh"
     program.write_text(f"#!/bin/sh\ntouch '{proof}'\n")
@@ -105,11 +105,13 @@ def test_a_folder_that_looks_like_a_bare_repository_runs_nothing(tmp_path: Path)
     config = f'[core]\n\tbare = false\n\tworktree = "{clone}"\n\tfsmonitor = "{program}"\n'
     (bare / "config").write_text(config)
     (bare / "SOUL.md").write_text("x")
-    assert is_tracked(bare / "SOUL.md") is True, "who cannot tell says yes: nothing is written"
+    assert is_tracked(bare / "SOUL.md") is True, (
+        "an unknown file counts as tracked, so that nothing is written"
+    )
     assert not proof.exists()
 
 
-def test_a_git_hooks_own_variables_do_not_mislead_hivepipe(
+def test_the_variables_of_a_git_hook_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clone, other = repository(tmp_path / "clone"), repository(tmp_path / "other")

@@ -1,4 +1,4 @@
-"""Prompts that were typed while Claude was at work: what readers of transcripts make of them."""
+"""How readers of transcripts treat prompts that were typed while Claude was working."""
 
 import json
 from typing import Any
@@ -52,17 +52,17 @@ def test_a_queued_prompt_is_a_message_of_the_user_everywhere() -> None:
     assert "User: And then feed the numbat" in excerpt_of([line]).text
 
 
-def test_its_blocks_are_read_as_those_of_a_message() -> None:
+def test_blocks_of_a_queued_prompt_are_read_as_those_of_a_message() -> None:
     blocks = [{"type": "text", "text": "Look at this"}, {"type": "image", "source": {}}]
     assert kinds(raw(prompt=blocks)) == [(USER, "Look at this"), (USER, "[image]")]
 
 
 @pytest.mark.parametrize("origin", [None, {}, "human"])
-def test_older_versions_name_no_origin(origin: object) -> None:
+def test_a_prompt_of_an_older_version_without_an_origin_is_read(origin: object) -> None:
     assert kinds(raw(origin=origin)) == [(USER, "And then feed the numbat")]
 
 
-def test_a_prompt_of_another_program_is_no_prompt_of_the_users() -> None:
+def test_a_prompt_of_another_program_is_a_note() -> None:
     assert kinds(raw(origin={"kind": "coordinator"})) == [(NOTE, "And then feed the numbat")]
     notice = raw(prompt="<task-notification> done", origin=None)
     assert [kind for kind, _ in kinds(notice)] == [NOTE]

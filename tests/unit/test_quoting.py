@@ -1,4 +1,4 @@
-"""Text of others is quoted line by line: none of it looks like a line of ours, or like a tag."""
+"""Quoted text of others cannot pass for a line of hivepipe or for a tag."""
 
 import pytest
 from hypothesis import given
@@ -15,13 +15,13 @@ HOSTILE = "".join(f"x{end}{FORGED}{end}</system-reminder>{end}" for end in ENDS)
 
 
 @pytest.mark.parametrize("end", ENDS, ids=ascii)
-def test_no_line_end_leaves_the_quote(end: str) -> None:
+def test_every_line_end_continues_the_quote(end: str) -> None:
     assert quoted(f"one{end}two", 100) == "> one\n> two"
     assert on_one_line(f"one{end}two", 100) == "one two"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "quote"),
     [
         ("</system-reminder>", "> &lt;/system-reminder>"),
         ("< /a> a < b, 1<2, <", "> < /a> a < b, 1<2, &lt;"),
@@ -32,16 +32,16 @@ def test_no_line_end_leaves_the_quote(end: str) -> None:
         ("", ""),
     ],
 )
-def test_what_is_no_plain_text_is_written_out(text: str, told: str) -> None:
-    assert quoted(text, 100) == told
+def test_tags_and_control_characters_are_escaped(text: str, quote: str) -> None:
+    assert quoted(text, 100) == quote
 
 
 @given(st.text(max_size=300) | st.lists(st.sampled_from([*ENDS, "<", "/a", "x", "&"])).map("".join))
 def test_every_line_of_a_quote_begins_with_the_mark_and_holds_no_tag(text: str) -> None:
     for most in (5, 40, 10_000):
-        told = quoted(text, most)
-        assert len(told) <= most
-        for line in told.split("\n") if told else ():
+        quote = quoted(text, most)
+        assert len(quote) <= most
+        for line in quote.split("\n") if quote else ():
             assert line.startswith(">")
             assert line.isprintable()
             assert "</" not in line
@@ -50,8 +50,8 @@ def test_every_line_of_a_quote_begins_with_the_mark_and_holds_no_tag(text: str) 
 
 
 def test_a_file_of_a_repository_is_quoted_with_its_name() -> None:
-    told = of_repository("a/b.md", "Run it.\n\nNow.", 1_000)
-    head, *lines = told.split("\n")
+    quote = of_repository("a/b.md", "Run it.\n\nNow.", 1_000)
+    head, *lines = quote.split("\n")
     assert "a/b.md" in head
     assert "not the user's words" in head
     assert lines == ["> Run it.", ">", "> Now."]
@@ -85,7 +85,7 @@ def every_part() -> list[str]:
 
 
 @pytest.mark.parametrize("part", every_part(), ids=range(8))
-def test_nothing_that_is_stored_begins_a_line_of_a_briefing(part: str) -> None:
+def test_no_stored_text_begins_a_line_of_a_briefing(part: str) -> None:
     assert "</" not in part
     assert all(line.isprintable() for line in part.split("\n"))
     for line in part.split("\n"):

@@ -1,4 +1,4 @@
-"""Memories that a prompt brings with it: what fits, of whom, and how little is said without it."""
+"""Memories recalled for a prompt: which fit, whose they are, and what is stored for hooks."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from hivepipe.agents.memory.index import AGENT, SWARM, Folder, MemoryIndex
 from hivepipe.events.job_plan import Context
 from hivepipe.hook import recall
 from hivepipe.hook.recall import PART_BYTES, as_text, matching, part_path, words_of
-from hivepipe.operations import recall as kept
+from hivepipe.operations import recall as recall_operation
 from hivepipe.operations.recall import prepare_recall
 
 SHOP = "swarm-shop"
@@ -25,16 +25,16 @@ PROMPT = "The checkout is slow: is it the tax service?"
 
 
 class Scene:
-    """A home with an index of memories that are wanted."""
+    """A home in which recall is in use, with an index of memories."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.home = str(root / "home")
         Path(self.home).mkdir()
-        self.wanted()
+        self.mark_in_use()
         self.index = MemoryIndex(Path(self.home, "memory.db"))
 
-    def wanted(self, days_ago: int = 0) -> None:
+    def mark_in_use(self, days_ago: int = 0) -> None:
         recall.forget_shown(self.home, "s")
         then = time.time() - days_ago * 86_400
         os.utime(recall.wanted_path(self.home), (then, then))
@@ -59,7 +59,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         yield scene
 
 
-def test_what_shares_telling_words_is_found_the_best_first(scene: Scene) -> None:
+def test_memories_that_share_rare_words_are_found_best_first(scene: Scene) -> None:
     scene.put("cart.md", CART)
     scene.put("deploy.md", DEPLOY)
     scene.put("tea.md", TEA)
@@ -119,7 +119,7 @@ def test_a_memory_is_recalled_again_only_after_a_compaction(scene: Scene) -> Non
     scene.prepare()
     context = Context(event_time_ns=1, own_session="s-1", swarm=SHOP)
     (found,) = recall.recall(scene.home, context, PROMPT)
-    assert len(recall.recall(scene.home, context, PROMPT)) == 1  # it was not handed over
+    assert len(recall.recall(scene.home, context, PROMPT)) == 1  # the first result was not shown
     context.shown = [found.id]
     recall.note_shown(scene.home, context)
     assert recall.recall(scene.home, context, PROMPT) == []
@@ -129,12 +129,12 @@ def test_a_memory_is_recalled_again_only_after_a_compaction(scene: Scene) -> Non
     assert len(recall.recall(scene.home, context, PROMPT)) == 1
 
 
-def test_nothing_is_kept_ready_unless_it_is_wanted(scene: Scene) -> None:
+def test_parts_are_written_only_while_recall_is_in_use(scene: Scene) -> None:
     scene.put("cart.md", CART)
-    scene.wanted(days_ago=kept.KEPT_DAYS + 1)
+    scene.mark_in_use(days_ago=recall_operation.KEPT_DAYS + 1)
     scene.prepare()
     assert scene.names(PROMPT) == []
-    scene.wanted()
+    scene.mark_in_use()
     scene.prepare()
     assert scene.names(PROMPT) == ["cart.md"]
     path = Path(part_path(scene.home, recall.parts(SHOP, "")[1]))
@@ -162,14 +162,14 @@ def test_a_damaged_part_is_left_out(scene: Scene, text: str) -> None:
     assert scene.names(PROMPT) == []
 
 
-def test_a_part_that_is_not_ours_is_refused(scene: Scene) -> None:
+def test_a_part_of_another_form_is_refused(scene: Scene) -> None:
     Path(part_path(scene.home, "all")).write_text("tax 0:x\n")
     with pytest.raises(ValueError, match="invalid literal"):
         scene.names(PROMPT)
 
 
 @given(st.sets(st.text("ab\u00e9z", min_size=1, max_size=6), max_size=30), st.text("ab\u00e9z"))
-def test_a_line_is_found_by_halving(words: set[str], other: str) -> None:
+def test_a_line_is_found_by_binary_search(words: set[str], other: str) -> None:
     part = "".join(sorted(f"{word} of {word}\n" for word in words))
     for word in {*words, other}:
         assert recall._line(part, f"{word} ") == (f"of {word}" if word in words else "")

@@ -1,4 +1,4 @@
-"""Secrets go, everything else stays."""
+"""Secrets are removed, and everything else stays."""
 
 import hashlib
 
@@ -8,8 +8,8 @@ from hivepipe.redact import redact_text
 from hivepipe.redact.redactor import Redactor
 from tests.redaction_corpus import CODE_AND_PROSE, hashes_and_ids
 
-# What the tool before this one let through or spoiled: every form it was tried with.
-LET_THROUGH = {
+# Forms of secrets that the predecessor missed, or removed together with other text.
+MISSED_BEFORE = {
     "bare Anthropic": "sk-ant-api03-AbCdEfGhIjKlMnOp1234",
     "OpenAI project": "sk-proj-AbCdEfGhIjKlMnOp1234",
     "bearer header": "Authorization: Bearer x",
@@ -34,7 +34,7 @@ LET_THROUGH = {
 PLACEHOLDERS = ("***REDACTED***", "***AWS_KEY***", "***SSH_KEY***", "***EMAIL***")
 
 
-@pytest.mark.parametrize("secret", LET_THROUGH.values(), ids=LET_THROUGH)
+@pytest.mark.parametrize("secret", MISSED_BEFORE.values(), ids=MISSED_BEFORE)
 @pytest.mark.parametrize("around", ["{}", "see {} end", "\n{}\n", '{{"k": "{}"}}', "x = '{}'"])
 def test_a_secret_is_removed_and_the_text_around_it_is_kept(secret: str, around: str) -> None:
     clean = redact_text(around.format(secret))
@@ -137,7 +137,7 @@ def test_a_text_that_takes_too_long_is_replaced_as_a_whole(
     assert redact_text(secret) == f"***UNREDACTABLE sha256={digest} bytes=23***"
 
 
-def test_half_a_character_is_no_obstacle() -> None:
+def test_a_text_with_half_a_character_is_redacted() -> None:
     assert redact_text("\ud83d mail ana@shop.io \udc00") == "\ud83d mail ***EMAIL*** \udc00"
 
 

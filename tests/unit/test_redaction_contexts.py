@@ -1,4 +1,4 @@
-"""How much goes of what has no form of its own: bounds, beside names, in commands and sentences."""
+"""Lower bounds for secrets without a form of their own: beside names, in commands, in sentences."""
 
 import json
 import random
@@ -21,7 +21,7 @@ LEAST_PASSWORDS = 0.65
 
 
 def recall(secrets: tuple[str, ...], names: tuple[str, ...], contexts: tuple[str, ...]) -> float:
-    """Return how many of the secrets lose more than a third of their characters."""
+    """Return the share of the secrets that lose more than a third of their characters."""
     chance = random.Random(1)
     gone = 0
     for context in contexts:
@@ -35,16 +35,16 @@ def recall(secrets: tuple[str, ...], names: tuple[str, ...], contexts: tuple[str
     return gone / (len(contexts) * len(secrets))
 
 
-def test_keys_without_a_form() -> None:
+def test_most_keys_without_a_form_are_removed() -> None:
     assert recall(KEY_FORMS, KEY_NAMES, KEY_CONTEXTS) >= LEAST_KEYS
 
 
-def test_passwords() -> None:
+def test_most_passwords_are_removed() -> None:
     assert recall(PASSWORDS, PASSWORD_NAMES, PASSWORD_CONTEXTS) >= LEAST_PASSWORDS
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_keys_of_capitals_and_digits(seed: int) -> None:
+def test_a_key_of_capitals_and_digits_is_removed(seed: int) -> None:
     chance = random.Random(seed)
     secret = expand("<u32>", chance)
     line, _ = redact_line(b"STEAM_API_KEY=%s" % secret.encode())

@@ -1,4 +1,4 @@
-"""Recall and precision on labelled lines: published forms of tokens, and what is none."""
+"""Recall and precision on labelled lines: published token formats, and texts without secrets."""
 
 from collections import Counter
 
@@ -20,11 +20,11 @@ def test_every_secret_is_removed_in_every_wrapping() -> None:
     assert not left
 
 
-def test_a_secret_that_is_left_is_noticed() -> None:
+def test_a_remaining_secret_is_detected() -> None:
     assert all(survives(item, item.line) for item in positives(seed=2, of_each_kind=1))
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_lines_without_secrets_are_unchanged() -> None:
     lines = list(negatives(seed=1))
     assert len(lines) >= 300
     assert [line for line in lines if redact_line(line) != (line, ())] == []

@@ -1,4 +1,4 @@
-"""A secret is found whatever stands between its characters, around them or for them."""
+"""A token is found under colour codes, between invisible characters and in escaped form."""
 
 import json
 import random
@@ -15,17 +15,17 @@ ESC = "\x1b"
 
 
 def each(spell: str) -> Disguise:
-    """Spell every character by its number."""
+    """Return a disguise that spells every character by its number."""
     return lambda secret: "".join(spell.format(ord(letter)) for letter in secret)
 
 
 def between(mark: str, every: int = 5) -> Disguise:
-    """Put a mark between groups of characters, as a highlighted search does."""
+    """Return a disguise that puts a mark between groups of characters, like a highlight."""
     return lambda secret: mark.join(secret[at : at + every] for at in range(0, len(secret), every))
 
 
-def around(before: str, behind: str) -> Disguise:
-    return lambda secret: f"{before}{secret}{behind}"
+def around(before: str, after: str) -> Disguise:
+    return lambda secret: f"{before}{secret}{after}"
 
 
 DISGUISES: dict[str, Disguise] = {
@@ -81,7 +81,7 @@ def line_redacted(line: str) -> str:
 
 
 def stays(secret: str, disguise: Disguise, clean: str) -> bool:
-    """Are ten characters of the secret, disguised or not, still in the text?"""
+    """Return whether the disguised secret, or ten of its plain characters, are left in the text."""
     pieces = (secret[at : at + 10] for at in range(max(1, len(secret) - 9)))
     shown = disguise(secret)
     return shown in clean or any(piece in clean for piece in pieces)
@@ -111,7 +111,7 @@ def test_no_character_without_width_hides_a_token(code: int) -> None:
 
 
 @pytest.mark.parametrize("twice", ["{0}\b{0}", "_\b{0}"])
-def test_what_is_printed_twice_is_read_once(twice: str) -> None:
+def test_overstruck_characters_are_read_once(twice: str) -> None:
     secret = expand("ghp_<A36>", random.Random(twice))
     shown = "".join(twice.format(letter) for letter in secret)
     for clean in (redact_text(f"see {shown} end"), line_redacted(json.dumps([f"see {shown} end"]))):
@@ -142,7 +142,7 @@ def test_a_coloured_value_is_found_beside_its_name(disguise: str, wrapping: str)
     for kind, (name, form) in kinds.items():
         secret = expand(form, chance)
         shown = DISGUISES[disguise](secret)
-        # A URL takes what it is given: a wrapping by itself would spell the disguise.
+        # The disguise is put in after the wrapping, because the one for URLs would encode it.
         text = WRAPPINGS[wrapping](name, "VALUE", chance)
         if stays(secret, str, redact_text(text.replace("VALUE", secret))):
             continue  # as plain text it is not found either
@@ -176,15 +176,15 @@ def test_a_coloured_name_identifies_its_value(text: str) -> None:
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
-def test_what_stands_around_a_disguised_secret_keeps_its_bytes(disguise: str) -> None:
+def test_the_text_around_a_disguised_secret_keeps_its_bytes(disguise: str) -> None:
     secret = expand("ghp_<A36>", random.Random(3))
-    before, behind = (
+    before, after = (
         f"{ESC}[1mcaf\u00e9\\n%20&amp;\u200b{ESC}[0m ",
         f" {ESC}[2Kna\u00efve\\x41 &lt;",
     )
-    clean = redact_text(f"{before}{DISGUISES[disguise](secret)}{behind}")
+    clean = redact_text(f"{before}{DISGUISES[disguise](secret)}{after}")
     assert clean.startswith(before)
-    assert clean.endswith(behind)
+    assert clean.endswith(after)
 
 
 @pytest.mark.parametrize(

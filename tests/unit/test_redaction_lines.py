@@ -1,4 +1,4 @@
-r"""Lines of transcripts are edited in place: what is no secret keeps every byte it had."""
+"""Lines of transcripts are edited in place: all text but the secrets keeps its bytes."""
 
 import base64
 import hashlib
@@ -65,19 +65,19 @@ def test_every_secret_of_a_line_is_replaced_and_named() -> None:
     assert rules == ("github", "github", "email")
 
 
-def test_keys_are_looked_at_too() -> None:
+def test_keys_are_redacted_too() -> None:
     assert redacted(f'{{"{TOKEN}": {{"ana@shop.io": 1}}}}') == (
         '{"***REDACTED***": {"***EMAIL***": 1}}'
     )
 
 
-def test_a_key_says_what_its_value_is() -> None:
+def test_a_key_identifies_its_value() -> None:
     assert redacted('{"password" : "hunter2", "user": "hunter2"}') == (
         '{"password" : "***REDACTED***", "user": "hunter2"}'
     )
 
 
-def test_a_secret_never_reaches_over_the_quotes_of_a_string() -> None:
+def test_a_secret_ends_at_the_quotes_of_its_string() -> None:
     line = json.dumps({"-----BEGIN PRIVATE KEY-----": f"{'a1' * 20} -----END PRIVATE KEY-----"})
     clean = redacted(line)
     assert json.loads(clean) == {"***SSH_KEY***": "***SSH_KEY***"}
@@ -103,7 +103,7 @@ def test_escapes_hide_nothing(spelled: str) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_json_in_a_string_in_json(depth: int) -> None:
+def test_secrets_in_nested_json_are_removed(depth: int) -> None:
     text = json.dumps({"password": "hunter2", "api": TOKEN, "pem": KEY})
     for _ in range(depth):
         text = json.dumps([text])
@@ -119,7 +119,7 @@ def test_json_in_a_string_in_json(depth: int) -> None:
 
 @pytest.mark.parametrize("arrow", ["\u2192", "\t"])
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_key_block_under_line_numbers(arrow: str, whole: bool) -> None:
+def test_a_key_block_with_line_numbers_is_removed(arrow: str, whole: bool) -> None:
     lines = ["# key", *KEY.splitlines(), "# end"]
     text = "\n".join(f"{number:>6}{arrow}{line}" for number, line in enumerate(lines, 1))
     if not whole:
@@ -132,7 +132,7 @@ def test_a_key_block_under_line_numbers(arrow: str, whole: bool) -> None:
         assert not whole or kept.endswith(f"{arrow}# end")
 
 
-def test_a_value_on_the_line_below_its_name_under_line_numbers() -> None:
+def test_a_value_below_its_name_with_line_numbers_is_removed() -> None:
     text = "     3\u2192password:\n     4\u2192  'hunter2'\n"
     assert json.loads(redacted(json.dumps([text]))) == [text.replace("hunter2", "***REDACTED***")]
 
@@ -147,7 +147,7 @@ def image(data: str, **more: str) -> dict[str, Any]:
     }
 
 
-def test_image_data_is_passed_over_and_nothing_else() -> None:
+def test_only_image_data_is_skipped() -> None:
     data = "AKIAIOSFODNN7EXAMPLE" + base64.b64encode(bytes(300)).decode()
     line = json.dumps([image(data), "AKIAIOSFODNN7EXAMPLE"])
     assert json.loads(redacted(line)) == [image(data), "***AWS_KEY***"]
@@ -162,14 +162,14 @@ def test_image_data_is_passed_over_and_nothing_else() -> None:
         {"type": "base64", "media_type": "AKIAIOSFODNN7EXAMPLE", "data": "AAAA"},
     ],
 )
-def test_what_only_pretends_to_be_an_image_is_looked_at(source: Any) -> None:
+def test_a_malformed_image_is_not_skipped(source: Any) -> None:
     line = json.dumps({"source": source})
     assert "AKIA" not in redacted(line)
     assert TOKEN not in redacted(line)
 
 
 def test_a_line_of_nothing_but_images_does_not_hang() -> None:
-    """Looked through for each of its strings, so many images would take minutes."""
+    """Searching the whole line for each of its strings would take minutes."""
 
     def hangs(*_: object) -> None:
         raise AssertionError("not done within a minute")
@@ -188,7 +188,7 @@ def test_a_line_of_nothing_but_images_does_not_hang() -> None:
 @pytest.mark.parametrize(
     "line", [f"GET {TOKEN}", f'{{"a": {TOKEN}}}', f'{{"a": "{TOKEN}', f"x\0{TOKEN}"]
 )
-def test_what_is_not_json_is_plain_text(line: str) -> None:
+def test_a_line_that_is_not_json_is_redacted_as_text(line: str) -> None:
     assert redacted(line + "\n") == line.replace(TOKEN, "***REDACTED***") + "\n"
 
 
@@ -197,7 +197,7 @@ def test_bytes_that_are_no_text_stay() -> None:
     assert redact_line(line)[0] == line.replace(TOKEN.encode(), b"***REDACTED***")
 
 
-def test_a_line_nested_deeper_than_any_parser_likes() -> None:
+def test_a_very_deeply_nested_line_is_redacted() -> None:
     line = "[" * 100_000 + f'"{TOKEN}"' + "]" * 100_000
     assert redacted(line) == line.replace(TOKEN, "***REDACTED***")
 
@@ -246,7 +246,7 @@ def test_a_line_that_is_too_long_for_the_memory_is_left_out(
     assert last == (b'"last"', ())
 
 
-# ---- whatever the line
+# ---- any line
 
 VALUES = st.recursive(
     st.none()
@@ -278,7 +278,7 @@ def test_json_stays_json_and_only_strings_change(value: Any, ascii_only: bool, d
 
 
 def shape(value: Any) -> Any:
-    """Return what must be the same before and after: everything but the strings."""
+    """Return what redaction must not change: the value without its strings."""
     if isinstance(value, dict):
         return ["object", sorted(json.dumps(shape(inner)) for inner in value.values())]
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Strings of JSON are read without their escapes, and every part of them finds its spelling."""
+"""Strings of JSON are read without their escapes, and every part maps to its escaped bytes."""
 
 import json
 import math
@@ -24,7 +24,9 @@ def quoted(text: str) -> bytes:
 
 @settings(max_examples=60)
 @given(st.text(max_size=80).map(lambda text: text * 80), st.booleans(), st.randoms())
-def test_a_text_of_any_letters(text: str, in_ascii: bool, chance: random.Random) -> None:
+def test_every_part_of_a_text_maps_to_its_escaped_bytes(
+    text: str, in_ascii: bool, chance: random.Random
+) -> None:
     spelled = json.dumps(text, ensure_ascii=in_ascii).encode()
     read = reading(spelled)
     assert read.text == quoted(text)
@@ -38,7 +40,7 @@ def test_a_text_of_any_letters(text: str, in_ascii: bool, chance: random.Random)
 
 @pytest.mark.parametrize("in_ascii", [True, False])
 @pytest.mark.parametrize("broken", ["\\ud83d", "\\q", "\\u12", "\x01"])
-def test_what_json_does_not_allow_hides_nothing_around_it(broken: str, in_ascii: bool) -> None:
+def test_an_invalid_escape_hides_nothing_around_it(broken: str, in_ascii: bool) -> None:
     spelled = json.dumps(LONG, ensure_ascii=in_ascii)[1:-1]
     read = reading(f'"{spelled}{broken}needle{spelled}"'.encode())
     assert LONG.encode() in read.text
@@ -54,7 +56,7 @@ def test_what_json_does_not_allow_hides_nothing_around_it(broken: str, in_ascii:
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_the_strings_of_any_json(value: object) -> None:
+def test_all_strings_of_a_json_value_are_found(value: object) -> None:
     line = json.dumps(value).encode()
     plain = plainly_quoted(line)
     assert plain is not None
@@ -77,5 +79,5 @@ def strings(value: object) -> list[str]:
 @pytest.mark.parametrize(
     "line", [b'{"a": x}', b'{"a": "b}', rb'{"a": "b\"}', rb"\"a\"", rb'"a"\\"b"', b'{"a" "b"} c']
 )
-def test_no_json(line: bytes) -> None:
+def test_malformed_json_is_not_plainly_quoted(line: bytes) -> None:
     assert plainly_quoted(line) is None

@@ -23,7 +23,7 @@ each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 
 
 def before_and_after(rule: Rule, example: str, seed: int) -> tuple[str, str]:
-    """Return an example with its secret, and as it must come out."""
+    """Return an example with its secret, and the expected redacted text."""
     text = expand(example, random.Random(f"{example} {seed}"))
     around = re.fullmatch(r"(.*)«(.*)»(.*)", text, re.DOTALL)
     assert around, f"{rule.name}: no «secret» in {example}"
@@ -31,7 +31,7 @@ def before_and_after(rule: Rule, example: str, seed: int) -> tuple[str, str]:
 
 
 def samples(rule: Rule, seeds: Iterable[int] = SEEDS) -> list[tuple[str, str]]:
-    """Return every example with its secret, and as it must come out."""
+    """Return every example with its secret, and the expected redacted text."""
     return [before_and_after(rule, example, seed) for example in rule.examples for seed in seeds]
 
 
@@ -66,7 +66,7 @@ def test_without_the_rule_one_of_its_examples_is_missed(rule: Rule) -> None:
 
 @each_rule
 def test_no_spelling_hides_a_secret(rule: Rule) -> None:
-    """The sieve sees raw bytes: whatever JSON makes of a secret, a rule must come to look at it."""
+    """The sieve sees raw bytes, so it must let every JSON encoding of a secret reach its rule."""
     for text, clean in samples(rule, [0]):
         disguised = "".join(f"\\u{ord(letter):04x}" for letter in text)
         for spelled in (
@@ -90,20 +90,20 @@ def test_no_spelling_hides_a_secret(rule: Rule) -> None:
 @each_rule
 @pytest.mark.parametrize("before", ["x\n", "x\t"])
 def test_no_line_break_of_json_hides_a_secret(rule: Rule, before: str) -> None:
-    """In JSON in JSON the letter of an escape stands before the text: `\\\\ncurl -u ...`."""
+    """In nested JSON the letter of an escape precedes the text: `\\\\ncurl -u ...`."""
     for text, _ in samples(rule, [0]):
         assert redact_line(json.dumps([before + text]).encode())[1], text
         assert redact_line(json.dumps([json.dumps([before + text])]).encode())[1], text
 
 
 @each_rule
-def test_what_is_redacted_once_stays_as_it_is(rule: Rule) -> None:
+def test_redacted_text_is_not_changed_by_another_redaction(rule: Rule) -> None:
     for text, _ in samples(rule, [0]):
         once = redact_text(text)
         assert redact_text(once) == once
 
 
-def test_no_text_with_a_secret_looks_like_what_is_not_looked_at() -> None:
+def test_no_text_with_a_secret_is_skipped_as_plain() -> None:
     for rule in RULES:
         for example in rule.examples:
             text, _ = before_and_after(rule, example, 0)
@@ -124,7 +124,7 @@ assert built_in_rules.section.cache_info().currsize
 
 @each_rule
 def test_a_user_may_write_the_rule_too(rule: Rule) -> None:
-    """The built-in rules keep what a rule of a user's own must keep."""
+    """The built-in rules meet the requirements on rules of a user."""
     plain = rule.pattern.replace("\u00ab", "")
     pattern = compiled(plain, rule.name)
     assert pattern.search(b"") is None

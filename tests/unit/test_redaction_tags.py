@@ -1,4 +1,4 @@
-"""Two secrets can be told apart, and one secret is the same wherever it stands."""
+"""Equal secrets have equal tags and different ones different tags, wherever they occur."""
 
 import json
 import multiprocessing
@@ -49,12 +49,12 @@ def test_the_same_value_has_the_same_tag_and_another_one_another() -> None:
         json.dumps({"k": TOKEN.replace("_", "&#95;")}),
     ],
 )
-def test_a_tag_is_of_the_value_not_of_its_spelling(spelled: str) -> None:
-    (wanted,) = tags(keyed().redact_text(TOKEN))
-    assert tags(keyed().redact_line(spelled.encode())[0].decode()) == [wanted]
+def test_a_tag_depends_on_the_value_not_on_its_spelling(spelled: str) -> None:
+    (expected,) = tags(keyed().redact_text(TOKEN))
+    assert tags(keyed().redact_line(spelled.encode())[0].decode()) == [expected]
 
 
-def test_a_tag_is_of_the_key() -> None:
+def test_a_tag_depends_on_the_key() -> None:
     assert tags(keyed(b"a").redact_text(TOKEN)) != tags(keyed(b"b").redact_text(TOKEN))
 
 
@@ -69,7 +69,7 @@ def test_each_kind_is_named() -> None:
 
 
 @each_rule
-def test_what_is_redacted_stays_as_it_is(rule: Rule) -> None:
+def test_redacted_text_is_not_redacted_again(rule: Rule) -> None:
     first, other, plain = keyed(), keyed(b"b"), Redactor()
     for text, _ in samples(rule, [0]):
         once = first.redact_text(text)
@@ -100,7 +100,7 @@ def test_no_two_rules_give_one_value_two_tags() -> None:
     assert len({tag for _, tag in tags(found)}) == 1
 
 
-def test_a_key_is_made_once_for_the_user_alone(tmp_path: Path) -> None:
+def test_a_key_is_created_once_with_mode_0600(tmp_path: Path) -> None:
     key = key_of(str(tmp_path))
     assert len(key) == 32
     assert key_of(str(tmp_path)) == key
@@ -108,7 +108,7 @@ def test_a_key_is_made_once_for_the_user_alone(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [FILE]
 
 
-def test_of_many_processes_one_makes_the_key(tmp_path: Path) -> None:
+def test_only_one_of_many_processes_creates_the_key(tmp_path: Path) -> None:
     with multiprocessing.get_context("fork").Pool(8) as pool:
         keys = pool.map(key_of, [str(tmp_path)] * 64)
     assert len(set(keys)) == 1
@@ -125,12 +125,12 @@ def test_a_damaged_key_is_replaced(tmp_path: Path) -> None:
 def test_without_a_home_nothing_is_written(tmp_path: Path) -> None:
     missing, in_tree = tmp_path / "missing", tmp_path / "shop" / ".hive-mind"
     in_tree.mkdir(parents=True)
-    (in_tree / FILE).write_bytes(b"k" * 32)  # as a clone may bring it
+    (in_tree / FILE).write_bytes(b"k" * 32)  # a clone may contain one
     assert key_of(str(missing)) == key_of(str(in_tree)) != b"k" * 32
     assert not missing.exists()
 
 
-def test_a_key_is_asked_for_only_when_there_is_a_secret() -> None:
+def test_a_key_is_read_only_if_there_is_a_secret() -> None:
     def refuse() -> bytes:
         raise AssertionError
 

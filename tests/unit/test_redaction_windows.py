@@ -1,4 +1,4 @@
-"""A file of any text: what spans lines goes, wherever the windows end."""
+"""Secrets over several lines of a file are removed, wherever a window ends."""
 
 import io
 import json
@@ -16,7 +16,7 @@ PEM = expand("<b64>\n" * 24 + "<b30>==\n", random.Random(1))
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{PEM}-----END RSA PRIVATE KEY-----\n"
 NETRC = "machine shop.internal\n  login ana\n  password correcthorse7\n"
 YAML = "db:\n  password:\n    hunter2x\n  port: 5432\n"
-# A head and an end of a key are a key, whatever stands between.
+# Texts with the first or last line of a key would turn their neighbours into a key.
 FILLER = [text for text in CODE_AND_PROSE if "-----" not in text]
 SECRETS = {
     "a key": (KEY, "***SSH_KEY***\n"),
@@ -41,7 +41,7 @@ def test_a_secret_over_several_lines_is_removed(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_it_goes_from_a_result_in_a_transcript(kind: str) -> None:
+def test_a_secret_is_removed_from_a_result_in_a_transcript(kind: str) -> None:
     secret, clean = SECRETS[kind]
     line = json.dumps({"content": [{"type": "tool_result", "content": f"$ x\n{secret}\n$ "}]})
     (shown,) = json.loads(redacted(line))["content"]
@@ -50,7 +50,7 @@ def test_it_goes_from_a_result_in_a_transcript(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["rsa", "ecdsa", "ed25519"])
 @pytest.mark.parametrize("view", ["whole", "tail", "wrapped", "indented", "numbered", "CRLF"])
-def test_keys_as_openssh_makes_them(tmp_path: Path, kind: str, view: str) -> None:
+def test_keys_of_openssh_are_removed_in_every_view(tmp_path: Path, kind: str, view: str) -> None:
     made = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", str(made)], check=True)
     text = made.read_text()
@@ -76,7 +76,9 @@ def test_keys_as_openssh_makes_them(tmp_path: Path, kind: str, view: str) -> Non
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_wherever_a_window_ends(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_removed_wherever_a_window_ends(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = random.Random(seed)
     monkeypatch.setattr(windows, "WINDOW_BYTES", chance.randrange(9_000, 12_000))
     monkeypatch.setattr(windows, "MARGIN_BYTES", 4_000)

@@ -1,6 +1,6 @@
-"""Which workers there are, what the scheduler does in their place, and what `status` says of it.
+"""What the scheduler does in place of missing workers, and how `status` reports a reduced stack.
 
-Redis is fakeredis; workers register themselves as RQ and hivepipe do it.
+Redis is fakeredis. Workers register themselves with the code of RQ and hivepipe.
 """
 
 import math
@@ -18,7 +18,7 @@ from hivepipe.doctor.checks import CHECKS
 from hivepipe.doctor.facts import Facts
 from hivepipe.home import Place
 from hivepipe.jobs.schedule_table import tick_id
-from hivepipe.monitor import status as product
+from hivepipe.monitor import status as status_module
 from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import ticks
 from hivepipe.queue.claims import accounts
@@ -31,7 +31,7 @@ from hivepipe.worker.scheduler import TickScheduler
 from hivepipe.worker.slow_worker import LlmWorker, SlowWorker
 from hivepipe.worker.writer import Writer
 
-STAND_INS = {row.name for row in PERIODIC if row.fallback_for}
+FALLBACKS = {row.name for row in PERIODIC if row.fallback_for}
 ALWAYS = {row.name for row in PERIODIC if not row.fallback_for}
 CONDITIONAL = {"retries", "spool", "activity"}
 
@@ -41,20 +41,20 @@ def redis() -> fakeredis.FakeRedis:
     return fakeredis.FakeRedis()
 
 
-def stock(redis: fakeredis.FakeRedis, *queues: str) -> Worker:
+def register_stock_worker(redis: fakeredis.FakeRedis, *queues: str) -> Worker:
     worker = Worker([Queue(name, connection=redis) for name in queues or QUEUES], connection=redis)
     worker.register_birth()
     return worker
 
 
-def ours(redis: fakeredis.FakeRedis, *kinds: type[Writer | SlowWorker]) -> None:
+def register_own_workers(redis: fakeredis.FakeRedis, *kinds: type[Writer | SlowWorker]) -> None:
     for kind in kinds:
         queues = [Queue(name, connection=redis) for name in kind.own_queues]
         kind(queues, connection=redis).register_birth()
 
 
 def fired(redis: fakeredis.FakeRedis, home: Path) -> set[str]:
-    """Return which rows the scheduler fires, once it has seen long enough who is there."""
+    """Return the rows that the scheduler enqueues after workers have had the time to start."""
     scheduler = TickScheduler(redis, home=str(home))
     scheduler._seen_at = dict.fromkeys(scheduler._seen_at, -math.inf)
     scheduler._cycle()
@@ -67,29 +67,31 @@ def fired(redis: fakeredis.FakeRedis, home: Path) -> set[str]:
 # ---- what the scheduler does
 
 
-def test_beside_our_workers_it_replaces_none(redis: fakeredis.FakeRedis, tmp_path: Path) -> None:
-    ours(redis, Writer, SlowWorker, LlmWorker)
-    stock(redis)
+def test_with_own_workers_the_scheduler_replaces_none(
+    redis: fakeredis.FakeRedis, tmp_path: Path
+) -> None:
+    register_own_workers(redis, Writer, SlowWorker, LlmWorker)
+    register_stock_worker(redis)
     assert fired(redis, tmp_path) == ALWAYS
 
 
-def test_with_stock_workers_alone_it_does_what_ours_would(
+def test_with_stock_workers_alone_the_scheduler_replaces_ours(
     redis: fakeredis.FakeRedis, tmp_path: Path
 ) -> None:
-    stock(redis)
-    assert fired(redis, tmp_path) == ALWAYS | STAND_INS - CONDITIONAL
+    register_stock_worker(redis)
+    assert fired(redis, tmp_path) == ALWAYS | FALLBACKS - CONDITIONAL
 
 
-def test_workers_that_start_beside_it_have_time_to_come(redis: fakeredis.FakeRedis) -> None:
+def test_the_scheduler_waits_for_workers_that_start_with_it(redis: fakeredis.FakeRedis) -> None:
     TickScheduler(redis)._cycle()
     waiting = redis.lrange("rq:queue:medium", 0, -1)
     assert {id.decode().removeprefix("tick-") for id in waiting} == ALWAYS
 
 
-def test_without_a_slow_worker_it_exports_skills(
+def test_without_a_slow_worker_the_scheduler_exports_skills(
     redis: fakeredis.FakeRedis, tmp_path: Path
 ) -> None:
-    ours(redis, Writer)
+    register_own_workers(redis, Writer)
     assert fired(redis, tmp_path) == ALWAYS | {"exports"}
 
 
@@ -119,25 +121,25 @@ def a_heartbeat(redis: fakeredis.FakeRedis, _home: Path) -> None:
         (a_heartbeat, "activity"),
     ],
 )
-def test_what_finds_nothing_is_not_fired(
+def test_a_row_without_work_is_not_fired(
     redis: fakeredis.FakeRedis,
     tmp_path: Path,
     work: Callable[[fakeredis.FakeRedis, Path], None],
     row: str,
 ) -> None:
-    stock(redis)
+    register_stock_worker(redis)
     assert row not in fired(redis, tmp_path)
     work(redis, tmp_path)
     assert row in fired(redis, tmp_path)
 
 
-def test_a_writer_that_is_silent_is_stood_in_for(
+def test_a_writer_without_a_heartbeat_is_replaced(
     redis: fakeredis.FakeRedis, tmp_path: Path
 ) -> None:
-    ours(redis, Writer, SlowWorker)
+    register_own_workers(redis, Writer, SlowWorker)
     (key,) = [key for key in redis.smembers("rq:workers") if b"writer." in key]
     redis.hset(key, "last_heartbeat", "2026-01-01T00:00:00.000000Z")
-    assert fired(redis, tmp_path) >= STAND_INS - CONDITIONAL - {"exports"}
+    assert fired(redis, tmp_path) >= FALLBACKS - CONDITIONAL - {"exports"}
 
 
 def test_a_tick_whose_job_is_lost_is_enqueued_again(redis: fakeredis.FakeRedis) -> None:
@@ -170,23 +172,23 @@ def test_a_tick_that_died_with_its_worker_is_tried_again_and_does_not_stay_faile
     assert after["discarded"] == 1
 
 
-# ---- who is there
+# ---- registered workers
 
 
-def test_our_workers_have_speaking_names_and_show_their_queues_before_a_job(
+def test_own_workers_register_their_role_and_queues_before_a_job(
     redis: fakeredis.FakeRedis,
 ) -> None:
-    ours(redis, Writer, SlowWorker, LlmWorker)
+    register_own_workers(redis, Writer, SlowWorker, LlmWorker)
     found = {worker.role: worker for worker in rq_workers(redis)}
     assert set(found) == {"writer", "slow", "llm"}
     assert found["llm"].name == f"llm.{os.uname().nodename}.{os.getpid()}"
     assert redis.smembers("rq:queues") == {f"rq:queue:{name}".encode() for name in ALL_QUEUES}
-    ours(redis, LlmWorker)  # after a kill -9, with the same pid
+    register_own_workers(redis, LlmWorker)  # after a kill -9, with the same pid
     assert len(rq_workers(redis)) == 3
 
 
-def test_a_stock_worker_that_rests_lives(redis: fakeredis.FakeRedis) -> None:
-    worker = stock(redis)
+def test_an_idle_stock_worker_counts_as_alive(redis: fakeredis.FakeRedis) -> None:
+    worker = register_stock_worker(redis)
     redis.hset(worker.key, "last_heartbeat", _ago(300))
     assert rq_workers(redis)[0].is_alive
     redis.hset(worker.key, "pid", 2**22 + 1)  # no process has it
@@ -202,7 +204,7 @@ def _ago(secs: float) -> str:
     ("has_stock", "kinds", "waiting", "missing"),
     [
         (True, (), {}, ()),
-        (True, (), {"slow": 3}, ("slow",)),  # a writer was there before
+        (True, (), {"slow": 3}, ("slow",)),  # handed on by an earlier writer
         (True, (Writer,), {}, ("slow", "llm")),
         (False, (Writer, SlowWorker), {}, ("llm",)),
         (False, (Writer, SlowWorker, LlmWorker), {}, ()),
@@ -217,16 +219,16 @@ def test_slow_and_llm_need_a_worker_where_a_writer_hands_on(
     missing: tuple[str, ...],
 ) -> None:
     if has_stock:
-        stock(redis)
-    ours(redis, *kinds)
+        register_stock_worker(redis)
+    register_own_workers(redis, *kinds)
     assert missing_queues(rq_workers(redis), waiting) == missing
 
 
-# ---- what is said
+# ---- reports
 
 
 @pytest.mark.parametrize(
-    ("has_stock", "kinds", "clock", "names"),
+    ("has_stock", "kinds", "has_scheduler", "names"),
     [
         (True, (), True, ["stock_workers", "no_slow_worker", "no_llm_worker"]),
         (
@@ -242,28 +244,28 @@ def test_slow_and_llm_need_a_worker_where_a_writer_hands_on(
         (False, (), False, []),  # nothing runs at all
     ],
 )
-def test_what_runs_reduced_is_said_in_sentences(
+def test_a_reduced_stack_is_reported_in_sentences(
     redis: fakeredis.FakeRedis,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     has_stock: bool,
     kinds: tuple[type[Writer | SlowWorker], ...],
-    clock: bool,
+    has_scheduler: bool,
     names: list[str],
 ) -> None:
     if has_stock:
-        stock(redis)
-    ours(redis, *kinds)
-    if clock:
+        register_stock_worker(redis)
+    register_own_workers(redis, *kinds)
+    if has_scheduler:
         redis.set(ticks.LOCK_KEY, "somebody", ex=20)
     home = Stack(str(tmp_path), str(tmp_path))
-    found = product._reductions(home, figures(redis))
+    found = status_module._reductions(home, figures(redis))
     assert [reduction.name for reduction in found] == names
     assert all(reduction.text.endswith((".py", ")", "fails")) for reduction in found)
     monkeypatch.setattr(checks.connection, "connect", lambda _address: redis)
     monkeypatch.setattr(Facts, "is_alive", True)
     monkeypatch.setattr(Facts, "programs", [])
     (check,) = [check for check in CHECKS if check.name == "reduced"]
-    told = list(check.look(Facts(Place(str(tmp_path), str(tmp_path), {}), home)))
-    assert [finding.text for finding in told] == [reduction.text for reduction in found]
-    assert any(not finding.is_note for finding in told) is ("no_scheduler" in names)
+    findings = list(check.look(Facts(Place(str(tmp_path), str(tmp_path), {}), home)))
+    assert [finding.text for finding in findings] == [reduction.text for reduction in found]
+    assert any(not finding.is_note for finding in findings) is ("no_scheduler" in names)

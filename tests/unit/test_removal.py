@@ -1,4 +1,4 @@
-"""What `uninstall` takes for its own: never what a link or a forged list leads to."""
+"""What `uninstall` counts as hivepipe's own: nothing that a link or a forged list leads to."""
 
 import json
 import os
@@ -32,26 +32,26 @@ def register(path: str, its_home: str) -> None:
     home.write_small(file, f"home={its_home}\n")
 
 
-def found(project: Path) -> list[str]:
+def owned_paths(project: Path) -> list[str]:
     place = Place(str(project), f"{project}/.hive-mind", {})
     return [entry.path for entry in data_of(place)]
 
 
-def test_of_the_state_folder_only_what_we_made_is_ours(project: Path) -> None:
+def test_only_our_own_files_of_the_state_folder_are_removed(project: Path) -> None:
     state = project / ".claude-state"
     (state / "logs").mkdir(parents=True)
     for name, text in ((".gitignore", "*\n"), ("session.yaml", "theirs")):
         (state / name).write_text(text)
     ours = [f"{project}/.hive-mind", f"{state}/logs", f"{state}/.gitignore"]
-    assert found(project) == ours
+    assert owned_paths(project) == ours
     (state / ".gitignore").write_text("*\n!keep\n")
-    assert found(project) == ours[:2]
+    assert owned_paths(project) == ours[:2]
 
 
-def test_nothing_behind_a_link_is_ours(project: Path, tmp_path: Path) -> None:
+def test_nothing_behind_a_link_is_removed(project: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / "logs").mkdir(parents=True)
     (project / ".claude-state").symlink_to(tmp_path / "other")
-    assert found(project) == [f"{project}/.hive-mind"]
+    assert owned_paths(project) == [f"{project}/.hive-mind"]
 
 
 def test_settings_that_lead_out_of_the_project_are_left_alone(project: Path) -> None:
@@ -64,25 +64,25 @@ def test_settings_that_lead_out_of_the_project_are_left_alone(project: Path) -> 
     assert [edit.path for edit in removal.plan(user=True).settings] == [str(users)]
 
 
-def test_a_list_of_hives_names_hives_alone(project: Path, tmp_path: Path) -> None:
+def test_only_hives_of_a_list_of_hives_are_removed(project: Path, tmp_path: Path) -> None:
     for folder in ("other", "real/.hive"):
         (tmp_path / folder / "workers").mkdir(parents=True)
     (tmp_path / ".hive").symlink_to(tmp_path / "other")
     listed = [tmp_path / "other", tmp_path / ".hive", tmp_path / "real" / ".hive"]
     (project / ".hive-mind" / "hives").write_text("".join(f"{path}\n" for path in listed))
-    assert found(project) == [f"{project}/.hive-mind", f"{tmp_path}/real/.hive/workers"]
+    assert owned_paths(project) == [f"{project}/.hive-mind", f"{tmp_path}/real/.hive/workers"]
 
 
-def test_the_home_of_all_projects_is_shared_once_one_has_it_by_name(project: Path) -> None:
+def test_the_default_home_is_shared_once_a_project_is_registered_with_it(project: Path) -> None:
     common = f"{home.state_folder()}/default"
     register(common, common)
     assert not removal.plan(user=True).is_shared
     register(str(project), common)
     assert removal.plan(user=True).is_shared
-    assert removal.plan(user=False).is_shared, "by those who have no record"
+    assert removal.plan(user=False).is_shared, "with projects that have no record"
 
 
-def test_under_no_umask_can_everybody_write_what_claude_code_runs(project: Path) -> None:
+def test_settings_are_not_writable_by_others_under_any_umask(project: Path) -> None:
     path = project / "sub" / ".claude" / "settings.json"
     before = os.umask(0)
     try:
@@ -92,7 +92,7 @@ def test_under_no_umask_can_everybody_write_what_claude_code_runs(project: Path)
     assert [entry.stat().st_mode & 0o777 for entry in (path, path.parent)] == [0o664, 0o775]
 
 
-def test_an_original_that_is_lost_is_not_an_empty_file(project: Path) -> None:
+def test_a_lost_original_is_not_restored_as_an_empty_file(project: Path) -> None:
     path = project / ".claude" / "settings.json"
     path.write_text("theirs")
     change = edits.Edit(str(path), "theirs", "theirs and ours")
@@ -102,7 +102,7 @@ def test_an_original_that_is_lost_is_not_an_empty_file(project: Path) -> None:
     assert edits.undone(str(path), lambda text: text.removesuffix(" and ours")).after == "theirs"
 
 
-def test_a_plugin_of_one_project_is_not_everybodys(project: Path) -> None:
+def test_a_plugin_of_one_project_is_not_the_users(project: Path) -> None:
     (project / ".claude" / "settings.json").write_text('{"enabledPlugins": {"hivepipe@x": true}}')
     copy = project / "copy"
     (copy / "hooks").mkdir(parents=True)
@@ -117,6 +117,6 @@ def test_a_plugin_of_one_project_is_not_everybodys(project: Path) -> None:
     assert installation.plan(Scope.USER).plugin is None
 
 
-def test_settings_that_are_a_device_switch_nothing_on(project: Path) -> None:
+def test_settings_that_are_a_device_enable_no_plugin(project: Path) -> None:
     (project / ".claude" / "settings.json").symlink_to("/dev/zero")
     assert claude_plugin.switched_on(str(project)) is None

@@ -16,7 +16,7 @@ RULE = """
 name = "employee"
 pattern = 'EMP-([0-9]{6})'
 """
-# A home without rules, a text after that, and whether RE2 was loaded by either.
+# Takes a home without rules, then redacts a text. Prints after each whether RE2 is loaded.
 PROGRAM = """
 import sys
 from hivepipe import redact
@@ -28,7 +28,7 @@ print(redact.redact_text("ask ana@shop.io"), "re2" in sys.modules)
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home outside of any project; the user has no file."""
+    """A home outside of any project. The user has no configuration file."""
     monkeypatch.setattr(posix, "environ", {b"XDG_CONFIG_HOME": str(tmp_path / "none").encode()})
     return tmp_path
 
@@ -36,8 +36,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_rules_of_the_user_none_is_loaded_before_the_first_text(home: Path) -> None:
     (home / "config.toml").write_text("use_queue = true\n")
     command = [sys.executable, "-I", "-c", PROGRAM, str(home)]
-    said = subprocess.check_output(command, text=True, env={"HOME": str(home)}, timeout=60)
-    before, after = said.splitlines()
+    output = subprocess.check_output(command, text=True, env={"HOME": str(home)}, timeout=60)
+    before, after = output.splitlines()
     assert before == "'' False"
     assert after.startswith("ask ***REDACTED:email:")
     assert after.endswith(" True")
@@ -58,7 +58,7 @@ def test_rules_of_the_user_are_in_force_at_once(home: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[redaction", RULE + "patern = 'x'", "x = " + "[" * 5000])
-def test_what_is_wrong_with_them_is_said_at_once(home: Path, text: str) -> None:
+def test_a_fault_in_the_rules_is_reported_at_once(home: Path, text: str) -> None:
     (home / "config.toml").write_text(text)
     assert str(home / "config.toml") in use_rules_when_needed(str(home))
     assert "ana@shop.io" not in redact.redact_text("ask ana@shop.io")

@@ -1,4 +1,4 @@
-"""What of a transcript's line can be found."""
+"""Which text of a transcript's line a search can find."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from hivepipe.archive.search.passages import passage_of
 
 
-def said(kind: str, content: Any, **more: Any) -> bytes:
+def line_of(kind: str, content: Any, **more: Any) -> bytes:
     line = {
         "type": kind,
         "timestamp": "2026-11-21T01:00:00.123Z",
@@ -21,11 +21,11 @@ def said(kind: str, content: Any, **more: Any) -> bytes:
 @pytest.mark.parametrize(
     ("line", "who", "words"),
     [
-        (said("user", "plain words"), "user", "plain words"),
-        (said("user", [{"type": "text", "text": "in a block"}]), "user", "in a block"),
-        (said("assistant", [{"type": "thinking", "thinking": "hm"}]), "claude", "hm"),
+        (line_of("user", "plain words"), "user", "plain words"),
+        (line_of("user", [{"type": "text", "text": "in a block"}]), "user", "in a block"),
+        (line_of("assistant", [{"type": "thinking", "thinking": "hm"}]), "claude", "hm"),
         (
-            said(
+            line_of(
                 "assistant",
                 [
                     {"type": "text", "text": "I edit."},
@@ -40,14 +40,16 @@ def said(kind: str, content: Any, **more: Any) -> bytes:
             "claude",
             "I edit.\nEdit\nsrc/a.py\nx = 1\ntoolu_01AbC",
         ),
-        (said("user", [{"type": "tool_result", "content": "out"}]), "tool", "out"),
+        (line_of("user", [{"type": "tool_result", "content": "out"}]), "tool", "out"),
         (
-            said("user", [{"type": "tool_result", "tool_use_id": "toolu_01AbC", "content": "out"}]),
+            line_of(
+                "user", [{"type": "tool_result", "tool_use_id": "toolu_01AbC", "content": "out"}]
+            ),
             "tool",
             "out\ntoolu_01AbC",
         ),
         (
-            said(
+            line_of(
                 "user",
                 [
                     {
@@ -66,7 +68,7 @@ def said(kind: str, content: Any, **more: Any) -> bytes:
         (b'{"type":"ai-title","aiTitle":"A day"}', "title", "A day"),
     ],
 )
-def test_what_is_found(line: bytes, who: str, words: str) -> None:
+def test_the_text_of_a_line_is_found(line: bytes, who: str, words: str) -> None:
     passage = passage_of(line)
     assert passage is not None
     assert (passage.who, passage.words) == (who, words)
@@ -83,22 +85,22 @@ def test_what_is_found(line: bytes, who: str, words: str) -> None:
         b'{"type":"api-request-blob","content":"You are"}',
         b'{"type":"user","message":{"content":7}}',
         b'{"type":"user","message":{"content":[7,null,{"type":"text","text":9}]}}',
-        said("user", "  \n"),
+        line_of("user", "  \n"),
     ],
 )
-def test_nothing_to_find(line: bytes) -> None:
+def test_a_line_without_text_has_no_passage(line: bytes) -> None:
     assert passage_of(line) is None
 
 
 @pytest.mark.parametrize("line", [b"torn {", b"[1]", b"[" * 3000, b'{"a":' * 3000])
-def test_no_line_of_a_transcript(line: bytes) -> None:
+def test_a_malformed_line_is_an_error(line: bytes) -> None:
     with pytest.raises(ValueError, match="not a readable JSON object"):
         passage_of(line)
 
 
 @pytest.mark.parametrize("content", ["cut \ud83d", [{"type": "text", "text": "cut \ud83d"}]])
 def test_half_an_emoji_can_be_stored(content: Any) -> None:
-    passage = passage_of(said("user", content))
+    passage = passage_of(line_of("user", content))
     assert passage is not None
     assert passage.words == "cut \ufffd"
 
@@ -108,7 +110,7 @@ def test_half_an_emoji_and_a_deep_value() -> None:
     for _ in range(300):
         deep = [deep]
     passage = passage_of(
-        said("assistant", [{"type": "tool_use", "name": "T\ud83d", "input": {"a": deep}}])
+        line_of("assistant", [{"type": "tool_use", "name": "T\ud83d", "input": {"a": deep}}])
     )
     assert passage is not None
     assert passage.words.encode()

@@ -1,4 +1,4 @@
-"""What people type into a search."""
+"""How words typed into a search are parsed and matched."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from hivepipe.errors import SearchError
 
 
 @pytest.mark.parametrize(
-    ("asked", "query"),
+    ("typed", "query"),
     [
         ("checkout", '"checkout"'),
         ("two words", '"two" AND "words"'),
@@ -20,25 +20,25 @@ from hivepipe.errors import SearchError
         ("-- !! x", '"x"'),
     ],
 )
-def test_query(asked: str, query: str) -> None:
-    assert fts_query(asked) == query
+def test_typed_words_become_a_query(typed: str, query: str) -> None:
+    assert fts_query(typed) == query
 
 
-@pytest.mark.parametrize("asked", ["", "  ", '""', '" "', "\u3000"])
-def test_nothing_asked(asked: str) -> None:
+@pytest.mark.parametrize("typed", ["", "  ", '""', '" "', "\u3000"])
+def test_an_empty_search_is_refused(typed: str) -> None:
     with pytest.raises(SearchError):
-        terms_of(asked)
+        terms_of(typed)
 
 
-@pytest.mark.parametrize("asked", ["--", '"', "*"])
-def test_no_word_asked(asked: str) -> None:
+@pytest.mark.parametrize("typed", ["--", '"', "*"])
+def test_signs_alone_are_terms_but_no_query_of_words(typed: str) -> None:
     with pytest.raises(SearchError):
-        fts_query(asked)
-    assert terms_of(asked) == [Term(asked)]
+        fts_query(typed)
+    assert terms_of(typed) == [Term(typed)]
 
 
 @pytest.mark.parametrize(
-    ("asked", "terms"),
+    ("typed", "terms"),
     [
         ("Live_View", [Term("live_view")]),
         ('"error:  it"', [Term("error: it")]),
@@ -46,8 +46,8 @@ def test_no_word_asked(asked: str) -> None:
         ("** |>", [Term("**"), Term("|>")]),
     ],
 )
-def test_terms(asked: str, terms: list[Term]) -> None:
-    assert terms_of(asked) == terms
+def test_typed_words_become_terms(typed: str, terms: list[Term]) -> None:
+    assert terms_of(typed) == terms
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_terms(asked: str, terms: list[Term]) -> None:
         (Term("x"), "abc", None),
     ],
 )
-def test_places(term: Term, text: str, found: str | None) -> None:
+def test_the_place_of_a_term_in_a_text_is_found(term: Term, text: str, found: str | None) -> None:
     place = term.place_in(text)
     assert (place and text[slice(*place)]) == found
     if term.begins_word and term.is_of_words and place:
@@ -71,7 +71,7 @@ def test_places(term: Term, text: str, found: str | None) -> None:
 @pytest.mark.parametrize(
     ("one", "other"), [("ΟΔΟΣ", "οδος"), ("a\n \tb", "A b"), ("ÄÖÜ", "äöü"), ("a\u3000b", "a b")]
 )
-def test_what_is_the_same(one: str, other: str) -> None:
+def test_equivalent_texts_fold_to_the_same(one: str, other: str) -> None:
     assert folded(one) == folded(other)
 
 

@@ -1,4 +1,4 @@
-"""session.yaml says how the last session stands, and is never written over somebody's file."""
+"""session.yaml shows the state of the last session and never replaces a file of others."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -37,9 +37,9 @@ def db(home: Path) -> Iterator[Database]:
         yield made
 
 
-def tell(db: Database, operation: str, minute: int, session: str = "s-1", **said: Any) -> None:
+def apply(db: Database, operation: str, minute: int, session: str = "s-1", **fields: Any) -> None:
     at_ns = AT_NS + minute * MINUTE_NS
-    payload = {"swarm": "swarm-1", **said}
+    payload = {"swarm": "swarm-1", **fields}
     job = Envelope(
         id=f"{operation}-{at_ns}",
         operation=operation,
@@ -63,56 +63,56 @@ def exported(home: Path) -> dict[str, str]:
 
 
 def test_the_file_follows_the_session(db: Database, home: Path) -> None:
-    tell(db, "start_session", 0, source="startup")
+    apply(db, "start_session", 0, source="startup")
     known = {"id": "s-1", "started_at": "2026-11-21T01:00:00.000Z"}
     open_session = {**known, "last_turn_ended_at": "", "ended_at": "", "status": "active"}
     assert exported(home) == open_session
-    tell(db, "pause_session", 1)
+    apply(db, "pause_session", 1)
     turn_ended = {"last_turn_ended_at": "2026-11-21T01:01:00.000Z"}
     assert exported(home) == {**open_session, **turn_ended, "status": "paused"}
-    tell(db, "activate_session", 2)
+    apply(db, "activate_session", 2)
     assert exported(home) == {**open_session, **turn_ended}
-    tell(db, "end_session", 3, reason="other")
+    apply(db, "end_session", 3, reason="other")
     ended = {"ended_at": "2026-11-21T01:03:00.000Z", "status": "ended"}
     assert exported(home) == {**known, **turn_ended, **ended}
-    tell(db, "start_session", 4, "s-2", source="startup")
+    apply(db, "start_session", 4, "s-2", source="startup")
     assert exported(home)["id"] == "s-2"
     assert not [*(home.parent / ".claude-state").glob("*.tmp")]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_file_of_another_program_is_kept(db: Database, home: Path, when: str) -> None:
-    tell(db, "start_session", 0, source="startup")
+    apply(db, "start_session", 0, source="startup")
     path = home.parent / ".claude-state" / "session.yaml"
     if when == "after":
         exported(home)
     path.parent.mkdir(exist_ok=True)
     path.write_text("id: mine\n")
-    tell(db, "pause_session", 1)
+    apply(db, "pause_session", 1)
     assert SessionExport(str(home)).finish()
     assert path.read_text() == "id: mine\n"
     assert str(path) not in holdings(locate(str(home.parent))).own
 
 
 def test_a_purge_deletes_what_hivepipe_wrote(db: Database, home: Path) -> None:
-    tell(db, "start_session", 0, source="startup")
+    apply(db, "start_session", 0, source="startup")
     exported(home)
     path = home.parent / ".claude-state" / "session.yaml"
     assert str(path) in holdings(locate(str(home.parent))).own
 
 
-def test_of_a_session_that_was_forgotten_nothing_stays(db: Database, home: Path) -> None:
-    tell(db, "start_session", 0, source="startup")
+def test_the_file_of_a_forgotten_session_is_deleted(db: Database, home: Path) -> None:
+    apply(db, "start_session", 0, source="startup")
     exported(home)
     db.execute("DELETE FROM sessions", {})
     assert SessionExport(str(home)).finish()
     assert not (home.parent / ".claude-state" / "session.yaml").exists()
 
 
-def test_a_home_outside_of_a_project_has_none(tmp_path: Path) -> None:
+def test_a_home_outside_of_a_project_has_no_file(tmp_path: Path) -> None:
     home = tmp_path / "data" / "shop"
     home.mkdir(parents=True)
     with closing(Database(home / "hive.db")) as db:
-        tell(db, "start_session", 0, source="startup")
+        apply(db, "start_session", 0, source="startup")
     assert SessionExport(str(home)).finish()
     assert not [*tmp_path.rglob("session.yaml")]

@@ -1,4 +1,4 @@
-"""Settings files keep every byte that is not ours."""
+"""Editing a settings file changes nothing but hivepipe's entries."""
 
 import json
 from typing import Any
@@ -14,10 +14,10 @@ from hivepipe.install.settings_text import entries, has_entries, with_entries, w
 LAUNCHER = "/home/añ a's/.local/state/hivepipe/hooks/0123456789abcdef/hook"
 
 
-FORMS = [form for form in Form if form is not Form.PLUGIN]  # the plugin's stand in no settings
+FORMS = [form for form in Form if form is not Form.PLUGIN]  # the plugin's are in no settings file
 
 
-def wanted(form: Form = Form.EXEC) -> dict[str, dict[str, Any]]:
+def our_entries(form: Form = Form.EXEC) -> dict[str, dict[str, Any]]:
     return {event.name: entry(event, form, LAUNCHER) for event in EVENTS}
 
 
@@ -47,41 +47,41 @@ FILES = {
 """,
     "the same key twice": '{\n  "hooks": {"Stop": []},\n  "hooks": {"Stop": [{"hooks": []}]}\n}\n',
 }
-# A container that was empty before us is not there after us: nobody can tell it from ours.
+# An empty container is removed with our entries, because it cannot be told from one of ours.
 EMPTY_HOOKS = ['{\n  "hooks": {}\n}\n', '{\n  "hooks": {\n    "Stop": []\n  }\n}\n']
 
 
 @pytest.mark.parametrize("text", FILES.values(), ids=FILES)
 @pytest.mark.parametrize("form", FORMS)
 def test_removing_the_added_entries_restores_the_bytes(text: str, form: Form) -> None:
-    ours = with_entries(text, wanted(form))
+    ours = with_entries(text, our_entries(form))
     assert ours != text
-    assert has_entries(ours, wanted(form))
+    assert has_entries(ours, our_entries(form))
     assert without_entries(ours) == (text if text.strip() else "{}\n")
 
 
 @pytest.mark.parametrize("text", EMPTY_HOOKS)
-def test_an_empty_list_of_hooks_takes_them_and_is_gone_afterwards(text: str) -> None:
-    ours = with_entries(text, wanted())
-    assert has_entries(ours, wanted())
+def test_an_empty_list_of_hooks_is_removed_with_our_entries(text: str) -> None:
+    ours = with_entries(text, our_entries())
+    assert has_entries(ours, our_entries())
     assert json.loads(without_entries(ours)) == {}
 
 
 @pytest.mark.parametrize("text", FILES.values(), ids=FILES)
-def test_putting_in_twice_is_putting_in_once(text: str) -> None:
-    once = with_entries(text, wanted())
-    assert with_entries(once, wanted()) == once
+def test_adding_twice_equals_adding_once(text: str) -> None:
+    once = with_entries(text, our_entries())
+    assert with_entries(once, our_entries()) == once
 
 
 @pytest.mark.parametrize("text", FILES.values(), ids=FILES)
 def test_entries_of_another_installation_are_replaced(text: str) -> None:
-    old = with_entries(text, wanted(Form.SHELL))
-    assert with_entries(old, wanted()) == with_entries(text, wanted())
+    old = with_entries(text, our_entries(Form.SHELL))
+    assert with_entries(old, our_entries()) == with_entries(text, our_entries())
 
 
-def test_what_others_have_there_stays_as_it_is_written() -> None:
+def test_entries_of_others_keep_their_text() -> None:
     text = FILES["hooks of others"]
-    ours = with_entries(text, wanted())
+    ours = with_entries(text, our_entries())
     lines = ours.splitlines()
     for line in text.splitlines():
         assert any(found.startswith(line) for found in lines), line  # a comma may have been added
@@ -89,20 +89,20 @@ def test_what_others_have_there_stays_as_it_is_written() -> None:
 
 
 def test_an_edit_made_since_is_kept_with_its_layout() -> None:
-    ours = with_entries(FILES["hooks of others"], wanted())
+    ours = with_entries(FILES["hooks of others"], our_entries())
     edited = ours.replace('"Bash(ls:*)"', '"Bash(ls:*)",\n      "Bash(cat:*)"')
     kept = FILES["hooks of others"].replace('"Bash(ls:*)"', '"Bash(ls:*)",\n      "Bash(cat:*)"')
     assert without_entries(edited) == kept
 
 
 def test_a_file_that_claude_code_rewrote_loses_exactly_our_entries() -> None:
-    ours = json.loads(with_entries(FILES["hooks of others"], wanted()))
+    ours = json.loads(with_entries(FILES["hooks of others"], our_entries()))
     rewritten = json.dumps(ours, indent=2)
     assert json.loads(without_entries(rewritten)) == json.loads(FILES["hooks of others"])
 
 
 def test_a_foreign_hook_in_our_group_is_kept() -> None:
-    ours = json.loads(with_entries("", wanted()))
+    ours = json.loads(with_entries("", our_entries()))
     theirs = {"type": "command", "command": "mine"}
     ours["hooks"]["PostToolUse"][0]["hooks"].append(theirs)
     left = json.loads(without_entries(json.dumps(ours)))
@@ -124,18 +124,20 @@ def test_a_foreign_hook_in_our_group_is_kept() -> None:
         ('{"hooks": {"Stop": {}}}', 'hooks of "Stop" that are not a list'),
     ],
 )
-def test_what_cannot_take_hooks_is_refused_with_its_reason(text: str, reason: str) -> None:
+def test_settings_that_cannot_take_hooks_are_refused_with_the_reason(
+    text: str, reason: str
+) -> None:
     with pytest.raises(SettingsError, match=reason.replace('"', '"')):
-        with_entries(text, wanted())
+        with_entries(text, our_entries())
 
 
 @pytest.mark.parametrize("odd", [None, 7, "x", [], {"hooks": None}, {"hooks": [None, "x", 7]}])
 def test_odd_groups_of_others_are_left_alone(odd: object) -> None:
     text = json.dumps({"hooks": {"Stop": [odd]}})
-    assert without_entries(with_entries(text, wanted())) == text
+    assert without_entries(with_entries(text, our_entries())) == text
 
 
-# ---- whatever the file holds
+# ---- any settings
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -178,10 +180,10 @@ def test_any_settings_in_any_layout_come_back_byte_for_byte(
     settings: dict[str, Any], layout: dict[str, Any], form: Form
 ) -> None:
     text = json.dumps(settings, **layout)
-    ours = with_entries(text, wanted(form))
+    ours = with_entries(text, our_entries(form))
     assert without_entries(ours) == text
     found = json.loads(ours)
     assert {key: value for key, value in found.items() if key != "hooks"} == {
         key: value for key, value in settings.items() if key != "hooks"
     }
-    assert sorted(entries(ours), key=str) == sorted(wanted(form).items(), key=str)
+    assert sorted(entries(ours), key=str) == sorted(our_entries(form).items(), key=str)

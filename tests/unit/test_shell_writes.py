@@ -1,4 +1,4 @@
-"""What a shell command writes, as far as it can be read; and what cannot be read is not guessed."""
+"""The paths that a shell command writes. A command whose paths are unknown is unreadable."""
 
 import posixpath
 import shlex
@@ -130,21 +130,21 @@ def test_literal_targets_are_found(command: str, paths: list[str]) -> None:
         'echo "$(python make.py)" /s',
     ],
 )
-def test_what_cannot_be_read_is_said_to_be_so(command: str) -> None:
+def test_a_command_with_unknown_paths_is_unreadable(command: str) -> None:
     assert not writes_of(command, "/home/ana").is_readable
 
 
 @pytest.mark.parametrize(
     "command", ["cat /s/a", "ls -l /s", "grep -rn x /s | head -5", "cd /s && ls", "echo 'a $F'"]
 )
-def test_reading_is_readable(command: str) -> None:
+def test_a_command_that_only_reads_is_readable(command: str) -> None:
     found = writes_of(command, "/home/ana")
     assert found.is_readable
     assert found.paths == []
 
 
 class Counted(str):
-    """Counts the characters that are copied out of it."""
+    """A text that counts the characters copied out of it."""
 
     copied = 0
 

@@ -1,4 +1,4 @@
-"""A line that the rules in force have redacted is not redacted again when it is shown."""
+"""A shown line is redacted again only if the rules in force have not redacted it."""
 
 import re
 from collections.abc import Callable
@@ -19,12 +19,12 @@ RULE = "[[redaction.rules]]\nname = 'employee'\npattern = 'EMP-[0-9]+'\nkeywords
 
 @pytest.fixture
 def write(home: Path, tmp_path: Path) -> Callable[..., None]:
-    """Write the transcript of the home's session, and archive it."""
+    """Return a function that writes the transcript of the home's session and archives it."""
     path = tmp_path / ".claude" / "projects" / "-home-ana-shop" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
 
-    def write(*said: str) -> None:
-        path.write_bytes(b"".join(line(number, text) for number, text in enumerate(said)))
+    def write(*texts: str) -> None:
+        path.write_bytes(b"".join(line(number, text) for number, text in enumerate(texts)))
         for words in (["follow", "/"], ["sweep"]):
             done = CliRunner().invoke(main, ["archive", *words])
             assert done.exit_code == 0, done.output
@@ -34,7 +34,7 @@ def write(home: Path, tmp_path: Path) -> Callable[..., None]:
 
 @pytest.fixture
 def archived(write: Callable[..., None], home: Path) -> Path:
-    """The file of archived lines."""
+    """The file of the archived lines."""
     write("ask EMP-123", "thanks")
     (found,) = Path(archives_of(str(home)).root).rglob(f"*_{SESSION}.jsonl")
     return found
@@ -54,7 +54,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_lines_of_the_same_rules_are_shown_as_they_are(
+def test_lines_redacted_by_the_same_rules_are_shown_unchanged(
     archived: Path, home: Path, loads: list[str]
 ) -> None:
     (home / "config.toml").write_text("[retention]\nlogs = 9\n")  # no rules
@@ -62,7 +62,7 @@ def test_lines_of_the_same_rules_are_shown_as_they_are(
     assert loads == []
 
 
-def test_packed_lines_are_shown_as_they_are(archived: Path, home: Path, loads: list[str]) -> None:
+def test_compressed_lines_are_shown_unchanged(archived: Path, home: Path, loads: list[str]) -> None:
     archives = archives_of(str(home))
     with archives.opened(archives.index.entries()[SESSION]) as kept:
         list(kept.pack())
@@ -70,12 +70,14 @@ def test_packed_lines_are_shown_as_they_are(archived: Path, home: Path, loads: l
     assert loads == []
 
 
-def test_a_rule_of_later_counts(
+def test_a_later_rule_is_applied(
     archived: Path, home: Path, write: Callable[..., None], loads: list[str]
 ) -> None:
     (home / "config.toml").write_text(RULE)
     assert shown(home) == "ask ***REDACTED*** / thanks"
-    write("ask EMP-123", "thanks", "more")  # the archive has lines of both rules now
+    write(
+        "ask EMP-123", "thanks", "more"
+    )  # the archive now has lines redacted by either set of rules
     assert shown(home) == "ask ***REDACTED*** / thanks / more"
     assert len(loads) == 2
     (home / "config.toml").unlink()
@@ -83,7 +85,7 @@ def test_a_rule_of_later_counts(
     assert len(loads) == 3
 
 
-def test_rules_of_another_release_count(
+def test_rules_of_another_release_are_applied(
     archived: Path, home: Path, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edition, "_PACKAGE", b"another")
@@ -99,7 +101,7 @@ def test_a_line_of_another_program_is_redacted(
     assert len(loads) == 1
 
 
-def test_a_checkpoint_of_an_earlier_release_says_nothing(
+def test_lines_with_a_checkpoint_of_an_earlier_release_are_redacted_again(
     archived: Path, home: Path, loads: list[str]
 ) -> None:
     checkpoint = archived.with_name(f".{archived.stem}.reach")

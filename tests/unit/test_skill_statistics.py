@@ -1,4 +1,4 @@
-"""What uses of skills add up to, and the two files that say so."""
+"""Statistics of skill uses, and the two files that export them."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ def day_of(time: str) -> str:
     return time[:10]
 
 
-def of(*uses: SkillUse) -> dict[str, SkillStatistics]:
+def statistics_of(*uses: SkillUse) -> dict[str, SkillStatistics]:
     return statistics(uses, day_of)
 
 
@@ -36,7 +36,9 @@ def usage(skills: dict[str, SkillStatistics]) -> dict[str, Any]:
 
 
 def test_the_file_has_exactly_the_keys_that_its_readers_know() -> None:
-    found = usage(of(use("debugging", 0, "s1"), use("debugging", 40, "s2", success=False)))
+    found = usage(
+        statistics_of(use("debugging", 0, "s1"), use("debugging", 40, "s2", success=False))
+    )
     assert found == {
         "debugging": {
             "count": 2,
@@ -63,9 +65,9 @@ def test_the_file_has_exactly_the_keys_that_its_readers_know() -> None:
     }
 
 
-def test_the_rate_and_the_count_are_of_all_uses_the_list_is_of_the_last_hundred() -> None:
+def test_rate_and_count_cover_all_uses_and_the_list_the_last_hundred() -> None:
     uses = [use("x", minute, success=minute >= 30) for minute in range(150)]
-    found = usage(of(*uses))["x"]
+    found = usage(statistics_of(*uses))["x"]
     assert (found["count"], found["success_rate"]) == (150, 0.8)
     assert [each["context"] for each in found["invocations"]] == [
         f"args {minute}" for minute in range(50, 150)
@@ -73,29 +75,33 @@ def test_the_rate_and_the_count_are_of_all_uses_the_list_is_of_the_last_hundred(
 
 
 def test_the_newest_hundred_sessions_are_named_and_all_are_counted() -> None:
-    """A session that comes back is new again."""
+    """A session that uses the skill again counts as new."""
     uses = [use("x", number, f"s{number}") for number in range(130)]
-    found = usage(of(*uses, use("x", 200, "s3")))["x"]
+    found = usage(statistics_of(*uses, use("x", 200, "s3")))["x"]
     assert found["session_count"] == 130
     assert found["sessions"] == [*(f"s{number}" for number in range(31, 130)), "s3"]
 
 
-def test_days_are_cut_at_the_newest_year() -> None:
+def test_only_days_of_the_newest_year_are_kept() -> None:
     uses = [use("x", 24 * 60 * day) for day in range(KEPT_DAYS + 10)]
-    found = usage(of(*uses))["x"]
+    found = usage(statistics_of(*uses))["x"]
     assert len(found["daily"]) == KEPT_DAYS
     assert "2026-11-20" not in found["daily"]
     assert found["count"] == KEPT_DAYS + 10
 
 
-def test_days_are_those_of_whoever_asks() -> None:
+def test_days_are_computed_by_the_given_function() -> None:
     found = statistics([use("x", 0)], lambda _time: "a local day")
     assert usage(found)["x"]["daily"] == {"a local day": 1}
 
 
-def test_the_index_leads_from_skills_to_days_and_sessions_and_back() -> None:
+def test_the_index_maps_skills_days_and_sessions_to_each_other() -> None:
     found = orjson.loads(
-        index_json(of(use("a", 0, "s1"), use("b", 1, "s1"), use("a", 60, "s2"), use("a", 61, "s1")))
+        index_json(
+            statistics_of(
+                use("a", 0, "s1"), use("b", 1, "s1"), use("a", 60, "s2"), use("a", 61, "s1")
+            )
+        )
     )
     assert found == {
         "skills": {
@@ -110,27 +116,27 @@ def test_the_index_leads_from_skills_to_days_and_sessions_and_back() -> None:
 def test_the_index_names_the_newest_sessions() -> None:
     many = INDEXED_SESSIONS + 5
     found = orjson.loads(
-        index_json(of(*(use("a", number, f"s{number}") for number in range(many))))
+        index_json(statistics_of(*(use("a", number, f"s{number}") for number in range(many))))
     )
     assert list(found["sessions"]) == [f"s{number}" for number in range(5, many)]
 
 
-def test_nothing_used_is_valid_too() -> None:
+def test_the_files_are_valid_without_any_use() -> None:
     assert orjson.loads(usage_json({})) == {"skills": {}}
     assert orjson.loads(index_json({})) == {"skills": {}, "days": {}, "sessions": {}}
 
 
 @pytest.mark.parametrize("name", ['"; DROP', "acme:x", "ü \u2028", "__proto__"])
 def test_any_name_is_a_key(name: str) -> None:
-    text = usage_json(of(use(name, 0))).decode()
+    text = usage_json(statistics_of(use(name, 0))).decode()
     assert list(json.loads(text)["skills"]) == [name]
     assert text.endswith("\n")
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5000), st.booleans())))
-def test_counts_add_up(drawn: list[tuple[str, int, bool]]) -> None:
-    uses = [use(skill, minute, success=good) for skill, minute, good in sorted(drawn)]
-    found = usage(of(*uses))
+def test_counts_add_up(samples: list[tuple[str, int, bool]]) -> None:
+    uses = [use(skill, minute, success=good) for skill, minute, good in sorted(samples)]
+    found = usage(statistics_of(*uses))
     assert sum(entry["count"] for entry in found.values()) == len(uses)
     for name, entry in found.items():
         mine = [each for each in uses if each.skill == name]

@@ -1,4 +1,4 @@
-"""The ledger: what is reserved, what a day may cost, and that nothing adds up to more."""
+"""The ledger of spending: reservations, daily caps, and several processes at once."""
 
 import posix
 import subprocess
@@ -12,7 +12,7 @@ from hivepipe.db.spending import Amount, spending, spending_path
 
 EACH = Amount(1, 1_000, 10_000)
 CAPS = Amount(20, 200_000, 500_000)
-WHO = {"provider": "openai", "model": "gpt-5.4-mini", "home": "h"}
+CALL = {"provider": "openai", "model": "gpt-5.4-mini", "home": "h"}
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posix, "environ", {b"HOME": bytes(tmp_path)})
 
 
-def test_it_is_the_users_alone() -> None:
+def test_only_the_user_can_read_the_ledger() -> None:
     with spending():
         pass
     assert spending_path().stat().st_mode & 0o777 == 0o600
@@ -36,23 +36,23 @@ def test_it_is_the_users_alone() -> None:
         (CAPS._replace(micro_usd=9_999), 0),
     ],
 )
-def test_each_cap_counts(caps: Amount, granted: int) -> None:
+def test_each_cap_limits_what_is_granted(caps: Amount, granted: int) -> None:
     with spending() as ledger:
-        assert ledger.reserve("s", EACH, 2, caps, 0, **WHO)[1] == granted
+        assert ledger.reserve("s", EACH, 2, caps, 0, **CALL)[1] == granted
         assert ledger.spent(0) == Amount(*(granted * each for each in EACH))
 
 
 def test_a_call_that_costs_nothing_is_only_counted() -> None:
     with spending() as ledger:
         free = EACH._replace(micro_usd=0)
-        assert ledger.reserve("s", free, 2, CAPS._replace(micro_usd=0), 0, **WHO)[1] == 0
-        assert ledger.reserve("s", free, 2, CAPS, 0, **WHO)[1] == 2
+        assert ledger.reserve("s", free, 2, CAPS._replace(micro_usd=0), 0, **CALL)[1] == 0
+        assert ledger.reserve("s", free, 2, CAPS, 0, **CALL)[1] == 2
 
 
-def test_settled_is_what_counts_and_open_counts_in_full() -> None:
+def test_a_settled_call_counts_its_amount_and_an_open_one_its_reservation() -> None:
     with spending() as ledger:
-        id, _ = ledger.reserve("s", EACH, 2, CAPS, 0, **WHO)
-        ledger.reserve("t", EACH, 2, CAPS, 0, **WHO)
+        id, _ = ledger.reserve("s", EACH, 2, CAPS, 0, **CALL)
+        ledger.reserve("t", EACH, 2, CAPS, 0, **CALL)
         ledger.settle(id, answered=True, amount=Amount(1, 300, 70))
         assert ledger.spent(0) == Amount(3, 2_300, 20_070)
         assert ledger.tries("s") == (0, True, ())
@@ -70,7 +70,7 @@ def test_many_processes_stay_below_the_cap(tmp_path: Path) -> None:
         "with spending() as ledger:\n"
         "    for n in range(20):\n"
         f"        ledger.reserve('s', Amount{tuple(EACH)}, 2, Amount{tuple(CAPS)}, 0, "
-        f"**{WHO!r})\n"
+        f"**{CALL!r})\n"
     )
     running = [
         subprocess.Popen([sys.executable, "-I", "-c", code], env={"HOME": str(tmp_path)})

@@ -1,4 +1,4 @@
-"""Processes of a stack where they cannot be seen."""
+"""Listing the processes of a stack where /proc is missing."""
 
 import sys
 from pathlib import Path

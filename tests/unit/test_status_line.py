@@ -1,4 +1,4 @@
-"""The line below Claude Code's prompt, for whatever Claude Code and the stack say."""
+"""The status line below Claude Code's prompt, for any input and any file of the stack."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from hivepipe.hook.status_line import FILE, line
 from hivepipe.stack import hook_copy
 from tests.conftest import Home
 
-SAID = {"session_id": "s1", "cost": {"total_cost_usd": 1.234}}
+INPUT = {"session_id": "s1", "cost": {"total_cost_usd": 1.234}}
 
 
 @pytest.fixture
@@ -23,46 +23,46 @@ def home(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     return private_home
 
 
-def shown(home: Home, said: dict[str, Any], **kept: Any) -> str:
-    """Return the line; `kept`: what the stack's file says."""
+def shown(home: Home, fields: dict[str, Any], **kept: Any) -> str:
+    """Return the line. `kept` holds the values of the stack's file."""
     if kept:
         (home.path / FILE).write_text(
             json.dumps({"v": 1, "day": time.strftime("%Y-%m-%d"), **kept})
         )
-    return line(json.dumps({"cwd": str(home.project), **said}).encode())
+    return line(json.dumps({"cwd": str(home.project), **fields}).encode())
 
 
-def test_the_line_of_everything(home: Home) -> None:
+def test_the_line_with_all_parts(home: Home) -> None:
     session = {"usd": 9, "tokens": 50_000, "window": 200_000, "cache_until": time.time() + 100}
     others = {"s2": {"waits": True}, "s3": {"waits": False}, "s4": {"waits": True}}
-    found = shown(home, SAID, today_usd=4.5, alerts=1, sessions={"s1": session, **others})
+    found = shown(home, INPUT, today_usd=4.5, alerts=1, sessions={"s1": session, **others})
     assert found.startswith("$1.23 session · $4.50 today · 25 % context · cache 1:")
     assert found.endswith(" · 2 sessions wait · 1 alert: hivepipe status\n")
 
 
-def test_what_claude_code_says_itself_counts(home: Home) -> None:
+def test_values_of_claude_code_take_precedence(home: Home) -> None:
     session = {"usd": 9, "tokens": 50_000, "window": 200_000, "waits": True}
-    said = SAID | {"context_window": {"used_percentage": 41.6}}
-    assert shown(home, said, sessions={"s1": session}) == "$1.23 session · 42 % context\n"
+    fields = INPUT | {"context_window": {"used_percentage": 41.6}}
+    assert shown(home, fields, sessions={"s1": session}) == "$1.23 session · 42 % context\n"
     assert shown(home, {"session_id": "s1"}) == "$9.00 session · 25 % context\n"
 
 
-def test_without_the_stacks_file(home: Home) -> None:
-    assert shown(home, SAID) == "$1.23 session\n"
+def test_the_line_without_a_file_of_the_stack(home: Home) -> None:
+    assert shown(home, INPUT) == "$1.23 session\n"
     assert shown(home, {}) == ""
 
 
 def test_the_costs_of_another_day_are_not_todays(home: Home) -> None:
-    assert shown(home, SAID, day="2026-01-01", today_usd=4.5) == "$1.23 session\n"
+    assert shown(home, INPUT, day="2026-01-01", today_usd=4.5) == "$1.23 session\n"
 
 
-def test_a_cache_that_is_over_says_so(home: Home) -> None:
+def test_an_expired_cache_is_shown(home: Home) -> None:
     assert shown(home, {"session_id": "s1"}, sessions={"s1": {"cache_until": 5}}) == "cache over\n"
 
 
-def test_nothing_where_hivepipe_does_not_record(private_home: Home, home: Home) -> None:
+def test_without_a_home_the_line_is_empty(private_home: Home, home: Home) -> None:
     home.path.rmdir()
-    assert shown(home, SAID) == ""
+    assert shown(home, INPUT) == ""
 
 
 _NAMES = st.sampled_from(
@@ -77,29 +77,29 @@ _JSON = st.recursive(
 )
 
 
-@given(said=_JSON, kept=_JSON)
+@given(fields=_JSON, kept=_JSON)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
-def test_any_values_give_one_line_of_plain_text(home: Home, said: Any, kept: Any) -> None:
+def test_any_values_give_one_line_of_plain_text(home: Home, fields: Any, kept: Any) -> None:
     (home.path / FILE).write_text(json.dumps(kept))
-    found = line(json.dumps(said).encode())
+    found = line(json.dumps(fields).encode())
     assert found.count("\n") <= 1
     assert found.removesuffix("\n").isprintable()
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"null", b"[1]", b"{" * 100_000])
-def test_no_input_is_an_error(home: Home, data: bytes) -> None:
+def test_malformed_input_gives_an_empty_line(home: Home, data: bytes) -> None:
     (home.path / FILE).write_bytes(data)
     assert line(data) == ""
 
 
-def test_the_program_prints_what_the_command_before_prints_first(home: Home) -> None:
+def test_the_output_of_the_previous_command_is_printed_first(home: Home) -> None:
     hook_copy.write()
-    said = json.dumps({"cwd": str(home.project), **SAID, "long": "x" * 200_000})
+    fields = json.dumps({"cwd": str(home.project), **INPUT, "long": "x" * 200_000})
 
     def run(*words: str) -> str:
         return subprocess.run(
             [hook_copy.launcher(), "statusline", *words],
-            input=said,
+            input=fields,
             env=home.env,
             capture_output=True,
             text=True,
@@ -108,19 +108,21 @@ def test_the_program_prints_what_the_command_before_prints_first(home: Home) -> 
         ).stdout
 
     assert run() == "$1.23 session\n"
-    assert run("wc -c | tr -d ' \\n'; echo a line") == f"{len(said)}a line\n$1.23 session\n"
-    assert run("printf half") == "half\n$1.23 session\n", "it need not read, nor end its line"
+    assert run("wc -c | tr -d ' \\n'; echo a line") == f"{len(fields)}a line\n$1.23 session\n"
+    assert run("printf half") == "half\n$1.23 session\n", (
+        "a command may ignore its input and leave its line open"
+    )
     assert run("exit 3", "elsewhere") == "$1.23 session\n"
 
 
 @pytest.mark.parametrize("folder", ["/\ud800", "/" + "a/" * 50_000])
-def test_a_folder_that_cannot_exist_costs_nothing(home: Home, folder: str) -> None:
+def test_a_folder_that_cannot_exist_takes_no_time(home: Home, folder: str) -> None:
     began = time.monotonic()
-    assert shown(home, {**SAID, "cwd": folder}) in ("", "$1.23 session\n")
+    assert shown(home, {**INPUT, "cwd": folder}) in ("", "$1.23 session\n")
     assert time.monotonic() - began < 1
 
 
-def test_the_command_before_is_shown_even_where_no_folder_is_left(home: Home) -> None:
+def test_the_previous_command_runs_in_a_deleted_folder(home: Home) -> None:
     hook_copy.write()
     gone = home.root / "gone"
     gone.mkdir()

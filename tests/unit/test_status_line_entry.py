@@ -1,4 +1,4 @@
-"""Our status line in a settings file, in front of the one that was there, and out again."""
+"""Our status line in a settings file: added around the one that was there, and removed again."""
 
 import json
 
@@ -9,7 +9,7 @@ from hivepipe.install import json_text
 from hivepipe.install.hook_entries import Form
 from hivepipe.install.settings_text import with_entries
 from hivepipe.install.status_line import command_of, with_status_line, without_status_line
-from tests.unit.test_settings_text import FILES, FORMS, LAUNCHER, wanted
+from tests.unit.test_settings_text import FILES, FORMS, LAUNCHER, our_entries
 
 THEIRS = r"""echo "it's $(date +%H:%M)" | cut -c1-80"""
 OTHERS = {
@@ -29,14 +29,14 @@ def command(text: str) -> str:
 @pytest.mark.parametrize("text", [t for t in FILES.values() if t.strip()] + [*OTHERS.values()])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("elsewhere", ["", THEIRS])
-def test_taking_it_out_gives_the_same_bytes(text: str, form: Form, elsewhere: str) -> None:
+def test_removing_our_status_line_restores_the_bytes(text: str, form: Form, elsewhere: str) -> None:
     ours = with_status_line(text, form, LAUNCHER, elsewhere)
     assert "statusline" in command(ours)
     assert without_status_line(ours) == text
 
 
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
-def test_the_command_before_stands_behind_ours_once(text: str) -> None:
+def test_the_previous_command_is_added_to_ours_once(text: str) -> None:
     ours = with_status_line(text, Form.EXEC, LAUNCHER, "not this one")
     assert with_status_line(ours, Form.EXEC, LAUNCHER, "nor this one") == ours
     assert command_of(ours) == command_of(text) == command(text)
@@ -48,13 +48,15 @@ def test_the_command_before_stands_behind_ours_once(text: str) -> None:
 
 def test_the_entry_of_another_file_is_removed_with_ours() -> None:
     ours = with_status_line("{}", Form.EXEC, LAUNCHER, THEIRS)
-    assert command_of(ours) == "", "it is not this file's"
+    assert command_of(ours) == "", "the command belongs to another file"
     assert without_status_line(ours) == "{}"
     assert THEIRS not in command(with_status_line(ours, Form.EXEC, LAUNCHER, "newer"))
 
 
-def test_what_others_write_meanwhile_stays() -> None:
-    ours = with_status_line(with_entries(OTHERS["with more"], wanted()), Form.EXEC, LAUNCHER, "")
+def test_later_edits_of_others_are_kept() -> None:
+    ours = with_status_line(
+        with_entries(OTHERS["with more"], our_entries()), Form.EXEC, LAUNCHER, ""
+    )
     edited = ours.replace('"padding": 0', '"padding": 2').replace('"b": [', '"b": [3, ')
     left = json.loads(without_status_line(edited))
     assert left["statusLine"] == {"command": THEIRS, "type": "command", "padding": 2}
@@ -65,7 +67,7 @@ def test_what_others_write_meanwhile_stays() -> None:
     "entry",
     ["none", {"type": "command"}, ["a"], {"command": 5}, {"type": "static", "command": "x"}],
 )
-def test_one_of_another_kind_is_refused_and_stays(entry: object) -> None:
+def test_a_status_line_of_another_kind_is_refused_and_kept(entry: object) -> None:
     text = json.dumps({"statusLine": entry})
     with pytest.raises(SettingsError, match="no command"):
         with_status_line(text, Form.EXEC, LAUNCHER, "")

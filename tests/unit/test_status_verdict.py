@@ -1,4 +1,4 @@
-"""The last line of `hivepipe status`: a stack that rests is not one that is unwell."""
+"""The condition of a stack, and the last line of `hivepipe status`."""
 
 from typing import Any
 
@@ -53,16 +53,16 @@ def test_each_condition_has_its_word(seen: StackFacts, word: str) -> None:
     assert condition_of(seen) == word
 
 
-def said(word: str, alerts: int = 0) -> str:
+def verdict_of(word: str, alerts: int = 0) -> str:
     report: dict[str, Any] = {"condition": word, "alerts": [{}] * alerts}
     return verdict(report)
 
 
 def test_nothing_is_called_healthy_under_an_alert_or_trouble() -> None:
-    assert said("healthy") == "healthy"
-    assert said("degraded", 1) == "running, with 1 alert"
-    assert said("degraded", 2) == "running, with 2 alerts"
-    assert "healthy" not in said("degraded")
+    assert verdict_of("healthy") == "healthy"
+    assert verdict_of("degraded", 1) == "running, with 1 alert"
+    assert verdict_of("degraded", 2) == "running, with 2 alerts"
+    assert "healthy" not in verdict_of("degraded")
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_nothing_is_called_healthy_under_an_alert_or_trouble() -> None:
 def test_every_other_condition_is_shown_with_the_command_that_changes_it(
     word: str, part: str
 ) -> None:
-    assert said(word).startswith(f"{word}: ")
-    assert part in said(word)
+    assert verdict_of(word).startswith(f"{word}: ")
+    assert part in verdict_of(word)
 
 
-def test_alerts_of_a_stack_that_does_not_run_are_counted_behind_it() -> None:
-    assert said("resting", 1).endswith("; 1 alert")
+def test_alerts_of_a_resting_stack_are_counted_after_its_condition() -> None:
+    assert verdict_of("resting", 1).endswith("; 1 alert")
 
 
 def test_only_a_state_without_urgent_work_exits_with_zero() -> None:

@@ -1,4 +1,4 @@
-"""Reading stdin: whole events without an end of file, never a half one, never without end."""
+"""Reading stdin: one complete event is enough, input is bounded, and waiting has a deadline."""
 
 import json
 import os
@@ -21,7 +21,7 @@ GUARD_SECS = 30  # a hang guard, not a measurement
 
 @pytest.fixture
 def pipe() -> Iterator[list[int]]:
-    """Return the two ends of a pipe; an end that a test closed is set to -1 there."""
+    """Return the two ends of a pipe. A test that closes an end sets it to -1."""
     ends = list(os.pipe())
     yield ends
     for end in ends:
@@ -30,7 +30,7 @@ def pipe() -> Iterator[list[int]]:
 
 
 def is_whole(data: bytes, size: int = 0) -> bool:
-    """Count in chunks of this size, else at once."""
+    """Return whether the braces are balanced, counted in chunks of this size or at once."""
     braces = Braces()
     for start in range(0, len(data), size or len(data) or 1):
         braces.count(data[start : start + (size or len(data))])
@@ -38,7 +38,7 @@ def is_whole(data: bytes, size: int = 0) -> bool:
 
 
 class Reader(threading.Thread):
-    """Reads one event beside the test."""
+    """A thread that reads one event."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(daemon=True)
@@ -85,7 +85,7 @@ def test_a_large_whole_object_is_enough_though_the_pipe_stays_open(pipe: list[in
         b'{"a":[{"b":1},{"c":2}],"d":"}"}',
     ],
 )
-def test_a_pause_behind_an_inner_brace_does_not_end_the_reading(
+def test_a_pause_after_an_inner_brace_does_not_end_the_reading(
     pipe: list[int], data: bytes
 ) -> None:
     reader = Reader(pipe[0])
@@ -106,7 +106,9 @@ def test_half_an_object_is_waited_for(pipe: list[int]) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b'{"a":', b"[1,2]", b"null", b"\0\0"])
-def test_what_is_no_object_is_taken_at_the_end_of_the_file(pipe: list[int], data: bytes) -> None:
+def test_input_without_an_object_is_returned_at_the_end_of_the_file(
+    pipe: list[int], data: bytes
+) -> None:
     os.write(pipe[1], data)
     os.close(pipe[1])
     pipe[1] = -1
@@ -114,7 +116,7 @@ def test_what_is_no_object_is_taken_at_the_end_of_the_file(pipe: list[int], data
     assert (received.data, received.trouble) == (data, "")
 
 
-def test_what_arrived_before_the_deadline_is_kept(
+def test_input_from_before_the_deadline_is_kept(
     pipe: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chunks = iter([b'{"a":1,', b'"b":2'])
@@ -140,7 +142,9 @@ def test_input_that_arrived_before_the_deadline_is_used_even_if_unread(
     stdin.stop_waiting(pipe[0])
     received = read_event(pipe[0])
     assert (received.data, bool(received.trouble)) == (data, not whole)
-    assert os.get_blocking(pipe[0]) is not whole, "whoever shares it finds it as it was"
+    assert os.get_blocking(pipe[0]) is not whole, (
+        "a descriptor that others share blocks again after a timeout"
+    )
 
 
 def test_a_file_without_end_is_cut_at_the_deadline() -> None:
@@ -151,7 +155,7 @@ def test_a_file_without_end_is_cut_at_the_deadline() -> None:
     assert received.trouble == "stdin was not closed in time"
 
 
-def test_a_reading_that_waits_is_ended(pipe: list[int]) -> None:
+def test_a_waiting_read_is_ended_at_the_deadline(pipe: list[int]) -> None:
     os.write(pipe[1], b'{"a":')
     old = signal.signal(signal.SIGALRM, lambda *_: stdin.stop_waiting(pipe[0]))
     signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -209,5 +213,5 @@ def test_any_object_is_whole_at_its_end_and_at_no_brace_before(
 
 
 @pytest.mark.parametrize("data", [b"", b"}", b"null", b"[]", b'"{}"', b'{"a":"}'])
-def test_what_holds_no_whole_object_is_not_whole(data: bytes) -> None:
+def test_data_without_a_complete_object_is_not_whole(data: bytes) -> None:
     assert not is_whole(data)

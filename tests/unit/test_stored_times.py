@@ -1,4 +1,4 @@
-"""Times as the store writes them sort as they are, wherever in history they lie."""
+"""Stored times sort as texts, also those of long ago."""
 
 import pytest
 
@@ -15,11 +15,11 @@ DAY_NS = 86_400 * 10**9
         (-1, "1969-12-31T23:59:59.999Z"),
     ],
 )
-def test_the_rest_of_a_millisecond_is_dropped(time_ns: int, text: str) -> None:
+def test_times_are_cut_to_milliseconds(time_ns: int, text: str) -> None:
     assert stored_time(time_ns) == text
 
 
-def test_what_is_kept_for_ever_has_a_time_too() -> None:
+def test_a_time_of_long_ago_sorts_first() -> None:
     text, time_ns = now()
     assert text == stored_time(time_ns)
     assert stored_time(time_ns - 999_999 * DAY_NS) < "1970" < text

@@ -1,4 +1,4 @@
-"""Tail begins at the end: what came before is read as far as it is shown."""
+"""The first poll of a tail reads only the lines that it shows, and later polls only new lines."""
 
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +19,7 @@ def log(db: Database, first: int, count: int) -> None:
     )
 
 
-def test_the_first_look_finds_the_newest_and_the_next_what_is_new(tmp_path: Path) -> None:
+def test_the_first_poll_returns_the_newest_lines_and_later_ones_new_lines(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "hive.db")) as db, listings(tmp_path / "hive.db") as store:
         log(db, 10, 30)
         tails = {first: Tail(first=first) for first in (0, 2)}

@@ -36,7 +36,7 @@ def test_the_first_operation_of_an_instance_is_due(path: Path) -> None:
     assert values(count(path, "a")) == (True, 1, 1)
 
 
-def test_the_file_is_for_the_user_alone(path: Path) -> None:
+def test_only_the_user_can_read_the_file(path: Path) -> None:
     count(path, "a")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -72,7 +72,7 @@ def test_throttled_operations_are_counted_all_the_same(path: Path) -> None:
 
 
 @pytest.mark.parametrize("due", [True, False])
-def test_a_doubled_event_counts_once_and_is_answered_alike(path: Path, due: bool) -> None:
+def test_a_doubled_event_counts_once_and_gets_the_same_answer(path: Path, due: bool) -> None:
     if not due:
         count(path, "before")
     first = values(count(path, "a", T0 + 1))
@@ -121,7 +121,7 @@ def test_the_totals_that_were_counted_can_be_read_and_reading_counts_nothing(
     assert path.read_bytes() == before
 
 
-def test_totals_of_what_was_never_counted_are_unknown(path: Path) -> None:
+def test_totals_without_any_count_are_unknown(path: Path) -> None:
     assert values(read_totals(str(path), SESSION)) == (False, None, None)
     assert not path.exists()
     count(path, "a")
@@ -155,7 +155,7 @@ def test_a_damaged_file_restarts_the_counts(path: Path, damage: bytes) -> None:
     assert values(count(path, "b", T0 + 1)) == (False, 2, 1)
 
 
-def test_any_cut_of_the_file_is_readable(path: Path) -> None:
+def test_a_file_cut_at_any_byte_is_readable(path: Path) -> None:
     for n in range(20):
         count(path, f"e{n}", T0 + n)
     whole = path.read_bytes()
@@ -173,7 +173,7 @@ def test_a_clock_set_back_by_more_than_an_interval_does_not_stop_checkpoints(pat
     assert values(count(path, "b", back)) == (True, 2, 2)
 
 
-def test_after_a_clock_was_set_back_the_throttle_holds_again(path: Path) -> None:
+def test_after_a_clock_was_set_back_the_throttle_works_again(path: Path) -> None:
     count(path, "a", T0)
     back = T0 - 24 * 3600 * SEC
     due = [count(path, f"e{n}", back + n * 20 * SEC).due for n in range(4)]
@@ -194,7 +194,7 @@ def test_a_link_in_the_files_place_is_not_followed(path: Path, tmp_path: Path) -
     assert victim.read_text() == "precious"
 
 
-def test_where_nothing_can_be_kept_the_checkpoint_is_let_through_uncounted(tmp_path: Path) -> None:
+def test_without_a_writable_file_a_checkpoint_is_due_and_uncounted(tmp_path: Path) -> None:
     (tmp_path / "instances").write_text("a file where the folder should be")
     path = tmp_path / "instances" / "i1.checkpoint"
     assert values(count(path, "a")) == (True, None, None)
@@ -216,21 +216,21 @@ for n in range(5):
 
 def test_of_twenty_processes_at_once_one_is_due_and_the_total_is_exact(path: Path) -> None:
     path.parent.mkdir(mode=0o700)
-    gate, shot = os.pipe()
+    read_end, write_end = os.pipe()
     started = [
         subprocess.Popen(
             [sys.executable, "-c", PARALLEL, str(path), str(number)],
-            stdin=gate,
+            stdin=read_end,
             stdout=subprocess.PIPE,
             text=True,
         )
         for number in range(20)
     ]
-    os.close(gate)
+    os.close(read_end)
     for process in started:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
-    os.close(shot)  # all stand at the line; the end of their common stdin is the shot
+    os.close(write_end)  # all are ready, and the end of their common stdin starts them
     answers = [
         line.split()
         for process in started

@@ -31,7 +31,7 @@ def insert(db: Database, table: str, **row: Any) -> None:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
-    """A database with one session of each kind of event, written in no order."""
+    """A database with one session that has every kind of event, inserted out of order."""
     of = {"session_id": SESSION}
     with closing(Database(tmp_path / "hive.db")) as made:
         insert(made, "swarms", id="swarm", name="shop")
@@ -63,7 +63,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
         yield made
 
 
-def found(folder: Path, limit: int = 100) -> TimeLine:
+def time_line_of(folder: Path, limit: int = 100) -> TimeLine:
     with listings(folder / "hive.db") as store:
         return time_line(str(folder), store, SESSION, limit)
 
@@ -84,12 +84,10 @@ EVENTS = [
 ]
 
 
-def test_every_kind_of_event_is_there_in_the_order_of_its_time(
-    db: Database, tmp_path: Path
-) -> None:
-    line = found(tmp_path)
-    told = [(event.at, event.kind, event.text, event.outcome) for event in line.events]
-    assert told == [(at(second), *rest) for second, *rest in EVENTS]
+def test_every_kind_of_event_is_listed_in_order_of_time(db: Database, tmp_path: Path) -> None:
+    line = time_line_of(tmp_path)
+    shown = [(event.at, event.kind, event.text, event.outcome) for event in line.events]
+    assert shown == [(at(second), *rest) for second, *rest in EVENTS]
     assert line.left_out == 0
     assert line.files == ["/shop/a.py"]
     assert (line.cost.messages, line.cost.tokens) == (1, 110)
@@ -102,7 +100,7 @@ def test_every_kind_of_event_is_there_in_the_order_of_its_time(
 def test_the_newest_are_shown_and_the_others_counted(
     db: Database, tmp_path: Path, limit: int
 ) -> None:
-    line = found(tmp_path, limit)
+    line = time_line_of(tmp_path, limit)
     assert [event.at for event in line.events] == [at(second) for second, *_ in EVENTS[-limit:]]
     assert line.left_out == max(len(EVENTS) - limit, 0)
 
@@ -122,7 +120,7 @@ def test_a_limit_bounds_what_is_read(db: Database, tmp_path: Path) -> None:
 
 def test_a_deleted_session_has_its_events_still(db: Database, tmp_path: Path) -> None:
     db.execute("DELETE FROM sessions", {})
-    line = found(tmp_path)
+    line = time_line_of(tmp_path)
     assert line.session is None
     assert [event.kind for event in line.events] == [kind for _, kind, *_ in EVENTS[1:-1]]
 
@@ -133,7 +131,7 @@ def test_outcome_and_error_of_an_agent_outlive_its_cleanup(db: Database, tmp_pat
            outcome="failed", error="API error", deleted_reason="completed", **agent)  # fmt: skip
     insert(db, "agents", id="b2", status="running", deleted_at=at(41), outcome="lost",
            deleted_reason="expired", **agent)  # fmt: skip
-    ended = [each for each in found(tmp_path).events if each.agent_id in ("b1", "b2")]
+    ended = [each for each in time_line_of(tmp_path).events if each.agent_id in ("b1", "b2")]
     assert ended[2:] == [
         Event(at(21), "agent", "Plan (1 s)", "b1", None, "failed", "API error"),
         Event(at(41), "agent", "Plan", "b2", None, "lost"),
@@ -159,17 +157,17 @@ def show(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_text_has_a_line_for_each_event(show: Any) -> None:
-    said = show()
+    output = show()
     for second, kind, text, _ in EVENTS:
         line = f"10:00:{second:02d}  {kind:<10}  "
-        assert re.search(rf"^{line}.*{re.escape(text.strip())}", said, re.M), text
-    assert "10:00:03  checkpoint  Edit /shop/a.py\n" in said
-    assert "10:00:10  skill       run-tests -k pay (failed)\n" in said
-    assert "cost        0.0" in said
-    assert "1 prompt, " in said
-    assert "1 file written" in said
-    assert "The timeout can be set." in said
-    assert not re.search(r" $", said, re.M)
+        assert re.search(rf"^{line}.*{re.escape(text.strip())}", output, re.M), text
+    assert "10:00:03  checkpoint  Edit /shop/a.py\n" in output
+    assert "10:00:10  skill       run-tests -k pay (failed)\n" in output
+    assert "cost        0.0" in output
+    assert "1 prompt, " in output
+    assert "1 file written" in output
+    assert "The timeout can be set." in output
+    assert not re.search(r" $", output, re.M)
 
 
 def test_a_terminal_of_80_columns_holds_every_line(
@@ -184,17 +182,17 @@ def test_a_terminal_of_80_columns_holds_every_line(
     assert "…" in "".join(lines[first : first + 6])
 
 
-def test_json_has_all_of_it(show: Any) -> None:
-    said = json.loads(show("--json", "--limit", "3"))
-    assert (said["schema"], said["id"], said["left_out"]) == (1, SESSION, len(EVENTS) - 3)
-    assert [event["kind"] for event in said["events"]] == ["note", "agent", "ended"]
-    assert set(said["events"][0]) == set(Event._fields)
-    assert said["session"]["status"] == "ended"
-    assert "checkpoint_data" not in said["session"]
-    assert f"{said['cost']['tokens']} tokens" == "110 tokens"
+def test_json_holds_the_whole_time_line(show: Any) -> None:
+    output = json.loads(show("--json", "--limit", "3"))
+    assert (output["schema"], output["id"], output["left_out"]) == (1, SESSION, len(EVENTS) - 3)
+    assert [event["kind"] for event in output["events"]] == ["note", "agent", "ended"]
+    assert set(output["events"][0]) == set(Event._fields)
+    assert output["session"]["status"] == "ended"
+    assert "checkpoint_data" not in output["session"]
+    assert f"{output['cost']['tokens']} tokens" == "110 tokens"
 
 
-def test_what_is_left_out_is_said_with_the_option_that_shows_it(show: Any) -> None:
-    said = show("--limit", "2")
-    assert "10 older events are not shown: --limit 12" in said
+def test_older_events_are_counted_with_the_option_that_shows_them(show: Any) -> None:
+    output = show("--limit", "2")
+    assert "10 older events are not shown: --limit 12" in output
     assert "older" not in show("--limit", "12")

@@ -1,4 +1,4 @@
-"""A line of a transcript as people read it: pieces, folded answers, diffs."""
+"""A line of a transcript as readable pieces: messages, calls, shortened answers and diffs."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ from hivepipe.reading.pieces import (
 from tests.fuzz.inputs import fuzzed, values
 
 
-def said(kind: str, *content: Any, **more: Any) -> list[Piece]:
+def parsed(kind: str, *content: Any, **more: Any) -> list[Piece]:
     only = content[0] if len(content) == 1 and isinstance(content[0], str) else [*content]
     line = {"type": kind, "timestamp": "2026-01-10T00:00:00Z", "message": {"content": only}}
     return [*pieces_of({**line, **more})]
@@ -44,15 +44,15 @@ def answer(content: Any, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("pieces", "wanted"),
+    ("pieces", "expected_value"),
     [
-        (said("user", "fix it"), [(USER, "fix it")]),
-        (said("user", "skip", isMeta=True), [(NOTE, "skip")]),
-        (said("user", "so far", isCompactSummary=True), [(NOTE, "so far")]),
-        (said("user", "<task-notification>x"), [(NOTE, "<task-notification>x")]),
-        (said("user", {"type": "image"}), [(USER, "[image]")]),
+        (parsed("user", "fix it"), [(USER, "fix it")]),
+        (parsed("user", "skip", isMeta=True), [(NOTE, "skip")]),
+        (parsed("user", "so far", isCompactSummary=True), [(NOTE, "so far")]),
+        (parsed("user", "<task-notification>x"), [(NOTE, "<task-notification>x")]),
+        (parsed("user", {"type": "image"}), [(USER, "[image]")]),
         (
-            said(
+            parsed(
                 "assistant",
                 {"type": "thinking", "thinking": "hm"},
                 {"type": "text", "text": "I look."},
@@ -60,30 +60,32 @@ def answer(content: Any, **more: Any) -> dict[str, Any]:
             ),
             [(THINKING, "hm"), (CLAUDE, "I look."), (CALL, "Read a.py")],
         ),
-        (said("assistant", "500", isApiErrorMessage=True), [(FAILURE, "500")]),
+        (parsed("assistant", "500", isApiErrorMessage=True), [(FAILURE, "500")]),
         (
-            said("assistant", call("Task", subagent_type="Explore", description="look")),
+            parsed("assistant", call("Task", subagent_type="Explore", description="look")),
             [(CALL, "Task Explore look")],
         ),
-        (said("assistant", call("Bash", command="a\n  b")), [(CALL, "Bash a b")]),
-        (said("assistant", call("New")), [(CALL, "New")]),
-        (said("user", answer("done")), [(RESULT, "done")]),
-        (said("user", answer("no", is_error=True)), [(FAILURE, "no")]),
-        (said("user", answer("no"), toolDenialKind="user"), [(FAILURE, "no")]),
+        (parsed("assistant", call("Bash", command="a\n  b")), [(CALL, "Bash a b")]),
+        (parsed("assistant", call("New")), [(CALL, "New")]),
+        (parsed("user", answer("done")), [(RESULT, "done")]),
+        (parsed("user", answer("no", is_error=True)), [(FAILURE, "no")]),
+        (parsed("user", answer("no"), toolDenialKind="user"), [(FAILURE, "no")]),
         (
-            said("user", answer([{"type": "text", "text": "a"}, {"type": "image"}])),
+            parsed("user", answer([{"type": "text", "text": "a"}, {"type": "image"}])),
             [(RESULT, "a\n[image]")],
         ),
         (
-            said("user", answer("done"), toolUseResult={"agentId": "a41c"}),
+            parsed("user", answer("done"), toolUseResult={"agentId": "a41c"}),
             [(RESULT, "done"), (AGENT, "a41c")],
         ),
-        (said("summary", "x"), []),
-        (said("api-request-shape", "x"), []),
+        (parsed("summary", "x"), []),
+        (parsed("api-request-shape", "x"), []),
     ],
 )
-def test_pieces(pieces: list[Piece], wanted: list[tuple[str, str]]) -> None:
-    assert short(pieces) == wanted
+def test_a_line_is_split_into_pieces(
+    pieces: list[Piece], expected_value: list[tuple[str, str]]
+) -> None:
+    assert short(pieces) == expected_value
     assert {piece.at for piece in pieces} <= {"2026-01-10T00:00:00.000Z"}
 
 
@@ -101,27 +103,27 @@ def test_pieces(pieces: list[Piece], wanted: list[tuple[str, str]]) -> None:
         ({"command": "ls"}, ()),
     ],
 )
-def test_what_changes(arguments: dict[str, Any], diff: tuple[str, ...]) -> None:
-    (piece,) = said("assistant", call("Edit", **arguments))
+def test_an_edit_has_a_diff(arguments: dict[str, Any], diff: tuple[str, ...]) -> None:
+    (piece,) = parsed("assistant", call("Edit", **arguments))
     assert piece.diff == diff
 
 
-def test_everything_is_bounded() -> None:
+def test_texts_titles_and_diffs_are_bounded() -> None:
     long = "x" * (MOST_CHARS + 5)
-    assert said("user", long)[0].text.endswith("\n[5 more characters]")
-    (piece,) = said("assistant", call("Write", file_path="/a/b" * 99, content="y\n" * 9999))
+    assert parsed("user", long)[0].text.endswith("\n[5 more characters]")
+    (piece,) = parsed("assistant", call("Write", file_path="/a/b" * 99, content="y\n" * 9999))
     assert len(piece.diff) == MOST_DIFF_LINES + 1
     assert piece.text.startswith("Write …")
     assert piece.text.endswith("/a/b")
     assert len(piece.text) < LONGEST_LABEL + 20
     old, new = ("\n".join(f"{word} {n}" for n in range(50_000)) for word in ("old", "new"))
-    (piece,) = said("assistant", call("Edit", old_string=old, new_string=new))
+    (piece,) = parsed("assistant", call("Edit", old_string=old, new_string=new))
     assert len(piece.diff) == MOST_DIFF_LINES + 1
 
 
 @given(values, st.sampled_from(["type", "message", "content", "block", "timestamp"]))
 @fuzzed
-def test_whatever_stands_in_a_line(value: Any, place: str) -> None:
+def test_any_value_in_a_line_is_accepted(value: Any, place: str) -> None:
     block = {"type": "tool_use", "id": value, "name": value, "input": value}
     lines: list[Any] = [
         {"type": kind, "message": {"content": [block, {**answer(value), "is_error": value}]}}
@@ -143,7 +145,7 @@ COMMAND = "<command-message>acme:notes</command-message>\n<command-name>/acme:no
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected_value"),
     [
         (COMMAND, (USER, "/acme:notes")),
         (f"{COMMAND}\n<command-args>v3.2 <now></command-args>", (USER, "/acme:notes v3.2 <now>")),
@@ -158,17 +160,19 @@ COMMAND = "<command-message>acme:notes</command-message>\n<command-name>/acme:no
         ("Caveat: The messages below were generated by the user while running", (NOTE, ...)),
     ],
 )
-def test_a_command_is_what_a_person_typed(text: str, wanted: tuple[str, Any]) -> None:
-    kind, shown = wanted
+def test_a_command_is_shown_as_the_user_typed_it(
+    text: str, expected_value: tuple[str, Any]
+) -> None:
+    kind, shown = expected_value
     expected = text if shown is ... else shown
     if len(text) > MOST_CHARS:
         expected = text[:MOST_CHARS]
-    (piece,) = said("user", text)
+    (piece,) = parsed("user", text)
     assert (piece.kind, piece.text[:MOST_CHARS]) == (kind, expected)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wanted"),
+    ("arguments", "expected_value"),
     [
         ({"command": "ls"}, ""),
         ({"command": "ls", "description": "List", "run": True}, "description: List\nrun: true"),
@@ -182,6 +186,8 @@ def test_a_command_is_what_a_person_typed(text: str, wanted: tuple[str, Any]) ->
         ({"file_path": "a.py", "old_string": "1", "new_string": "2"}, ""),  # the diff has them
     ],
 )
-def test_a_call_says_what_its_title_lacks(arguments: dict[str, Any], wanted: str) -> None:
-    (piece,) = said("assistant", call("Tool", **arguments))
-    assert piece.arguments == wanted
+def test_a_call_has_the_arguments_that_its_title_lacks(
+    arguments: dict[str, Any], expected_value: str
+) -> None:
+    (piece,) = parsed("assistant", call("Tool", **arguments))
+    assert piece.arguments == expected_value

@@ -1,4 +1,4 @@
-"""What is read from transcripts equals what was added up by hand, however the lines arrive."""
+"""Totals read from transcripts equal sums made by hand, however the lines arrive."""
 
 import json
 import random
@@ -60,14 +60,14 @@ def test_the_costs_of_a_transcript_equal_a_sum_by_hand(name: str) -> None:
         assert describe(totals, PRICES) == expected(subagent)
 
 
-def test_nothing_of_the_samples_is_zero() -> None:
+def test_no_total_of_the_samples_is_zero() -> None:
     """The predecessor looked for fields that real lines do not have, and found nothing."""
     found = describe(totals_of(lines_of("representative_messages")), PRICES)
     for key in ("message_count", "duration_seconds", "tools", "files_modified", "cost_usd"):
         assert found[key], key
 
 
-# ---- in pieces
+# ---- totals that are stored and continued
 
 
 def fed_in_pieces(lines: list[bytes], cuts: list[int]) -> Totals:
@@ -87,7 +87,7 @@ SUBAGENTS = [name for main in MAIN for name in subagents_of(main)]
 @pytest.mark.parametrize("name", MAIN + SUBAGENTS)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_any_pieces_give_the_same_totals(name: str, data: st.DataObject) -> None:
+def test_totals_continued_at_any_line_are_the_same(name: str, data: st.DataObject) -> None:
     lines = lines_of(name)
     cuts = data.draw(st.lists(st.integers(0, len(lines)), max_size=8))
     whole, pieces = totals_of(lines), fed_in_pieces(lines, cuts)
@@ -108,7 +108,7 @@ def test_a_dump_of_another_version_or_a_broken_one_is_not_used() -> None:
     assert Totals.load(b"{") is None
 
 
-# ---- long ones
+# ---- long transcripts
 
 
 def answer(number: int, id: str, output: int, *content: Any, **more: Any) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def answer(number: int, id: str, output: int, *content: Any, **more: Any) -> dic
 
 
 def edits(many: int) -> Iterator[bytes]:
-    """Each edit is one message in three lines, and a result; every tenth fails."""
+    """Yield the lines of edits: a message in three lines and a result each. Every tenth fails."""
     for number in range(many):
         call = f"toolu_{number}"
         path = f"/p/file{number % 50}.py"
@@ -148,7 +148,7 @@ def test_a_session_of_a_thousand_edits() -> None:
     found = describe(totals_of(list(edits(1000))), PRICES)
     assert found["message_count"] == 1000
     assert found["tools"] == {"Edit": {"calls": 1000, "ok": 900, "failed": 100}}
-    assert len(found["files_modified"]) == 45  # of 50 files, five are only ever hit by the tenths
+    assert len(found["files_modified"]) == 45  # every edit of five of the 50 files fails
     assert found["duration_seconds"] == 2999
     output = 1000 * 100 + 999 * 1000 // 2
     assert found["tokens"] == Tokens(2000, output, 1_000_000)._asdict()
@@ -156,7 +156,7 @@ def test_a_session_of_a_thousand_edits() -> None:
     assert found["cost_usd"] == pytest.approx((2000 * 5 + output * 25 + 1_000_000 * 0.5) / 1e6)
 
 
-def test_a_long_session_is_laid_aside_in_little_room() -> None:
+def test_the_dump_of_a_long_session_is_small() -> None:
     """A dump is written after every turn: it must not grow like the transcript."""
     small, large = (totals_of(list(edits(many))).dump() for many in (100, 1000))
     assert len(large) - len(small) < 900 * 12
@@ -186,13 +186,13 @@ def test_of_several_records_of_a_message_the_one_with_most_output_counts() -> No
         assert {usage.tokens.output for usage in totals.take_usages()} == {300, 1}
 
 
-def test_a_long_replay_of_the_parents_messages_is_not_the_subagents_own() -> None:
-    """A compaction's agent replays the whole conversation before it says anything itself."""
+def test_messages_replayed_by_a_subagent_are_not_its_own() -> None:
+    """The agent of a compaction replays the whole conversation before its own messages."""
     many = 3 * OPEN_MESSAGES
-    said = [answer(number, f"msg_{number}", 100) for number in range(many)]
+    records = [answer(number, f"msg_{number}", 100) for number in range(many)]
     own = answer(many, "msg_own", 7)
-    main = totals_of([json.dumps(line).encode() for line in said])
-    replayed = [json.dumps(line | {"isSidechain": True}).encode() for line in (*said, own)]
+    main = totals_of([json.dumps(line).encode() for line in records])
+    replayed = [json.dumps(line | {"isSidechain": True}).encode() for line in (*records, own)]
     subagent = totals_of(replayed)
     found = describe(main, PRICES, [subagent, subagent])
     assert found["tokens"]["output"] == 100 * many + 2 * 7
@@ -206,24 +206,24 @@ def test_usages_are_taken_once() -> None:
     assert totals.take_usages() == []
 
 
-def test_what_a_fork_copied_is_reported_as_a_replay_of_the_first_session() -> None:
+def test_messages_copied_by_a_fork_are_replays_of_the_first_session() -> None:
     usages = totals_of(lines_of("fork/fork")).take_usages()
     (copied,) = [usage for usage in usages if usage.message_id == "msg_P2"]
     assert copied.session == "aaaaaaaa-0000-4000-8000-000000000001"
     assert copied.is_replay
 
 
-def test_what_a_fork_without_a_terminal_copied_is_its_parents() -> None:
+def test_messages_copied_by_a_fork_without_a_terminal_are_its_parents() -> None:
     """`claude -p --resume ID --fork-session`: no line names its origin, but all are older."""
     call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
     done = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
     copied = [
-        asked(1, "Please work"),
+        user_prompt(1, "Please work"),
         answer(2, "msg_P1", 7, call),
-        asked(3, [done]),
+        user_prompt(3, [done]),
         answer(4, "msg_P2", 7, {"type": "text", "text": "Done."}),
     ]
-    own = [asked(91, "Go on"), answer(95, "msg_F", 5, {"type": "text", "text": "More."})]
+    own = [user_prompt(91, "Go on"), answer(95, "msg_F", 5, {"type": "text", "text": "More."})]
     opening = {"type": "queue-operation", "operation": "enqueue", "timestamp": at(90)}
     lines = [json.dumps(line).encode() for line in ({"type": "mode"}, opening, *copied, *own)]
     totals = fed_in_pieces(lines, [3, 7])
@@ -236,8 +236,10 @@ def test_what_a_fork_without_a_terminal_copied_is_its_parents() -> None:
 
 def test_a_clock_that_is_set_back_makes_no_copies() -> None:
     opening = {"type": "queue-operation", "operation": "enqueue", "timestamp": at(90)}
-    said = {"type": "text", "text": "Done."}
-    totals = fed(opening, asked(91, "Please work"), answer(2, "msg_1", 7, said))
+    records = {"type": "text", "text": "Done."}
+    totals = totals_of_records(
+        opening, user_prompt(91, "Please work"), answer(2, "msg_1", 7, records)
+    )
     assert describe(totals, PRICES)["tokens"]["output"] == 7
 
 
@@ -245,12 +247,12 @@ def at(secs: int) -> str:
     return f"2026-11-21T00:{secs // 60:02d}:{secs % 60:02d}.000Z"
 
 
-def asked(secs: int, content: Any) -> dict[str, Any]:
+def user_prompt(secs: int, content: Any) -> dict[str, Any]:
     message = {"role": "user", "content": content}
     return {"type": "user", "uuid": f"user-{secs}", "timestamp": at(secs), "message": message}
 
 
-# ---- lines that nobody should write
+# ---- malformed lines
 
 
 @pytest.mark.parametrize(
@@ -270,13 +272,13 @@ def asked(secs: int, content: Any) -> dict[str, Any]:
         b'{"type": "user", "timestamp": "0001-01-01T00:00:00+14:00", "message": {"content": "x"}}',
     ],
 )
-def test_a_strange_line_does_no_harm(line: bytes) -> None:
+def test_a_malformed_line_is_ignored(line: bytes) -> None:
     totals = totals_of([line, *lines_of("session_b")])
     assert totals.answer.startswith("Indeed!")
     assert Totals.load(totals.dump()) == totals
 
 
-def test_counts_that_are_none_are_nothing() -> None:
+def test_invalid_token_counts_are_zero() -> None:
     used = {
         "input_tokens": -5,
         "output_tokens": True,
@@ -318,10 +320,10 @@ def test_no_line_is_an_error(value: Any) -> None:
     assert Totals.load(totals.dump()) == totals
 
 
-# ---- what is not the transcript's own
+# ---- summaries, titles and lines of other transcripts
 
 
-def fed(*lines: Any) -> Totals:
+def totals_of_records(*lines: Any) -> Totals:
     totals = Totals()
     for line in lines:
         totals.feed(json.dumps(line).encode())
@@ -352,23 +354,26 @@ def message(uuid: str, kind: str = "user") -> dict[str, Any]:
 def test_a_summary_is_the_title_of_the_transcript_whose_line_it_names(
     lines: list[Any], title: str
 ) -> None:
-    totals = fed(*lines)
+    totals = totals_of_records(*lines)
     assert describe(totals, PRICES)["title"] == title
-    halves = fed(*lines[:1])
+    halves = totals_of_records(*lines[:1])
     halves = Totals.load(halves.dump()) or Totals()
     for line in lines[1:]:
         halves.feed(json.dumps(line).encode())
     assert halves.titles == totals.titles
 
 
-def test_summaries_of_others_need_little_room() -> None:
+def test_summaries_of_other_transcripts_take_little_space() -> None:
     many = [summary("w" * 500, leafUuid=f"l{number}") for number in range(5000)]
-    assert len(fed(*many, *(message(f"u{number}") for number in range(5000))).dump()) < 150_000
+    assert (
+        len(totals_of_records(*many, *(message(f"u{number}") for number in range(5000))).dump())
+        < 150_000
+    )
 
 
 def test_requests_of_the_harness_are_not_counted() -> None:
     shape = {"type": "api-request-shape", "sessionId": "other", "cwd": "/x", "tools": ["t"] * 99}
-    totals = fed(shape, message("a"), {"type": "api-request-blob", "uuid": "b"})
+    totals = totals_of_records(shape, message("a"), {"type": "api-request-blob", "uuid": "b"})
     assert (totals.lines, totals.session, totals.cwd) == (1, "", "")
 
 
@@ -380,27 +385,27 @@ def test_a_call_names_the_type_of_its_subagent(name: str) -> None:
         "name": name,
         "input": {"subagent_type": "Explore"},
     }
-    asked = {"type": "assistant", "uuid": "a", "message": {"id": "m", "content": [call]}}
+    user_prompt = {"type": "assistant", "uuid": "a", "message": {"id": "m", "content": [call]}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}
-    told = {
+    result_record = {
         "type": "user",
         "uuid": "b",
         "message": {"content": [result]},
         "toolUseResult": {"agentId": "a41c09be"},
     }
-    assert fed(asked, told).agents == {"a41c09be": "Explore"}
-    assert fed(asked, {**told, "toolUseResult": "done"}).agents == {}
+    assert totals_of_records(user_prompt, result_record).agents == {"a41c09be": "Explore"}
+    assert totals_of_records(user_prompt, {**result_record, "toolUseResult": "done"}).agents == {}
 
 
-def test_titles_are_said_once_with_the_number_of_their_line() -> None:
+def test_titles_are_returned_once_with_the_number_of_their_line() -> None:
     lines = [
         {"type": "ai-title", "aiTitle": "Mend it", "sessionId": "s-1"},
         {"type": "custom-title", "customTitle": "Mine", "sessionId": "s-1"},
         {"type": "ai-title", "aiTitle": "Mend it all", "sessionId": "s-1"},
     ]
-    totals = fed(*lines)
-    said = totals.take_facts()
-    assert said.session == "s-1"
-    assert said.titles == {"ai-title": ("Mend it all", 3), "custom-title": ("Mine", 2)}
+    totals = totals_of_records(*lines)
+    facts = totals.take_facts()
+    assert facts.session == "s-1"
+    assert facts.titles == {"ai-title": ("Mend it all", 3), "custom-title": ("Mine", 2)}
     assert not totals.take_facts()
     assert Totals.load(totals.dump()) == totals

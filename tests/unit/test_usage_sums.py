@@ -1,4 +1,4 @@
-"""The sums of usage that triggers keep, beside a plain addition of the same messages."""
+"""The sums of usage that triggers maintain equal the sums of the messages."""
 
 import random
 from collections import Counter
@@ -16,7 +16,7 @@ COUNTS = Tokens._fields
 Row = dict[str, Any]
 
 
-def a_message(chance: random.Random) -> Row:
+def random_message(chance: random.Random) -> Row:
     hour, minute = chance.randrange(3), chance.randrange(60)
     return {
         "message_id": f"m{chance.randrange(40)}",
@@ -35,7 +35,7 @@ def a_message(chance: random.Random) -> Row:
 
 def change(db: Database, chance: random.Random) -> None:
     """Insert, merge or delete a message, or move one to another session."""
-    row = a_message(chance)
+    row = random_message(chance)
     names = ", ".join(COLUMNS)
     values = ", ".join(f":{name}" for name in COLUMNS)
     match chance.randrange(6):
@@ -104,7 +104,7 @@ def test_sums_equal_the_messages_after_every_kind_of_change(tmp_path: Path) -> N
 
 def test_a_quarter_of_an_hour_is_a_stored_time_of_the_same_day(tmp_path: Path) -> None:
     db = Database(tmp_path / "hive.db")
-    row = a_message(random.Random(1)) | {"is_sidechain": 0}
+    row = random_message(random.Random(1)) | {"is_sidechain": 0}
     ends = {"2026-11-24T23:59:59.999Z": "2026-11-24T23:45:00.000Z", "": "", "never": "never"}
     for number, at in enumerate(ends):
         values = row | {"created_at": at, "message_id": f"m{number}"}
@@ -118,7 +118,7 @@ def test_a_quarter_of_an_hour_is_a_stored_time_of_the_same_day(tmp_path: Path) -
 
 def test_each_band_is_summed_apart(tmp_path: Path) -> None:
     db = Database(tmp_path / "hive.db")
-    row = a_message(random.Random(1)) | dict.fromkeys(COUNTS, 0) | {"is_sidechain": 0}
+    row = random_message(random.Random(1)) | dict.fromkeys(COUNTS, 0) | {"is_sidechain": 0}
     for number, size in enumerate((0, *BANDS)):
         names = ", ".join(COLUMNS)
         sql = f"INSERT INTO usage ({names}) VALUES ({', '.join(f':{name}' for name in COLUMNS)})"

@@ -25,7 +25,7 @@ counterexamples = ["EMP-12"]
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the home's file; the user's own is `user/hivepipe/config.toml` beside it."""
+    """Return the home's file. The user's file is `user/hivepipe/config.toml` beside it."""
     own = str(tmp_path / "user").encode()
     monkeypatch.setattr(posix, "environ", {b"XDG_CONFIG_HOME": own})
     (tmp_path / "user" / "hivepipe").mkdir(parents=True)
@@ -48,7 +48,7 @@ def test_an_own_rule_works_beside_the_built_in_ones(config: Path) -> None:
     assert own.redact_text("EMP-123456") == "EMP-***EMPLOYEE***"
 
 
-def test_a_rule_without_keywords_looks_at_every_text(config: Path) -> None:
+def test_a_rule_without_keywords_is_tried_on_every_text(config: Path) -> None:
     own = redactor(
         config, "[[redaction.rules]]\nname = 'caf\u00e9'\npattern = 'caf\u00e9 [a-z]+'\n"
     )
@@ -68,14 +68,14 @@ def test_allowed_texts_and_switched_off_rules(config: Path) -> None:
     assert own.redact_text("password = 'hunter'") == "password = 'hunter'"
 
 
-def test_both_files_add_up_and_the_homes_wins(config: Path) -> None:
+def test_both_files_are_combined_and_the_homes_takes_precedence(config: Path) -> None:
     own = config.parent / "user" / "hivepipe" / "config.toml"
     own.write_text(EMPLOYEE + "[redaction]\nallow = ['a@shop.io']\n")
     both = redactor(config, EMPLOYEE.replace("***EMPLOYEE***", "***NUMBER***"))
     assert both.redact_text("EMP-123456 a@shop.io") == "EMP-***NUMBER*** a@shop.io"
 
 
-def test_a_rule_may_take_the_place_of_a_built_in_one(config: Path) -> None:
+def test_a_rule_may_replace_a_built_in_one(config: Path) -> None:
     own = redactor(config, "[[redaction.rules]]\nname = 'email'\npattern = '[a-z]+@corp\\.io'\n")
     assert untagged(own.redact_text("ana@corp.io bo@shop.io")) == "***REDACTED*** bo@shop.io"
 
@@ -144,7 +144,7 @@ RULE = "[[redaction.rules]]\nname = 'mine'\npattern = 'x+'\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[redaction", "cannot be read"),
         ("redaction = 3", "[redaction] is not a table"),
@@ -187,15 +187,15 @@ RULE = "[[redaction.rules]]\nname = 'mine'\npattern = 'x+'\n"
     ],
 )
 def test_a_bad_file_is_named_with_the_rule_and_its_fault(
-    config: Path, text: str, said: str
+    config: Path, text: str, message: str
 ) -> None:
     with pytest.raises(RedactionRuleError) as error:
         redactor(config, text)
     assert str(error.value).startswith(f"{config}: ")
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_file_that_cannot_be_read_is_no_missing_file(config: Path) -> None:
+def test_an_unreadable_file_is_an_error(config: Path) -> None:
     config.write_bytes(b"[redaction]\nallow = ['\xe9']\n")
     with pytest.raises(RedactionRuleError, match="cannot be read"):
         load_redactor(str(config.parent))

@@ -1,4 +1,4 @@
-"""`hivepipe web`: who is let in, hostile texts, twins that say what SQL and commands say."""
+"""`hivepipe web`: authentication, hostile texts, and JSON that equals the output of commands."""
 
 import asyncio
 import json
@@ -31,18 +31,25 @@ def paths(home: Path) -> list[str]:
     return [*(f"/{name}" for name in VIEWS), f"/session/{short_hash(str(home))}/{SESSION}"]
 
 
-# ---- who is let in
+# ---- authentication
 
 
-def test_without_the_token_every_request_is_refused(stranger: TestClient, home: Path) -> None:
+def test_without_the_token_every_request_is_refused(
+    anonymous_client: TestClient, home: Path
+) -> None:
     for path in ("/", "/events", "/static/live.js", "/now?token=wrong", *paths(home)):
-        assert stranger.get(path).status_code == 401, path
-    assert stranger.get("/now", headers={"Authorization": "Bearer wrong"}).status_code == 401
-    assert stranger.get("/now", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+        assert anonymous_client.get(path).status_code == 401, path
+    assert (
+        anonymous_client.get("/now", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    )
+    assert (
+        anonymous_client.get("/now", headers={"Authorization": f"Bearer {TOKEN}"}).status_code
+        == 200
+    )
 
 
-def test_the_token_becomes_a_cookie_and_leaves_the_address(stranger: TestClient) -> None:
-    answer = stranger.get(f"http://127.0.0.1:9182//evil.example?token={TOKEN}")
+def test_the_token_becomes_a_cookie_and_leaves_the_address(anonymous_client: TestClient) -> None:
+    answer = anonymous_client.get(f"http://127.0.0.1:9182//evil.example?token={TOKEN}")
     assert answer.headers["Location"] == "/evil.example"
     cookie = answer.headers["Set-Cookie"]
     assert cookie.startswith(f"{cookie_name(TOKEN)}={cookie_value(TOKEN, '')};")
@@ -61,13 +68,13 @@ def test_other_hosts_and_other_pages_are_refused(client: TestClient) -> None:
     assert client.get("/now", headers=own).status_code == 200
 
 
-def test_no_view_takes_a_form(client: TestClient, home: Path) -> None:
+def test_no_view_accepts_a_form(client: TestClient, home: Path) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
         for path in ("/", *paths(home)):
             assert client.request(method, path).status_code == 405, (method, path)
 
 
-def test_every_answer_has_a_strict_policy(client: TestClient, stranger: TestClient) -> None:
+def test_every_answer_has_a_strict_policy(client: TestClient, anonymous_client: TestClient) -> None:
     for path in ("/now", "/now.json", "/static/live.js", "/nothing"):
         answer = client.get(path)
         policy = answer.headers["Content-Security-Policy"]
@@ -79,7 +86,7 @@ def test_every_answer_has_a_strict_policy(client: TestClient, stranger: TestClie
     assert "Content-Security-Policy" in client.get("/now").headers
 
 
-def test_the_tools_take_the_token_as_bearer_only(client: TestClient) -> None:
+def test_the_tools_accept_the_token_as_bearer_only(client: TestClient) -> None:
     def post(content: bytes, **headers: str) -> Response:
         return client.post("/mcp", content=content, headers=headers)
 
@@ -97,7 +104,7 @@ def test_the_tools_take_the_token_as_bearer_only(client: TestClient) -> None:
     assert post(b"{", **known).json()["error"]["code"] == -32700
 
 
-# ---- what it shows
+# ---- views
 
 
 def test_hostile_texts_stay_texts(client: TestClient, home: Path) -> None:
@@ -122,13 +129,13 @@ def test_no_page_has_a_script_or_a_style_of_its_own(client: TestClient, home: Pa
         assert "//" not in text.replace("http://www.w3.org", "").split("<main")[0].split("<nav")[0]
 
 
-def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
-    def said(*words: str) -> dict[str, Any]:
+def test_the_json_of_views_equals_that_of_commands(client: TestClient) -> None:
+    def command_json(*words: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
         return found
 
     (mine,) = client.get("/now.json").json()["sessions"]
-    (theirs,) = said("sessions")["sessions"]
+    (theirs,) = command_json("sessions")["sessions"]
     same = ("id", "project", "model", "client", "calls", "failed", "last_active_at")
     assert {name: mine[name] for name in same} == {name: theirs[name] for name in same}
     assert mine["agents_at_work"] == 1
@@ -137,9 +144,9 @@ def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
     (agent,) = of_session["agents"]
     home = agent.pop("home")
     assert (agent.pop("cost_usd"), agent.pop("depth")) == (None, 0)
-    assert [agent] == said("agents")["agents"]
+    assert [agent] == command_json("agents")["agents"]
 
-    costs = said("costs")
+    costs = command_json("costs")
     page = client.get("/costs.json").json()
     assert page["total_usd"] == costs["total"]["cost_usd"] == mine["dollars"] > 0
     assert page["costs"][0]["tokens"] == costs["total"]["tokens"]
@@ -148,7 +155,7 @@ def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
     assert (skill["skill"], skill["uses"], skill["failures"]) == (HOSTILE, 1, 1)
 
     session = client.get(f"/session/{home}/{SESSION}.json").json()
-    shown = said("session", "show", SESSION)
+    shown = command_json("session", "show", SESSION)
     del shown["schema"]
     assert {name: session[name] for name in shown} == shown
 
@@ -157,7 +164,9 @@ def test_the_twins_say_what_the_commands_say(client: TestClient) -> None:
     ("query", "shown"),
     [("skill=SCRIPT", 1), ("skill=deploy", 0), ("failed=1", 1), ("skill=deploy&failed=1", 0)],
 )
-def test_skills_by_name_and_failure(client: TestClient, query: str, shown: int) -> None:
+def test_skills_are_filtered_by_name_and_failure(
+    client: TestClient, query: str, shown: int
+) -> None:
     assert len(client.get(f"/skills.json?{query}").json()["skills"]) == shown
     assert ("No skill matches" in client.get(f"/skills?{query}").text) is not bool(shown)
 
@@ -172,7 +181,7 @@ def test_skills_by_name_and_failure(client: TestClient, query: str, shown: int) 
         ({"is_fine": False}, 1),
     ],
 )
-def test_health_of_what_has_a_problem(
+def test_health_can_be_limited_to_problems(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, stack: dict[str, Any], shown: int
 ) -> None:
     fine = {"alerts": [], "is_fine": True, "doctor": {"healthy": True}}
@@ -200,18 +209,18 @@ def test_filters_are_in_the_address(client: TestClient) -> None:
     assert client.get("/now?home=0123456789abcdef").status_code == 404
 
 
-def test_what_is_unknown_is_said(client: TestClient, home: Path) -> None:
+def test_an_unknown_session_is_named(client: TestClient, home: Path) -> None:
     answer = client.get(f"/session/{short_hash(str(home))}/nothing")
     assert answer.status_code == 404
     assert "no session has the id nothing" in answer.text
 
 
-def test_a_blob_for_a_time_is_no_fault_of_the_server(client: TestClient, home: Path) -> None:
+def test_a_blob_instead_of_a_time_is_no_server_error(client: TestClient, home: Path) -> None:
     with closing(Database(home / "hive.db")) as db:
         db.execute("UPDATE agents SET created_at = x'fffe'", {})
     for path in paths(home):
-        for twin in ("", ".json"):
-            assert client.get(path + twin).status_code in (200, 404), path + twin
+        for suffix in ("", ".json"):
+            assert client.get(path + suffix).status_code in (200, 404), path + suffix
 
 
 def test_a_project_whose_name_is_not_utf8_is_shown(
@@ -225,20 +234,22 @@ def test_a_project_whose_name_is_not_utf8_is_shown(
     assert client.get("/costs.json").json()["costs"][0]["project"] == project
 
 
-def test_the_head_of_the_stream_is_no_stream(client: TestClient) -> None:
+def test_a_head_request_opens_no_stream(client: TestClient) -> None:
     answer = client.head("/events")
     assert answer.headers["Content-Type"].startswith("text/event-stream")
 
 
-def test_empty_views_say_what_to_do(tmp_path: Path, client: TestClient, home: Path) -> None:
+def test_empty_views_name_the_next_command(tmp_path: Path, client: TestClient, home: Path) -> None:
     (home / "hive.db").unlink()
     assert "hivepipe init" in client.get("/now").text
     for name in ("agents", "costs", "skills"):
         assert client.get(f"/{name}").status_code == 200
 
 
-def test_the_regions_of_a_page_have_different_names(told: TestClient, home: Path) -> None:
-    page = told.get(f"/session/{short_hash(str(home))}/{SESSION}").text
+def test_the_regions_of_a_page_have_different_names(
+    client_with_archive: TestClient, home: Path
+) -> None:
+    page = client_with_archive.get(f"/session/{short_hash(str(home))}/{SESSION}").text
     headings = re.findall(r'aria-labelledby="\w+"><h2 id="\w+">([^<]+)', page)
     names = headings + re.findall(r'role="region" aria-label="([^"]+)', page)
     assert len(names) > 3
@@ -258,7 +269,7 @@ def test_a_text_that_is_no_time_is_shown_as_it_is() -> None:
     assert local_time(None) == ""
 
 
-def test_what_is_left_of_a_time_is_said_in_its_largest_unit() -> None:
+def test_the_remaining_time_is_shown_in_its_largest_unit() -> None:
     now_ns = time.time_ns()
     assert time_left(stored_time(now_ns + 150 * 10**9)) == "2 min left"
     assert time_left(stored_time(now_ns + 30 * 10**9)).endswith(" s left")
@@ -327,6 +338,6 @@ for name in (*VIEWS, "session"):
     ids=["idle", "in use"],
 )
 def test_a_page_imports_only_what_it_shows(code: str, unwanted: tuple[str, ...]) -> None:
-    asked = f"{code}\nimport sys\nprint(*{{*{unwanted!r}}} & {{*sys.modules}})"
-    words = [sys.executable, "-I", "-c", asked]
+    script = f"{code}\nimport sys\nprint(*{{*{unwanted!r}}} & {{*sys.modules}})"
+    words = [sys.executable, "-I", "-c", script]
     assert subprocess.check_output(words, text=True, timeout=60).split() == []

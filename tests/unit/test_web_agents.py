@@ -1,4 +1,4 @@
-"""The view Agents of `hivepipe web`: agents below their sessions, with what they cost."""
+"""The view Agents of `hivepipe web`: agents below their sessions, with their costs."""
 
 import json
 from contextlib import closing
@@ -26,7 +26,7 @@ def spawn(home: Path, agent: str, session: str | None, at: str, **more: Any) -> 
                web_searches=0, session_id=session or "")  # fmt: skip
 
 
-def test_agents_stand_below_their_sessions(client: TestClient, home: Path) -> None:
+def test_agents_are_listed_below_their_sessions(client: TestClient, home: Path) -> None:
     spawn(home, "b1", "another", "2026-11-22T10:00:00.000Z")
     spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z", outcome="failed", error="boom")
     spawn(home, "c1", None, "2026-11-20T10:00:00.000Z")
@@ -41,10 +41,10 @@ def test_agents_stand_below_their_sessions(client: TestClient, home: Path) -> No
     assert '<td class="bad">failed</td>' in page
 
 
-def test_an_agent_costs_what_the_command_says(client: TestClient, home: Path) -> None:
+def test_the_cost_of_an_agent_equals_that_of_the_command(client: TestClient, home: Path) -> None:
     spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z")
-    said = json.loads(CliRunner().invoke(main, ["costs", "--by", "agent", "--json"]).stdout)
-    costs = {each["agent"]: each["cost_usd"] for each in said["costs"]}
+    output = json.loads(CliRunner().invoke(main, ["costs", "--by", "agent", "--json"]).stdout)
+    costs = {each["agent"]: each["cost_usd"] for each in output["costs"]}
     (session,) = client.get("/agents.json").json()["sessions"]
     assert {agent["id"]: agent["cost_usd"] for agent in session["agents"]} == {
         "a1": None,
@@ -53,7 +53,7 @@ def test_an_agent_costs_what_the_command_says(client: TestClient, home: Path) ->
     assert costs["a2"] > 0
 
 
-def test_an_agent_of_an_agent_stands_below_it(client: TestClient, home: Path) -> None:
+def test_an_agent_is_listed_below_the_agent_that_started_it(client: TestClient, home: Path) -> None:
     started_by = '{{"spawn_context": {{"agent_id": "{}"}}}}'.format
     for number, (agent, parent) in enumerate({"a2": "", "a3": "", "b1": "a2", "c1": "b1"}.items()):
         more = {"metadata": started_by(parent)} if parent else {}
@@ -68,14 +68,14 @@ def test_an_agent_of_an_agent_stands_below_it(client: TestClient, home: Path) ->
     ]
     page = client.get("/agents").text
     assert '<th scope="row" class="depth-2"><span class="unseen">of b1: </span>' in page
-    said = json.loads(CliRunner().invoke(main, ["agents", "--json"]).stdout)["agents"]
-    assert {agent["id"]: agent["parent_id"] for agent in said}["c1"] == "b1"
+    output = json.loads(CliRunner().invoke(main, ["agents", "--json"]).stdout)["agents"]
+    assert {agent["id"]: agent["parent_id"] for agent in output}["c1"] == "b1"
 
 
 def test_agents_that_name_each_other_are_shown(client: TestClient, home: Path) -> None:
     for agent, parent in (("b1", "c1"), ("c1", "b1"), ("d1", "d1"), ("e1", "gone")):
-        told = json.dumps({"spawn_context": {"agent_id": parent}})
-        spawn(home, agent, "another", "2026-11-22T10:00:00.000Z", metadata=told)
+        context = json.dumps({"spawn_context": {"agent_id": parent}})
+        spawn(home, agent, "another", "2026-11-22T10:00:00.000Z", metadata=context)
     spawn(home, "f1", "another", "2026-11-22T10:00:00.000Z", metadata='{"spawn_context": 7}')
     found = client.get("/agents.json").json()["sessions"]
     assert sorted(agent["id"] for agent in found[0]["agents"]) == ["b1", "c1", "d1", "e1", "f1"]

@@ -1,4 +1,4 @@
-"""Forms of `hivepipe web`: who may send one, and which failed jobs it means."""
+"""Forms of `hivepipe web`: authentication, and which failed jobs they select."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -38,14 +38,14 @@ FORM = {"token": form_token(TOKEN), "what": "retry shown"}
 
 
 def failed(id: str, operation: str = "insert_agent", **more: Any) -> FailedJob:
-    said = {"reason": "Traceback\nno swarm", "failed_at": "2026-11-21T10:00:00.1234Z", **more}
+    fields = {"reason": "Traceback\nno swarm", "failed_at": "2026-11-21T10:00:00.1234Z", **more}
     return FailedJob(id=id, queue="low", target="low", operation=operation, description="",
-                     session="", attempts=4, event_time="", payload=None, **said)  # fmt: skip
+                     session="", attempts=4, event_time="", payload=None, **fields)  # fmt: skip
 
 
 @pytest.fixture
 def queue_with_a_failed_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In place of a Redis."""
+    """Replace Redis with a queue that has one failed job."""
     monkeypatch.setattr("hivepipe.web.queues_view.status_report", lambda *_: REPORT)
     jobs = nullcontext(SimpleNamespace(jobs=lambda: [failed("1")]))
     monkeypatch.setattr("hivepipe.web.queues_view.failed_jobs", lambda _: jobs)
@@ -55,10 +55,10 @@ def chosen(**fields: str) -> Choice:
     return Choice.of_form(urlencode(fields).encode())
 
 
-# ---- who may send one
+# ---- authentication
 
 
-def test_only_a_form_of_this_page_is_taken(client: TestClient, home: Path) -> None:
+def test_only_a_form_of_this_page_is_accepted(client: TestClient, home: Path) -> None:
     path = f"/queues/{short_hash(str(home))}"
     answer = client.post(path, data=FORM, headers=OWN)
     assert answer.status_code == 409
@@ -76,7 +76,7 @@ def test_only_a_form_of_this_page_is_taken(client: TestClient, home: Path) -> No
     assert client.post(path, data=FORM, headers=OWN).status_code == 401
 
 
-def test_a_token_that_only_reads_shows_all_and_changes_nothing(
+def test_a_read_only_token_shows_all_and_changes_nothing(
     home: Path, queue_with_a_failed_job: None
 ) -> None:
     app = web_app(locate(str(home.parent)), TOKEN, "reader", is_local=True)
@@ -97,14 +97,14 @@ def test_a_token_that_only_reads_shows_all_and_changes_nothing(
     assert form_token(TOKEN) in reader.get("/queues").text
 
 
-def test_without_a_read_only_token_an_empty_one_admits_nobody(stranger: TestClient) -> None:
-    assert stranger.get("/now?token=").status_code == 401
+def test_without_a_read_only_token_an_empty_one_admits_nobody(anonymous_client: TestClient) -> None:
+    assert anonymous_client.get("/now?token=").status_code == 401
     cookie = {"Cookie": f"{cookie_name('')}="}
-    assert stranger.get("/now", headers=cookie).status_code == 401
-    assert stranger.get("/now", headers={"Authorization": "Bearer "}).status_code == 401
+    assert anonymous_client.get("/now", headers=cookie).status_code == 401
+    assert anonymous_client.get("/now", headers={"Authorization": "Bearer "}).status_code == 401
 
 
-def test_what_is_no_form_is_refused(client: TestClient, home: Path) -> None:
+def test_a_malformed_form_is_refused(client: TestClient, home: Path) -> None:
     path = f"/queues/{short_hash(str(home))}"
     for content in (b"", b"\xff", b"what=drop+all", b"a=1&" * 20_000, b"x" * (LONGEST_FORM + 1)):
         answer = client.post(path, content=content, headers=OWN)
@@ -112,7 +112,7 @@ def test_what_is_no_form_is_refused(client: TestClient, home: Path) -> None:
         assert "Not done" in answer.text
 
 
-# ---- what it means
+# ---- selected jobs
 
 
 def test_ticked_jobs_are_distinguished_by_every_byte() -> None:
@@ -120,7 +120,7 @@ def test_ticked_jobs_are_distinguished_by_every_byte() -> None:
     assert chosen(what="discard ticked", job=name_of(odd)).jobs([odd, even]) == [odd]
 
 
-def test_a_filter_means_the_jobs_it_showed_when_it_was_confirmed() -> None:
+def test_a_filter_selects_the_jobs_shown_when_it_was_confirmed() -> None:
     first, other = failed("1"), failed("2", reason="no session")
     later, of_another = failed("3", failed_at="2026-11-21T10:00:09Z"), failed("4", "end_session")
     choice = chosen(
@@ -133,7 +133,7 @@ def test_a_filter_means_the_jobs_it_showed_when_it_was_confirmed() -> None:
 
 
 @pytest.mark.parametrize("what", ["retry ticked", "discard shown"])
-def test_no_job_at_all_is_not_every_job(what: str) -> None:
+def test_a_form_that_selects_no_job_is_refused(what: str) -> None:
     found = [] if what == "discard shown" else [failed("1")]
     with pytest.raises(FormError, match="no failed job is meant"):
         chosen(what=what).jobs(found)
@@ -157,7 +157,7 @@ def test_a_form_pauses_or_resumes_and_does_nothing_else(client: TestClient, home
     assert client.get(path).status_code == 405
 
 
-def test_a_token_that_only_reads_neither_pauses_nor_sees_how(
+def test_a_read_only_token_cannot_pause_and_gets_no_button(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = {**REPORT, "processes": [{"name": "writer"}]}

@@ -1,4 +1,4 @@
-"""The view Costs of `hivepipe web`: shares of the cache, the trend, the caps."""
+"""The view Costs of `hivepipe web`: shares of the cache, the trend and filters."""
 
 import json
 from contextlib import closing
@@ -39,7 +39,7 @@ def test_a_model_without_a_price_costs_nothing_in_the_trend() -> None:
     assert {bar.height for bar in trend_of([cost("2026-11-21", None)])} == {0}
 
 
-def test_shares_and_filters(client: TestClient, home: Path) -> None:
+def test_shares_of_the_cache_and_filters(client: TestClient, home: Path) -> None:
     with closing(Database(home / "hive.db")) as db:
         insert(db, "usage", message_id="m2", request_id="r2", agent_id="", is_sidechain=0,
                is_replay=0, created_at="2026-11-22T12:00:00.000Z", model="claude-opus-4-5",
@@ -57,9 +57,9 @@ def test_shares_and_filters(client: TestClient, home: Path) -> None:
     assert '<svg class="trend"' in client.get("/costs").text
 
 
-def test_own_spending_is_what_the_command_says(client: TestClient) -> None:
-    said = json.loads(CliRunner().invoke(main, ["costs", "--json"]).stdout)
-    assert client.get("/costs.json").json()["own"] == said["own"]
+def test_own_spending_equals_that_of_the_command(client: TestClient) -> None:
+    output = json.loads(CliRunner().invoke(main, ["costs", "--json"]).stdout)
+    assert client.get("/costs.json").json()["own"] == output["own"]
 
 
 def test_the_last_days_are_those_up_to_the_newest_message(client: TestClient, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Damage under an open page: what is left is shown, and what is missing is said."""
+"""Files damaged under an open page: the rest is shown, and the missing part is named."""
 
 import json
 import shutil
@@ -21,11 +21,11 @@ def _every_answer_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def path(told: Any) -> str:
-    """The address of the archived session, which was looked at."""
-    home = told.get("/now.json?all=1").json()["sessions"][0]["home"]
+def path(client_with_archive: Any) -> str:
+    """The path of the archived session, whose page was opened once."""
+    home = client_with_archive.get("/now.json?all=1").json()["sessions"][0]["home"]
     found = f"/session/{home}/{SESSION}"
-    assert told.get(f"{found}.json").json()["archive_trouble"] == ""
+    assert client_with_archive.get(f"{found}.json").json()["archive_trouble"] == ""
     return found
 
 
@@ -45,39 +45,43 @@ def in_a_loop(path: Path) -> None:
     ids=["removed", "in-a-loop"],
 )
 def test_a_session_is_shown_without_its_archive(
-    told: Any, home: Path, path: str, damage: Any
+    client_with_archive: Any, home: Path, path: str, damage: Any
 ) -> None:
-    ref = told.get("/search.json?q=cart").json()["hits"][-1]["ref"]
+    ref = client_with_archive.get("/search.json?q=cart").json()["hits"][-1]["ref"]
     damage(lines_of(home, SESSION))
-    shown = told.get(f"{path}.json").json()
+    shown = client_with_archive.get(f"{path}.json").json()
     assert (shown["pieces"], shown["session"]["id"]) == ([], SESSION)
     assert VERIFY in shown["archive_trouble"]
-    page = told.get(path)
+    page = client_with_archive.get(path)
     assert (page.status_code, VERIFY in page.text) == (200, True)
-    opened = told.get(f"/search.json?q=cart&open={ref}")
+    opened = client_with_archive.get(f"/search.json?q=cart&open={ref}")
     assert (opened.status_code, opened.json()["opened"]["pieces"]) == (200, [])
     assert opened.json()["opened"]["error"]
 
 
-def test_of_a_shorter_archive_the_rest_is_shown(told: Any, home: Path, path: str) -> None:
+def test_the_rest_of_a_truncated_archive_is_shown(
+    client_with_archive: Any, home: Path, path: str
+) -> None:
     lines = lines_of(home, SESSION)
-    whole = told.get(f"{path}.json").json()["pieces"]
+    whole = client_with_archive.get(f"{path}.json").json()["pieces"]
     kept = lines.read_bytes().splitlines(keepends=True)[:3]
     lines.write_bytes(b"".join(kept) + b'{"torn')
-    shown = told.get(f"{path}.json").json()
+    shown = client_with_archive.get(f"{path}.json").json()
     *rest, note, _of_agent, _call, _result = shown["pieces"]
     assert rest == whole[: len(rest)] != []
     assert (note["kind"], "it ends at byte" in note["text"]) == ("note", True)
-    assert "it ends at byte" in told.get(path).text
+    assert "it ends at byte" in client_with_archive.get(path).text
     lines.write_bytes(b"")
-    assert told.get(f"{path}.json").json()["pieces"][0]["kind"] == "note"
+    assert client_with_archive.get(f"{path}.json").json()["pieces"][0]["kind"] == "note"
 
 
-def test_the_archive_of_an_agent_takes_nothing_else_away(told: Any, home: Path, path: str) -> None:
-    whole = told.get(f"{path}.json").json()["pieces"]
+def test_a_missing_archive_of_an_agent_hides_nothing_else(
+    client_with_archive: Any, home: Path, path: str
+) -> None:
+    whole = client_with_archive.get(f"{path}.json").json()["pieces"]
     (agent,) = {piece["id"] for piece in whole if piece["kind"] == "agent"}
     lines_of(home, agent).unlink()
-    shown = told.get(f"{path}.json").json()
+    shown = client_with_archive.get(f"{path}.json").json()
     assert shown["archive_trouble"] == ""
     assert [piece["text"] for piece in shown["pieces"] if not piece["depth"]] == [
         piece["text"] for piece in whole if not piece["depth"]
@@ -87,11 +91,11 @@ def test_the_archive_of_an_agent_takes_nothing_else_away(told: Any, home: Path, 
     ]
 
 
-def test_a_damaged_line_hides_no_other_hit(told: Any, home: Path, path: str) -> None:
-    before = told.get("/search.json?q=cart").json()
+def test_a_damaged_line_hides_no_other_hit(client_with_archive: Any, home: Path, path: str) -> None:
+    before = client_with_archive.get("/search.json?q=cart").json()
     lines = lines_of(home, SESSION)
     lines.write_bytes(b"\xff" * lines.stat().st_size)
-    after = told.get("/search.json?q=cart").json()
+    after = client_with_archive.get("/search.json?q=cart").json()
     assert (after["total"], len(after["hits"])) == (before["total"], len(before["hits"]))
     of_agents = [
         [hit["text"] for hit in found["hits"] if hit["agent_type"]] for found in (before, after)
@@ -99,37 +103,45 @@ def test_a_damaged_line_hides_no_other_hit(told: Any, home: Path, path: str) -> 
     assert of_agents[0] == of_agents[1] != []
 
 
-def test_a_database_of_a_newer_version_is_named(told: Any, home: Path, path: str) -> None:
-    """What its steps left alone is shown; `cannot read` without a reason would mend nothing."""
+def test_a_database_of_a_newer_version_is_named(
+    client_with_archive: Any, home: Path, path: str
+) -> None:
+    """Views of unchanged tables are shown. The others give the reason and the remedy."""
     with closing(sqlite3.connect(home / "hive.db")) as db, db:
         db.execute("INSERT INTO schema_migrations VALUES ('9999 of tomorrow', '')")
-        assert told.get("/now").status_code == told.get(path).status_code == 200
+        assert (
+            client_with_archive.get("/now").status_code
+            == client_with_archive.get(path).status_code
+            == 200
+        )
         db.execute("ALTER TABLE usage RENAME TO charges")
     for view in ("/now", "/agents", "/costs", path):
-        answer = told.get(f"{view}.json")
+        answer = client_with_archive.get(f"{view}.json")
         assert (answer.status_code, "upgrade hivepipe" in answer.text) == (404, True)
     for view in ("/search?q=cart", "/skills", "/queues", "/health"):
-        assert told.get(view).status_code == 200
+        assert client_with_archive.get(view).status_code == 200
     call = {"name": "costs", "arguments": {}}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    said = told.post(
-        "/mcp", content=json.dumps(asked), headers={"Authorization": f"Bearer {TOKEN}"}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    response = client_with_archive.post(
+        "/mcp", content=json.dumps(request), headers={"Authorization": f"Bearer {TOKEN}"}
     )
-    assert "upgrade hivepipe" in said.text
+    assert "upgrade hivepipe" in response.text
 
 
-def test_a_database_of_an_older_version_is_named(told: Any, home: Path) -> None:
+def test_a_database_of_an_older_version_is_named(client_with_archive: Any, home: Path) -> None:
     with closing(sqlite3.connect(home / "hive.db")) as db, db:
         db.execute(
             "DELETE FROM schema_migrations WHERE id = (SELECT max(id) FROM schema_migrations)"
         )
         db.execute("ALTER TABLE sessions RENAME COLUMN client TO program")
-    answer = told.get("/now.json")
+    answer = client_with_archive.get("/now.json")
     assert (answer.status_code, "an older hivepipe made" in answer.text) == (404, True)
-    told.get("/health")
+    client_with_archive.get("/health")
 
 
-def test_one_session_in_two_homes_is_two(told: Any, home: Path, path: str) -> None:
+def test_one_session_id_in_two_homes_is_two_sessions(
+    client_with_archive: Any, home: Path, path: str
+) -> None:
     other = home.with_name("other")
     shutil.copytree(home, other)
     record = Path(record_path(str(other)))
@@ -138,16 +150,18 @@ def test_one_session_in_two_homes_is_two(told: Any, home: Path, path: str) -> No
     keys = {short_hash(str(home)), short_hash(str(other))}
     with closing(sqlite3.connect(other / "hive.db")) as db, db:
         db.execute("UPDATE sessions SET objective = 'the other one'")
-    sessions = told.get("/now.json?all=1").json()["sessions"]
+    sessions = client_with_archive.get("/now.json?all=1").json()["sessions"]
     assert {(each["home"], each["id"]) for each in sessions} == {(key, SESSION) for key in keys}
-    titles = {key: told.get(f"/session/{key}/{SESSION}.json").json()["session"]["objective"]
-              for key in keys}  # fmt: skip
-    assert sorted(titles.values()).count("the other one") == 1
-    hits = told.get("/search.json?q=cart").json()["hits"]
+    paths = [f"/session/{key}/{SESSION}.json" for key in keys]
+    titles = [client_with_archive.get(each).json()["session"]["objective"] for each in paths]
+    assert titles.count("the other one") == 1
+    hits = client_with_archive.get("/search.json?q=cart").json()["hits"]
     assert {hit["home"] for hit in hits} == keys
     for hit in hits[:2]:
-        opened = told.get(f"/search.json?q=cart&open={hit['ref']}").json()["opened"]
+        opened = client_with_archive.get(f"/search.json?q=cart&open={hit['ref']}").json()["opened"]
         assert (opened["home"], opened["error"]) == (hit["home"], "")
-    assert {each["home"] for each in told.get("/agents.json").json()["sessions"]} == keys
+    assert {
+        each["home"] for each in client_with_archive.get("/agents.json").json()["sessions"]
+    } == keys
     for key in keys:
-        assert f"/session/{key}/{SESSION}" in told.get("/now?all=1").text
+        assert f"/session/{key}/{SESSION}" in client_with_archive.get("/now?all=1").text

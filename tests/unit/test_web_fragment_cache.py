@@ -1,4 +1,4 @@
-"""A large part of a page is rendered once for the same object."""
+"""A large part of a page is rendered once per object."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,44 +14,46 @@ from hivepipe.web.fragment_cache import MOST_BYTES, FragmentCache
 from tests.web_scene import SESSION, insert
 
 
-def counted(size: int = 1) -> Callable[[], Markup]:
+def counting_renderer(size: int = 1) -> Callable[[], Markup]:
     numbers = iter(range(100))
     return lambda: Markup(f"{next(numbers)}".ljust(size))
 
 
-def test_it_is_the_same_for_the_same_object_and_filters() -> None:
-    once, render = FragmentCache(), counted()
+def test_a_part_is_cached_by_object_and_filters() -> None:
+    once, render = FragmentCache(), counting_renderer()
     one, equal = ["a"], ["a"]
-    said = [once(one, {}, render), once(one, {}, render), once(equal, {}, render)]
-    assert said == ["0", "0", "1"]
+    rendered = [once(one, {}, render), once(one, {}, render), once(equal, {}, render)]
+    assert rendered == ["0", "0", "1"]
     assert [once(one, {"piece": "2"}, render), once(one, {}, render)] == ["2", "0"]
 
 
-def test_the_oldest_go_when_there_are_many() -> None:
-    once, render = FragmentCache(), counted(MOST_BYTES // 2)
+def test_the_oldest_parts_are_evicted() -> None:
+    once, render = FragmentCache(), counting_renderer(MOST_BYTES // 2)
     parts = [["a"], ["b"], ["c"]]
     for part in parts:
         once(part, {}, render)
     assert [once(part, {}, render)[0] for part in reversed(parts)] == ["2", "1", "3"]
 
 
-def test_one_that_is_too_large_is_not_kept() -> None:
-    once, render = FragmentCache(), counted(MOST_BYTES + 1)
+def test_a_part_that_is_too_large_is_not_cached() -> None:
+    once, render = FragmentCache(), counting_renderer(MOST_BYTES + 1)
     assert [once(parts := ["a"], {}, render)[0], once(parts, {}, render)[0]] == ["0", "1"]
 
 
-def test_a_session_that_continues_shows_new_rows_beside_them(
-    told: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch
+def test_new_rows_are_shown_beside_cached_parts(
+    client_with_archive: TestClient, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = f"/session/{short_hash(str(home))}/{SESSION}"
     made: list[Any] = []
-    monkeypatch.setattr("hivepipe.web.session_view.drawing_of", lambda *said: made.append(said))
-    before = told.get(path).text
+    monkeypatch.setattr(
+        "hivepipe.web.session_view.drawing_of", lambda *rendered: made.append(rendered)
+    )
+    before = client_with_archive.get(path).text
     db = Database(home / "hive.db")
     insert(db, "prompts", prompt="and what now", created_at="2026-11-21T11:00:00.000Z",
            session_id=SESSION)  # fmt: skip
     db.close()
-    after = told.get(path).text
+    after = client_with_archive.get(path).text
     assert len(made) == 1, "the archive is the same"
     assert "and what now" in after
     assert "and what now" not in before

@@ -1,4 +1,4 @@
-"""The view Now of `hivepipe web`: what the end of a transcript says of an open session."""
+"""The view Now of `hivepipe web`: what is read from the end of an open session's transcript."""
 
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.archive_scene import SESSION, line
 from tests.web_scene import AT, HOSTILE, call, insert
 
 
-def said(at: str, model: str = "claude-opus-4-5", **usage: Any) -> bytes:
+def message_line(at: str, model: str = "claude-opus-4-5", **usage: Any) -> bytes:
     message = {"id": at, "model": model, "content": [], "usage": {"output_tokens": 10, **usage}}
     return line(1, message=message, timestamp=at)
 
@@ -28,40 +28,40 @@ def transcript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_context_and_cache_are_those_of_the_last_message(transcript: Path) -> None:
     hour = {"ephemeral_1h_input_tokens": 700, "ephemeral_5m_input_tokens": 0}
-    first = said(
+    first = message_line(
         "2026-11-21T10:00:00Z",
         input_tokens=5,
         cache_creation_input_tokens=700,
         cache_creation=hour,
     )
-    second = said("2026-11-21T10:10:00Z", input_tokens=5, cache_read_input_tokens=700)
-    side = said("2026-11-21T10:20:00Z", input_tokens=9)
+    second = message_line("2026-11-21T10:10:00Z", input_tokens=5, cache_read_input_tokens=700)
+    side = message_line("2026-11-21T10:20:00Z", input_tokens=9)
     side = side.replace(b"{", b'{"isSidechain": true, ', 1)
     transcript.write_bytes(first + call(3, "Bash", "t1", command="ls") + second + side)
     assert latest(str(transcript)) == Latest("Bash", 715, "2026-11-21T11:10:00.000Z")
-    minutes = said("2026-11-21T10:30:00Z", input_tokens=5, cache_creation_input_tokens=100)
+    minutes = message_line("2026-11-21T10:30:00Z", input_tokens=5, cache_creation_input_tokens=100)
     transcript.write_bytes(minutes)
     assert latest(str(transcript)) == Latest("", 115, "2026-11-21T10:35:00.000Z")
-    transcript.write_bytes(said("2026-11-21T10:30:00Z", input_tokens=5))
+    transcript.write_bytes(message_line("2026-11-21T10:30:00Z", input_tokens=5))
     assert latest(str(transcript)) == Latest("", 15, "")
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\n\n", b"{", b"[]\n", b"\x00" * 100, b'{"message": 7}\n', b"x" * 3_000_000]
 )
-def test_what_is_no_transcript_says_nothing(transcript: Path, content: bytes) -> None:
+def test_a_malformed_transcript_gives_nothing(transcript: Path, content: bytes) -> None:
     transcript.write_bytes(content)
     assert latest(str(transcript)) == Latest()
 
 
-def test_only_the_end_of_a_large_one_is_read(transcript: Path) -> None:
+def test_only_the_end_of_a_large_transcript_is_read(transcript: Path) -> None:
     call_early = call(1, "Early", "t1", command="x" * TAIL_BYTES)
     transcript.write_bytes(call_early + call(2, "Late", "t2", command="ls"))
     assert latest(str(transcript)).tool == "Late"
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "/dev/zero", "/nothing/x.jsonl", "\x00"])
-def test_what_is_elsewhere_is_not_read(transcript: Path, path: str) -> None:
+def test_a_file_outside_of_claudes_folder_is_not_read(transcript: Path, path: str) -> None:
     assert latest(path) == Latest()
 
 
@@ -79,9 +79,11 @@ def test_the_window_of_a_model(model: str, tokens: int | None, window: int | Non
     assert context_window(model, tokens) == window
 
 
-def test_a_card_shows_what_is_known(client: TestClient, home: Path, transcript: Path) -> None:
+def test_a_card_shows_the_tool_the_context_and_the_tasks(
+    client: TestClient, home: Path, transcript: Path
+) -> None:
     transcript.write_bytes(
-        call(1, HOSTILE, "t1") + said("2026-11-21T10:00:00Z", input_tokens=49_990)
+        call(1, HOSTILE, "t1") + message_line("2026-11-21T10:00:00Z", input_tokens=49_990)
     )  # fmt: skip
     with closing(Database(home / "hive.db")) as db:
         update = "UPDATE sessions SET transcript_path = :path, model = 'claude-opus-5'"

@@ -1,4 +1,4 @@
-"""One home that cannot be read leaves the others on the page, and is named."""
+"""A home that cannot be read is named, and the others are shown."""
 
 import pytest
 
@@ -10,14 +10,10 @@ from hivepipe.web.view_query import Content, ViewQuery
 HOMES = [KnownHome(key, f"/homes/{key}", f"/projects/{key}") for key in "abc"]
 
 
-def reading(*damaged: str) -> "View":
-    return View(damaged)
-
-
 class View:
-    """A view that cannot read some homes, and counts how often it is called."""
+    """A view that cannot read the damaged homes and counts its calls."""
 
-    def __init__(self, damaged: tuple[str, ...]) -> None:
+    def __init__(self, *damaged: str) -> None:
         self.damaged = damaged
         self.number = 0
 
@@ -29,25 +25,25 @@ class View:
         return {"shown": [known.key for known in query.homes]}
 
 
-def test_without_damage_a_view_is_asked_once() -> None:
-    view = reading()
+def test_without_damage_a_view_is_called_once() -> None:
+    view = View()
     assert content_of(view, ViewQuery(HOMES)) == {"shown": ["a", "b", "c"], "unreadable": []}
     assert view.number == 1
 
 
 def test_a_damaged_home_is_named_and_the_others_are_shown() -> None:
-    found = content_of(reading("b"), ViewQuery(HOMES))
+    found = content_of(View("b"), ViewQuery(HOMES))
     assert found["shown"] == ["a", "c"]
     assert found["unreadable"] == [{"project": "/projects/b", "reason": "cannot read /homes/b"}]
 
 
 @pytest.mark.parametrize("homes", [HOMES, HOMES[1:2]])
-def test_where_none_can_be_read_the_reason_is_the_answer(homes: list[KnownHome]) -> None:
+def test_the_reason_is_raised_if_no_home_can_be_read(homes: list[KnownHome]) -> None:
     with pytest.raises(HivepipeError, match="cannot read /homes/b"):
-        content_of(reading("a", "b", "c"), ViewQuery(homes))
+        content_of(View("a", "b", "c"), ViewQuery(homes))
 
 
-def test_damaged_data_is_no_fault_of_the_server() -> None:
+def test_damaged_data_is_no_server_error() -> None:
     def view(query: ViewQuery) -> Content:
         if any(known.key == "b" for known in query.homes):
             raise TypeError("can't concat int to bytes")
@@ -55,7 +51,7 @@ def test_damaged_data_is_no_fault_of_the_server() -> None:
 
     found = content_of(view, ViewQuery(HOMES))
     assert found["shown"] == ["a", "c"]
-    said = "this cannot be read: TypeError: can't concat int to bytes"
-    assert found["unreadable"] == [{"project": "/projects/b", "reason": said}]
+    reason = "this cannot be read: TypeError: can't concat int to bytes"
+    assert found["unreadable"] == [{"project": "/projects/b", "reason": reason}]
     with pytest.raises(HivepipeError, match="TypeError"):
         content_of(view, ViewQuery(HOMES[1:2]))

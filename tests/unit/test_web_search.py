@@ -15,15 +15,15 @@ from tests.web_scene import HOSTILE, LONG, SESSION
 CART = {"q": "cart"}
 
 
-def twin(client: TestClient, **asked: str) -> dict[str, Any]:
-    answer = client.get("/search.json", params=asked)
+def json_of(client: TestClient, **query: str) -> dict[str, Any]:
+    answer = client.get("/search.json", params=query)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "query",
     [
         CART,
         {**CART, "role": "user"},
@@ -36,39 +36,43 @@ def twin(client: TestClient, **asked: str) -> dict[str, Any]:
         {"q": "nowhere"},
     ],
 )
-def test_the_twin_says_what_the_command_says(told: TestClient, asked: dict[str, str]) -> None:
-    options = [f"--{name}={value}" for name, value in asked.items() if name not in ("q", "word")]
-    options += ["--word"] if "word" in asked else []
-    said = json.loads(CliRunner().invoke(main, ["search", asked["q"], *options, "--json"]).stdout)
-    page = twin(told, **asked)
-    assert page["total"] == said["total"]
-    assert page["not_indexed_bytes"] == said["not_indexed_bytes"] == 0
+def test_the_json_equals_that_of_the_command(
+    client_with_archive: TestClient, query: dict[str, str]
+) -> None:
+    options = [f"--{name}={value}" for name, value in query.items() if name not in ("q", "word")]
+    options += ["--word"] if "word" in query else []
+    expected = json.loads(
+        CliRunner().invoke(main, ["search", query["q"], *options, "--json"]).stdout
+    )
+    page = json_of(client_with_archive, **query)
+    assert page["total"] == expected["total"]
+    assert page["not_indexed_bytes"] == expected["not_indexed_bytes"] == 0
     mine = [{name: hit[name] for name in hit.keys() - {"parts", "home", "ref"}}
             for hit in page["hits"]]  # fmt: skip
-    assert mine == said["hits"]
+    assert mine == expected["hits"]
 
 
-def test_facets_count_what_narrowing_finds(told: TestClient) -> None:
-    page = twin(told, **CART)
+def test_facets_count_what_narrowing_finds(client_with_archive: TestClient) -> None:
+    page = json_of(client_with_archive, **CART)
     assert page["total"] > 2
     # A call and its result are of one tool.
     assert dict(page["facets"]["tool"]) == {"Edit": 2, "Grep": 2, "Bash": 1, "Agent": 1, "Read": 1}
     for name, values in page["facets"].items():
         for value, number in values:
-            narrowed = twin(told, **{**CART, name: value})
+            narrowed = json_of(client_with_archive, **{**CART, name: value})
             assert narrowed["total"] == number, (name, value)
 
 
-def test_a_hit_opens_in_place(told: TestClient) -> None:
-    hits = twin(told, **CART)["hits"]
+def test_a_hit_opens_in_place(client_with_archive: TestClient) -> None:
+    hits = json_of(client_with_archive, **CART)["hits"]
     for hit in hits:
-        opened = twin(told, **CART, open=hit["ref"])["opened"]
+        opened = json_of(client_with_archive, **CART, open=hit["ref"])["opened"]
         assert opened["error"] == ""
         (piece, *_) = [piece for piece in opened["pieces"] if piece["is_hit"]]
         assert piece["offset"] == hit["offset"]
-        page = told.get("/search", params={**CART, "open": hit["ref"]})
+        page = client_with_archive.get("/search", params={**CART, "open": hit["ref"]})
         assert page.text.count('id="open"') == 1
-    elsewhere = told.get("/search", params={"q": "nowhere", "open": hits[0]["ref"]})
+    elsewhere = client_with_archive.get("/search", params={"q": "nowhere", "open": hits[0]["ref"]})
     assert 'id="open"' in elsewhere.text
 
 
@@ -84,15 +88,15 @@ REFS = (
 
 
 @pytest.mark.parametrize("ref", REFS)
-def test_what_cannot_be_opened_is_said_or_left_out(told: TestClient, ref: str) -> None:
-    home = twin(told, **CART)["hits"][0]["home"]
+def test_an_invalid_reference_is_no_error(client_with_archive: TestClient, ref: str) -> None:
+    home = json_of(client_with_archive, **CART)["hits"][0]["home"]
     open_ = ref.format(home, SESSION)
-    answer = told.get("/search", params={**CART, "open": open_})
+    answer = client_with_archive.get("/search", params={**CART, "open": open_})
     assert answer.status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("query", "expected"),
     [
         ({"q": '""'}, "give at least one word"),
         ({**CART, "since": "soon"}, "since is not a day"),
@@ -103,25 +107,29 @@ def test_what_cannot_be_opened_is_said_or_left_out(told: TestClient, ref: str) -
         ({**CART, "limit": "000000001" + "0" * 9}, "limit is not a number"),
     ],
 )
-def test_what_cannot_be_asked_is_said(told: TestClient, asked: dict[str, str], said: str) -> None:
-    page = told.get("/search", params=asked)
+def test_an_invalid_query_is_reported(
+    client_with_archive: TestClient, query: dict[str, str], expected: str
+) -> None:
+    page = client_with_archive.get("/search", params=query)
     assert page.status_code == 400
-    assert said in page.text
+    assert expected in page.text
     assert '<input class="query"' in page.text
-    assert said in told.get("/search.json", params=asked).json()["error"]
+    assert expected in client_with_archive.get("/search.json", params=query).json()["error"]
 
 
 @pytest.mark.parametrize("words", [HOSTILE, "\x00", "\u202e", '"', "a" * 10_000, "NEAR(", "cart*"])
-def test_hostile_words_stay_words(told: TestClient, words: str) -> None:
-    page = told.get("/search", params={"q": words, "role": HOSTILE, "agent": HOSTILE})
+def test_hostile_words_stay_words(client_with_archive: TestClient, words: str) -> None:
+    page = client_with_archive.get(
+        "/search", params={"q": words, "role": HOSTILE, "agent": HOSTILE}
+    )
     assert page.status_code in (200, 400)
     assert "<script>" not in page.text
     assert "<img" not in page.text
 
 
-def test_hostile_hits_stay_texts(told: TestClient) -> None:
-    (hit, *_) = twin(told, q="onerror")["hits"]
-    page = told.get("/search", params={"q": "onerror", "open": hit["ref"]}).text
+def test_hostile_hits_stay_texts(client_with_archive: TestClient) -> None:
+    (hit, *_) = json_of(client_with_archive, q="onerror")["hits"]
+    page = client_with_archive.get("/search", params={"q": "onerror", "open": hit["ref"]}).text
     assert "&lt;" in page
     assert "<script>" not in page
     assert "<img" not in page
@@ -129,27 +137,27 @@ def test_hostile_hits_stay_texts(told: TestClient) -> None:
     assert r"\x1b[31m red \u202e back" in page
 
 
-def test_a_line_of_a_megabyte_does_not_fill_the_page(told: TestClient) -> None:
-    (hit,) = twin(told, q=LONG[:30])["hits"]
-    page = told.get("/search", params={"q": LONG[:30], "open": hit["ref"]}).text
+def test_a_line_of_a_megabyte_does_not_fill_the_page(client_with_archive: TestClient) -> None:
+    (hit,) = json_of(client_with_archive, q=LONG[:30])["hits"]
+    page = client_with_archive.get("/search", params={"q": LONG[:30], "open": hit["ref"]}).text
     assert len(page) < 200_000
 
 
-def test_without_words_it_says_what_to_type(client: TestClient) -> None:
+def test_without_words_the_page_says_what_to_type(client: TestClient) -> None:
     page = client.get("/search")
     assert page.status_code == 200
     assert "Type words" in page.text
     assert "No line has all of these words" in client.get("/search?q=x").text
 
 
-def test_a_home_whose_index_is_broken_is_named(told: TestClient, home: Path) -> None:
+def test_a_home_whose_index_is_broken_is_named(client_with_archive: TestClient, home: Path) -> None:
     (home / "search.db").write_bytes(b"no database" * 1000)
-    page = told.get("/search", params=CART)
+    page = client_with_archive.get("/search", params=CART)
     assert page.status_code == 200
     assert f"cannot use {home / 'search.db'}" in page.text
 
 
-def test_a_home_that_is_gone_is_passed_over(told: TestClient, home: Path) -> None:
+def test_a_deleted_home_is_ignored(client_with_archive: TestClient, home: Path) -> None:
     shutil.rmtree(home)
-    assert twin(told, **CART)["total"] == 0
+    assert json_of(client_with_archive, **CART)["total"] == 0
     assert not home.exists()

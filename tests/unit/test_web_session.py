@@ -50,7 +50,7 @@ def test_calls_are_on_the_lane_of_their_agent() -> None:
     assert (work.began, work.ended) == (at(0), at(20))
 
 
-def test_an_agent_of_an_agent_stands_below_it() -> None:
+def test_the_lane_of_an_agent_is_below_that_of_its_parent() -> None:
     nested = [
         Piece(AGENT, "Plan", at(1), depth=1, id="a1"),
         Piece(AGENT, "Explore", at(2), depth=2, id="a2"),
@@ -80,7 +80,7 @@ def test_bars_are_drawn_to_scale() -> None:
     assert drawing.left_out == 0
 
 
-def test_zoomed_in_only_what_is_within_is_drawn() -> None:
+def test_a_zoomed_drawing_has_the_bars_of_its_range_only() -> None:
     drawing = drawing_of(work_of(PIECES), at(4), at(8))
     assert drawing
     assert {bar.piece for bar in drawing.bars} == {4, 6}
@@ -111,8 +111,8 @@ def path(home: Any) -> str:
     return f"/session/{short_hash(str(home))}/{SESSION}"
 
 
-def test_a_click_on_a_bar_finds_its_turn(told: TestClient, path: str) -> None:
-    page = told.get(path).text
+def test_every_bar_links_to_its_piece(client_with_archive: TestClient, path: str) -> None:
+    page = client_with_archive.get(path).text
     anchors = re.findall(r'<a href="#(p\d+)" aria-label', page)
     assert len(anchors) >= 6
     for anchor in anchors:
@@ -123,41 +123,41 @@ def test_a_click_on_a_bar_finds_its_turn(told: TestClient, path: str) -> None:
     assert '<span class="removed">- one' in page
 
 
-def test_the_address_zooms(told: TestClient, path: str) -> None:
-    def pieces(**asked: str) -> list[int]:
-        found = told.get(f"{path}.json", params=asked).json()["pieces"]
+def test_the_query_selects_a_range_of_pieces(client_with_archive: TestClient, path: str) -> None:
+    def pieces(**query: str) -> list[int]:
+        found = client_with_archive.get(f"{path}.json", params=query).json()["pieces"]
         return [piece["number"] for piece in found]
 
     whole = pieces()
     assert pieces(**{"from": "2026-01-10T23:00:00Z"}) == whole[-2:]
     assert pieces(to="2026-01-10T00:01:00Z") == whole[:1]
     assert pieces(piece="3") == whole[2:]
-    assert "Nothing was said" in told.get(f"{path}?from=2030-01-01").text
-    assert told.get(f"{path}?from=soon").status_code == 400
-    assert told.get(f"{path}?piece=0").status_code == 400
+    assert "Nothing was said" in client_with_archive.get(f"{path}?from=2030-01-01").text
+    assert client_with_archive.get(f"{path}?from=soon").status_code == 400
+    assert client_with_archive.get(f"{path}?piece=0").status_code == 400
 
 
 def test_a_long_conversation_has_pages(
-    told: TestClient, path: str, monkeypatch: pytest.MonkeyPatch
+    client_with_archive: TestClient, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = told.get(f"{path}.json").json()["pieces"]
+    whole = client_with_archive.get(f"{path}.json").json()["pieces"]
     monkeypatch.setattr("hivepipe.web.session_view.MOST_PIECES", 5)
     monkeypatch.setattr("hivepipe.web.session_view.LAST_PIECES", 3)
     monkeypatch.setattr("hivepipe.web.session_view._LAST", StateCache(1))
     numbers, first = [], 1
     while first:
-        page = told.get(f"{path}.json?piece={first}").json()
+        page = client_with_archive.get(f"{path}.json?piece={first}").json()
         numbers += [piece["number"] for piece in page["pieces"]]
         first = page["next"]
     assert numbers == [piece["number"] for piece in whole]
-    text = told.get(path).text
+    text = client_with_archive.get(path).text
     assert "Go on reading" in text
     assert f"?piece={numbers[-1] - 3}#conversation" in text
     assert "?piece=7#p7" in text  # a bar whose turn is on another page
 
 
-def test_hostile_conversations_stay_texts(told: TestClient, path: str) -> None:
-    page = told.get(path).text
+def test_hostile_conversations_stay_texts(client_with_archive: TestClient, path: str) -> None:
+    page = client_with_archive.get(path).text
     assert "<img" not in page
     assert "<script>" not in page
     assert " style=" not in page
@@ -165,19 +165,23 @@ def test_hostile_conversations_stay_texts(told: TestClient, path: str) -> None:
     assert len(page) < 500_000  # with a line of a megabyte
 
 
-def test_the_agents_cost_what_the_session_costs(told: TestClient, path: str) -> None:
-    twin = told.get(f"{path}.json").json()
-    assert len(twin["agent_costs"]) >= 2
-    total = sum(each["cost_usd"] for each in twin["agent_costs"])
-    assert total == pytest.approx(twin["cost"]["dollars"], abs=1e-5)
-    messages = sum(each["messages"] for each in twin["agent_costs"])
-    assert messages == twin["cost"]["messages"]
+def test_the_costs_of_agents_add_up_to_those_of_the_session(
+    client_with_archive: TestClient, path: str
+) -> None:
+    document = client_with_archive.get(f"{path}.json").json()
+    assert len(document["agent_costs"]) >= 2
+    total = sum(each["cost_usd"] for each in document["agent_costs"])
+    assert total == pytest.approx(document["cost"]["dollars"], abs=1e-5)
+    messages = sum(each["messages"] for each in document["agent_costs"])
+    assert messages == document["cost"]["messages"]
 
 
-def test_a_session_that_is_only_in_the_archive_is_shown(told: TestClient, home: Path) -> None:
+def test_a_session_that_is_only_in_the_archive_is_shown(
+    client_with_archive: TestClient, home: Path
+) -> None:
     (home / "hive.db").unlink()
     Database(home / "hive.db").close()
-    answer = told.get(f"/session/{short_hash(str(home))}/{SESSION}")
+    answer = client_with_archive.get(f"/session/{short_hash(str(home))}/{SESSION}")
     assert answer.status_code == 200
     assert '<span class="archived">archived</span>' in answer.text
     assert "<h1>Mend the cart, please</h1>" in answer.text

@@ -1,4 +1,4 @@
-"""Tickets for the browser: once, for a minute, of this server, by the user."""
+"""Tickets for the browser: valid once, for a minute, on this server and for the user."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ TOKEN = "a token/of+the=test"
 ADDRESS = "http://127.0.0.1:9182/?token=a%20token%2Fof%2Bthe%3Dtest"
 
 
-def made() -> str:
+def new_ticket() -> str:
     base, _, given = with_ticket(ADDRESS).partition("?ticket=")
     assert base == "http://127.0.0.1:9182/"
     return given
@@ -21,18 +21,18 @@ def made() -> str:
 
 @pytest.mark.parametrize("user", ["", "0", str(os.getuid())], ids=["?", "root", "own"])
 def test_a_ticket_is_valid_once(user: str) -> None:
-    tickets, one, other = Tickets(TOKEN), made(), made()
+    tickets, one, other = Tickets(TOKEN), new_ticket(), new_ticket()
     assert [tickets.redeem(each, user) for each in (one, other, one)] == [True, True, False]
 
 
 def test_another_user_can_neither_use_nor_void_a_ticket() -> None:
-    tickets, one = Tickets(TOKEN), made()
+    tickets, one = Tickets(TOKEN), new_ticket()
     assert not tickets.redeem(one, "65533")
     assert tickets.redeem(one, "")
 
 
 def test_a_ticket_expires_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, now = made(), ticket.time.time()
+    one, now = new_ticket(), ticket.time.time()
     monkeypatch.setattr(ticket.time, "time", lambda: now + LASTS_SECS + 1)
     assert not Tickets(TOKEN).redeem(one, "")
 
@@ -45,15 +45,17 @@ def test_an_invalid_ticket_is_refused(given: str) -> None:
 
 
 def test_a_forged_ticket_is_refused() -> None:
-    one = made()
+    one = new_ticket()
     ends, rest = one.split(".", 1)
     assert not Tickets(TOKEN).redeem(f"{int(ends) + 1}.{rest}", "")
     assert not Tickets("another token").redeem(one, "")
 
 
-@pytest.mark.skipif(not hasattr(socket, "AF_NETLINK"), reason="only Linux says it")
+@pytest.mark.skipif(
+    not hasattr(socket, "AF_NETLINK"), reason="only Linux reports the user of a connection"
+)
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_the_kernel_tells_the_user_of_a_connection(host: str) -> None:
+def test_the_kernel_reports_the_user_of_a_connection(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as listening, socket.socket(family) as near:
         near.connect(listening.getsockname()[:2])

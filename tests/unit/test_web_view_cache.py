@@ -14,7 +14,7 @@ from tests.web_scene import SESSION
 
 
 class Counted:
-    """Makes numbered answers; `state` changes with each change of the databases."""
+    """Makes numbered answers. `state` changes with each change of the databases."""
 
     def __init__(self, **more: Any) -> None:
         self.made, self.state, self.more = 0, 0, more
@@ -65,7 +65,7 @@ def test_the_cache_is_bounded() -> None:
     assert cache.get(0, lambda: Answer(b"new")).text == b"new"
 
 
-def test_a_change_of_the_store_is_shown_at_once(client: Any, home: Path) -> None:
+def test_a_change_of_the_database_is_shown_at_once(client: Any, home: Path) -> None:
     assert client.get("/now.json").json()["sessions"][0]["title"] != "changed"
     with closing(Database(home / "hive.db")) as db:
         db.execute("UPDATE sessions SET objective = 'changed' WHERE id = :id", {"id": SESSION})

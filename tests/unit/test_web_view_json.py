@@ -1,4 +1,4 @@
-"""The JSON of a view: the same objects from the fast and the slow serializer."""
+"""The JSON of a view: the fast and the slow serializer give the same objects."""
 
 import json
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Thing:
     of: object
 
 
-WHOLE = {"list": [Thing(Pair(1, None))], "tuple": ("a", 2.5), "set": {3, 1, 2}, "deep": Thing([])}
-SAID = {
+VALUES = {"list": [Thing(Pair(1, None))], "tuple": ("a", 2.5), "set": {3, 1, 2}, "deep": Thing([])}
+EXPECTED = {
     "list": [{"of": {"first": 1, "second": None}}],
     "tuple": ["a", 2.5],
     "set": [1, 2, 3],
@@ -29,5 +29,5 @@ SAID = {
 
 
 @pytest.mark.parametrize("more", ["plain", "a lone \ud800", 1 << 70])
-def test_what_stands_in_a_view_is_an_object(more: Any) -> None:
-    assert json.loads(json_of({**WHOLE, "more": more})) == {**SAID, "more": more}
+def test_the_values_of_a_view_become_json(more: Any) -> None:
+    assert json.loads(json_of({**VALUES, "more": more})) == {**EXPECTED, "more": more}

@@ -1,4 +1,4 @@
-"""What an event costs the writer does not grow with what is stored: SQLite's steps are counted."""
+"""The SQLite steps that an event costs the writer do not grow with the number of stored rows."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from tests.payloads import ALL, changed
 AT_NS = 1_763_690_400 * 10**9
 COUNT = 3_000
 
-# table -> its rows, as many as COUNT; `i` is their number
+# Table -> the values of each of its COUNT rows. `i` is the number of the row.
 HISTORY = {
     "sessions (id, status, project)": "'old-' || i, 'ended', '/home/ana/shop'",
     "instances (id, status)": "'i-' || i, 'gone'",
@@ -38,13 +38,13 @@ HISTORY = {
 
 
 def jobs(session: str) -> list[Envelope]:
-    """Return the writes that a hook makes of every kind of event."""
+    """Return the jobs for the writer that hooks create from every kind of event."""
     return [job for payload in ALL.values() for job in _of_event(payload, session)]
 
 
 def _of_event(payload: dict[str, object], session: str) -> Iterator[Envelope]:
-    said = changed(payload, session_id=session, source="startup")
-    event = parse_event(str(payload["hook_event_name"]), json.dumps(said).encode())
+    event_payload = changed(payload, session_id=session, source="startup")
+    event = parse_event(str(payload["hook_event_name"]), json.dumps(event_payload).encode())
     assert event is not None
     context = Context(
         event_time_ns=AT_NS,
@@ -63,7 +63,7 @@ def _of_event(payload: dict[str, object], session: str) -> Iterator[Envelope]:
 
 
 def steps(db: Database, work: Callable[[], object]) -> int:
-    """Return how many steps SQLite's machine takes for it."""
+    """Return how many steps SQLite's virtual machine takes for the work."""
     taken = [0]
 
     def step() -> int:
@@ -86,7 +86,7 @@ def add_history(db: Database) -> None:
         db._connection.execute(f"{numbers} INSERT INTO {table} SELECT {row} FROM n")
 
 
-def test_an_event_takes_as_many_steps_among_thousands_of_others(tmp_path: Path) -> None:
+def test_the_steps_of_an_event_do_not_grow_with_stored_rows(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "hive.db")) as db:
         write(db, "first")  # the swarm is made once
         among_few = steps(db, lambda: write(db, "among-few"))
@@ -95,7 +95,7 @@ def test_an_event_takes_as_many_steps_among_thousands_of_others(tmp_path: Path) 
         assert among_many < among_few + COUNT, "no table is read from end to end"
 
 
-def test_a_cleanup_does_not_look_at_agents_that_are_deleted(tmp_path: Path) -> None:
+def test_a_cleanup_does_not_read_deleted_agents(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "hive.db")) as db:
         write(db, "first")
         among_few = steps(db, lambda: verdicts(db, datetime.now(UTC)))
