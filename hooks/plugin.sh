@@ -1,4 +1,4 @@
-# What every hook of the plugin does. Sourced by hooks.json, with the hook's name in $hook and the
+# Runs a hook of the plugin. Sourced by hooks.json, with the hook's name in $hook and the
 # path of this file in $plugin. The installed hivepipe comes first, so that hooks and stack have the
 # same version: first the user's copy of its hooks, which an upgrade of the package does not change,
 # then the package. Without the package, the plugin's own hooks store the events on disk. Without
@@ -25,9 +25,9 @@ IFS=:
 for python in python3.14 python3.13 python3.12 python3.11 python3; do
   for folder in $PATH; do
     case $folder/$python in
-      */shims/python3) ;;  # pyenv's: slow, and the last resort
-      */shims/*) continue ;;  # they exist for versions that are not installed, too
-      # On a Mac without the developer tools this one opens a window.
+      */shims/python3) ;;  # of pyenv: slow, the last resort
+      */shims/*) continue ;;  # these exist for versions that are not installed, too
+      # On a Mac without the developer tools this program opens a window.
       /usr/bin/python3)
         tools=/usr/bin/xcode-select
         [ -x $tools ] && ! $tools -p >/dev/null 2>&1 && continue

@@ -1,4 +1,4 @@
-"""What Claude Code runs on PostModelSwitch; the event comes on stdin."""
+"""The hook that Claude Code runs on PostModelSwitch, with the event on stdin."""
 
 import sys
 

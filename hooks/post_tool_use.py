@@ -1,4 +1,4 @@
-"""What Claude Code runs on PostToolUse; the event comes on stdin."""
+"""The hook that Claude Code runs on PostToolUse, with the event on stdin."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What Claude Code runs on PostToolUseFailure; the event comes on stdin."""
+"""The hook that Claude Code runs on PostToolUseFailure, with the event on stdin."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What Claude Code runs on SubagentStart; the event comes on stdin."""
+"""The hook that Claude Code runs on SubagentStart, with the event on stdin."""
 
 import sys
 

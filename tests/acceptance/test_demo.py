@@ -26,7 +26,7 @@ ACTS = (
     "kill -9: everything, the supervisor first",
     "evening: all three processes end",
     "rows in hive.db",
-    "do the accounts balance?",
+    "the accounts of all jobs",
     "latency of the hooks",
 )
 

@@ -133,7 +133,7 @@ def _killed_at_work(scene: Scene, name: str, events: dict[str, list[day.HookCall
         pid = scene.kill(name)
         fired = running.result()
     console.print(
-        f"  {fired} hooks in {time.monotonic() - begun:.1f} s; {name} (pid {pid}) died meanwhile"
+        f"  {fired} hooks in {time.monotonic() - begun:.1f} s; {name} (pid {pid}) was killed"
     )
     scene.until(lambda: scene.pid(name) not in (0, pid), f"{name} was not restarted")
     settled = scene.until_settled()
@@ -146,8 +146,8 @@ def _all_killed(scene: Scene) -> None:
     console.rule("kill -9: everything, the supervisor first")
     pids = scene.kill_all()
     console.print(f"  killed {', '.join(map(str, pids))}")
-    _fire(scene, day.WHILE_ALL_IS_DEAD)
-    console.print(f"  {counted(scene.spooled(), 'event')} on disk, whole")
+    _fire(scene, day.WHILE_ALL_IS_KILLED)
+    console.print(f"  {counted(scene.spooled(), 'event')} in complete files on disk")
     console.print(f"$ hivepipe up -d\n{scene.command('up', '-d').strip()}", soft_wrap=True)
     console.print(f"  all written {scene.until_settled():.1f} s after that")
 
@@ -164,7 +164,7 @@ def _report(scene: Scene) -> list[str]:
     wrong = report.show_tables(console, database)
     if report.secrets_found(database):
         wrong.append("redaction")
-    console.rule("do the accounts balance?")
+    console.rule("the accounts of all jobs")
     if not report.show_accounts(console, scene.status()["accounts"]):
         wrong.append("accounts")
     console.rule("latency of the hooks")

@@ -96,11 +96,11 @@ WHILE_LOCKED = {name: edits(name, "locked", 4) for name in INSTANCES}
 WITHOUT_SWARM = {"ann": agent("d74f32e1aa05c3146", "Explore", "Check prices")}
 WHILE_REDIS_DIES = {name: edits(name, "redis", 6) for name in INSTANCES}
 WHILE_WRITER_DIES = {name: edits(name, "writer", 6) for name in INSTANCES}
-WHILE_ALL_IS_DEAD = {name: edits(name, "dark", 4) for name in INSTANCES}
+WHILE_ALL_IS_KILLED = {name: edits(name, "dark", 4) for name in INSTANCES}
 EVENING: dict[str, list[HookCall]] = {name: [STOP, END] for name in INSTANCES}
 
-# ---- query -> expected rows. 12 + 4 + 6 + 6 + 4 edits each; Ann called two agents, Ben one, and
-# Cleo's failed.
+# ---- query -> expected rows. Each person makes 12 + 4 + 6 + 6 + 4 edits. Ann calls two agents,
+# Ben one, and Cleo one that fails.
 
 EXPECTED: dict[str, list[tuple[Any, ...]]] = {
     "SELECT id, status, model, json_extract(checkpoint_data, '$.operationCount') AS operations "

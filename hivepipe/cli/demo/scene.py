@@ -20,7 +20,7 @@ from hivepipe.files.regular_file import read_text
 from hivepipe.queue.spooled import waiting_files
 from hivepipe.settings import variable
 
-PATIENCE_SECS = 60
+TIMEOUT_SECS = 60
 
 
 class Scene:
@@ -36,7 +36,7 @@ class Scene:
             "XDG_STATE_HOME": f"{folder}/state",
             "XDG_RUNTIME_DIR": f"{folder}/run",
             "CLAUDE_PROJECT_DIR": self.project,
-            "HIVEPIPE_CHECKPOINT_INTERVAL": "0",  # every edit makes jobs: more to lose
+            "HIVEPIPE_CHECKPOINT_INTERVAL": "0",  # every edit creates jobs
             "HIVEPIPE_AUTOSTART": "0",
             "COLUMNS": "90",
         }
@@ -57,7 +57,7 @@ class Scene:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE_SECS,
+            timeout=TIMEOUT_SECS,
         )
         if done.returncode not in ok:
             raise StackError(f"hivepipe {' '.join(arguments)}: {done.stderr[-800:]}")
@@ -86,15 +86,15 @@ class Scene:
         everything = [supervisor, *map(psutil.Process, pids)]
         for process in everything:
             process.kill()
-        psutil.wait_procs(everything, PATIENCE_SECS)
+        psutil.wait_procs(everything, TIMEOUT_SECS)
         return [supervisor.pid, *pids]
 
     def until(self, check: Callable[[], bool], what: str) -> float:
         """Wait until `check` is true; return the seconds it took."""
         begun = time.monotonic()
         while not check():
-            if time.monotonic() - begun > PATIENCE_SECS:
-                raise StackError(f"after {PATIENCE_SECS} s: {what}")
+            if time.monotonic() - begun > TIMEOUT_SECS:
+                raise StackError(f"after {TIMEOUT_SECS} s: {what}")
             time.sleep(0.05)
         return time.monotonic() - begun
 
@@ -128,7 +128,7 @@ class Scene:
         for _ in range(times):
             event = {"session_id": SESSION, "cwd": self.project, **fields}
             self._run("measured", [self._hook, name], json.dumps(event), environment)
-            # The real path of the interpreter, as in the hook's first line, never a shim.
+            # The real path of the interpreter, as in the hook's first line, not a shim.
             bare = [os.path.realpath(sys.executable), "-I", "-S", "-c", "pass"]
             self._run("bare", bare, "", environment)
 
@@ -141,7 +141,7 @@ class Scene:
             capture_output=True,
             text=True,
             check=True,
-            timeout=PATIENCE_SECS,
+            timeout=TIMEOUT_SECS,
         )
         if kind != "bare" and (done.stdout or done.stderr):
             raise StackError(f"hook {kind} printed {done.stdout!r} {done.stderr!r}")
