@@ -262,9 +262,13 @@ class Home:
             for folder in (self.project / ".hive-mind", self.project / ".claude-state"):
                 folder.mkdir(mode=0o700, exist_ok=True)
                 (folder / ".gitignore").write_text("*\n")
-        records = self.root / "state" / "hivepipe" / "projects"
-        records.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (records / hashed(self.path)).write_text(text)
+        record = self.record_of(self.path)
+        record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        record.write_text(text)
+
+    def record_of(self, folder: Path) -> Path:
+        """Return the path of the registration record of a folder."""
+        return self.root / "state" / "hivepipe" / "projects" / hashed(folder)
 
     def another(self, name: str) -> "Home":
         """Return another home of the same project."""

@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -423,15 +422,7 @@ def test_costs_of_archived_sessions_are_exact(scene: Scene) -> None:
 
 def register(user: Home, folder: Path, **fields: str) -> None:
     """Write the registration record of a folder."""
-    code = "import sys; from hivepipe.home import record_path; print(record_path(sys.argv[1]))"
-    asked = subprocess.run(
-        [sys.executable, "-I", "-c", code, str(folder)],
-        env=user.env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    path = Path(asked.stdout.strip())
+    path = user.record_of(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))
 

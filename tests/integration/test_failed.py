@@ -15,6 +15,7 @@ from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_access import available_redis
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
+from tests.integration.test_restricted_rq import Hostile
 from tests.payloads import (
     AGENT,
     POST_AGENT_COMPLETED,
@@ -164,18 +165,6 @@ def test_discard_asks_first_and_is_counted(
 # ---- unreadable jobs
 
 
-class Hostile:
-    """A pickle that runs a shell command when it is loaded."""
-
-    def __init__(self, witness: str) -> None:
-        self.witness = witness
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        import os  # noqa: PLC0415
-
-        return os.system, (f"touch {self.witness}",)
-
-
 def nested(depth: int) -> bytes:
     from hivepipe.queue.client import job_data  # noqa: PLC0415
 
@@ -190,7 +179,7 @@ def test_unreadable_jobs_are_listed_retried_and_discarded(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     witness = private_home.root / "ran"
-    hostile = pickle.dumps(Hostile(str(witness)))
+    hostile = pickle.dumps(Hostile(witness))
     reason = base64.b64encode(zlib.compress(b"\x1b[31m[red]Traceback\nBoom: x"))
     add_failed_job(redis_server, "evil", hostile, hp="1", meta=hostile.decode("latin-1"))
     add_failed_job(redis_server, "garbage", b"\xff\xfe", hp_attempts="many", description="\x1b[2J")

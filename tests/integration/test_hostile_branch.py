@@ -21,6 +21,7 @@ import redis
 
 from tests.conftest import until
 from tests.installed import User
+from tests.integration.test_layout import recorded_sessions
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 WAYS = {
@@ -136,10 +137,6 @@ def run_session(user: User, session: str, prompt: str = "hello") -> None:
     user.fire("UserPromptSubmit", prompt=prompt, prompt_id=f"p-{session}", **fields)
     user.fire("SessionEnd", reason="other", **fields)
     until(lambda: session in recorded_sessions(user), f"{session} was not recorded")
-
-
-def recorded_sessions(user: User) -> set[str]:
-    return {entry["id"] for entry in user.sessions()}
 
 
 def cost(user: User) -> float:

@@ -100,18 +100,10 @@ def test_the_command_ignores_pythonpath_and_the_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("python", ["", "/usr/bin/false"], ids=["without hivepipe", "failing"])
 def test_a_failed_direct_run_does_not_fail_the_hook(private_home: Home, python: str) -> None:
     home = private_home
-    record = home.root / "state" / "hivepipe" / "projects"
-    record.mkdir(parents=True, exist_ok=True)
     if python:
-        code = "import sys; from hivepipe.home import record_path; print(record_path(sys.argv[1]))"
-        asked = subprocess.run(
-            [sys.executable, "-I", "-c", code, str(home.path)],
-            env=home.env,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        Path(asked.stdout.strip()).write_text(f"home={home.path}\npython={python}\n")
+        record = home.record_of(home.path)
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(f"home={home.path}\npython={python}\n")
     done = subprocess.run(
         [os.path.realpath(sys.executable), "-I", "-S", str(ROOT / "hooks" / "session_start.py")],
         input=json.dumps({"session_id": "s1", "hook_event_name": "SessionStart"}),

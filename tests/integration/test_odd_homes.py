@@ -11,6 +11,7 @@ import pytest
 from hivepipe.install.hook_entries import events_of
 from tests.conftest import NEUTRAL, until
 from tests.installed import AS_USER, User
+from tests.integration.test_doctor import findings_of
 
 HOMES = {
     "none": None,
@@ -33,11 +34,6 @@ def set_home(user: User, home: str | None) -> None:
     del user.env["HOME"]
     if home is not None:
         user.env["HOME"] = home.format(closed=closed)
-
-
-def findings_of(user: User) -> dict[str, dict[str, Any]]:
-    output = user.do("hivepipe", "doctor", "--json").stdout
-    return {entry["check"]: entry for entry in json.loads(output)["findings"]}
 
 
 # ---- HOME

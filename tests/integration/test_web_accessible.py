@@ -8,7 +8,7 @@ from hivepipe.web.views import VIEWS
 from tests.archive_scene import SESSION
 from tests.conftest import Home, Server
 from tests.integration.test_failed import add_failed_job
-from tests.integration.test_web_browser import CHROMIUM, address, pytestmark, sync_api
+from tests.integration.test_web_browser import address, chromium, pytestmark
 from tests.real.fetch import NotFetchedError, fetched_axe
 from tests.web_scene import record_hostile
 
@@ -32,8 +32,7 @@ def test_no_view_has_a_serious_violation(
     record_hostile(private_home.database.parent)
     add_failed_job(redis_server, "dead", b"rubbish", description="insert_agent a1")
     base = address.partition("/?")[0]
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=colours, bypass_csp=True
         )
@@ -50,5 +49,4 @@ def test_no_view_has_a_serious_violation(
                 for each in results["violations"]
                 if each["impact"] in SERIOUS
             ]
-        browser.close()
     assert {view: faults for view, faults in found.items() if faults} == {}

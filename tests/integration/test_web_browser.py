@@ -3,6 +3,8 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,15 @@ from tests.web_scene import SESSION, call, prompt, result
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not installed")
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A headless Chromium that is closed at the end."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
@@ -38,8 +49,7 @@ def test_each_view_loads_and_a_new_session_appears(
 ) -> None:
     console: list[str] = []
     writer.start()
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 380, "height": 700})
         page.on("console", lambda message: console.append(message.text))
         page.on("pageerror", lambda error: console.append(str(error)))
@@ -51,7 +61,6 @@ def test_each_view_loads_and_a_new_session_appears(
         assert page.locator(".card").count() == 0
         fire("SessionStart", SESSION_START, private_home.env)
         page.wait_for_selector(".card")
-        browser.close()
     assert console == []
 
 
@@ -72,8 +81,7 @@ def test_a_notification_is_shown_when_a_session_begins_to_wait(
 ) -> None:
     writer.start()
     fire("SessionStart", SESSION_START, private_home.env)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         page.add_init_script(NOTICES)
         page.goto(address)
@@ -86,7 +94,6 @@ def test_a_notification_is_shown_when_a_session_begins_to_wait(
         page.wait_for_selector(".waits-for-you")
         assert page.evaluate("document.activeElement.matches('.card a')")
         notices = page.evaluate("notices")
-        browser.close()
     assert len(notices) == is_on
     assert all(notice.startswith("A session waits for you: ") for notice in notices)
 
@@ -102,8 +109,7 @@ def test_a_search_leads_to_the_turn_and_back(private_home: Home, address: str) -
     lines = b"".join(lines_of_session).replace(b"/home/ana/shop", where)
     (folder / f"{SESSION}.jsonl").write_bytes(lines)
     command(private_home, "archive", "sweep")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 380, "height": 700})
         page.on("console", lambda message: console.append(message.text))
         page.on("pageerror", lambda error: console.append(str(error)))
@@ -123,7 +129,6 @@ def test_a_search_leads_to_the_turn_and_back(private_home: Home, address: str) -
         sync_api.expect(page.locator("article.user")).to_have_count(1)
         page.go_back()
         sync_api.expect(page.locator("article.user")).to_have_count(2)
-        browser.close()
     assert console == []
 
 
@@ -133,8 +138,7 @@ def test_a_failed_job_is_retried_by_a_click(
     console: list[str] = []
     swarm = fail_agent_job(private_home, redis_server, writer)
     change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 380, "height": 700})
         page.on("console", lambda message: console.append(message.text))
         page.goto(address)
@@ -147,13 +151,11 @@ def test_a_failed_job_is_retried_by_a_click(
         lines_of_session = page.locator("section [role=status]")
         sync_api.expect(lines_of_session).to_have_text("Sent back to the queues: 1 of 1.")
         until(lambda: private_home.count("agents") == 1, "not written")
-        browser.close()
     assert console == []
 
 
 def test_arrow_keys_choose_a_project_and_a_button_shows_it(address: str) -> None:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         page.goto(address)
         page.locator("#home").focus()
@@ -166,7 +168,6 @@ def test_arrow_keys_choose_a_project_and_a_button_shows_it(address: str) -> None
         page.wait_for_url(f"**/now?home={key}")
         page.locator("#home").select_option("")  # as by a click
         page.wait_for_url("**/now?home=")
-        browser.close()
 
 
 def test_an_update_keeps_the_selection_and_open_details(
@@ -183,8 +184,7 @@ def test_an_update_keeps_the_selection_and_open_details(
     (folder / f"{SESSION}.jsonl").write_bytes(lines)
     command(private_home, "archive", "sweep")
     writer.start()
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         page.goto(address)
         base = address.partition("/?")[0]
@@ -197,4 +197,3 @@ def test_an_update_keeps_the_selection_and_open_details(
         page.wait_for_timeout(300)
         assert page.evaluate("getSelection().toString()") == "Mend the cart"
         assert page.locator("details.piece[open]").count() == 1
-        browser.close()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import fire
 from tests.integration.test_stack import Sandbox, new_sandbox
-from tests.integration.test_web_browser import CHROMIUM, pytestmark, sync_api
+from tests.integration.test_web_browser import chromium, pytestmark, sync_api
 from tests.payloads import (
     FAILED_BASH,
     PERMISSION_REQUEST,
@@ -80,12 +80,10 @@ def watched_session() -> Iterator[WatchedSession]:
         serving = sandbox.start("web", "--port", "0", "--no-open")
         assert serving.stdout
         address = serving.stdout.readline().strip()
-        with sync_api.sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        with chromium() as browser:
             context = browser.new_context()
             context.new_page().goto(address)
             yield WatchedSession(sandbox, context, address, [])
-            browser.close()
         serving.terminate()
         serving.communicate(timeout=30)
 

@@ -9,7 +9,7 @@ from hivepipe.home import short_hash
 from hivepipe.web.views import VIEWS
 from tests.conftest import Home, Server, Writer, until
 from tests.integration.test_failed import add_failed_job, change, fail_agent_job
-from tests.integration.test_web_browser import CHROMIUM, address, pytestmark, sync_api
+from tests.integration.test_web_browser import address, chromium, pytestmark, sync_api
 from tests.web_scene import HOSTILE, SESSION, archive_hostile_session, record_hostile
 
 __all__ = ["address", "pytestmark"]
@@ -23,8 +23,7 @@ FOCUSED = """
 
 @pytest.fixture
 def page(address: str) -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         page.console = []
         page.on("console", lambda message: page.console.append(message.text))
@@ -32,8 +31,7 @@ def page(address: str) -> Iterator[Any]:
         page.on("dialog", lambda dialog: (page.console.append("a dialog"), dialog.dismiss()))
         page.goto(address)
         yield page
-        browser.close()
-        assert page.console == []
+    assert page.console == []
 
 
 def tab_to(page: Any, name: str) -> None:

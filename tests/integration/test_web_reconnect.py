@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Home, Writer, fire
 from tests.integration.test_stack import Sandbox, sandbox
-from tests.integration.test_web_browser import CHROMIUM, address, pytestmark, sync_api
+from tests.integration.test_web_browser import address, chromium, pytestmark, sync_api
 from tests.payloads import SESSION_START
 
 __all__ = ["address", "pytestmark", "sandbox"]
@@ -67,8 +67,7 @@ def test_a_lost_connection_is_restored(
     address: str, proxy: Proxy, private_home: Home, writer: Writer, has_workers: bool
 ) -> None:
     writer.start()
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         if not has_workers:  # as on Android
             page.add_init_script("delete window.SharedWorker")
@@ -80,15 +79,13 @@ def test_a_lost_connection_is_restored(
         proxy.open()
         sync_api.expect(page.locator("#live")).to_have_text("live", timeout=60_000)
         sync_api.expect(page.locator(".card")).to_have_count(1, timeout=30_000)
-        browser.close()
 
 
 def test_the_page_continues_after_the_stack_was_killed_and_restarted(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     serving = sandbox.start("web", "--port", "0", "--no-open")
     assert serving.stdout
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         page.goto(serving.stdout.readline().strip())
         sandbox.fire("s-1")
@@ -99,6 +96,5 @@ def test_the_page_continues_after_the_stack_was_killed_and_restarted(sandbox: Sa
         sync_api.expect(page.locator(".card")).to_have_count(2, timeout=60_000)
         page.get_by_role("link", name="Queues").click()
         sync_api.expect(page.locator("main")).to_contain_text("high")
-        browser.close()
     serving.terminate()
     serving.communicate(timeout=30)
