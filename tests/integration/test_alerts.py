@@ -146,7 +146,7 @@ def test_an_alert_and_its_end_are_recorded_shown_and_notified_once(
     add_failed_job(client)
     check_alerts(client)
     until(lambda: recorded_alerts(stack) == [("failed_jobs", True)], "not recorded")
-    check_alerts(client)  # the alert stands and is not sent again
+    check_alerts(client)  # the alert stays active and is not sent again
     output = status(stack).stdout
     assert "alert     failed_jobs: 1 failed job: hivepipe failed list (since " in output
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]

@@ -145,7 +145,7 @@ def test_a_closed_pipe_or_a_full_disk_gives_no_traceback(home: Home) -> None:
 
 
 def test_a_file_in_the_home_can_only_prolong_retention(home: Home) -> None:
-    """A home may lie in a repository, and a pulled file must not shorten retention."""
+    """A home may be in a repository, and a pulled file must not shorten retention."""
     configure(home, "logs = 50")
     (home.path / "config.toml").write_text("[retention]\narchives = 0.0001\nlogs = 60\n")
     report = json.loads(command(home, "disk", "--prune", "--json"))

@@ -1,4 +1,4 @@
-"""The recipes of the written protocol, typed by hand, work beside hivepipe."""
+"""The manual recipes of the written protocol work together with hivepipe."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Trusted state of a worker lies where it cannot write, even if its project contains `.hive`."""
+"""Trusted state of a worker is where it cannot write, even if its project contains `.hive`."""
 
 import json
 import os

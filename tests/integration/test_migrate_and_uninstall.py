@@ -40,7 +40,7 @@ def old_rows(user: User) -> dict[str, int]:
     }
 
 
-def live_through_a_day(user: User) -> None:
+def fire_events_of_a_day(user: User) -> None:
     """Fire the events of a session with a prompt, an edit, a skill and an agent."""
     transcript = user.home / ".claude" / "projects" / "shop" / "s1.jsonl"
     transcript.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def test_a_project_is_migrated_used_and_restored(user: User, shape: str) -> None
     assert user.hivepipe("search", "oldword").count("oldword") == 1
     assert "42" in user.hivepipe("skills")
     user.hivepipe("up", "-d")
-    live_through_a_day(user)
+    fire_events_of_a_day(user)
     until(
         lambda: rows(user, "SELECT 1 FROM sessions WHERE id = 's1' AND status = 'ended'"),
         "the day's session was not recorded",

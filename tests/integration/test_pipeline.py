@@ -472,7 +472,7 @@ def test_operations_are_counted_by_instance_and_summed_by_session(
     assert [json.loads(row["checkpoint_data"])["operationCount"] for row in saved] == [9]
 
 
-# ---- Redis stops, dies, is not there
+# ---- Redis stops, is killed, is absent
 
 
 def wave(count: int, start: int = 0) -> list[Payload]:

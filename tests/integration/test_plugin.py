@@ -233,7 +233,7 @@ def test_doctor_reports_problems_of_the_plugin(plugin: Plugin) -> None:
     assert "hooks" in found
 
 
-def test_beside_settings_hooks_the_plugin_records_no_event_twice(plugin: Plugin) -> None:
+def test_the_plugin_and_settings_hooks_record_no_event_twice(plugin: Plugin) -> None:
     user = plugin.user
     plugin.switch(False)
     user.hivepipe("init")

@@ -1,4 +1,4 @@
-"""Every command works on a stack that rests between sessions, and none leaves it running."""
+"""Every command works on a resting stack, and none leaves it running."""
 
 import json
 from typing import Any
@@ -19,8 +19,8 @@ def unstarted(sandbox: Sandbox) -> UnstartedStack:  # noqa: F811
 
 
 @pytest.fixture
-def rested(unstarted: UnstartedStack) -> UnstartedStack:
-    """A project whose stack ran, has a failed job, and rests."""
+def resting(unstarted: UnstartedStack) -> UnstartedStack:
+    """A project whose stack has a failed job and ended when it was idle."""
     unstarted.store_environment(**BRIEFLY)
     unstarted.sandbox.fire()
     eventually(lambda: unstarted.sandbox.counts() == ONE_OF_EACH)
@@ -49,49 +49,49 @@ def test_a_stack_that_never_ran_is_resting_without_failed_jobs(unstarted: Unstar
 
 
 def test_failed_jobs_of_a_resting_stack_are_read_and_deleted_without_it(
-    rested: UnstartedStack,
+    resting: UnstartedStack,
 ) -> None:
-    assert rested.sandbox.status(expect=0)["condition"] == "resting"
-    assert failed_jobs(rested.sandbox) == ["dead1"]
-    assert "dead1" in rested.sandbox.run("failed", "list")
-    assert "dead1" in rested.sandbox.run("failed", "show", "dead")
-    assert json.loads(rested.sandbox.run("failed", "show", "dead", "--json"))["id"] == "dead1"
-    assert rested.sandbox.run("failed", "discard", "dead", "--yes") == "1 discarded\n"
-    assert failed_jobs(rested.sandbox) == []
-    assert rested.sandbox.processes() == {}, "a process still runs"
+    assert resting.sandbox.status(expect=0)["condition"] == "resting"
+    assert failed_jobs(resting.sandbox) == ["dead1"]
+    assert "dead1" in resting.sandbox.run("failed", "list")
+    assert "dead1" in resting.sandbox.run("failed", "show", "dead")
+    assert json.loads(resting.sandbox.run("failed", "show", "dead", "--json"))["id"] == "dead1"
+    assert resting.sandbox.run("failed", "discard", "dead", "--yes") == "1 discarded\n"
+    assert failed_jobs(resting.sandbox) == []
+    assert resting.sandbox.processes() == {}, "a process still runs"
 
 
-def test_a_retry_starts_the_stack_and_it_rests_again(rested: UnstartedStack) -> None:
-    retry = rested.sandbox.start("failed", "retry", "--all", **BRIEFLY)
+def test_a_retry_starts_the_stack_and_it_rests_again(resting: UnstartedStack) -> None:
+    retry = resting.sandbox.start("failed", "retry", "--all", **BRIEFLY)
     output, errors = retry.communicate(timeout=90)
     assert "1 sent back" in output
     assert retry.returncode == 0 or "the stack keeps trying" in output + errors
-    report = rested.sandbox.report()
+    report = resting.sandbox.report()
     assert report["leaves_when_idle"] is True or report["condition"] == "resting", (
         "the stack keeps running"
     )
-    eventually(lambda: rested.sandbox.processes() == {})
-    assert failed_jobs(rested.sandbox) == ["dead1"], "the unreadable job did not fail again"
+    eventually(lambda: resting.sandbox.processes() == {})
+    assert failed_jobs(resting.sandbox) == ["dead1"], "the unreadable job did not fail again"
 
 
-def test_rq_starts_the_stack_and_it_rests_again(rested: UnstartedStack) -> None:
-    output = rested.sandbox.run("rq", "--", "info", **BRIEFLY)
+def test_rq_starts_the_stack_and_it_rests_again(resting: UnstartedStack) -> None:
+    output = resting.sandbox.run("rq", "--", "info", **BRIEFLY)
     assert "medium" in output
     assert "workers" in output
-    eventually(lambda: rested.sandbox.processes() == {})
+    eventually(lambda: resting.sandbox.processes() == {})
 
 
-def test_a_stopped_stack_is_not_started_by_other_commands(rested: UnstartedStack) -> None:
-    rested.sandbox.run("down")
-    report = rested.sandbox.status(expect=1)
+def test_a_stopped_stack_is_not_started_by_other_commands(resting: UnstartedStack) -> None:
+    resting.sandbox.run("down")
+    report = resting.sandbox.status(expect=1)
     assert report["condition"] == "stopped"
-    assert rested.sandbox.run("status", expect=1).splitlines()[-1].startswith("stopped: ")
-    assert failed_jobs(rested.sandbox) == ["dead1"]
-    assert "hivepipe up -d" in rested.sandbox.run("rq", "--", "info", expect=1)
-    output = rested.sandbox.run("failed", "retry", "--all")
+    assert resting.sandbox.run("status", expect=1).splitlines()[-1].startswith("stopped: ")
+    assert failed_jobs(resting.sandbox) == ["dead1"]
+    assert "hivepipe up -d" in resting.sandbox.run("rq", "--", "info", expect=1)
+    output = resting.sandbox.run("failed", "retry", "--all")
     assert "1 sent back" in output
     assert "until `hivepipe up`" in output
-    assert rested.sandbox.processes() == {}
+    assert resting.sandbox.processes() == {}
 
 
 def test_a_stack_that_hooks_cannot_start_is_broken(unstarted: UnstartedStack) -> None:

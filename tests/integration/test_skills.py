@@ -57,7 +57,7 @@ def test_a_plugins_command_is_a_skill(private_home: Home) -> None:
 
 
 def test_a_command_and_a_call_in_one_prompt_count_once(private_home: Home) -> None:
-    """The call tells the outcome. Without the prompt's id both entries count."""
+    """The outcome is that of the call. Without the prompt's id both entries count."""
     add_uses(
         private_home,
         ("x", "command", "s1", "p1", True),
