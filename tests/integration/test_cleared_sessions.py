@@ -12,7 +12,7 @@ from tests.archive_scene import AGENT, SESSION
 from tests.conftest import Home, untagged
 from tests.integration.test_cli_listings import command
 from tests.learned_scene import Secrets, agent_lines, environment, main_lines, secrets
-from tests.unit.test_found_once import TAG, remaining_secrets
+from tests.unit.test_found_values import TAG, remaining_secrets
 
 OF = secrets("sweep")
 
