@@ -4,6 +4,8 @@
 to `use`. On the hook path.
 """
 
+from _thread import _local
+
 from hivepipe import sender
 
 # New name -> older names, which are accepted too. The first one set is used.
@@ -70,6 +72,7 @@ _NO = ("0", "false", "no", "off")
 _FOLDER_VARIABLES = ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 
 _from_files: dict[str, str] = {}
+_of_thread = _local()
 
 
 def use(values: dict[str, str]) -> None:
@@ -78,19 +81,31 @@ def use(values: dict[str, str]) -> None:
     _from_files.update(values)
 
 
+def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
+    """Set other values for this thread, or end that by None; return what this replaces."""
+    before: dict[str, str] | None = getattr(_of_thread, "values", None)
+    _of_thread.values = values
+    return before
+
+
 def in_use() -> dict[str, str]:
     """Return the values of the files, as `use` set them."""
     return {**_from_files}
 
 
+def _values() -> dict[str, str]:
+    found: dict[str, str] | None = getattr(_of_thread, "values", None)
+    return _from_files if found is None else found
+
+
 def variable(name: str) -> str | None:
     """Return the variable or an alias, else the value of a file, else None; "" means unset."""
-    return environment(name) or _from_files.get(name)
+    return environment(name) or _values().get(name)
 
 
 def of_files(name: str) -> str | None:
     """Return the value of the files, or None; the environment is ignored."""
-    return _from_files.get(name)
+    return _values().get(name)
 
 
 def of_this_process(name: str) -> str | None:

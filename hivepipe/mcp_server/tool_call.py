@@ -6,13 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError, RegistrationError, StoreError
 from hivepipe.home import Place, absolute, nearest_record
 from hivepipe.mcp_server.answer import short
 from hivepipe.mcp_server.arguments import Values, stored_day
-from hivepipe.reading.homes import KnownHome, known_homes
+from hivepipe.reading.homes import KnownHome, known_homes, settings_of
 
 _SHOWN = 8
 _LONGEST_PROBLEM = 300
@@ -48,7 +46,8 @@ class ToolCall:
         problems: list[str] = []
         for known in self.homes:
             try:
-                found.append(read(known))
+                with settings_of(known.home):
+                    found.append(read(known))
             except HivepipeError as error:
                 if len(self.homes) == 1:
                     raise
@@ -78,7 +77,7 @@ def _projects(homes: list[KnownHome]) -> Iterator[tuple[KnownHome, str]]:
         if known.project:
             yield known, known.project
             continue
-        with suppress(StoreError), listings(database_path(known.home)) as store:
+        with suppress(StoreError), known.store() as store:
             for project in sorted(set(store.project_of_sessions().values())):
                 yield known, project
 

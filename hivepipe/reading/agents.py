@@ -5,8 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hivepipe.costs.price_table import prices_in_force
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
 from hivepipe.reading.costs import bills
 from hivepipe.reading.homes import KnownHome
@@ -107,7 +105,7 @@ def agents(homes: Iterable[KnownHome], limit: int, kind: str = "", state: str = 
 
 
 def _of_home(known: KnownHome, limit: int, kind: str, state: str) -> list[Agent]:
-    with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+    with suppress(NothingRecordedError), known.store() as store:
         found = store.agents(kind=kind, state=state, limit=limit)
         return [Agent(home=known.key, **entry) for entry in found]
     return []
@@ -117,7 +115,7 @@ def _by_session(known: KnownHome, found: list[Agent]) -> list[AgentsOfSession]:
     """Return agents of one home, newest first, by session, with their costs."""
     of: dict[str, list[Agent]] = {}
     ids = {agent.session_id or "" for agent in found}
-    with listings(database_path(known.home)) as store:
+    with known.store() as store:
         added = bills(store, lambda charge: (charge.session, charge.agent), sessions=ids).of
         about = store.titles(ids)
     prices = prices_in_force(known.home)

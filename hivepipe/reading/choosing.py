@@ -13,7 +13,7 @@ from hivepipe.db.listings import Listings, listings, one_of
 from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.operations.archive import archives_of
-from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.homes import KnownHome, settings_of
 
 LAST = "last"
 _END_BYTES = 1 << 16
@@ -29,8 +29,9 @@ def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
     problem = StoreError(f"no session has the id {start}")
     for known in homes:
         try:
-            if _has(known.home, start):
-                return known
+            with settings_of(known.home):
+                if _has(known.home, start):
+                    return known
         except StoreError as error:
             problem = error
     raise problem

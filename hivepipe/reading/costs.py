@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
-from hivepipe.db.listings import Listings, listings
-from hivepipe.db.location import database_path
+from hivepipe.db.listings import Listings
 from hivepipe.db.usage import Charge, charges
 from hivepipe.errors import NothingRecordedError
 from hivepipe.reading.homes import KnownHome
@@ -78,7 +77,7 @@ def newest_message(homes: Iterable[KnownHome]) -> str:
     """Return the time of the newest message of all homes; "" if there is none."""
     found = [""]
     for known in homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+        with suppress(NothingRecordedError), known.store() as store:
             (row,) = store.rows("SELECT MAX(created_at) AS newest FROM usage", {})
             found.append(row["newest"] or "")
     return max(found)
@@ -91,7 +90,7 @@ def costs_by_day(homes: Iterable[KnownHome], since: str = "") -> list[DayCost]:
     """
     found: list[DayCost] = []
     for known in homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+        with suppress(NothingRecordedError), known.store() as store:
             prices = prices_in_force(known.home)
             added = bills(store, lambda charge: (local_day(charge.time), charge.rate.model), since)
             for (day, model), bill in added.of.items():
@@ -143,7 +142,7 @@ def costs_by(
     """Return the costs of all homes by a group, sorted by `in_order`."""
     found: list[GroupCost] = []
     for known in homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+        with suppress(NothingRecordedError), known.store() as store:
             prices = prices_in_force(known.home)
             added = bills(store, key_by(group, local_day), since, folder)
             project = folder or known.project or known.home

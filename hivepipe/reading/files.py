@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from hivepipe.archive.archive_files import Meta
 from hivepipe.db.checkpoints import file_checkpoints
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading.homes import KnownHome
@@ -60,7 +58,7 @@ def _of_home(known: KnownHome, session: str) -> Iterator[Change]:
         before = found.get(key, change)
         agents = list(dict.fromkeys([*before.agents, *change.agents]))
         found[key] = replace(before, title=before.title or change.title, agents=agents)
-    with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+    with suppress(NothingRecordedError), known.store() as store:
         projects = store.project_of_sessions()
         for path, owner, last_at in file_checkpoints(store, session):
             project = projects.get(owner) or known.project or known.home

@@ -1,10 +1,25 @@
 """The homes of the user, for pages that show several projects."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from hivepipe import settings
+from hivepipe.config import setting_table
+from hivepipe.config.config_file import Config
+from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
+from hivepipe.files.change_stamp import stamp
 from hivepipe.home import Place, project_of, read_record, short_hash
+from hivepipe.reading.state_cache import StateCache
 from hivepipe.stack.project_records import records
+
+if TYPE_CHECKING:
+    from hivepipe.db.listings import Listings
+
+_SETTINGS: StateCache[dict[str, str]] = StateCache(256)
 
 
 @dataclass(frozen=True)
@@ -22,6 +37,34 @@ class KnownHome:
             record = {**record, "state": "off"}
         return Place(self.project or self.home, self.home, record)
 
+    def database(self) -> Path:
+        """Return the path of its database."""
+        with settings_of(self.home):
+            return database_path(self.home)
+
+    @contextmanager
+    def store(self) -> Iterator["Listings"]:
+        """Open its database read-only, with its settings; raise StoreError if that fails."""
+        from hivepipe.db.listings import listings  # noqa: PLC0415  an idle page needs no SQLite
+
+        with settings_of(self.home), listings(database_path(self.home)) as store:
+            yield store
+
+
+@contextmanager
+def settings_of(home: str) -> Iterator[None]:
+    """Apply the settings of a home in this thread, such as the path of its database.
+
+    The settings of a process are those of the folder in which it was started.
+    """
+    stamps = [stamp(path) for path in setting_table.files(home)]
+    values = _SETTINGS.get(home, stamps, lambda: Config(home).of_files())
+    before = settings.use_in_thread(values)
+    try:
+        yield
+    finally:
+        settings.use_in_thread(before)
+
 
 def known_homes(here: Place) -> list[KnownHome]:
     """Return the registered homes and the home of `here`, sorted by project."""
@@ -34,7 +77,7 @@ def homes_named(here: Place, key: str) -> list[KnownHome]:
     """Return the home with this key, or all for ""; raise HivepipeError for an unknown key."""
     found = [known for known in known_homes(here) if key in ("", known.key)]
     if not found:
-        raise HivepipeError(f"no home has the key {key}: see `hivepipe stacks`")
+        raise HivepipeError(f"no project has the key {key}: choose one on the page")
     return found
 
 

@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hivepipe.costs.price_table import prices_in_force
-from hivepipe.db.listings import Entry, Listings, listings
-from hivepipe.db.location import database_path
+from hivepipe.db.listings import Entry, Listings
 from hivepipe.errors import NothingRecordedError
 from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.costs import bills
@@ -84,7 +83,7 @@ def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> l
     """
     found: list[OpenSession] = []
     for known in homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+        with suppress(NothingRecordedError), known.store() as store:
             found += _of_home(known, store, with_ended, limit)
     return sorted(found, key=lambda each: (each.waits, each.last_active_at), reverse=True)
 

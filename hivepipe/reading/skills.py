@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.db.skills import skill_statistics
 from hivepipe.errors import NothingRecordedError
 from hivepipe.reading.homes import KnownHome
@@ -28,7 +26,7 @@ def skills_used(homes: Iterable[KnownHome]) -> list[SkillUses]:
     """Return the skills of all homes, most used first."""
     found: list[SkillUses] = []
     for known in homes:
-        with suppress(NothingRecordedError), listings(database_path(known.home)) as store:
+        with suppress(NothingRecordedError), known.store() as store:
             for name, skill in skill_statistics(store, local_day).items():
                 found.append(
                     SkillUses(

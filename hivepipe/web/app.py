@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
@@ -48,7 +47,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
     """
 
     def databases() -> list[Path]:
-        return [database_path(known.home) for known in known_homes(here)]
+        return [known.database() for known in known_homes(here)]
 
     cache = ViewCache(lambda: signature(databases()))
     changes = Changes(databases)

@@ -9,7 +9,7 @@ from hivepipe.errors import RetentionError
 from hivepipe.maintenance.disk_usage import DiskUsage, disk_usage
 from hivepipe.monitor.status import status_report
 from hivepipe.monitor.status_words import verdict
-from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
 from hivepipe.times import now
@@ -50,7 +50,8 @@ def _has_problem(stack: Entry) -> bool:
 def _health(query: ViewQuery, known: KnownHome) -> Entry:
     look = _looks.get(known.home, lambda: _look(known), query.later)
     place = known.place()
-    report = status_report(place, Stack.of(place))
+    with settings_of(known.home):
+        report = status_report(place, Stack.of(place))
     return {
         **report,
         "verdict": verdict(report),
@@ -68,9 +69,9 @@ def _health(query: ViewQuery, known: KnownHome) -> Entry:
 def _look(known: KnownHome) -> _Look:
     """Run doctor's checks in the project's folder, and measure the disk usage."""
     place = known.place()
-    facts = Facts(place, Stack.of(place), place.project)
-    examination = examined(facts)
-    try:
-        return _Look(now()[0], examination, disk_usage(place), "")
-    except RetentionError as error:
-        return _Look(now()[0], examination, None, str(error))
+    with settings_of(known.home):
+        examination = examined(Facts(place, Stack.of(place), place.project))
+        try:
+            return _Look(now()[0], examination, disk_usage(place), "")
+        except RetentionError as error:
+            return _Look(now()[0], examination, None, str(error))

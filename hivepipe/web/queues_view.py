@@ -8,7 +8,7 @@ from hivepipe.files.action_log import Action, actions
 from hivepipe.monitor.status import status_report
 from hivepipe.monitor.status_words import verdict
 from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
-from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
 from hivepipe.web.failed_choice import jobs_matching, name_of
@@ -30,7 +30,8 @@ def queues(query: ViewQuery) -> Content:
 def _queues(query: ViewQuery, known: KnownHome) -> Entry:
     place = known.place()
     stack = Stack.of(place)
-    report = status_report(place, stack)
+    with settings_of(known.home):
+        report = status_report(place, stack)
     found: list[FailedJob] = []
     if report["redis"] == "up":
         with failed_jobs(stack.address) as store:

@@ -6,7 +6,7 @@ from pathlib import Path
 from hivepipe.archive.search.passages import ROLES
 from hivepipe.errors import HivepipeError, SearchError
 from hivepipe.reading.conversation import conversation
-from hivepipe.reading.homes import KnownHome
+from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.reading.search import Found, Line, Question, find
 from hivepipe.web.view_query import Content, FilterError, ViewQuery
 
@@ -84,7 +84,8 @@ def question_of(query: ViewQuery) -> Question:
 
 
 def _find(known: KnownHome, question: Question, limit: int) -> Found:
-    return find(known.home, question, limit, indexing_secs=INDEXING_SECS, with_facets=True)
+    with settings_of(known.home):
+        return find(known.home, question, limit, indexing_secs=INDEXING_SECS, with_facets=True)
 
 
 def _hit(known: KnownHome, line: Line) -> Content:
@@ -114,13 +115,14 @@ def _opened(query: ViewQuery) -> Content | None:
     """Return the conversation around the hit in `open`, or None without a valid one."""
     key, _, rest = query.filter("open").partition("@")
     offset, _, archive = rest.partition("@")
-    home = next((known.home for known in query.homes if known.key == key), None)
-    if not home or not (offset.isascii() and offset.isdigit()) or len(offset) > 18:
+    known = next((known for known in query.homes if known.key == key), None)
+    if not known or not (offset.isascii() and offset.isdigit()) or len(offset) > 18:
         return None
     session, _, agent = archive.partition("/")
     opened: Content = {"ref": query.filter("open"), "home": key, "session_id": session, "error": ""}
     try:
-        pieces = conversation(home, agent or session, around=int(offset)).pieces
+        with settings_of(known.home):
+            pieces = conversation(known.home, agent or session, around=int(offset)).pieces
         return {**opened, "pieces": [piece._asdict() for piece in pieces]}
     except HivepipeError as error:
         return {**opened, "pieces": [], "error": str(error)}

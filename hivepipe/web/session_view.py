@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hivepipe import redact
-from hivepipe.db.listings import Listings, listings
-from hivepipe.db.location import database_path
+from hivepipe.db.listings import Listings
 from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation, state_of_archives
 from hivepipe.reading.costs import AgentCost, costs_by_agent
+from hivepipe.reading.homes import settings_of
 from hivepipe.reading.now import state_of
 from hivepipe.reading.pieces import USER, Piece
 from hivepipe.reading.session_name import name_of
@@ -53,16 +53,18 @@ def session(query: ViewQuery) -> Content:
     Raise StoreError for an unknown session.
     """
     window, error = window_of(query)
-    home = query.homes[0].home
-    with listings(database_path(home)) as store:
+    known = query.homes[0]
+    home = known.home
+    with known.store() as store:
         full_id = session_in(home, store, query.session)
         found = time_line(home, store, full_id, MOST_EVENTS)
         of_store = content_of_store(store, full_id, found, costs_by_agent(home, store, full_id))
-    of_archive = _LAST.get(
-        (home, full_id, window),
-        state_of_archives(home, full_id),
-        lambda: content_of_archive(_pieces(home, full_id), window),
-    )
+    with settings_of(known.home):
+        of_archive = _LAST.get(
+            (home, full_id, window),
+            state_of_archives(home, full_id),
+            lambda: content_of_archive(_pieces(home, full_id), window),
+        )
     return with_title({"id": full_id, "error": error, **of_store, **of_archive})
 
 

@@ -14,6 +14,7 @@ from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import ask_secret, confirm_or_end, say
 from hivepipe.errors import TeamError
 from hivepipe.home import default_home, locate
+from hivepipe.reading.homes import settings_of
 from hivepipe.stack.project_records import records
 from hivepipe.summaries.providers import credentials_path
 from hivepipe.team import address, capture, invites, membership
@@ -130,8 +131,9 @@ def leave(purge: bool, yes: bool) -> None:
         places = {}
         say(f"the server was not told: {error}", err=True)
     membership.remove()
-    for home in {default_home(), *(record["home"] for record in records() if "home" in record)}:
-        capture.stop(home)
+    for home in {default_home(), *(record["home"] for record in records())}:
+        with settings_of(home):
+            capture.stop(home)
     for place, number in sorted((places or {}).items()):
         say(f"deleted: {place}: {number}")
     say(f"left {known.server}")
@@ -177,7 +179,7 @@ def policy(
     if as_json:
         show_json(share=dict(known.share))
     elif project:
-        say("the uplink sends what follows from it within seconds")
+        say("stored; the uplink applies it within seconds")
     else:
         show_table(("project", "you share at most"), sorted(known.share.items()))
 
@@ -188,7 +190,7 @@ def _teams_policy(project: str | None, level: str | None, admin: str | None, as_
             word = None if level == "default" else level
             gone = one(connection, "SELECT hivepipe.set_policy(%s, %s)", project, word)
             for place, number in sorted((gone or {}).items()):
-                say(f"removed: {place}: {counted(number, 'row')}")
+                say(f"removed: {place}: {counted(number, 'row')}", err=as_json)
         policies = one(connection, "SELECT hivepipe.team_policies()")
     if as_json:
         show_json(policies=policies)

@@ -7,6 +7,7 @@ from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.reading.choosing import home_with
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.conversation_reader import Conversation
+from hivepipe.reading.homes import settings_of
 from hivepipe.reading.pieces import Piece
 
 PART_CHARS = 6000  # a longer text is continued in the next row
@@ -16,7 +17,9 @@ _SHORT = 500
 def answer(call: ToolCall) -> Answer:
     """Return the pieces, or raise ArchiveError if the session is not archived."""
     start = call.text("session")
-    found = conversation(home_with(call.homes, start).home, start)
+    known = home_with(call.homes, start)
+    with settings_of(known.home):
+        found = conversation(known.home, start)
     return Answer(_rows(found.pieces), _facts(found), MOST_CHARS)
 
 

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.mcp_server.answer import Answer, Row, filled, short
 from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.reading.choosing import home_with, session_in
 from hivepipe.reading.conversation import conversation
+from hivepipe.reading.homes import settings_of
 from hivepipe.reading.pieces import Piece
 from hivepipe.reading.session_events import Event
 from hivepipe.reading.time_line import TimeLine, time_line
@@ -21,12 +20,14 @@ _COUNTS = ("prompts", "calls", "failed", "agents")
 def answer(call: ToolCall) -> Answer:
     """Return the pieces around an offset in order, or the events, newest first."""
     start, limit = call.text("session"), call.number("limit")
-    home = home_with(call.homes, start).home
+    known = home_with(call.homes, start)
+    home = known.home
     if call.number("offset") >= 0:
-        found = conversation(home, start, call.number("offset"))
+        with settings_of(known.home):
+            found = conversation(home, start, call.number("offset"))
         facts = filled(session=found.session, agent=found.agent, agent_type=found.agent_type)
         return Answer(map(_piece, found.pieces), facts, limit)
-    with listings(database_path(home)) as store:
+    with known.store() as store:
         full_id = session_in(home, store, start)
         line = time_line(home, store, full_id, call.number("skip") + limit + 1)
     return Answer(map(_event, reversed(line.events)), _facts(full_id, line), limit)

@@ -1,0 +1,130 @@
+"""A process that reads several homes uses the settings of each: the page, and the tools."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from hivepipe import settings
+from hivepipe.db.changes import is_captured, start_capture
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.home import locate, record_path, short_hash
+from hivepipe.mcp_server.server import call
+from hivepipe.reading.homes import settings_of
+from hivepipe.team import capture
+from hivepipe.times import stored_time
+from tests.web_scene import insert
+
+
+def garden(tmp_path: Path) -> Path:
+    """Register a second project, whose home names another database and a short patience."""
+    project, home = tmp_path / "garden", tmp_path / "garden-home"
+    for folder in (project / "soul", home):
+        folder.mkdir(parents=True)
+    database = tmp_path / "elsewhere.db"
+    lines = (f'db = "{database}"', "stalled_secs = 5", f'profile_dir = "{project}/soul"')
+    (home / "config.toml").write_text("\n".join(lines))
+    (project / "soul" / "SOUL.md").write_text("I am a gardener.")
+    for path, record in ((home, f"home={home}\nproject={project}\n"), (project, f"home={home}\n")):
+        file = Path(record_path(str(path)))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(record)
+    at = stored_time(time.time_ns() - 60 * 10**9)
+    with closing(Database(database)) as db:
+        insert(db, "sessions", id="s-garden", status="active", created_at=at, updated_at=at)
+        insert(db, "activity", session_id="s-garden", since_ms=1, last_active_at=at, calls=1,
+               failed=0, denied=0, warned=0, open_calls=0, turn_is_open=1)  # fmt: skip
+        insert(db, "usage", session_id="s-garden", message_id="m", request_id="r", agent_id="",
+               is_sidechain=0, is_replay=0, created_at=at, model="claude-opus-4-5", speed="",
+               region="", input=7, output=0, cache_read=0, cache_write_5m=0, cache_write_1h=0,
+               web_searches=0)  # fmt: skip
+    return home
+
+
+@pytest.fixture
+def two(client: TestClient, tmp_path: Path) -> tuple[TestClient, Path]:
+    """The page of one project, and the home of another."""
+    return client, garden(tmp_path)
+
+
+def states(page: TestClient, path: str) -> dict[str, str]:
+    return {each["id"]: each["state"] for each in page.get(path).json()["sessions"]}
+
+
+def test_each_session_of_the_page_is_of_its_own_database(
+    two: tuple[TestClient, Path], home: Path
+) -> None:
+    page, other = two
+    key = short_hash(str(other))
+    assert states(page, f"/now.json?home={key}") == {"s-garden": "silent"}
+    assert len(states(page, "/now.json")) == 2
+    costs = page.get("/costs.json?all=1").json()["costs"]
+    assert sorted(each["tokens"]["input"] for each in costs) == [7, 1000]
+    assert page.get(f"/session/{key}/s-garden.json").json()["id"] == "s-garden"
+
+
+def test_the_database_of_the_pages_own_home_is_not_that_of_other_homes(
+    two: tuple[TestClient, Path], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, other = two
+    (other / "config.toml").unlink()
+    monkeypatch.setattr(settings, "_from_files", {"HIVEPIPE_DB": str(home / "hive.db")})
+    assert states(page, f"/now.json?home={short_hash(str(other))}") == {}
+    assert len(states(page, "/now.json")) == 1
+
+
+def test_a_status_names_the_files_that_this_home_is_asked_to_trust(
+    two: tuple[TestClient, Path], home: Path
+) -> None:
+    page, other = two
+    report = page.get(f"/status.json?home={short_hash(str(other))}").json()
+    assert report["asking"] == ["soul/SOUL.md"]
+    assert page.get("/status.json").json()["asking"] == []
+
+
+def test_the_tools_read_the_database_of_each_home(two: tuple[TestClient, Path], home: Path) -> None:
+    def rows(name: str, **given: Any) -> list[dict[str, Any]]:
+        found = call(locate(str(home.parent)), name, given)
+        assert not found.failed, found.text
+        return [json.loads(line) for line in found.text.splitlines()[1:]]
+
+    total, *of_sessions, _ = rows("costs", by="session")
+    assert total["total"]["tokens"]["input"] == 1007
+    assert {row["session"]: row["tokens"]["input"] for row in of_sessions}["s-garden"] == 7
+    (facts, *_) = rows("timeline", session="s-garden")
+    assert facts["session"] == "s-garden"
+
+
+def test_settings_are_of_one_thread_and_read_again_after_an_edit(
+    two: tuple[TestClient, Path], home: Path
+) -> None:
+    with settings_of(str(two[1])):
+        assert settings.stalled_secs() == 5
+        with settings_of(str(home)):
+            assert settings.stalled_secs() == 900
+        assert settings.stalled_secs() == 5
+        with ThreadPoolExecutor() as other_thread:
+            assert other_thread.submit(settings.stalled_secs).result() == 900
+    assert settings.stalled_secs() == 900
+    (two[1] / "config.toml").write_text("stalled_secs = 77777")
+    with settings_of(str(two[1])):
+        assert settings.stalled_secs() == 77777
+
+
+def test_a_machine_that_leaves_its_team_captures_no_home_any_more(
+    tmp_path: Path, home: Path
+) -> None:
+    other = garden(tmp_path)
+    database = tmp_path / "elsewhere.db"
+    with closing(Database(database)) as db:
+        start_capture(db)
+    with settings_of(str(other)):
+        capture.stop(str(other))
+    with listings(database) as store:
+        assert not is_captured(store)
