@@ -26,6 +26,8 @@ from hivepipe.text.sizes import size
 @utc_option
 def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
     """Show the size and the retention of every store."""
+    if prune and with_log:
+        raise click.UsageError("--prune and --log exclude each other")
     place = locate(".")
     if with_log:
         _show_log(deletions(place.home), as_json, utc)

@@ -53,6 +53,8 @@ def migrate(
     imports the old database and queue. Nothing is deleted. The command can be run again.
     """
     os.umask(0o077)
+    if undo and dry_run:
+        raise click.UsageError("--undo and --dry-run exclude each other")
     if undo:
         _undo(yes, as_json)
         return

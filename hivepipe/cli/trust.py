@@ -44,6 +44,8 @@ def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> Non
 
     When a trusted file changes, its trusted copy stays in force until the new one is trusted.
     """
+    if as_json and (yes or remove):
+        raise click.UsageError("--json only shows the files: it excludes --yes and --remove")
     os.umask(0o077)
     place = locate(".")
     _refuse_home_in_tree(place)

@@ -36,6 +36,8 @@ def store(where: str | None, yes: bool, admin: str | None, as_json: bool) -> Non
     Only archives of projects with the policy `everything` are sent. Objects that wait to be deleted
     are deleted now, if HIVEPIPE_TEAM_STORE is set.
     """
+    if as_json and where and not yes:
+        raise click.UsageError("--json cannot ask: add --yes")
     if where:
         place.parse(where)
     with administrator(admin) as connection:
@@ -66,7 +68,8 @@ def _change(connection: Any, present: str, where: str, yes: bool) -> None:
         if not yes:
             confirm_or_end(text)
     if where == place.DATABASE:
-        say("price: backups, replicas and write-ahead log of the database grow by the archives")
+        price = "price: backups, replicas and write-ahead log of the database grow by the archives"
+        say(price, err=True)
     one(connection, "SELECT hivepipe.set_archive_store(%s)", where)
 
 
