@@ -1,9 +1,11 @@
 """New rows since the last poll: one line per event."""
 
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from hivepipe.db.listings import Listings
+from hivepipe.times import stored_time
 
 # kind -> query of append-only rows: (number, time, session, what), newest first
 _ADDED = {
@@ -31,16 +33,16 @@ _CHANGED = {
         SELECT id, updated_at AS created_at, id AS session_id,
           status || COALESCE(': ' || CASE WHEN status = 'ended' THEN end_reason END, '') AS what
         FROM sessions WHERE updated_at >= :since AND (:session = '' OR id = :session)
-        ORDER BY updated_at DESC LIMIT :most
     """,
     "agent": """
         SELECT id, last_active AS created_at, session_id,
           COALESCE(type, '') || ' ' || status || COALESCE(': ' || name, '') AS what
         FROM agents WHERE last_active >= :since AND (:session = '' OR session_id = :session)
-        ORDER BY last_active DESC LIMIT :most
     """,
 }
 NO_LIMIT = -1
+# How late a change may be: events come from the spool, and clocks are set back.
+_LATE_NS = 7 * 24 * 60 * 60 * 10**9
 
 
 class Line(NamedTuple):
@@ -56,11 +58,10 @@ class Tail:
     """A poller that remembers the returned rows; the caller passes a connection to each poll."""
 
     def __init__(self, session: str = "", first: int = 0) -> None:
-        """Follow all sessions or one; `first` is the number of rows per kind in the first poll."""
+        """Follow all sessions or one; `first` is the number of new rows in the first poll."""
         self._session = session
         self._most = max(first, 1)  # one row shows where the next poll begins
         self._after = dict.fromkeys(_ADDED, 0)
-        self._since = ""
         self._seen: dict[tuple[str, str], str] = {}
 
     def poll(self, store: Listings) -> list[Line]:
@@ -70,7 +71,8 @@ class Tail:
         return found
 
     def _new(self, store: Listings) -> Iterator[Line]:
-        parameters = {"since": self._since, "session": self._session, "most": self._most}
+        since = stored_time(time.time_ns() - _LATE_NS) if self._most == NO_LIMIT else ""
+        parameters = {"since": since, "session": self._session, "most": self._most}
         for kind, sql in _ADDED.items():
             for row in store.rows(sql, {**parameters, "after": self._after[kind]}):
                 self._after[kind] = max(self._after[kind], row["number"])
@@ -81,7 +83,6 @@ class Tail:
                 if self._seen.get(key) != row["what"]:
                     self._seen[key] = row["what"]
                     yield self._line(kind, row)
-                self._since = max(self._since, row["created_at"] or "")
 
     @staticmethod
     def _line(kind: str, row: dict[str, object]) -> Line:

@@ -1,11 +1,13 @@
 """The first poll of a tail reads only the lines that it shows, and later polls only new lines."""
 
+import time
 from contextlib import closing
 from pathlib import Path
 
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.db.tail import Tail
+from hivepipe.times import stored_time
 
 
 def log(db: Database, first: int, count: int) -> None:
@@ -32,3 +34,24 @@ def test_the_first_poll_returns_the_newest_lines_and_later_ones_new_lines(tmp_pa
             assert [line.what for line in tail.poll(store)] == [f"line {n}" for n in range(40, 45)]
             assert tail.poll(store) == []
         assert [line.what for line in of_one.poll(store)] == ["line 42"]
+
+
+def test_a_change_with_an_earlier_time_is_shown_once(tmp_path: Path) -> None:
+    """It waited in the spool, or the clock was set back."""
+
+    def change(id: str, status: str, secs_ago: float) -> None:
+        at = stored_time(time.time_ns() - round(secs_ago * 10**9))
+        sql = "INSERT OR REPLACE INTO sessions (id, status, updated_at) VALUES (:id, :status, :at)"
+        db.execute(sql, {"id": id, "status": status, "at": at})
+
+    with closing(Database(tmp_path / "hive.db")) as db, listings(tmp_path / "hive.db") as store:
+        for number in range(5):
+            change(f"old-{number}", "ended", 3600 * number)
+        change("of-a-wrong-clock", "active", -(10**9))
+        tail = Tail(first=2)
+        assert len(tail.poll(store)) == 6
+        change("late", "active", 5 * 24 * 3600)
+        assert [(line.session_id, line.what) for line in tail.poll(store)] == [("late", "active")]
+        change("late", "paused", 5 * 24 * 3600)
+        assert [line.what for line in tail.poll(store)] == ["paused"]
+        assert tail.poll(store) == []
