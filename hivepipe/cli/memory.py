@@ -7,7 +7,7 @@ import click
 
 from hivepipe import settings
 from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
-from hivepipe.archive.search.query import fts_query
+from hivepipe.archive.search.query import fts_query, query_of
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.paths import short
@@ -56,7 +56,7 @@ def search(
     With a provider of embeddings, the search also finds memories of similar meaning.
     """
     place = locate(".")
-    text = " ".join(f'"{word}"' if " " in word else word for word in words)
+    text = query_of(words)
     with closing(_updated_index(place)) as index:
         memories.embed_missing(index)
         try:

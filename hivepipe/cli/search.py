@@ -10,6 +10,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from hivepipe.archive.search.passages import ROLES
+from hivepipe.archive.search.query import query_of
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import json_option, printable, show_json, shown_time, stored, utc_option
@@ -74,9 +75,8 @@ def search(
     behind the beginning of a word.
     """
     os.umask(0o077)
-    query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
     question = Question(
-        query,
+        query_of(words),
         whole_words,
         project=os.path.realpath(project) if project else "",
         session=session,

@@ -130,7 +130,7 @@ def log(session_id: str, of_team: bool, as_json: bool, utc: bool, **whose: str) 
         show_json(id=full_id, log=found)
         return
     show_entries(_OF_LOG, [_readable(entry) for entry in found], utc)
-    say(f"prompts, agents, skills and cost: hivepipe session show {full_id[:8]}", err=True)
+    say(f"prompts, agents, skills and cost: hivepipe session show {full_id}", err=True)
 
 
 def _readable(entry: Entry) -> Entry:

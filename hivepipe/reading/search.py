@@ -16,6 +16,8 @@ from hivepipe.reading.state_cache import StateCache
 AROUND = 60  # characters on either side of a match
 INDEXING_SECS = 10.0  # after that, only indexed lines are searched; newest sessions go first
 SUMMARY = "summary"  # the role of hivepipe's summaries
+# The only letter that is longer in lower case, where it is two characters.
+_DOTTED_I, _DOT = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "\N{COMBINING DOT ABOVE}"
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,9 @@ class Line:
     def opened_by(self) -> str:
         """Return the command that shows the line in its context."""
         if self.hit.who == SUMMARY:
-            return f"hivepipe summaries show {self.hit.session[:8]}"
-        return f"hivepipe transcript {self.archive_name} --around {self.hit.offset}"
-
-    @property
-    def archive_name(self) -> str:
-        """Return the id of the agent, or the first characters of the session's id."""
-        return self.hit.key.partition("/")[2] or self.hit.session[:8]
+            return f"hivepipe summaries show {self.hit.session}"
+        archive = self.hit.key.partition("/")[2] or self.hit.session
+        return f"hivepipe transcript {archive} --around {self.hit.offset}"
 
     def entry(self) -> dict[str, object]:
         """Return the line in the form of `hivepipe search --json`."""
@@ -171,10 +169,10 @@ def _words(archived: Archived, hit: Hit) -> str:
 
 def around(text: str, terms: list[Term]) -> tuple[str, str, str]:
     """Return the text before the first match, the match, and the text after it."""
-    text = flat(text)
+    text = flat(text).replace(_DOTTED_I, f"I{_DOT}")
     low = folded(text)
     places = [place for term in terms if (place := term.place_in(low))]
-    if not places or len(low) != len(text):  # folding changed the length: offsets differ
+    if not places:
         return text[: 2 * AROUND], "", ""
     begin, end = places[0]
     before = text[max(begin - AROUND, 0) : begin]

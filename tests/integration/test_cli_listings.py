@@ -87,7 +87,7 @@ def test_a_session_and_its_log_are_shown(day: Home) -> None:
     log = command(day, "session", "log", SESSION[:6])
     assert log.index("Auto-checkpoint: Edit") < log.index("Auto-checkpoint: Agent")
     assert "{" not in log
-    assert f"hivepipe session show {SESSION[:8]}" in log
+    assert f"hivepipe session show {SESSION}" in log
     (edit, _) = json.loads(command(day, "session", "log", SESSION, "--json"))["log"]
     assert edit["message"] == "Auto-checkpoint: Edit"
 

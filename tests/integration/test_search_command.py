@@ -47,9 +47,9 @@ def test_hits_are_shown_with_time_session_and_text(home: Home) -> None:
     shown = untagged(command(home, "search", "CART")).splitlines()
     assert shown == [
         f"2026-01-10 05:48:00  {OTHER[:8]}  claude: The cart again, in src/cart.py",
-        "    hivepipe transcript ffffffff --around 0",
+        f"    hivepipe transcript {OTHER} --around 0",
         f"2026-01-10 05:46:00  {SESSION[:8]}  claude: The cart forgets prices; key ***REDACTED***",
-        "    hivepipe transcript 7b1f0c9e --around 0",
+        f"    hivepipe transcript {SESSION} --around 0",
         "2 found",
     ]
     assert command(home, "search", "cart", "--limit", "1").endswith("1 of 2 found\n")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from hivepipe.archive.search.query import Filters, Term, folded, fts_query, terms_of
+from hivepipe.archive.search.query import Filters, Term, folded, fts_query, query_of, terms_of
 from hivepipe.errors import SearchError
+from hivepipe.reading.search import around
 
 
 @pytest.mark.parametrize(
@@ -78,3 +79,22 @@ def test_equivalent_texts_fold_to_the_same(one: str, other: str) -> None:
 def test_a_project_is_the_folder_and_what_is_below_it() -> None:
     assert Filters.of(project="/shop").values == {"project": "/shop/"}
     assert Filters.of(project="/").values == {"project": "/"}
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        (("one", "two"), "one two"),
+        (("two words", "begin*"), '"two words" begin*'),
+        (('say "two words"', "now"), 'say "two words" now'),
+    ],
+)
+def test_a_word_with_a_space_is_a_phrase(words: tuple[str, ...], query: str) -> None:
+    assert query_of(words) == query
+
+
+def test_a_letter_that_is_longer_in_lower_case_moves_no_match() -> None:
+    before, found, behind = around(f"{'İş ' * 50}{'x ' * 50}Hedef ve İzmir", terms_of("hedef"))
+    assert (found, behind) == ("Hedef", " ve I\N{COMBINING DOT ABOVE}zmir")
+    assert before.endswith("x x ")
+    assert around("İzmir", terms_of("İzmir"))[1] == "I\N{COMBINING DOT ABOVE}zmir"

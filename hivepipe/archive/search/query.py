@@ -1,7 +1,7 @@
 """Parse search queries: terms and filters."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hivepipe.errors import SearchError
@@ -97,6 +97,11 @@ def terms_of(query: str, *, whole_words: bool = False) -> list[Term]:
     if not terms:
         raise SearchError("nothing to search for: give at least one word")
     return terms
+
+
+def query_of(words: Iterable[str]) -> str:
+    """Return the query of a command line's words: a word with a space is a phrase."""
+    return " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
 
 
 def quoted(text: str) -> str:

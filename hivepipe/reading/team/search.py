@@ -3,6 +3,7 @@
 Words match whole words, quotes enclose a phrase, and `word*` matches a prefix.
 """
 
+import shlex
 from dataclasses import dataclass
 
 from hivepipe.archive.search.index import Hit
@@ -30,7 +31,8 @@ class TeamLine(Line):
     @property
     def opened_by(self) -> str:
         """Return the command that shows the session."""
-        return f"hivepipe session show {self.hit.session[:8]} --team --person '{self.person}'"
+        person = shlex.quote(self.person)
+        return f"hivepipe session show {self.hit.session} --team --person {person}"
 
     def entry(self) -> dict[str, object]:
         """Return the line in the form of `hivepipe search --json`."""
