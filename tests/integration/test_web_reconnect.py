@@ -98,3 +98,35 @@ def test_the_page_continues_after_the_stack_was_killed_and_restarted(sandbox: Sa
         sync_api.expect(page.locator("main")).to_contain_text("high")
     serving.terminate()
     serving.communicate(timeout=30)
+
+
+def test_a_page_says_why_it_is_not_up_to_date(address: str) -> None:
+    state, restarted = "#live", "server restarted: open the address that it printed"
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(address)
+        expect = sync_api.expect
+        expect(page.locator(state)).to_have_text("live")
+
+        def reload(status: int, kind: str, text: str) -> None:
+            page.unroute("**/now")
+            answer = {"status": status, "content_type": kind, "body": text}
+            page.route("**/now", lambda route: route.fulfill(**answer))
+            page.evaluate("later(0)")
+
+        reload(500, "text/plain", "Internal Server Error")
+        expect(page.locator(state)).to_have_text("not up to date: the server answers 500")
+        expect(page.locator("h1")).to_have_text("Now")
+        reload(404, "text/html", "<main><h1>Nothing to show</h1></main>")
+        expect(page.locator("h1")).to_have_text("Nothing to show")
+        expect(page.locator(state)).to_have_text("live")
+        reload(401, "text/plain", "open the address")
+        expect(page.locator(state)).to_have_text(restarted)
+        page.evaluate('hear("connection lost")')
+        expect(page.locator(state)).to_have_text(restarted)
+        page.unroute("**/now")
+        page.evaluate('hear("live")')
+        expect(page.locator(state)).to_have_text("live")
+        expect(page.locator("h1")).to_have_text("Now")
+        browser.close()

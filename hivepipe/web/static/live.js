@@ -10,8 +10,10 @@ async function refresh() {
   if (document.activeElement?.matches("main :is(input, select)")) return later(2000); // typing
   const began = performance.now();
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (answer.status === 401) state.textContent = "server restarted: open the address that it printed";
-  if (!answer.ok) return;
+  const isPage = answer.headers.get("Content-Type")?.startsWith("text/html"); // of a view or its error
+  trouble = isPage ? "" : TROUBLES[answer.status] || `not up to date: the server answers ${answer.status}`;
+  show();
+  if (!isPage) return;
   const text = await answer.text();
   pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // slow views reload less often
   const page = new DOMParser().parseFromString(text, "text/html");
@@ -90,13 +92,21 @@ function choose(home) { // a click shows a project; arrow keys pass many, so a b
   home.addEventListener("change", () => (byKey ? home.after(show) : home.form.submit()));
 }
 
+const TROUBLES = { 401: "server restarted: open the address that it printed" };
 const state = document.getElementById("live");
+let connection = state.textContent; // the state of the stream
+let trouble = ""; // why the last load failed, or ""
 let stream = null; // shared by all pages (stream.js), or its own without SharedWorker
 
 function hear(message) { // "changed", or the state of the connection
   if (message === "changed") return later();
-  if (message === "live" && state.textContent === "connection lost") later();
-  state.textContent = message;
+  if ([message, connection].includes("connection lost")) later(); // it may have been refused
+  connection = message;
+  show();
+}
+
+function show() {
+  state.textContent = trouble || connection;
 }
 
 function listen() {
