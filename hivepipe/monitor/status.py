@@ -127,7 +127,8 @@ def _processes(stack: Stack) -> list[dict[str, Any]]:
             "name": entry["name"],
             "state": entry["statename"].lower(),
             "pid": entry["pid"],
-            "uptime_secs": entry["now"] - entry["start"] if entry["pid"] else 0,
+            # The difference is negative after the clock was set back.
+            "uptime_secs": max(entry["now"] - entry["start"], 0) if entry["pid"] else 0,
         }
         for entry in supervisor.processes(stack)
     ]

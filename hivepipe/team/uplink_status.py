@@ -73,14 +73,19 @@ def uplink_report(home: str) -> dict[str, Any] | None:
         "machine": known.machine,
         "state": said.state,
         "error": said.error,
-        "since_secs": round(time.time() - said.since) if said.since else None,
-        "shipped_secs": round(time.time() - said.shipped_at) if said.shipped_at else None,
+        "since_secs": _secs_since(said.since),
+        "shipped_secs": _secs_since(said.shipped_at),
         "lag_rows": rows,
         "lag_secs": secs,
         "left_out": said.left_out,
-        "archives_secs": round(time.time() - archives.at) if archives.at else None,
+        "archives_secs": _secs_since(archives.at),
         "archives_error": archives.error,
     }
+
+
+def _secs_since(at: float) -> int | None:
+    """Return the seconds since a time, 0 if the clock was set back since, or None for 0."""
+    return max(round(time.time() - at), 0) if at else None
 
 
 def _lag(home: str, mark: int) -> tuple[int | None, float | None]:

@@ -80,7 +80,8 @@ def carry_out(known: KnownHome, choice: Choice, client: str) -> Outcome:
          "reason": job.headline}
         for job in jobs[:_LISTED]
     ]  # fmt: skip
-    until = choice.until or now()[0]
+    # A failure has a later time than now if the clock was set back since.
+    until = choice.until or max(now()[0], *(job.failed_at for job in jobs))
     question = {
         "known": known,
         "choice": choice,

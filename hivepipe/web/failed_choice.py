@@ -61,7 +61,7 @@ class Choice:
             meant = [job for job in meant if not self.until or job.failed_at <= self.until]
         if not meant:
             raise FormError(
-                "no failed job is meant: tick some; or they were retried or discarded already"
+                "no failed job is selected: tick some; others may have retried or discarded them"
             )
         return meant
 

@@ -72,7 +72,7 @@ def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
 
     again = post("discard ticked", *mine, sure="yes")
     assert again.status_code == 400
-    assert "discarded already" in again.text
+    assert "discarded them" in again.text
 
 
 def test_a_filter_excludes_jobs_that_failed_after_the_question(
@@ -87,6 +87,16 @@ def test_a_filter_excludes_jobs_that_failed_after_the_question(
     reported = post("retry shown", operation="?", until=found[1], sure="yes")
     assert "Sent back to the queues: 1 of 1." in reported.text
     assert [job["id"] for job in listed(private_home)] == ["late"]
+
+
+def test_a_filter_includes_jobs_that_failed_before_the_clock_was_set_back(
+    post: Post, redis_server: Server
+) -> None:
+    add_failed_job(redis_server, "ahead", b"\xff", ended_at="2999-01-01T00:00:00.5Z")
+    found = re.search(r'name="until" value="([^"]+)"', post("retry shown", operation="?").text)
+    assert found
+    told = post("retry shown", operation="?", until=found[1], sure="yes")
+    assert "Sent back to the queues: 1 of 1." in told.text
 
 
 def test_commands_record_their_actions_in_the_same_list(

@@ -135,7 +135,7 @@ def test_a_filter_selects_the_jobs_shown_when_it_was_confirmed() -> None:
 @pytest.mark.parametrize("what", ["retry ticked", "discard shown"])
 def test_a_form_that_selects_no_job_is_refused(what: str) -> None:
     found = [] if what == "discard shown" else [failed("1")]
-    with pytest.raises(FormError, match="no failed job is meant"):
+    with pytest.raises(FormError, match="no failed job is selected"):
         chosen(what=what).jobs(found)
 
 
