@@ -1,6 +1,8 @@
 """Command `web`: sessions, agents, costs and queues of all projects in a browser."""
 
 import secrets
+import subprocess
+import sys
 import webbrowser
 from urllib.parse import quote
 
@@ -13,6 +15,8 @@ from hivepipe.settings import variable
 from hivepipe.stack.shared_page import default_port, is_installed, shared_address
 from hivepipe.web.process_start import exec_server
 from hivepipe.web.ticket import with_ticket
+
+_OPEN = "import os, sys, webbrowser; os.fork() or webbrowser.open(sys.argv[1])"
 
 
 @click.command()
@@ -30,22 +34,26 @@ def web(port: int | None, bind: str, no_open: bool, read_only_token: bool) -> No
     if not is_installed():
         raise StackError("the page is not installed: it comes with `hivepipe[web]`")
     if port is None and is_local(bind) and not read_only_token and (shared := shared_address()):
-        _show(shared, no_open)
+        say(shared)
+        if not no_open:
+            webbrowser.open(with_ticket(shared))
         return
     token = variable("HIVEPIPE_WEB_TOKEN") or secrets.token_urlsafe(24)
     reader_token = secrets.token_urlsafe(24) if read_only_token else ""
     port = default_port() if port is None else port
     listening = listening_socket(bind, port)
     base = f"http://{in_url(bind)}:{listening.getsockname()[1]}/?token="
-    _show(f"{base}{quote(token, safe='')}", no_open)
+    address = f"{base}{quote(token, safe='')}"
+    say(address)
     if reader_token:
         say(f"only reads: {base}{quote(reader_token, safe='')}")
     if not is_local(bind):
         say("reachable from other machines: the token shows everything recorded", err=True)
+    if not no_open:
+        _open_later(with_ticket(address))
     exec_server(listening, token, reader_token, is_local=is_local(bind))
 
 
-def _show(address: str, no_open: bool) -> None:
-    say(address)
-    if not no_open:
-        webbrowser.open(with_ticket(address))
+def _open_later(address: str) -> None:
+    """Open the browser in a process of its own: a text browser runs until the user leaves it."""
+    subprocess.run([sys.executable, "-I", "-c", _OPEN, address], check=False)

@@ -21,6 +21,15 @@ connection.request("GET", path, headers=json.loads(headers))
 answer = connection.getresponse()
 print(json.dumps([answer.status, answer.getheader("Set-Cookie") or ""]))
 """
+TEXT_BROWSER = """
+import http.client, pathlib, sys
+from urllib.parse import urlsplit
+note, address = sys.argv[1:]
+parts = urlsplit(address)
+connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+connection.request("GET", f"{parts.path}?{parts.query}")
+pathlib.Path(note).write_text(str(connection.getresponse().status))
+"""
 needs_other = pytest.mark.skipif(not AS_USER, reason="only root can act as another user")
 
 
@@ -65,6 +74,21 @@ def request(
     ).stdout  # fmt: skip
     status, cookie = json.loads(output)
     return status, cookie.partition(";")[0]
+
+
+def test_a_browser_that_waits_for_the_page_gets_it(private_home: Home, tmp_path: Path) -> None:
+    note, program, browser = (tmp_path / name for name in ("status", "get.py", "browser"))
+    program.write_text(TEXT_BROWSER)
+    browser.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {program} {note} "$1"\n')
+    browser.chmod(0o700)
+    words = [*CLI, "web", "--port", "0"]
+    env = private_home.env | {"BROWSER": str(browser)}
+    process = subprocess.Popen(words, env=env, cwd=private_home.project)
+    try:
+        until(lambda: note.exists() and note.read_text() == "302", "it got no page")
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
 
 
 def test_the_browser_is_opened_with_a_ticket_that_is_valid_once(page: RunningPage) -> None:
