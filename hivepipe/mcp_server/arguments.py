@@ -57,6 +57,8 @@ def _value(name: str, argument: Argument, given: object) -> str | int:
             raise ArgumentError(f"{name} is missing")
         return argument.default
     if argument.most:
+        if isinstance(given, float) and given.is_integer():  # 20.0 is an integer in JSON Schema
+            given = int(given)
         if isinstance(given, bool) or not isinstance(given, int):
             raise ArgumentError(f"{name} must be a whole number")
         if not argument.least <= given <= argument.most:

@@ -1,6 +1,7 @@
 """Authentication: token, cookie, host and origin are checked before any route runs."""
 
 import hmac
+import re
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -13,6 +14,7 @@ from hivepipe.web.ticket import NAME, Tickets
 
 FORMS = "/queues/"
 TOOLS = "/mcp"
+_BEARER = re.compile("^bearer +", re.IGNORECASE)  # clients write it in either case
 _SEND_IT = "send the token of `hivepipe web`: Authorization: Bearer TOKEN\n"
 _OPEN_IT = "open the address that `hivepipe web` printed\n"
 
@@ -50,16 +52,16 @@ class Admission:
             return PlainTextResponse("call it by the address that `hivepipe web` printed\n", 403)
         # SameSite ignores ports: a page of another server on this machine is the "same site".
         if request.headers.get("Origin", f"http://{host}") != f"http://{host}":
-            return PlainTextResponse("not from another page\n", 403)
-        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+            return PlainTextResponse("another page sent this: it is refused\n", 403)
+        bearer = _BEARER.sub("", request.headers.get("Authorization", ""))
         known = [each for each in self._tokens if is_token(bearer, each)]
         if request.url.path == TOOLS:  # cookies are not accepted, so no other page can send it
             return None if known else PlainTextResponse(_SEND_IT, 401)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or not request.url.path.startswith(FORMS):
-                return PlainTextResponse("nothing changes here\n", 405)
+                return PlainTextResponse("this address can only be read\n", 405)
             if "Origin" not in request.headers:
-                return PlainTextResponse("not from another page\n", 403)
+                return PlainTextResponse("another page sent this: it is refused\n", 403)
         user = user_of_peer(request.scope)
         if token := self._token_in_address(request, user):
             return self._enter(request, token, user)

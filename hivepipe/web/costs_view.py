@@ -20,11 +20,11 @@ def costs(query: ViewQuery) -> Content:
     model, since, until = (query.filter(name) for name in ("model", "since", "until"))
     if not (since or until or query.filter("all") == "1"):
         since = first_day(local_day(newest_message(query.homes)))
-    day_begins(until, name="until")
+    last = local_day(day_begins(until, name="until"))
     chosen = [
         each
         for each in costs_by_day(query.homes, day_begins(since))
-        if model in ("", each.model) and (not until or each.day < until)
+        if model in ("", each.model) and (not last or each.day < last)
     ]
     return {**costs_content(chosen, since), "own": own_spending().entry()}
 

@@ -309,6 +309,11 @@ def test_search_finds_what_the_command_finds(home: Home) -> None:
     assert rows_of_call(home, "search", query="cart", since="2026-02-01")[0] == {"found": 0}
 
 
+def test_a_number_may_have_a_fraction_of_zero(home: Home) -> None:
+    *_, end = rows_of_call(home, "search", query="cart", limit=1.0, skip=0.0)
+    assert end == {"rows": 1, "next": {"skip": 1}}
+
+
 def test_a_timeline_shows_the_surroundings_of_a_hit(home: Home) -> None:
     hits = rows_of_call(home, "search", query="Mend the")[1:-1]
     hits += [
@@ -435,6 +440,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("search", {"query": '""'}, "nothing to search for"),
     ("search", {"query": "cart", "limit": 51}, "limit must be from 1 to 50"),
     ("search", {"query": "cart", "limit": "5"}, "limit must be a whole number"),
+    ("search", {"query": "cart", "limit": 5.5}, "limit must be a whole number"),
     ("search", {"query": "cart", "skip": True}, "skip must be a whole number"),
     ("search", {"query": "cart", "skip": 1001}, "skip must be from 0 to 1000"),
     ("search", {"query": "x" * 1001}, "at most 1000 characters"),

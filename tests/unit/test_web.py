@@ -98,7 +98,8 @@ def test_the_tools_accept_the_token_as_bearer_only(client: TestClient) -> None:
     assert post(ping, Origin="http://evil.example", **known).status_code == 403
     assert post(ping, Host="evil.example", **known).status_code == 403
     assert client.get("/mcp", headers=known).status_code == 405
-    assert post(ping, **known).json()["result"] == {}
+    for scheme in ("Bearer ", "bearer ", "BEARER  "):
+        assert post(ping, Authorization=f"{scheme}{TOKEN}").json()["result"] == {}
     assert post(b'{"method": "notifications/initialized"}', **known).status_code == 202
     assert post(b" " * (1 << 20) + ping, **known).status_code == 413
     assert post(b"{", **known).json()["error"]["code"] == -32700

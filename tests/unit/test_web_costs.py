@@ -50,7 +50,8 @@ def test_shares_of_the_cache_and_filters(client: TestClient, home: Path) -> None
     assert [each["cache_share"] for each in whole["costs"]] == [0.9, 0]
     narrowed = client.get("/costs.json?since=2026-11-22").json()
     assert [each["day"] for each in narrowed["costs"]] == ["2026-11-22"]
-    assert client.get("/costs.json?until=2026-11-22").json()["cache_share"] == 0
+    for day in ("2026-11-22", "20261122", "2026-W47-7"):
+        assert client.get(f"/costs.json?until={day}").json()["cache_share"] == 0, day
     for wrong in ("since=soon", "until=soon", "since=9999-12-31T23:59:59-12:00"):
         assert client.get(f"/costs?{wrong}").status_code == 400, wrong
     assert "No message matches" in client.get("/costs?since=2030-01-01").text

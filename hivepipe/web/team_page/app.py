@@ -90,9 +90,9 @@ class _Gate:
             return PlainTextResponse("call it by its own address\n", 403)
         if request.method not in ("GET", "HEAD"):
             if request.method != "POST" or path != LOGOUT:
-                return PlainTextResponse("nothing changes here\n", 405)
+                return PlainTextResponse("this address can only be read\n", 405)
             if request.headers.get("Origin") != self._url:
-                return PlainTextResponse("not from another page\n", 403)
+                return PlainTextResponse("another page sent this: it is refused\n", 403)
         try:
             person = self._identity.person(request)
         except IdentityError as error:
