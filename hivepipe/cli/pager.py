@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any, cast
 
-from hivepipe.cli.terminal import guarded, is_terminal
+from hivepipe.cli.terminal import guarded, is_dumb, is_terminal
 from hivepipe.programs import find_program
 
 # Quit if the output fits the screen, keep colours, keep the screen, run no LESSOPEN program.
@@ -30,8 +30,8 @@ class _Page:
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Page stdout through `less` if stdout is a terminal and `less` is installed."""
-    less = find_program("less") if is_terminal() else None
+    """Page stdout through `less` if it is installed and stdout is a terminal that it can use."""
+    less = find_program("less") if is_terminal() and not is_dumb() else None
     if less is None:
         yield
         return

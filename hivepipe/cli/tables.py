@@ -42,10 +42,11 @@ def show_table(
         say(without)
         return
     texts = [tuple(printable(value) for value in row) for row in rows]
-    screen = console(width=None if is_terminal() else WIDTH)
     widths = [_least_width(*column) for column in zip(columns, *texts, strict=True)]
     widths[0] = max(map(cell_len, (columns[0], *(row[0] for row in texts))))  # never folded
-    if is_terminal() and sum(widths) + 3 * len(widths) + 1 > screen.width:
+    needed = sum(widths) + 3 * len(widths) + 1
+    screen = console(width=None if is_terminal() else max(WIDTH, needed))
+    if needed > screen.width:
         for row in texts:
             screen.print(Text(_paragraph(columns, row, screen.width)))
         return

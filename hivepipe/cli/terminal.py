@@ -15,6 +15,7 @@ from typing import Any, TextIO, cast
 import click
 
 from hivepipe.cli.plain import printable_lines
+from hivepipe.settings import environment
 from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
@@ -24,7 +25,7 @@ MARGIN = "| "
 def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
     """Print one line."""
     line = printable(text)
-    if bold and is_terminal(err=err):
+    if bold and is_terminal(err=err) and not is_dumb():
         line = f"\x1b[1m{line}\x1b[0m"
     _print(f"{line}\n", err)
 
@@ -116,6 +117,11 @@ def ask_secret(name: str) -> str:
 def is_terminal(*, err: bool = False) -> bool:
     """Return True if stdout (`err`: stderr) is a terminal."""
     return raw_stream(err).isatty()
+
+
+def is_dumb() -> bool:
+    """Tell whether the terminal, such as a shell in Emacs, takes no control sequences."""
+    return environment("TERM") == "dumb"
 
 
 class _Guarded:
@@ -214,7 +220,7 @@ def lines_of_others() -> Iterator[None]:
         say("" if message is None else click.unstyle(str(message)), err=err)
 
     def clear() -> None:
-        if is_terminal():
+        if is_terminal() and not is_dumb():
             _print("\x1b[2J\x1b[1;1H", err=False)
 
     before = click.echo, click.secho, click.clear  # noqa: TID251

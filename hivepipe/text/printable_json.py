@@ -6,7 +6,13 @@ from hivepipe.text.visible import is_harmless
 def printable_json(document: str) -> str:
     """Return JSON with control characters as JSON escapes; it parses to the same value."""
     lines = document.split("\n")
-    return "\n".join("".join(_in_json(char) for char in line) for line in lines)
+    return "\n".join(map(_line, lines))
+
+
+def _line(line: str) -> str:
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join(map(_in_json, line))
 
 
 def _in_json(char: str) -> str:

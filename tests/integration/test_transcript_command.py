@@ -277,13 +277,13 @@ def test_a_closed_output_pipe_is_no_error(home: Home) -> None:
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_in_a_terminal_less_shows_colours(home: Home, tmp_path: Path) -> None:
-    """A stand-in for less records its arguments and its input."""
+def in_terminal(home: Home, tmp_path: Path, term: str) -> bytes:
+    """Show a conversation; a stand-in for less records its arguments and its input."""
     pager = tmp_path / "less"
     pager.write_text(f'#!/bin/sh\nprintf "%s " "$@" > {tmp_path}/options\ncat > {tmp_path}/page\n')
     pager.chmod(0o755)
     controller, terminal = pty.openpty()
-    env = home.env | {"PATH": f"{tmp_path}:{home.env['PATH']}", "TERM": "xterm"}
+    env = home.env | {"PATH": f"{tmp_path}:{home.env['PATH']}", "TERM": term}
     process = subprocess.Popen(
         [*CLI, "transcript", SESSION], env=env, cwd=home.project, stdout=terminal, stderr=terminal
     )
@@ -297,12 +297,24 @@ def test_in_a_terminal_less_shows_colours(home: Home, tmp_path: Path) -> None:
             raise
     os.close(controller)
     assert process.wait() == 0
+    return printed
+
+
+def test_in_a_terminal_less_shows_colours(home: Home, tmp_path: Path) -> None:
+    printed = in_terminal(home, tmp_path, "xterm")
     page = (tmp_path / "page").read_text()
     assert printed == b""
     assert (tmp_path / "options").read_text().split() == ["-F", "-R", "-X", "-L"]
     assert "\x1b[31m" in page
     assert "\\x1b[2J" in page
     assert "\x1b[2J" not in page
+
+
+def test_in_a_terminal_without_control_sequences_it_is_printed(home: Home, tmp_path: Path) -> None:
+    printed = in_terminal(home, tmp_path, "dumb")
+    assert SESSION.encode() in printed
+    assert b"\x1b" not in printed
+    assert not (tmp_path / "options").exists()
 
 
 def test_a_long_transcript_does_not_fill_memory(home: Home) -> None:

@@ -3,11 +3,15 @@
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
 
 import click
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
+from hivepipe.cli.hive import check
 from hivepipe.cli.tables import local_day, show_table, shown_time, stored
 from hivepipe.cli.watch import screen
 
@@ -34,6 +38,28 @@ def test_a_day_is_local_unless_utc_is_set() -> None:
 def test_a_time_that_has_no_local_form_is_shown_as_it_is(text: str) -> None:
     assert shown_time(text, utc=False) == text
     assert local_day(text, utc=False) == text[:10]
+
+
+def test_in_a_pipe_the_first_column_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    path = "/home" + "/a-long-name" * 25
+    show_table(("home", "state", "age"), [(path, "running", "5 min 3 s"), ("/h", "stopped", "")])
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        path,
+        "running",
+        *("5", "min", "3", "s"),
+    ]
+
+
+def test_a_worker_with_a_wide_note_takes_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check, "_screen", lambda: (60, 24))
+    worker: Any = SimpleNamespace(
+        state="working", last_active_ns=0, note="漢字" * 40, worker=SimpleNamespace(id="w-1")
+    )
+    check._show_all([worker], utc=True, shows_all=False)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "w-1" in line]
+    assert 58 <= cell_len(line) <= 60
 
 
 def test_brackets_in_a_title_or_an_alert_are_no_markup() -> None:

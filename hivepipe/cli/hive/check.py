@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import click
+from rich.cells import set_cell_size
 
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, printable, show_json, shown_time, utc_option
@@ -78,7 +79,7 @@ def _show_all(found: list[CheckedWorker], utc: bool, shows_all: bool) -> None:
         say()
     longest = max((len(_short(checked)) for checked in shown), default=0)
     for checked in shown:
-        say(_line(checked, utc, longest)[:width].rstrip())
+        say(set_cell_size(_line(checked, utc, longest), width).rstrip())
     if rest := len(ordered) - len(shown):
         say(f"... and {rest} more: hivepipe hive check --all")
 
