@@ -10,6 +10,8 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -248,8 +250,7 @@ def _refuse_special_files(home: Path) -> None:
 def _call(stack: Stack, method: str) -> Any:
     """Call supervisord with a new proxy, as a proxy cannot be used after a failed connect."""
     transport = SupervisorTransport(None, None, f"unix://{stack.supervisor_socket}")
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(ANSWER_SECS)  # the transport has no such setting
+    transport._get_connection = partial(_Connection, stack.supervisor_socket)
     try:
         with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
             return getattr(proxy.supervisor, method)()
@@ -257,8 +258,22 @@ def _call(stack: Stack, method: str) -> Any:
         raise
     except Exception as error:  # noqa: BLE001  http.client's errors while the server shuts down
         raise RpcError(str(error)) from None
-    finally:
-        socket.setdefaulttimeout(before)
+
+
+class _Connection(HTTPConnection):
+    """A connection to a unix socket with a time limit; supervisor's own transport has none.
+
+    The default time limit of sockets is shared by all threads of the page.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(ANSWER_SECS)
+        self.sock.connect(self._path)
 
 
 def _request_shutdown(stack: Stack) -> bool:
