@@ -144,7 +144,7 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
         raise ProfileError(f"cannot read {path}: {error.strerror}") from error
     with profile_book(locate(".").home) as book:
         is_new = book.put(book.named(profile_id), name, data, "lead" if as_lead else "cli")
-    say(f"{name} of {profile_id}" + ("" if is_new else " has this text already"))
+    say(f"{name} of {profile_id} {'is stored' if is_new else 'has this text already'}")
 
 
 @profile.command()

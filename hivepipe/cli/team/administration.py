@@ -134,9 +134,7 @@ def _times(row: dict[str, Any]) -> dict[str, str | None]:
 def revoke(machine: str, admin: str | None) -> None:
     """End the logins of a machine, or open invites of a member.
 
-    Their rows stay.
-
-    A machine of one of several members with the same name is MEMBER/MACHINE.
+    Their rows stay. If several members have a machine of this name, give MEMBER/MACHINE.
     """
     with administrator(admin) as connection:
         done = one(connection, "SELECT hivepipe.revoke(%s)", machine)
@@ -153,9 +151,8 @@ def revoke(machine: str, admin: str | None) -> None:
 def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
     """Delete a member or a session from the team's server.
 
-    The command deletes all rows and prints the number for each place.
-
-    The machines keep their own data. The server does not accept a forgotten session again.
+    Prints the number of deleted rows for each place. The machines keep their own data. The server
+    does not accept a forgotten session again.
     """
     if as_json and not yes:
         raise click.UsageError("--json cannot ask: add --yes")
