@@ -102,8 +102,7 @@ def test_the_page_continues_after_the_stack_was_killed_and_restarted(sandbox: Sa
 
 def test_a_page_says_why_it_is_not_up_to_date(address: str) -> None:
     state, restarted = "#live", "server restarted: open the address that it printed"
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         page.goto(address)
         expect = sync_api.expect
@@ -129,4 +128,3 @@ def test_a_page_says_why_it_is_not_up_to_date(address: str) -> None:
         page.evaluate('hear("live")')
         expect(page.locator(state)).to_have_text("live")
         expect(page.locator("h1")).to_have_text("Now")
-        browser.close()
