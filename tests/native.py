@@ -25,7 +25,7 @@ PIPE_BYTES = 1 << 16
 IDLE_STARTER = "/bin/true"  # The record names this program as Python, so hooks start no stack.
 
 
-class Setting:
+class HookHome:
     """A home in which hooks find everything; `native` and `python` are the two hook programs."""
 
     def __init__(self, home: Home, new_server: Callable[[Home], Server]) -> None:

@@ -19,7 +19,7 @@ import pytest
 from tests import payloads
 from tests.conftest import ROOT, Home, Process, Server, Writer, until
 from tests.faults.harness import random_of
-from tests.native import BUILT, Setting, jobs_of, may_trace
+from tests.native import BUILT, HookHome, jobs_of, may_trace
 from tests.payloads import changed, encoded
 from tests.rounds import ASKED_ROUNDS
 
@@ -33,8 +33,8 @@ LAUNCHER = Path(__file__).with_name("launch_intake.py")
 
 
 @pytest.fixture
-def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[Setting]:
-    made = Setting(private_home, new_server)
+def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[HookHome]:
+    made = HookHome(private_home, new_server)
     yield made
     made.end()
 
@@ -66,33 +66,33 @@ ASKS_FOR = "quetzal"
 RULES = {"v": 1, "values": {}, "context": [{"keywords": [ASKS_FOR], "text": "Whole cents."}]}
 
 
-def send(setting: Setting, number: int) -> None:
-    setting.fire(setting.native, "PostToolUse", skill_use(number))
+def send(hook_home: HookHome, number: int) -> None:
+    hook_home.fire(hook_home.native, "PostToolUse", skill_use(number))
 
 
-def apply_all(setting: Setting, server: Server, writer: Writer, secs: float = 60) -> None:
+def apply_all(hook_home: HookHome, server: Server, writer: Writer, secs: float = 60) -> None:
     """Let the writer apply all jobs in Redis and in the spool."""
     if not writer.is_running:
         writer.start()
-    until(lambda: not setting.raw() and not setting.home.spool, "the spool stays", secs)
+    until(lambda: not hook_home.raw() and not hook_home.home.spool, "the spool stays", secs)
     keys = [f"rq:{kind}:{queue}" for kind in ("wip", "scheduled") for queue in QUEUES]
     client = server.client()
     until(lambda: not (jobs_of(server) or any(map(client.zcard, keys))), "jobs wait", secs)
 
 
-def uses(setting: Setting) -> int:
-    return len(setting.home.rows("SELECT * FROM v_skill_uses"))
+def uses(hook_home: HookHome) -> int:
+    return len(hook_home.home.rows("SELECT * FROM v_skill_uses"))
 
 
-def launch(setting: Setting, at: int, version: str = "") -> Process:
+def launch(hook_home: HookHome, at: int, version: str = "") -> Process:
     """Start an intake that is killed at a step; `version` is the only one that it knows."""
     command = [sys.executable, "-I", "-S", str(LAUNCHER), str(ROOT), str(at), version]
-    env = {**setting.env, "HIVEPIPE_HOME": str(setting.home.path)}
-    made = Process(command, setting.home.root / "intake.log", env, setting.home.root)
-    setting.intakes.append(made)
-    (setting.runtime / "intake.sock").unlink(missing_ok=True)
+    env = {**hook_home.env, "HIVEPIPE_HOME": str(hook_home.home.path)}
+    made = Process(command, hook_home.home.root / "intake.log", env, hook_home.home.root)
+    hook_home.intakes.append(made)
+    (hook_home.runtime / "intake.sock").unlink(missing_ok=True)
     made.start()
-    until((setting.runtime / "intake.sock").exists, "the intake does not listen")
+    until((hook_home.runtime / "intake.sock").exists, "the intake does not listen")
     return made
 
 
@@ -107,24 +107,24 @@ def lives_on(intake: Process) -> bool:
 @pytest.mark.parametrize("has_redis", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_intake_killed_at_any_step_loses_and_doubles_no_event(
-    setting: Setting, new_writer: Callable[[Home], Writer], kind: str, has_redis: bool
+    hook_home: HookHome, new_writer: Callable[[Home], Writer], kind: str, has_redis: bool
 ) -> None:
-    server = setting.redis() if has_redis else None
-    (setting.home.path / "hook-settings.json").write_text(json.dumps(RULES))
+    server = hook_home.redis() if has_redis else None
+    (hook_home.home.path / "hook-settings.json").write_text(json.dumps(RULES))
     event, counted = KINDS[kind]
     sent, answers = 0, []
     for at in range(1, STEPS_AT_MOST, STRIDE):
-        intake = launch(setting, at)
-        answers.append(setting.fire(setting.native, kind, event(sent := sent + 1)))
+        intake = launch(hook_home, at)
+        answers.append(hook_home.fire(hook_home.native, kind, event(sent := sent + 1)))
         if lives_on(intake):
             break
     else:
         pytest.fail("it is still killed")
     assert sent > 10
     assert_answered(kind, answers)
-    apply_all(setting, server or setting.redis(), new_writer(setting.home))
-    until(lambda: setting.home.rows(counted)[0]["n"] >= sent, "an event is lost")
-    assert setting.home.rows(counted)[0]["n"] == sent
+    apply_all(hook_home, server or hook_home.redis(), new_writer(hook_home.home))
+    until(lambda: hook_home.home.rows(counted)[0]["n"] >= sent, "an event is lost")
+    assert hook_home.home.rows(counted)[0]["n"] == sent
 
 
 def assert_answered(kind: str, answers: list[bytes]) -> None:
@@ -137,14 +137,14 @@ def assert_answered(kind: str, answers: list[bytes]) -> None:
 
 
 def test_hooks_killed_at_any_time_double_no_event(
-    setting: Setting, new_writer: Callable[[Home], Writer]
+    hook_home: HookHome, new_writer: Callable[[Home], Writer]
 ) -> None:
-    server = setting.redis()
-    setting.intake()
+    server = hook_home.redis()
+    hook_home.intake()
     chosen = random_of("native hooks")
     whole = 0
     for number in range(200 if ASKED_ROUNDS else 60):
-        process = setting.start(setting.native, "PostToolUse")
+        process = hook_home.start(hook_home.native, "PostToolUse")
         assert process.stdin
         process.stdin.write(skill_use(number))
         process.stdin.close()
@@ -155,23 +155,23 @@ def test_hooks_killed_at_any_time_double_no_event(
             assert stream
             stream.close()
         whole += process.returncode == 0
-    apply_all(setting, server, new_writer(setting.home))
-    applied = setting.home.rows("SELECT * FROM v_skill_uses")
+    apply_all(hook_home, server, new_writer(hook_home.home))
+    applied = hook_home.home.rows("SELECT * FROM v_skill_uses")
     assert len({row["skill"] for row in applied}) == len(applied)
     assert whole <= len(applied) <= 200
 
 
 def disturb_during_events(
-    setting: Setting, new_writer: Callable[[Home], Writer], disturb: Callable[[Process], None]
+    hook_home: HookHome, new_writer: Callable[[Home], Writer], disturb: Callable[[Process], None]
 ) -> None:
     """Replace the intake repeatedly while 32 clients send events; every event is stored once."""
-    server = setting.redis()
+    server = hook_home.redis()
     events = 640 if ASKED_ROUNDS else 160
     is_over = threading.Event()
 
     def disturb_repeatedly() -> None:
         while not is_over.is_set():
-            intake = setting.intake()
+            intake = hook_home.intake()
             disturb(intake)
             intake.end(signal.SIGKILL)
 
@@ -179,23 +179,23 @@ def disturb_during_events(
     disturbing.start()
     try:
         with ThreadPoolExecutor(32) as pool:
-            list(pool.map(lambda number: send(setting, number), range(events)))
+            list(pool.map(lambda number: send(hook_home, number), range(events)))
     finally:
         is_over.set()
         disturbing.join()
-    apply_all(setting, server, new_writer(setting.home))
-    assert uses(setting) == events
+    apply_all(hook_home, server, new_writer(hook_home.home))
+    assert uses(hook_home) == events
 
 
 def test_an_intake_that_is_killed_again_and_again_loses_nothing_of_32_clients(
-    setting: Setting, new_writer: Callable[[Home], Writer]
+    hook_home: HookHome, new_writer: Callable[[Home], Writer]
 ) -> None:
     chosen = random_of("strikes")
-    disturb_during_events(setting, new_writer, lambda _: time.sleep(chosen.random() * 0.3))
+    disturb_during_events(hook_home, new_writer, lambda _: time.sleep(chosen.random() * 0.3))
 
 
 def test_an_intake_that_is_stopped_or_replaced_loses_nothing_of_32_clients(
-    setting: Setting, new_writer: Callable[[Home], Writer]
+    hook_home: HookHome, new_writer: Callable[[Home], Writer]
 ) -> None:
     """Clients wait in vain, find the mark of a hanging intake, or connect after a resume."""
     chosen = random_of("stops")
@@ -207,72 +207,72 @@ def test_an_intake_that_is_stopped_or_replaced_loses_nothing_of_32_clients(
             intake.signal(signal.SIGCONT)
             time.sleep(chosen.random() * 0.05)
 
-    disturb_during_events(setting, new_writer, stop_and_continue)
+    disturb_during_events(hook_home, new_writer, stop_and_continue)
 
 
-def of_version_2(setting: Setting) -> None:
+def of_version_2(hook_home: HookHome) -> None:
     """Make the native hook write frames of a version unknown to the intake."""
-    program = setting.native.read_bytes()
+    program = hook_home.native.read_bytes()
     assert program.count(b"HPv1") == 1
-    setting.native.unlink()
-    setting.native.write_bytes(program.replace(b"HPv1", b"HPv2"))
-    setting.native.chmod(0o700)
+    hook_home.native.unlink()
+    hook_home.native.write_bytes(program.replace(b"HPv1", b"HPv2"))
+    hook_home.native.chmod(0o700)
 
 
 @pytest.mark.parametrize("is_client_newer", [True, False])
 def test_a_client_and_an_intake_of_two_versions_lose_and_double_nothing(
-    setting: Setting, new_writer: Callable[[Home], Writer], is_client_newer: bool
+    hook_home: HookHome, new_writer: Callable[[Home], Writer], is_client_newer: bool
 ) -> None:
     """The spool keeps events that the intake does not know for code of their version."""
-    server = setting.redis()
+    server = hook_home.redis()
     if is_client_newer:
-        setting.intake()
-        of_version_2(setting)
+        hook_home.intake()
+        of_version_2(hook_home)
     else:
-        launch(setting, 1 << 40, "HPv2")
+        launch(hook_home, 1 << 40, "HPv2")
     for number in range(8):
-        send(setting, number)
-    raw = setting.raw()
+        send(hook_home, number)
+    raw = hook_home.raw()
     assert len(raw) == 8
     if is_client_newer:
-        setting.convert()
-        assert setting.raw() == raw  # code of version 1 leaves them alone
+        hook_home.convert()
+        assert hook_home.raw() == raw  # code of version 1 leaves them alone
         for path in raw:
             path.write_bytes(path.read_bytes().replace(b"HPv2", b"HPv1", 1))
-    apply_all(setting, server, new_writer(setting.home))
-    assert uses(setting) == 8
+    apply_all(hook_home, server, new_writer(hook_home.home))
+    assert uses(hook_home) == 8
 
 
 def test_a_stopped_intake_loses_no_event(
-    setting: Setting, new_writer: Callable[[Home], Writer]
+    hook_home: HookHome, new_writer: Callable[[Home], Writer]
 ) -> None:
-    server = setting.redis()
-    intake = setting.intake()
+    server = hook_home.redis()
+    intake = hook_home.intake()
     intake.signal(signal.SIGSTOP)
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda number: send(setting, number), range(48)))
-    assert len(setting.raw()) >= 4  # the first hooks waited, the others went to Redis
+        list(pool.map(lambda number: send(hook_home, number), range(48)))
+    assert len(hook_home.raw()) >= 4  # the first hooks waited, the others went to Redis
     intake.signal(signal.SIGCONT)  # the intake now takes the events that waited
-    apply_all(setting, server, new_writer(setting.home))
-    assert uses(setting) == 48
+    apply_all(hook_home, server, new_writer(hook_home.home))
+    assert uses(hook_home) == 48
 
 
-def test_after_one_timeout_the_next_events_skip_the_intake(setting: Setting) -> None:
+def test_after_one_timeout_the_next_events_skip_the_intake(hook_home: HookHome) -> None:
     """The socket belongs to a program that never answers; after a while one hook tries it again."""
-    path = setting.runtime / "intake.sock"
+    path = hook_home.runtime / "intake.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(99)
         listener.setblocking(False)
         for number in range(6):
-            send(setting, number)
+            send(hook_home, number)
         assert connections(listener) == 1
-        mark = setting.runtime / "intake-hangs"
+        mark = hook_home.runtime / "intake-hangs"
         os.utime(mark, (time.time() - 10, time.time() - 10))
         for number in range(6):
-            send(setting, number)
+            send(hook_home, number)
         assert connections(listener) == 1
-    assert len(setting.raw()) == 12
+    assert len(hook_home.raw()) == 12
 
 
 def connections(listener: socket.socket) -> int:
@@ -285,31 +285,31 @@ def connections(listener: socket.socket) -> int:
     pytest.fail("too many")
 
 
-def test_an_intake_that_continues_is_used_at_once(setting: Setting) -> None:
-    setting.redis()
-    intake = setting.intake()
-    mark = setting.runtime / "intake-hangs"
+def test_an_intake_that_continues_is_used_at_once(hook_home: HookHome) -> None:
+    hook_home.redis()
+    intake = hook_home.intake()
+    mark = hook_home.runtime / "intake-hangs"
     intake.signal(signal.SIGSTOP)
-    send(setting, 1)
+    send(hook_home, 1)
     assert mark.exists()
-    assert setting.fire(setting.native, "UserPromptSubmit", PROMPT) == b""
-    assert len(setting.raw()) == 1  # Meanwhile the Python hook answers what can be answered.
+    assert hook_home.fire(hook_home.native, "UserPromptSubmit", PROMPT) == b""
+    assert len(hook_home.raw()) == 1  # Meanwhile the Python hook answers what can be answered.
     intake.signal(signal.SIGCONT)
     until(lambda: not mark.exists(), "the mark stays")
     intake.signal(signal.SIGSTOP)
-    send(setting, 2)  # shows that the intake was asked again
+    send(hook_home, 2)  # shows that the intake was asked again
     assert mark.exists()
-    assert len(setting.raw()) == 2
+    assert len(hook_home.raw()) == 2
 
 
 @pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
 @pytest.mark.parametrize("call", ["mkdir", "rename"])
-def test_one_slow_call_to_the_disk_loses_no_event(setting: Setting, call: str) -> None:
+def test_one_slow_call_to_the_disk_loses_no_event(hook_home: HookHome, call: str) -> None:
     """The call takes longer than the hook waits, and succeeds."""
     slow = f"inject=?{call},{call}at:delay_enter=700000"
-    words = ["strace", "-qq", "-o", "/dev/null", "-e", slow, str(setting.native), "post_tool_use"]
-    subprocess.run(words, input=skill_use(1), env=setting.env, timeout=60, check=True)
-    assert len(setting.raw()) == 1
+    words = ["strace", "-qq", "-o", "/dev/null", "-e", slow, str(hook_home.native), "post_tool_use"]
+    subprocess.run(words, input=skill_use(1), env=hook_home.env, timeout=60, check=True)
+    assert len(hook_home.raw()) == 1
 
 
 # ---- other programs behind the socket
@@ -318,9 +318,9 @@ Talk = Callable[[socket.socket], object]
 
 
 @contextmanager
-def someone(setting: Setting, talk: Talk, backlog: int = 16) -> Iterator[None]:
+def someone(hook_home: HookHome, talk: Talk, backlog: int = 16) -> Iterator[None]:
     """Listen in place of the intake."""
-    path = setting.runtime / "intake.sock"
+    path = hook_home.runtime / "intake.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(backlog)
@@ -361,10 +361,10 @@ REFUSALS: dict[str, Talk] = {
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_an_event_that_is_not_taken_goes_to_the_spool(setting: Setting, refusal: str) -> None:
-    with someone(setting, REFUSALS[refusal]):
-        assert setting.fire(setting.native, "PostToolUse", skill_use(1)) == b""
-    assert len(setting.raw()) == 1
+def test_an_event_that_is_not_taken_goes_to_the_spool(hook_home: HookHome, refusal: str) -> None:
+    with someone(hook_home, REFUSALS[refusal]):
+        assert hook_home.fire(hook_home.native, "PostToolUse", skill_use(1)) == b""
+    assert len(hook_home.raw()) == 1
 
 
 ACCEPTANCES = {
@@ -376,81 +376,81 @@ ACCEPTANCES = {
 
 
 @pytest.mark.parametrize("acceptance", ACCEPTANCES)
-def test_an_event_that_is_taken_is_not_spooled(setting: Setting, acceptance: str) -> None:
+def test_an_event_that_is_taken_is_not_spooled(hook_home: HookHome, acceptance: str) -> None:
     said, shown = ACCEPTANCES[acceptance]
-    with someone(setting, lambda connection: (frame_of(connection), connection.sendall(said))):
-        assert setting.fire(setting.native, "PostToolUse", skill_use(1)) == shown
-    assert setting.raw() == []
+    with someone(hook_home, lambda connection: (frame_of(connection), connection.sendall(said))):
+        assert hook_home.fire(hook_home.native, "PostToolUse", skill_use(1)) == shown
+    assert hook_home.raw() == []
 
 
-def test_a_full_socket_queue_sends_events_to_the_spool(setting: Setting) -> None:
-    path = setting.runtime / "intake.sock"
+def test_a_full_socket_queue_sends_events_to_the_spool(hook_home: HookHome) -> None:
+    path = hook_home.runtime / "intake.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(0)
         with socket.socket(socket.AF_UNIX) as first:
             first.connect(str(path))
-            send(setting, 1)
-    assert len(setting.raw()) == 1
+            send(hook_home, 1)
+    assert len(hook_home.raw()) == 1
 
 
 @pytest.mark.parametrize("version", [b"HPv0", b"HPv2", b"GET "])
-def test_a_frame_of_another_version_is_not_answered(setting: Setting, version: bytes) -> None:
-    server = setting.redis()
-    setting.intake()
+def test_a_frame_of_another_version_is_not_answered(hook_home: HookHome, version: bytes) -> None:
+    server = hook_home.redis()
+    hook_home.intake()
     with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(setting.runtime / "intake.sock"))
+        client.connect(str(hook_home.runtime / "intake.sock"))
         client.sendall(version + struct.pack("<II", 3, 2) + b"a=\0{}")
         assert client.recv(10) == b""
-    send(setting, 1)  # the next event is answered
+    send(hook_home, 1)  # the next event is answered
     assert jobs_of(server)
 
 
 def test_a_raw_event_of_a_later_version_stays_and_a_broken_one_is_set_aside(
-    setting: Setting,
+    hook_home: HookHome,
 ) -> None:
-    send(setting, 1)
-    (raw,) = setting.raw()
+    send(hook_home, 1)
+    (raw,) = hook_home.raw()
     whole = raw.read_bytes()
     raw.write_bytes(b"HPv2" + whole[4:])
-    setting.convert()
-    assert setting.raw() == [raw]
+    hook_home.convert()
+    assert hook_home.raw() == [raw]
     raw.write_bytes(whole[:-1])
-    setting.convert()
-    assert setting.raw() == []
-    bad = setting.home.path / "spool" / "bad"
+    hook_home.convert()
+    assert hook_home.raw() == []
+    bad = hook_home.home.path / "spool" / "bad"
     assert (bad / raw.name).read_bytes() == whole[:-1]
     assert "torn" in (bad / f"{raw.name}.reason").read_text()
 
 
-def test_a_killed_conversion_of_a_raw_event_is_repeated(setting: Setting) -> None:
-    send(setting, 1)
-    (raw,) = setting.raw()
+def test_a_killed_conversion_of_a_raw_event_is_repeated(hook_home: HookHome) -> None:
+    send(hook_home, 1)
+    (raw,) = hook_home.raw()
     whole = raw.read_bytes()
     raw.with_suffix(".json.tmp").write_text('{"v":1,"jobs":[')
-    setting.convert()
-    (first,) = setting.home.spool
+    hook_home.convert()
+    (first,) = hook_home.home.spool
     jobs = json.loads(first.read_text())["jobs"]
     raw.write_bytes(whole)  # as if the converter was killed before it removed this file
-    setting.convert()
+    hook_home.convert()
     again = {job["envelope"]["id"] for job in json.loads(first.read_text())["jobs"]}
     assert again <= {job["envelope"]["id"] for job in jobs}
-    assert setting.home.spool == [first]
+    assert hook_home.home.spool == [first]
 
 
 @pytest.mark.skipif(not ASKED_ROUNDS, reason="starts 10,000 processes")
 def test_ten_thousand_hooks_at_once_lose_nothing(
-    setting: Setting, new_writer: Callable[[Home], Writer]
+    hook_home: HookHome, new_writer: Callable[[Home], Writer]
 ) -> None:
-    server = setting.redis()
-    setting.intake()
-    folder = setting.home.root / "events"
+    server = hook_home.redis()
+    hook_home.intake()
+    folder = hook_home.home.root / "events"
     folder.mkdir()
     script = 'i=0; while [ $i -lt 10000 ]; do "$1" post_tool_use < "$2/$i" & i=$((i+1)); done; wait'
     for number in range(10_000):
         (folder / str(number)).write_bytes(skill_use(number))
-    words = ["sh", "-c", script, "sh", str(setting.native), str(folder)]
-    subprocess.run(words, env=setting.env, check=True, timeout=600)
-    apply_all(setting, server, new_writer(setting.home), 400)
-    assert uses(setting) == 10_000
-    assert not os.listdir(setting.home.path / "spool")
+    words = ["sh", "-c", script, "sh", str(hook_home.native), str(folder)]
+    subprocess.run(words, env=hook_home.env, check=True, timeout=600)
+    apply_all(hook_home, server, new_writer(hook_home.home), 400)
+    assert uses(hook_home) == 10_000
+    assert not os.listdir(hook_home.home.path / "spool")

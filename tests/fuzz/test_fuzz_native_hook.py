@@ -26,7 +26,7 @@ from hivepipe.hook.frame import Frame
 from tests import payloads
 from tests.conftest import PATIENCE_SECS, ROOT, Home, Server
 from tests.faults.harness import random_of
-from tests.native import BUILT, Setting, snake
+from tests.native import BUILT, HookHome, snake
 from tests.payloads import encoded
 from tests.rounds import ASKED_ROUNDS
 
@@ -116,19 +116,19 @@ def some_text(chosen: random.Random) -> str:
     return (alphabet * (size // len(alphabet) + 1))[:size]
 
 
-def some_folder(chosen: random.Random, setting: Setting) -> str:
-    project = str(setting.home.project)
+def some_folder(chosen: random.Random, hook_home: HookHome) -> str:
+    project = str(hook_home.home.project)
     odd = ("", ".", "shop", f"{project}/", f"{project}/src/../..", "/" * 5000, "/nowhere/at/all")
     is_good = chosen.random() < 0.75
     return project if is_good else chosen.choice((*odd, project + some_text(chosen)))
 
 
-def some_record(chosen: random.Random, setting: Setting) -> bytes:
+def some_record(chosen: random.Random, hook_home: HookHome) -> bytes:
     """Return a record, usually a good one; its home is always that of the test."""
     lines = [
-        f"home={setting.home.path}".encode(),
-        f"socket={setting.runtime}/redis.sock".encode(),
-        f"runtime={setting.runtime}".encode(),
+        f"home={hook_home.home.path}".encode(),
+        f"socket={hook_home.runtime}/redis.sock".encode(),
+        f"runtime={hook_home.runtime}".encode(),
         b"python=/bin/true",
         b"state=" + chosen.choice((*[b"on"] * 12, b"down", b"off", b"", b"o" * 99)),
     ]
@@ -190,12 +190,12 @@ def some_answer(chosen: random.Random) -> list[bytes]:
     return [good]
 
 
-def some_environment(chosen: random.Random, setting: Setting) -> dict[str, str]:
-    env = {"CLAUDE_PROJECT_DIR": some_folder(chosen, setting)}
+def some_environment(chosen: random.Random, hook_home: HookHome) -> dict[str, str]:
+    env = {"CLAUDE_PROJECT_DIR": some_folder(chosen, hook_home)}
     for name in chosen.sample(NAMES, chosen.choice((0, 0, 0, 1, 3))):
         env[name] = chosen.choice((some_text(chosen), *DISABLED, "python", "x"))
     if chosen.random() < 0.1:
-        env["HIVEPIPE_HOME"] = chosen.choice((str(setting.home.path), some_text(chosen)))
+        env["HIVEPIPE_HOME"] = chosen.choice((str(hook_home.home.path), some_text(chosen)))
     return env
 
 
@@ -206,7 +206,7 @@ CLUTTER = (
 DELIVERIES = (*["pipe"] * 5, "pieces", "pieces", "file", "file", "none", "closed", "folder")
 
 
-def some_round(chosen: random.Random, setting: Setting) -> Round:
+def some_round(chosen: random.Random, hook_home: HookHome) -> Round:
     name, data = some_event(chosen)
     words = [name] if chosen.random() < 0.9 else []
     if chosen.random() < 0.1:
@@ -214,8 +214,8 @@ def some_round(chosen: random.Random, setting: Setting) -> Round:
     made = Round(
         words=words,
         data=data,
-        env=some_environment(chosen, setting),
-        record=some_record(chosen, setting),
+        env=some_environment(chosen, hook_home),
+        record=some_record(chosen, hook_home),
         delivery=chosen.choice(DELIVERIES),
         reply=some_answer(chosen),
         clutter=chosen.sample(CLUTTER, chosen.choice((0, 0, 1, 2))),
@@ -229,12 +229,12 @@ def some_round(chosen: random.Random, setting: Setting) -> Round:
     return made
 
 
-def clutter(setting: Setting, made: Round, chosen: random.Random) -> None:
+def clutter(hook_home: HookHome, made: Round, chosen: random.Random) -> None:
     """Put files and folders where the hook does not expect them."""
-    home, runtime = setting.home.path, setting.runtime
+    home, runtime = hook_home.home.path, hook_home.runtime
     noise = chosen.choice((b"", chosen.randbytes(9000), b"9" * 5000, b"HIVEPIPE_AGENT_ID"))
     starting = chosen.choice((b"", b"9e99 7 x", b"-1 -1", b"0 0", b"1" * 700, noise))
-    inner = setting.home.project / ".git/worktrees" / ("w" * chosen.choice((1, 200)))
+    inner = hook_home.home.project / ".git/worktrees" / ("w" * chosen.choice((1, 200)))
     odd_files: list[Callable[[Path], object]] = [
         os.mkfifo,
         lambda path: path.write_bytes(noise),
@@ -242,15 +242,15 @@ def clutter(setting: Setting, made: Round, chosen: random.Random) -> None:
     ]
     actions: dict[str, Callable[[], object]] = {
         "spool": lambda: chosen.choice(odd_files)(home / "spool"),
-        "no-home": lambda: home.rename(setting.home.root / "away"),
+        "no-home": lambda: home.rename(hook_home.home.root / "away"),
         "open-runtime": lambda: runtime.chmod(0o755),
-        "no-runtime": lambda: runtime.rename(setting.home.root / "away-runtime"),
+        "no-runtime": lambda: runtime.rename(hook_home.home.root / "away-runtime"),
         "starting": lambda: (runtime / "starting").write_bytes(starting),
         "settings": lambda: (home / "hook-settings.json").write_bytes(noise),
         "cancelled": lambda: (home / "tasks/cancelled/t-1").mkdir(parents=True),
         "redis-is-file": lambda: (runtime / "redis.sock").write_bytes(noise),
         "socket-is-file": lambda: (runtime / "intake.sock").write_bytes(noise),
-        "worktree": lambda: (setting.home.project / ".git").write_bytes(
+        "worktree": lambda: (hook_home.home.project / ".git").write_bytes(
             chosen.choice((b"gitdir: " + os.fsencode(inner), b"gitdir: " + noise, noise))
         ),
         "gone": lambda: None,  # of the working directory: see `_run`
@@ -267,17 +267,17 @@ def clutter(setting: Setting, made: Round, chosen: random.Random) -> None:
 class Fuzzer:
     """Runs rounds in its own home."""
 
-    def __init__(self, setting: Setting, program: Path) -> None:
-        self.setting = setting
-        self.taken = setting.home.root / "taken"
-        self.away = [setting.home.root / "away", setting.home.root / "away-runtime"]
-        shutil.copy(program, setting.native)
-        setting.python.write_text(PYTHON_HOOK.format(folder=self.taken))
+    def __init__(self, hook_home: HookHome, program: Path) -> None:
+        self.hook_home = hook_home
+        self.taken = hook_home.home.root / "taken"
+        self.away = [hook_home.home.root / "away", hook_home.home.root / "away-runtime"]
+        shutil.copy(program, hook_home.native)
+        hook_home.python.write_text(PYTHON_HOOK.format(folder=self.taken))
         self.outcomes: Counter[str] = Counter()
 
     def play(self, made: Round, chosen: random.Random) -> None:
         self._reset(made)
-        clutter(self.setting, made, chosen)
+        clutter(self.hook_home, made, chosen)
         with self._fake_intake(made):
             out, errors, code = self._run(made, chosen)
         assert (code, errors) == (0, b""), errors[-3000:]
@@ -293,19 +293,19 @@ class Fuzzer:
             assert b"".join(made.reply)[5:].startswith(out)
 
     def _reset(self, made: Round) -> None:
-        setting = self.setting
-        folders = (setting.home.path, setting.runtime, self.taken)
-        for path in (*folders, setting.home.project, *self.away):
+        hook_home = self.hook_home
+        folders = (hook_home.home.path, hook_home.runtime, self.taken)
+        for path in (*folders, hook_home.home.project, *self.away):
             shutil.rmtree(path, ignore_errors=True)
         for path in folders:
             path.mkdir(mode=0o700)
-        (setting.home.project / "src").mkdir(parents=True)
-        for record in (setting.home.root / "state/hivepipe/projects").iterdir():
+        (hook_home.home.project / "src").mkdir(parents=True)
+        for record in (hook_home.home.root / "state/hivepipe/projects").iterdir():
             record.write_bytes(made.record)
 
     def _fake_intake(self, made: Round) -> "FakeIntake":
         is_there = not {"no-socket", "socket-is-file", "no-runtime"} & set(made.clutter)
-        return FakeIntake(self.setting.runtime / "intake.sock" if is_there else None, made)
+        return FakeIntake(self.hook_home.runtime / "intake.sock" if is_there else None, made)
 
     def _run(self, made: Round, chosen: random.Random) -> tuple[bytes, bytes, int]:
         script = {"closed": 'exec "$@" <&-', "folder": 'exec "$@" < /'}.get(
@@ -313,8 +313,8 @@ class Fuzzer:
         )
         if "gone" in made.clutter:
             script = f"mkdir gone && cd gone && rmdir ../gone && {script}"
-        command = ["sh", "-c", script, "sh", str(self.setting.native), *made.words]
-        source = self.setting.home.root / "event"
+        command = ["sh", "-c", script, "sh", str(self.hook_home.native), *made.words]
+        source = self.hook_home.home.root / "event"
         source.write_bytes(made.data if made.delivery == "file" else b"")
         with source.open("rb") as file:
             process = subprocess.Popen(
@@ -322,8 +322,8 @@ class Fuzzer:
                 stdin=file if made.delivery in ("file", "none") else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**self.setting.env, **OPTIONS, **made.env},
-                cwd=self.setting.home.project,
+                env={**self.hook_home.env, **OPTIONS, **made.env},
+                cwd=self.hook_home.home.project,
             )
         deliver(process, made, chosen)
         process.stdin = None
@@ -332,7 +332,7 @@ class Fuzzer:
 
     def _kept(self) -> list[tuple[str, bytes]]:
         """Return the events in the spool and in the Python hook."""
-        spool = [path for path in self.setting.home.root.rglob("*.raw") if path.is_file()]
+        spool = [path for path in self.hook_home.home.root.rglob("*.raw") if path.is_file()]
         spooled = [("spooled", Frame(path.read_bytes()).event.data) for path in spool]
         return [*spooled, *(("python", path.read_bytes()) for path in self.taken.iterdir())]
 
@@ -424,15 +424,15 @@ def whole_frame(connection: socket.socket) -> bytes:
 def fuzzer(
     private_home: Home, new_server: Callable[[Home], Server], checked: Path
 ) -> Iterator[Fuzzer]:
-    setting = Setting(private_home, new_server)
-    yield Fuzzer(setting, checked)
-    setting.end()
+    hook_home = HookHome(private_home, new_server)
+    yield Fuzzer(hook_home, checked)
+    hook_home.end()
 
 
 def test_the_hook_keeps_each_event_in_any_surroundings(fuzzer: Fuzzer) -> None:
     for number in range(ROUNDS):
         chosen = random_of(f"native {number}")
-        made = some_round(chosen, fuzzer.setting)
+        made = some_round(chosen, fuzzer.hook_home)
         try:
             fuzzer.play(made, chosen)
         except AssertionError as error:

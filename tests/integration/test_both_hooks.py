@@ -15,7 +15,7 @@ import pytest
 
 from tests import payloads
 from tests.conftest import PATIENCE_SECS, ROOT, Home, Server
-from tests.native import BUILT, Setting
+from tests.native import BUILT, HookHome
 from tests.payloads import changed, encoded
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
@@ -79,8 +79,8 @@ SAMPLES = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Sto
 
 
 @pytest.fixture
-def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[Setting]:
-    made = Setting(private_home, new_server)
+def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[HookHome]:
+    made = HookHome(private_home, new_server)
     yield made
     made.end()
 
@@ -89,16 +89,16 @@ class Both:
     """Fires events through either hook, from the same state."""
 
     def __init__(
-        self, setting: Setting, server: Server | None, prepare: Callable[[], None]
+        self, hook_home: HookHome, server: Server | None, prepare: Callable[[], None]
     ) -> None:
-        self.setting = setting
+        self.hook_home = hook_home
         self.server = server
         self.prepare = prepare
 
     def compare(self, events: list[tuple[str, bytes]], *words: str, **env: str) -> dict[str, bytes]:
         """Fire events through both hooks and return the traces, which must be equal."""
-        answers_of_python, left = self.fired(self.setting.python, events, words, env)
-        answers_of_native, traces_of_native = self.fired(self.setting.native, events, words, env)
+        answers_of_python, left = self.fired(self.hook_home.python, events, words, env)
+        answers_of_native, traces_of_native = self.fired(self.hook_home.native, events, words, env)
         assert answers_of_native == answers_of_python
         assert traces_of_native.keys() == left.keys()
         for name, data in left.items():
@@ -117,13 +117,13 @@ class Both:
         A hook waits 50 ms for Redis, which is too short on a busy machine.
         """
         for _ in range(ATTEMPTS):
-            self.setting.forget(self.server)
+            self.hook_home.forget(self.server)
             self.prepare()
-            answers = [self.setting.fire(program, *event, *words, **env) for event in events]
-            if self.setting.raw():
-                self.setting.convert()
-            assert self.setting.raw() == []
-            left = self.setting.traces(self.server)
+            answers = [self.hook_home.fire(program, *event, *words, **env) for event in events]
+            if self.hook_home.raw():
+                self.hook_home.convert()
+            assert self.hook_home.raw() == []
+            left = self.hook_home.traces(self.server)
             log = b"".join(data for name, data in left.items() if name.endswith("hook-errors.log"))
             if not (self.server and (b"Redis: " in log or b"out of time" in log)):
                 break
@@ -134,7 +134,7 @@ def leave_empty() -> None:
     """Leave the home empty."""
 
 
-def prepared(setting: Setting) -> Callable[[], None]:
+def prepared(hook_home: HookHome) -> Callable[[], None]:
     """Give the home a guard, keyword rules, a briefing, a cancelled task and memories."""
 
     def prepare() -> None:
@@ -148,7 +148,7 @@ def prepared(setting: Setting) -> Callable[[], None]:
             "module 0:9\nsplit 0:9\n",
         }
         for name, text in texts.items():
-            path = setting.home.path / name
+            path = hook_home.home.path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
@@ -156,12 +156,12 @@ def prepared(setting: Setting) -> Callable[[], None]:
 
 
 @pytest.fixture(params=["redis", "spool", "away"])
-def both(request: pytest.FixtureRequest, setting: Setting) -> Both:
+def both(request: pytest.FixtureRequest, hook_home: HookHome) -> Both:
     """Events with Redis, with an intake that has no Redis ("spool"), or with neither ("away")."""
-    server = setting.redis() if request.param == "redis" else None
+    server = hook_home.redis() if request.param == "redis" else None
     if request.param != "away":
-        setting.intake()
-    return Both(setting, server, leave_empty)
+        hook_home.intake()
+    return Both(hook_home, server, leave_empty)
 
 
 @pytest.mark.parametrize("label", GOOD)
@@ -176,7 +176,7 @@ def test_both_hooks_treat_an_invalid_event_alike(both: Both, label: str) -> None
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_both_hooks_read_the_environment_alike(both: Both, name: str) -> None:
-    both.prepare = prepared(both.setting)
+    both.prepare = prepared(both.hook_home)
     for event in SAMPLES:
         both.compare([(event, encoded(payloads.EVENTS[event]))], **ENVIRONMENTS[name])
 
@@ -186,17 +186,17 @@ BUILD = [sys.executable, str(ROOT / "native" / "build.py"), "aarch64-linux-musl"
 
 
 @pytest.mark.skipif(not (ARM64 and find_spec("ziglang")), reason="nothing runs a hook for arm64")
-def test_both_hooks_treat_events_alike_on_arm64(setting: Setting) -> None:
+def test_both_hooks_treat_events_alike_on_arm64(hook_home: HookHome) -> None:
     # The first build for a target also builds its C library, which takes half a minute.
-    subprocess.run([*BUILD, setting.native], check=True, timeout=5 * PATIENCE_SECS)
-    assert setting.native.read_bytes()[18:20] == b"\xb7\0"
-    setting.emulator = [ARM64]
-    away = Both(setting, None, prepared(setting))
+    subprocess.run([*BUILD, hook_home.native], check=True, timeout=5 * PATIENCE_SECS)
+    assert hook_home.native.read_bytes()[18:20] == b"\xb7\0"
+    hook_home.emulator = [ARM64]
+    away = Both(hook_home, None, prepared(hook_home))
     for event in SAMPLES:
         away.compare([(event, encoded(payloads.EVENTS[event]))])
-    server = setting.redis()
-    setting.intake()
-    near = Both(setting, server, prepared(setting))
+    server = hook_home.redis()
+    hook_home.intake()
+    near = Both(hook_home, server, prepared(hook_home))
     for event in SAMPLES:
         near.compare([(event, encoded(payloads.EVENTS[event]))])
 
@@ -227,25 +227,25 @@ def day() -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("has_redis", [True, False])
-def test_both_hooks_treat_a_day_of_events_alike(setting: Setting, has_redis: bool) -> None:
-    server = setting.redis() if has_redis else None
-    setting.intake()
-    env_file = str(setting.home.root / "env-file")
-    left = Both(setting, server, prepared(setting)).compare(day(), CLAUDE_ENV_FILE=env_file)
+def test_both_hooks_treat_a_day_of_events_alike(hook_home: HookHome, has_redis: bool) -> None:
+    server = hook_home.redis() if has_redis else None
+    hook_home.intake()
+    env_file = str(hook_home.home.root / "env-file")
+    left = Both(hook_home, server, prepared(hook_home)).compare(day(), CLAUDE_ENV_FILE=env_file)
     assert b"HIVEPIPE_SESSION_ID" in left["env-file"]
 
 
 def test_both_hooks_find_the_project_of_a_worktree_and_of_a_folder_below(both: Both) -> None:
-    project = both.setting.home.project
+    project = both.hook_home.home.project
     below = project / "src" / "deep"
     below.mkdir(parents=True, exist_ok=True)
-    linked = both.setting.home.root / "linked"
+    linked = both.hook_home.home.root / "linked"
     inner = project / ".git" / "worktrees" / "linked"
     for folder in (linked / "src", inner):
         folder.mkdir(parents=True, exist_ok=True)
     (linked / ".git").write_text(f"gitdir: {inner}\n")
     (inner / "gitdir").write_text(f"{linked}/.git\n")
-    unregistered = both.setting.home.root / "unregistered"
+    unregistered = both.hook_home.home.root / "unregistered"
     unregistered.mkdir(exist_ok=True)
     (unregistered / ".git").write_text(f"gitdir: {inner}\n")  # the main checkout does not list it
     for folder in (below, linked, linked / "src", unregistered):
@@ -255,7 +255,7 @@ def test_both_hooks_find_the_project_of_a_worktree_and_of_a_folder_below(both: B
     shutil.rmtree(project / ".git")
 
 
-def test_a_raw_event_holds_no_secret_of_the_environment(setting: Setting) -> None:
-    setting.fire(setting.native, "Stop", STOP, **ENVIRONMENTS["secret"])
-    (raw,) = setting.raw()
+def test_a_raw_event_holds_no_secret_of_the_environment(hook_home: HookHome) -> None:
+    hook_home.fire(hook_home.native, "Stop", STOP, **ENVIRONMENTS["secret"])
+    (raw,) = hook_home.raw()
     assert b"secret" not in raw.read_bytes()

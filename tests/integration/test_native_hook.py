@@ -14,34 +14,34 @@ import pytest
 
 from tests import payloads
 from tests.conftest import ROOT, Home, Server, until
-from tests.native import BUILT, Setting, jobs_of, may_trace
+from tests.native import BUILT, HookHome, jobs_of, may_trace
 from tests.payloads import encoded
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
 
 
 @pytest.fixture
-def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[Setting]:
-    made = Setting(private_home, new_server)
+def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[HookHome]:
+    made = HookHome(private_home, new_server)
     yield made
     made.end()
 
 
-def test_an_event_goes_through_the_intake_to_redis(setting: Setting) -> None:
-    server = setting.redis()
-    setting.intake()
-    assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
-    until(lambda: jobs_of(server) and not setting.raw(), "the event does not arrive")
-    assert not setting.home.spool
+def test_an_event_goes_through_the_intake_to_redis(hook_home: HookHome) -> None:
+    server = hook_home.redis()
+    hook_home.intake()
+    assert hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP)) == b""
+    until(lambda: jobs_of(server) and not hook_home.raw(), "the event does not arrive")
+    assert not hook_home.home.spool
 
 
-def test_without_an_intake_the_raw_event_is_spooled(setting: Setting) -> None:
-    assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
-    (raw,) = setting.raw()
+def test_without_an_intake_the_raw_event_is_spooled(hook_home: HookHome) -> None:
+    assert hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP)) == b""
+    (raw,) = hook_home.raw()
     assert raw.stat().st_mode & 0o777 == 0o600
-    setting.convert()
-    assert setting.raw() == []
-    (spooled,) = setting.home.spool
+    hook_home.convert()
+    assert hook_home.raw() == []
+    (spooled,) = hook_home.home.spool
     assert spooled.stem == raw.stem
     operations = {job["envelope"]["operation"] for job in json.loads(spooled.read_text())["jobs"]}
     assert {"start_session", "pause_session"} <= operations
@@ -49,31 +49,31 @@ def test_without_an_intake_the_raw_event_is_spooled(setting: Setting) -> None:
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
 def test_without_an_intake_the_python_hook_handles_events_with_output(
-    setting: Setting, event: str
+    hook_home: HookHome, event: str
 ) -> None:
-    setting.fire(setting.native, event, encoded(payloads.EVENTS[event]))
-    assert setting.raw() == []
-    assert len(setting.home.spool) == 1
+    hook_home.fire(hook_home.native, event, encoded(payloads.EVENTS[event]))
+    assert hook_home.raw() == []
+    assert len(hook_home.home.spool) == 1
 
 
-def test_the_python_hook_runs_if_it_is_set(setting: Setting) -> None:
-    setting.fire(setting.native, "Stop", encoded(payloads.STOP), HIVEPIPE_HOOK="python")
-    assert setting.raw() == []
-    assert len(setting.home.spool) == 1
+def test_the_python_hook_runs_if_it_is_set(hook_home: HookHome) -> None:
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP), HIVEPIPE_HOOK="python")
+    assert hook_home.raw() == []
+    assert len(hook_home.home.spool) == 1
 
 
-def test_without_an_intake_the_event_goes_to_redis_and_starts_no_stack(setting: Setting) -> None:
+def test_without_an_intake_the_event_goes_to_redis_and_starts_no_stack(hook_home: HookHome) -> None:
     """As with a Procfile without the intake: a second stack would stop that Redis."""
-    server = setting.redis()
-    assert setting.fire(setting.native, "Stop", encoded(payloads.STOP)) == b""
+    server = hook_home.redis()
+    assert hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP)) == b""
     assert jobs_of(server)
-    assert setting.raw() == []
-    assert not (setting.runtime / "starting").exists()
+    assert hook_home.raw() == []
+    assert not (hook_home.runtime / "starting").exists()
 
 
-def test_an_intake_ends_with_its_supervisor(setting: Setting) -> None:
+def test_an_intake_ends_with_its_supervisor(hook_home: HookHome) -> None:
     words = [sys.executable, "-I", "-S", str(ROOT / "workers" / "intake.py")]
-    env = {**setting.env, "HIVEPIPE_HOME": str(setting.home.path)}
+    env = {**hook_home.env, "HIVEPIPE_HOME": str(hook_home.home.path)}
     supervisor = subprocess.Popen(
         ["sh", "-c", '"$@" & echo $!; wait', "sh", *words],
         env=env,
@@ -83,51 +83,51 @@ def test_an_intake_ends_with_its_supervisor(setting: Setting) -> None:
     assert supervisor.stdout
     with supervisor.stdout:
         intake = Path("/proc", supervisor.stdout.readline().strip())
-    until((setting.runtime / "intake.sock").exists, "the intake does not listen")
+    until((hook_home.runtime / "intake.sock").exists, "the intake does not listen")
     supervisor.kill()
     supervisor.wait()
     until(lambda: not intake.exists(), "the intake still runs without its supervisor")
 
 
-def test_a_hanging_intake_loses_no_event(setting: Setting) -> None:
-    server = setting.redis()
-    intake = setting.intake()
+def test_a_hanging_intake_loses_no_event(hook_home: HookHome) -> None:
+    server = hook_home.redis()
+    intake = hook_home.intake()
     intake.signal(signal.SIGSTOP)
-    setting.fire(setting.native, "Stop", encoded(payloads.STOP))
-    assert len(setting.raw()) == 1
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
+    assert len(hook_home.raw()) == 1
     intake.signal(signal.SIGCONT)  # the intake also receives the event
     until(lambda: jobs_of(server), "the intake does not continue")
     before = jobs_of(server)
-    setting.convert()
-    (spooled,) = setting.home.spool
+    hook_home.convert()
+    (spooled,) = hook_home.home.spool
     ids = {job["envelope"]["id"] for job in json.loads(spooled.read_text())["jobs"]}
     assert ids <= {id.decode() for id in before}
 
 
 @pytest.mark.parametrize("size", [60_000, *range(64_600, 65_600, 100), 100_000])
-def test_a_large_environment_loses_no_event(setting: Setting, size: int) -> None:
+def test_a_large_environment_loses_no_event(hook_home: HookHome, size: int) -> None:
     """The native hook passes on at most 64 kB of environment; above that the Python hook runs."""
-    setting.fire(setting.native, "Stop", encoded(payloads.STOP), HIVEPIPE_TASK_ID="x" * size)
-    assert len(setting.raw()) + len(setting.home.spool) == 1
-    setting.convert()
-    assert len(setting.home.spool) == 1
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP), HIVEPIPE_TASK_ID="x" * size)
+    assert len(hook_home.raw()) + len(hook_home.home.spool) == 1
+    hook_home.convert()
+    assert len(hook_home.home.spool) == 1
 
 
 @pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other machines call them otherwise")
 @pytest.mark.parametrize("has_intake", [True, False])
 def test_an_event_makes_the_system_calls_that_the_page_lists(
-    setting: Setting, has_intake: bool
+    hook_home: HookHome, has_intake: bool
 ) -> None:
     if has_intake:
-        setting.intake()
-    (setting.runtime / "starting").write_text(
+        hook_home.intake()
+    (hook_home.runtime / "starting").write_text(
         f"{time.time() + 60:.0f} 0 the stack is not started\n"
     )
-    log = setting.home.root / "calls"
-    command = ["strace", "-qq", "-o", str(log), str(setting.native), "post_tool_use"]
+    log = hook_home.home.root / "calls"
+    command = ["strace", "-qq", "-o", str(log), str(hook_home.native), "post_tool_use"]
     event = encoded(payloads.EVENTS["PostToolUse"])
-    subprocess.run(command, input=event, env=setting.env, check=True, timeout=60)
+    subprocess.run(command, input=event, env=hook_home.env, check=True, timeout=60)
     page = (ROOT / "benchmarks" / "page.md").read_text()
     section = page.split("## System calls")[1].split("\n## ")[0]
     lists = section.split("Without an intake")
@@ -163,34 +163,34 @@ PREPARED = {
 @pytest.mark.parametrize("has_intake", [True, False])
 @pytest.mark.parametrize("line", LINES)
 def test_the_native_status_line_equals_that_of_the_python_hook(
-    setting: Setting, line: str, has_intake: bool
+    hook_home: HookHome, line: str, has_intake: bool
 ) -> None:
-    (setting.home.path / "status-line.json").write_text(json.dumps(PREPARED))
+    (hook_home.home.path / "status-line.json").write_text(json.dumps(PREPARED))
     if has_intake:
-        setting.intake()
+        hook_home.intake()
     environments: list[dict[str, str]] = [{}, {"HIVEPIPE_DISABLED": "1"}, {"HIVEPIPE_NESTED": "1"}]
     for env in environments:
-        shown = setting.fire(setting.python, "Statusline", LINES[line], **env)
-        assert setting.fire(setting.native, "Statusline", LINES[line], **env) == shown
-    before = setting.fire(setting.python, "Statusline", LINES[line], "echo before; cat")
-    assert setting.fire(setting.native, "Statusline", LINES[line], "echo before; cat") == before
+        shown = hook_home.fire(hook_home.python, "Statusline", LINES[line], **env)
+        assert hook_home.fire(hook_home.native, "Statusline", LINES[line], **env) == shown
+    before = hook_home.fire(hook_home.python, "Statusline", LINES[line], "echo before; cat")
+    assert hook_home.fire(hook_home.native, "Statusline", LINES[line], "echo before; cat") == before
     assert before.startswith(b"before\n")
-    setting.register(state="off")
-    assert setting.fire(setting.native, "Statusline", LINES[line]) == (
-        setting.fire(setting.python, "Statusline", LINES[line])
+    hook_home.register(state="off")
+    assert hook_home.fire(hook_home.native, "Statusline", LINES[line]) == (
+        hook_home.fire(hook_home.python, "Statusline", LINES[line])
     )
-    assert not (setting.home.path / "spool").exists()
+    assert not (hook_home.home.path / "spool").exists()
 
 
-def test_the_status_line_needs_no_python_with_an_intake(setting: Setting) -> None:
-    (setting.home.path / "status-line.json").write_text(json.dumps(PREPARED))
-    intake = setting.intake()
-    shown = setting.fire(setting.python, "Statusline", LINES["costs"])
+def test_the_status_line_needs_no_python_with_an_intake(hook_home: HookHome) -> None:
+    (hook_home.home.path / "status-line.json").write_text(json.dumps(PREPARED))
+    intake = hook_home.intake()
+    shown = hook_home.fire(hook_home.python, "Statusline", LINES["costs"])
     assert shown.startswith(b"$1.23 session")
-    program = setting.python.read_bytes()
-    setting.python.write_text("#!/bin/sh\n")
-    assert setting.fire(setting.native, "Statusline", LINES["costs"]) == shown
-    setting.python.write_bytes(program)
+    program = hook_home.python.read_bytes()
+    hook_home.python.write_text("#!/bin/sh\n")
+    assert hook_home.fire(hook_home.native, "Statusline", LINES["costs"]) == shown
+    hook_home.python.write_bytes(program)
     intake.signal(signal.SIGSTOP)
-    assert setting.fire(setting.native, "Statusline", LINES["costs"]) == shown
-    assert setting.raw() == []
+    assert hook_home.fire(hook_home.native, "Statusline", LINES["costs"]) == shown
+    assert hook_home.raw() == []

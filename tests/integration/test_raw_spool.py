@@ -23,7 +23,7 @@ from hivepipe.stack.home_files import why_not_ours
 from hivepipe.worker import idle_shutdown
 from tests import payloads
 from tests.conftest import Home, Server
-from tests.native import BUILT, Setting
+from tests.native import BUILT, HookHome
 from tests.payloads import SESSION, changed, encoded
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
@@ -32,17 +32,17 @@ OTHER = "ffffffff-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def setting(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[Setting]:
-    made = Setting(private_home, new_server)
+def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[HookHome]:
+    made = HookHome(private_home, new_server)
     yield made
     made.end()
 
 
 @pytest.fixture
-def raw(setting: Setting) -> Path:
+def raw(hook_home: HookHome) -> Path:
     """Return the only raw event of a home."""
-    setting.fire(setting.native, "Stop", encoded(payloads.STOP))
-    (path,) = setting.raw()
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
+    (path,) = hook_home.raw()
     return path
 
 
@@ -55,23 +55,23 @@ def aged(path: Path, secs: float) -> Path:
     return older
 
 
-def test_status_and_alerts_count_a_raw_event(setting: Setting, raw: Path) -> None:
+def test_status_and_alerts_count_a_raw_event(hook_home: HookHome, raw: Path) -> None:
     aged(raw, 7200)
-    report = json.loads(setting.home.command("status", "--json", expect=None))
+    report = json.loads(hook_home.home.command("status", "--json", expect=None))
     assert (report["spool"], report["in_memory"]) == (1, 0)
-    found = vitals(str(setting.home.path), None, None)
+    found = vitals(str(hook_home.home.path), None, None)
     assert found.spooled == 1
     assert found.oldest_spooled_secs >= 7200
 
 
-def test_drain_check_and_notice_count_a_raw_event(setting: Setting, raw: Path) -> None:
-    assert has_spooled(str(setting.home.path))
+def test_drain_check_and_notice_count_a_raw_event(hook_home: HookHome, raw: Path) -> None:
+    assert has_spooled(str(hook_home.home.path))
     aged(raw, 7200)
-    assert "1 event waits on disk" in waiting_notice.notice(str(setting.home.path))
+    assert "1 event waits on disk" in waiting_notice.notice(str(hook_home.home.path))
 
 
 def test_a_stack_with_a_raw_event_is_not_idle(
-    setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
+    hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Idle(Housekeeper):
         def __init__(self) -> None: ...
@@ -83,8 +83,8 @@ def test_a_stack_with_a_raw_event_is_not_idle(
             return True
 
     monkeypatch.setattr(idle_shutdown, "LOOK_EVERY_SECS", 0.0)
-    watch = idle_shutdown.IdleWatch(str(setting.home.path), Idle())
-    db = Database(setting.home.path / "other.db")
+    watch = idle_shutdown.IdleWatch(str(hook_home.home.path), Idle())
+    db = Database(hook_home.home.path / "other.db")
     try:
         watch.idle_secs(db)
         time.sleep(0.05)
@@ -96,14 +96,14 @@ def test_a_stack_with_a_raw_event_is_not_idle(
         db.close()
 
 
-def test_records_as_old_as_a_raw_event_are_kept(setting: Setting, raw: Path) -> None:
-    with setting.redis().client() as client:
+def test_records_as_old_as_a_raw_event_are_kept(hook_home: HookHome, raw: Path) -> None:
+    with hook_home.redis().client() as client:
         raw.rename(raw.with_name("01760000000000000000_1.raw"))
         assert oldest_job_time(client, raw.parent) == "2025-10-09T08:53:20.000000Z"
 
 
-def test_only_an_expired_raw_event_is_deleted(setting: Setting, raw: Path) -> None:
-    home = str(setting.home.path)
+def test_only_an_expired_raw_event_is_deleted(hook_home: HookHome, raw: Path) -> None:
+    home = str(hook_home.home.path)
     assert list(_events_over(home, time.time(), Limits())) == []
     old = aged(raw, 15 * 86_400)
     assert [found.path for found in _events_over(home, time.time(), Limits())] == [str(old)]
@@ -118,61 +118,61 @@ def test_raw_events_and_their_reasons_count_as_files_of_hivepipe(tmp_path: Path)
 
 
 def test_a_drain_converts_more_than_one_batch(
-    setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
+    hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(raw_spool, "_AT_ONCE", 1)
     for _ in range(2):
-        setting.fire(setting.native, "Stop", encoded(payloads.STOP))
-    raw_spool.convert_all(str(setting.home.path))
-    assert setting.raw() == []
+        hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
+    raw_spool.convert_all(str(hook_home.home.path))
+    assert hook_home.raw() == []
 
 
 def test_a_raw_event_that_stays_holds_up_no_other_and_starts_no_process_in_each_turn(
-    setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
+    hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(raw_spool, "_AT_ONCE", 1)
     raw.write_bytes(b"HPv2" + raw.read_bytes()[4:])
-    setting.fire(setting.native, "Stop", encoded(payloads.STOP))
-    with setting.redis().client() as client:
-        keeper = Housekeeper(client, setting.home.path, setting.home.address)
-        while keeper.drain() or len(setting.raw()) > 1:
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
+    with hook_home.redis().client() as client:
+        keeper = Housekeeper(client, hook_home.home.path, hook_home.home.address)
+        while keeper.drain() or len(hook_home.raw()) > 1:
             pass
-        assert setting.raw() == [raw]
+        assert hook_home.raw() == [raw]
         monkeypatch.setattr(raw_spool.subprocess, "run", pytest.fail)
         keeper.drain()
 
 
 def test_a_full_disk_sets_no_raw_event_aside(
-    setting: Setting, raw: Path, monkeypatch: pytest.MonkeyPatch
+    hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(convert_spool, "_take_in", full)
     convert_spool._convert(raw)
-    assert setting.raw() == [raw]
+    assert hook_home.raw() == [raw]
 
 
-def test_drain_reports_raw_events_that_it_cannot_convert(setting: Setting, raw: Path) -> None:
+def test_drain_reports_raw_events_that_it_cannot_convert(hook_home: HookHome, raw: Path) -> None:
     torn = raw.with_name("00000000000000000001_1.raw")
     torn.write_bytes(raw.read_bytes()[:-1])
     raw.write_bytes(b"HPv2" + raw.read_bytes()[4:])
-    report = direct.drain(str(setting.home.path))
+    report = direct.drain(str(hook_home.home.path))
     assert list(report.failed) == [raw]
     assert "torn" in report.set_aside[torn]
 
 
 @pytest.mark.parametrize("words", [[SESSION], ["--matching", "quetzalcoatl"]])
-def test_forget_deletes_raw_events_of_the_session(setting: Setting, words: list[str]) -> None:
+def test_forget_deletes_raw_events_of_the_session(hook_home: HookHome, words: list[str]) -> None:
     for session, text in ((SESSION, "quetzalcoatl"), (OTHER, f"not {SESSION}")):
         event = changed(payloads.STOP, session_id=session, last_assistant_message=text)
-        setting.fire(setting.native, "Stop", encoded(event))
-    assert len(setting.raw()) == 2
-    setting.home.command("forget", *words, "--dry-run")
-    assert len(setting.raw()) == 2
-    setting.home.command("forget", *words, "--yes")
-    (left,) = setting.raw()
+        hook_home.fire(hook_home.native, "Stop", encoded(event))
+    assert len(hook_home.raw()) == 2
+    hook_home.home.command("forget", *words, "--dry-run")
+    assert len(hook_home.raw()) == 2
+    hook_home.home.command("forget", *words, "--yes")
+    (left,) = hook_home.raw()
     assert OTHER.encode() in left.read_bytes()
-    setting.home.command("drain")
-    rows = setting.home.rows("SELECT id FROM sessions")
+    hook_home.home.command("drain")
+    rows = hook_home.home.rows("SELECT id FROM sessions")
     assert [row["id"] for row in rows] == [OTHER]
