@@ -16,7 +16,7 @@ from tests.conftest import until
 from tests.installed import AS_USER, User
 
 SECRET = "sk-" + "ant-canary-in-an-argument"
-PROGRAMS = ("redis-server", "writer.py", "slow.py", "scheduler.py")
+PROGRAMS = ("-server", "writer.py", "slow.py", "scheduler.py")
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_no_process_of_a_stack_may_dump_core(user: User) -> None:
 def test_a_crash_of_redis_writes_no_secret(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("up", "-d")
-    first = user.pid("redis-server")
+    first = user.pid("-server")
 
     def ask() -> None:
         with redis.Redis.from_url(url) as client, suppress(redis.RedisError):

@@ -334,7 +334,7 @@ RUNNING: dict[str, tuple[str, Cause, str, bool]] = {
     ),
     "Redis hangs": (
         "redis",
-        lambda u: signal_process(u, "redis-server", "STOP"),
+        lambda u: signal_process(u, "-server", "STOP"),
         "not answer",
         True,
     ),

@@ -107,7 +107,8 @@ class Sandbox:
                 is_command = "cli.main" in line or "web.process" in line
                 if not is_program or is_command or not self.is_owner_of(process, line):
                     continue
-                kind = next((k for k in KINDS if f"{k}.py" in line or f"{k}-s" in line), line)
+                kind = next((kind for kind in KINDS if f"{kind}.py" in line), line)
+                kind = "redis" if "-server" in line else kind  # Redis or Valkey
                 kind = "supervisord" if "supervisord" in line else kind
                 found.setdefault(kind, []).append(process)
             except psutil.Error:
