@@ -23,6 +23,7 @@ ALPHABETS = {
     "d": string.digits,
     "w": string.ascii_letters + string.digits + "_-",
     "b": string.ascii_letters + string.digits + "+/",
+    "B": "".join(sorted({*string.ascii_letters, *string.digits} - {*"0OIl"})),
 }
 
 # id in the published list -> form
@@ -104,7 +105,7 @@ def expand(form: str, chance: random.Random) -> str:
     def characters(found: re.Match[str]) -> str:
         return "".join(chance.choice(ALPHABETS[found[1]]) for _ in range(int(found[2])))
 
-    return re.sub(r"<([Aaluhdwb])(\d+)>", characters, form)
+    return re.sub(r"<([AaluhdwbB])(\d+)>", characters, form)
 
 
 # ---- wrappings: (name, secret, chance) -> a text as Claude Code sees it

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 # Matches most values in the store: ids, hashes, times, words, and file names without digits. No
 # secret of a built-in rule has this form. This check takes a fifth of the time of the sieve.
-_PLAIN = re.compile(r"(?!e2b_|fc-)(?:instance-|task-agent-)?[0-9a-fTZ:.+_-]*|[a-z/.-]*").fullmatch
+_PLAIN = re.compile(
+    r"(?:instance-|task-agent-)?(?![0-9a-fTZ:.+_-]*(?:e2b_|fc-))[0-9a-fTZ:.+_-]*|[a-z/.-]*"
+).fullmatch
 
 
 _in_force: "list[Redactor]" = []  # the redactor passed to `use`, or empty

@@ -128,6 +128,14 @@ def test_only_a_literal_is_a_password(literal: str, expression: str) -> None:
     assert redact_text(expression) == expression
 
 
+@pytest.mark.parametrize("before", ["", "instance-", "task-agent-", "ab.", "2026-01-02T03:"])
+def test_what_begins_as_an_id_is_searched_for_tokens(before: str) -> None:
+    token = "e2b_" + hashlib.sha1(b"x").hexdigest()
+    assert token not in redact_text(before + token)
+    of_name = f"instance-fc-{hashlib.md5(b'x').hexdigest()}"
+    assert redact_text(of_name) == of_name
+
+
 def test_a_text_that_takes_too_long_is_replaced_as_a_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
