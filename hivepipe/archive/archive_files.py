@@ -12,7 +12,7 @@ import gzip
 import os
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
@@ -186,10 +186,8 @@ class ArchiveFiles:
 
     def replace_lines(self, lines: Iterable[bytes], offsets: Offsets) -> Offsets:
         """Replace all lines atomically, keep their modification time, return the new checkpoint."""
-        temporary = f".{self._lines}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         length = checksum = 0
-        with os.fdopen(self._folder.open(temporary, flags), "wb") as out:
+        with self._folder.replacing(self._lines) as out:
             for line in lines:
                 out.write(line)
                 length += len(line)
@@ -198,38 +196,26 @@ class ArchiveFiles:
             before = self.lines_status()
             if before:
                 os.utime(out.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
-            os.fsync(out.fileno())
             stamp = os.fstat(out.fileno()).st_mtime_ns
-        after = dataclasses.replace(offsets, length=length, checksum=checksum, stamp=stamp)
-        self._folder.replace(self._offsets, offsets.text() + after.text())
-        self._folder.rename(temporary, self._lines)
+            after = dataclasses.replace(offsets, length=length, checksum=checksum, stamp=stamp)
+            self._folder.replace(self._offsets, offsets.text() + after.text())
         self._folder.replace(self._offsets, after.text())
         self._folder.remove(self._packed)
         return after
 
     def _unpack(self) -> None:
-        temporary = f".{self._lines}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        with (
-            self.open_to_read() as packed,
-            os.fdopen(self._folder.open(temporary, flags), "wb") as out,
-        ):
+        with self.open_to_read() as packed, self._folder.replacing(self._lines) as out:
             shutil.copyfileobj(packed, out, COPY_BYTES)
-            out.flush()
-            os.fsync(out.fileno())
-        self._folder.rename(temporary, self._lines)
         self._folder.remove(self._packed)
 
-    def pack(self) -> Iterator[int]:
+    def pack(self) -> Generator[int, None, None]:
         """Compress the lines; yield the size of each chunk, so that the caller can stop in between.
 
         The modification time is kept, because retention depends on it.
         """
-        temporary = f".{self._packed}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with (
             os.fdopen(self._folder.open(self._lines), "rb") as lines,
-            os.fdopen(self._folder.open(temporary, flags), "wb") as out,
+            self._folder.replacing(self._packed) as out,
         ):
             with gzip.GzipFile("", "wb", fileobj=out, mtime=0) as packed:
                 while chunk := lines.read(COPY_BYTES):
@@ -238,8 +224,6 @@ class ArchiveFiles:
             out.flush()
             status = os.fstat(lines.fileno())
             os.utime(out.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
-            os.fsync(out.fileno())
-        self._folder.rename(temporary, self._packed)
         self._folder.remove(self._lines)
 
     def is_untouched(self, offsets: Offsets) -> bool:

@@ -4,7 +4,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from hivepipe.archive.archive_files import ArchiveFiles, summed
 from hivepipe.archive.catalog import Catalog
@@ -53,8 +53,9 @@ def _compress(kept: ArchiveFiles, check_stop: Callable[[], None]) -> bool:
         return False
     if not kept.is_as_written():
         return False
-    for _ in kept.pack():
-        check_stop()
+    with closing(kept.pack()) as chunks:
+        for _ in chunks:
+            check_stop()
     return True
 
 

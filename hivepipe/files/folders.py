@@ -6,8 +6,10 @@ that appears meanwhile is therefore not followed. The modes do not depend on the
 
 import fcntl
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import BinaryIO
 
 from hivepipe.files.change_stamp import Stamp, stamp_of
 from hivepipe.files.regular_file import refuse_special, whole
@@ -91,14 +93,28 @@ class Folder:
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             return whole(file, f"{self.path}/{name}", limit)
 
+    @contextmanager
+    def replacing(self, name: str) -> Iterator[BinaryIO]:
+        """Yield a file that then replaces a file, atomically and synced.
+
+        After an error the old file stays, and the new one takes no room on a full disk.
+        """
+        temporary = f".{name.removeprefix('.')}.tmp"
+        descriptor = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(descriptor)
+            self.rename(temporary, name)
+        except BaseException:
+            self.remove(temporary)
+            raise
+
     def replace(self, name: str, data: bytes) -> None:
         """Write a file atomically and sync it: readers see the old or the new content."""
-        temporary = f".{name.removeprefix('.')}.tmp"
-        with os.fdopen(self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+        with self.replacing(name) as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        self.rename(temporary, name)
 
     def overwrite(self, name: str, data: bytes) -> None:
         """Write a small file in place, at a third of the cost of `replace`.

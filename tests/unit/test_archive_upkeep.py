@@ -3,8 +3,10 @@
 import gzip
 import json
 import os
+import resource
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -242,6 +244,34 @@ def test_an_interrupted_compression_loses_nothing(
     for name, data in expected.items():
         assert gzip.decompress((scene.kept / f"{name}.gz").read_bytes()) == data
     assert not rebuild_index(scene.archives)
+
+
+@contextmanager
+def full_disk(room_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_not_filled_with_half_an_archive(scene: Scene) -> None:
+    filled(scene)
+    age_files(scene)
+    before = scene.files()
+    with full_disk(100), pytest.raises(OSError, match="File too large"):
+        compress(scene.archives, no_stop)
+    assert scene.files() == before
+    assert list(scene.kept.rglob("*.tmp")) == []
+    assert compress(scene.archives, no_stop) == 5
+    scene.path.write_bytes(lines(9))
+    with full_disk(100), pytest.raises(OSError, match="File too large"):
+        scene.extend()  # it is unpacked first
+    assert scene.only(f"*_{SESSION}.jsonl.gz")
+    assert list(scene.kept.rglob("*.tmp")) == []
+    assert scene.extend() == 5
 
 
 def test_a_half_compressed_archive_counts_as_uncompressed(scene: Scene) -> None:
