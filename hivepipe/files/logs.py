@@ -25,7 +25,10 @@ NAMES = (HOOK_LOG, *WORKERS_LOGS)
 _STAMP = rb"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\] "
 _FORMS = {
     HOOK_LOG: rb"\[[a-z-]+\] \[[A-Z]+\] .*",
-    AUDIT_LOG: rb"(Redacted \d|Created archive with permissions |No sensitive data in session ).*",
+    AUDIT_LOG: (
+        rb"((Redacted|Cleared) \d|Created archive with permissions |"
+        rb"No sensitive data in session ).*"
+    ),
     CLEANUP_LOG: rb"\[[a-z_]+\] \[INFO\] (deleted .+: [a-z_]+|run \d+: deleted .*)",
 }
 _LINES = {name: re.compile(_STAMP + form + rb"\n") for name, form in _FORMS.items()}

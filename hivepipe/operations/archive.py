@@ -33,9 +33,8 @@ from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.search import forget_index
 from hivepipe.operations.usage import usage_jobs
-from hivepipe.redact.audit_log import append, record_archive, record_redaction
+from hivepipe.redact.audit_log import record_archive, record_cleared, record_redaction
 from hivepipe.redact.of_home import load_redactor
-from hivepipe.text.plurals import counted
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.session_facts import SessionFacts
 from hivepipe.transcripts.totals import Totals
@@ -139,8 +138,7 @@ def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -
 
     def on_cleared(key: str, lines: int) -> None:
         forget_index(context.home)
-        text = f"Cleared {counted(lines, 'earlier line')} of session {key} of what was found later"
-        append(kept_folder(context.home), text)
+        record_cleared(kept_folder(context.home), key, lines)
 
     return ArchiveCallbacks(
         redactor,

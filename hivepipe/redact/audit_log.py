@@ -2,6 +2,8 @@
 
     [2026-11-21T01:00:00Z] Redacted 3 API keys, 1 password from session 7b1f0c9e-...
 
+`files.logs` recognises the lines by their first words.
+
 Each line is appended under a lock of the file itself, so several processes may write. The first
 line of a new day (UTC) renames the old file to `security-audit.log.<its day>`, or the next free
 name. `prune_files` deletes files older than 90 days. The mode is 0600 with any umask.
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from hivepipe.files.regular_file import is_open_as
 from hivepipe.home import make_folders
+from hivepipe.text.plurals import counted
 
 NAME = "security-audit.log"
 KEPT_DAYS = 90
@@ -33,14 +36,20 @@ def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> Non
     if not found.total():
         append(folder, f"No sensitive data in session {session}")
         return
-    counted = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in sorted(found.items()) if n)
-    append(folder, f"Redacted {counted} from session {session}")
+    listed = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in sorted(found.items()) if n)
+    append(folder, f"Redacted {listed} from session {session}")
 
 
 def record_archive(folder: str, path: Path) -> None:
     """Log that an archive was made, with its actual permissions."""
     mode = path.stat().st_mode & 0o7777
     append(folder, f"Created archive with permissions {mode:04o}: {path.name}")
+
+
+def record_cleared(folder: str, session: str, lines: int) -> None:
+    """Log the number of earlier lines from which a secret was removed that was found later."""
+    earlier = counted(lines, "earlier line")
+    append(folder, f"Cleared {earlier} of session {session} of what was found later")
 
 
 def append(folder: str, message: str) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.files.logs import is_own
+from hivepipe.files.manifest import Manifest
 from hivepipe.redact import audit_log
 
 LINE = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] (.+)")
@@ -35,12 +37,29 @@ def test_each_entry_has_its_text(folder: Path, tmp_path: Path) -> None:
     )
     audit_log.record_redaction(str(folder), "s3", {})
     audit_log.record_archive(str(folder), archived)
+    audit_log.record_cleared(str(folder), "s1", 2)
     assert lines(folder) == [
         "Redacted 3 API keys from session s1",
         "Redacted 2 e-mail addresses, 1 password from session s2",
         "No sensitive data in session s3",
         "Created archive with permissions 0600: a.jsonl",
+        "Cleared 2 earlier lines of session s1 of what was found later",
     ]
+
+
+def test_each_of_its_lines_is_known_as_hivepipes(folder: Path, tmp_path: Path) -> None:
+    """Only such a log is pruned and cleared of forgotten sessions."""
+    archived = tmp_path / "a.jsonl"
+    archived.touch()
+    manifest = Manifest(str(tmp_path))
+    manifest.claim(audit_log.NAME)
+    audit_log.record_redaction(str(folder), "s1", {"API key": 3})
+    audit_log.record_redaction(str(folder), "s2", {})
+    audit_log.record_archive(str(folder), archived)
+    audit_log.record_cleared(str(folder), "s1", 1)
+    assert is_own(folder / audit_log.NAME, manifest)
+    audit_log.append(str(folder), "planted")
+    assert not is_own(folder / audit_log.NAME, manifest)
 
 
 def test_a_name_cannot_forge_a_line(folder: Path) -> None:
@@ -133,6 +152,8 @@ def test_an_invalid_date_in_the_first_line_names_no_file_elsewhere(
 
 WRITER = """
 import sys
+from hivepipe.files.logs import is_own
+from hivepipe.files.manifest import Manifest
 from hivepipe.redact import audit_log
 days = ["2026-11-19", "2026-11-20", "2026-11-21"]
 for number in range(300):

@@ -93,6 +93,11 @@ def test_a_backup_holds_no_hash_of_a_secret(home: Home) -> None:
 
 
 def test_forget_deletes_the_learned_hashes_of_a_session(home: Home) -> None:
+    command(home, "archive", "sweep")
     settle(home)
+    log = home.kept / "security-audit.log"
+    assert "Cleared" in log.read_text()
+    log.rename(home.kept / f"{log.name}.2026-11-01")
     command(home, "forget", SESSION, "--yes")
     assert list(home.kept.rglob("*.learned")) == []
+    assert SESSION not in (home.kept / f"{log.name}.2026-11-01").read_text()
