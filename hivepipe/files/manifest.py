@@ -12,7 +12,7 @@ It is in the home, not beside the files. A repository can contain such files, bu
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -54,6 +54,14 @@ class Found(NamedTuple):
     key: str  # of the archive that holds its lines
     meta: str  # the predecessor's own metadata, redacted, as JSON
     at: float
+
+
+class OwnFile(NamedTuple):
+    """One file that hivepipe made; the digests are empty if it is not replaced as a whole."""
+
+    made_at: float
+    digest: str
+    before: str
 
 
 class Manifest:
@@ -120,6 +128,18 @@ class Manifest:
             return frozenset()
         with self._open() as db:
             return frozenset(path for (path,) in db.execute("SELECT path FROM files"))
+
+    def files(self) -> dict[str, OwnFile]:
+        """Return path -> record of each file that hivepipe made."""
+        return {path: OwnFile(*rest) for path, *rest in self._rows("SELECT * FROM files")}
+
+    def take_over(self, files: Mapping[str, OwnFile]) -> None:
+        """Replace the records of the exports' folder, whose files a backup has restored."""
+        self.begin()
+        rows = [(path, *record) for path, record in files.items()]
+        with self._open() as db:
+            db.execute("DELETE FROM files WHERE path NOT LIKE '../%'")
+            db.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", rows)
 
     def claim(self, path: str) -> None:
         """Record a file before it is made. Raises OSError or StoreError if that fails."""

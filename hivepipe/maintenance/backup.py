@@ -1,7 +1,7 @@
 """Back up everything that a home keeps into one file, and restore it.
 
 <file>.tar.gz
-    manifest.json     version, time, SHA-256 of each file
+    manifest.json     version, time, SHA-256 of each file, and which files hivepipe made
     hive.db           copied by VACUUM INTO, which is consistent during concurrent writes
     config.toml       if the home has one
     redaction.key     so that the tags of secrets stay the same
@@ -16,7 +16,6 @@ import os
 import shutil
 import sqlite3
 import tarfile
-import tempfile
 import time
 import zlib
 from collections.abc import Iterator
@@ -26,14 +25,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from hivepipe.archive.search.index_file import remove_index
 from hivepipe.db.copies import copy_to, error_of
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.tree import mark
 from hivepipe.errors import BackupError, StoreError
-from hivepipe.files.manifest import Manifest
+from hivepipe.files.logs import NAMES as LOGS
+from hivepipe.files.manifest import Manifest, OwnFile
 from hivepipe.files.regular_file import read_bytes, regular
 from hivepipe.home import kept_folder, tree_of
+from hivepipe.maintenance.work_folder import work_folder
+from hivepipe.operations.search import index_path
 from hivepipe.redact.home_key import FILE as KEY
 
 MANIFEST = "manifest.json"
@@ -55,14 +60,16 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     sums: dict[str, str] = {}
     try:
-        with tempfile.TemporaryDirectory(dir=home, prefix=".backup-") as folder:
+        with work_folder(home, ".backup-") as folder:
             copy = Path(folder, DATABASE)
             has_store = copy_to(database_path(home), copy)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 with tarfile.open(fileobj=file, mode="w:gz") as tar:
                     for path, name in _parts(home, copy if has_store else None):
-                        _add(tar, path, name, sums)
+                        if not _add(tar, path, name, sums) and path.suffix == ".jsonl":
+                            # An archive that was compressed meanwhile
+                            _add(tar, Path(f"{path}.gz"), f"{name}.gz", sums)
                     manifest = _manifest(home, sums)
                     _add_text(tar, MANIFEST, json.dumps(manifest, indent=1))
                 file.flush()
@@ -102,8 +109,11 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
             yield path, f"kept/{path.relative_to(kept)}"
 
 
-def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> None:
-    """Add a file with its current size; data that is appended meanwhile is left out."""
+def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> bool:
+    """Add a file with its current size; return False if it is gone.
+
+    Data that is appended meanwhile is left out.
+    """
     try:
         with open(path, "rb", opener=regular) as file:
             member = tarfile.TarInfo(name)
@@ -112,8 +122,9 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> N
             summed = _Summed(file, member.size)
             tar.addfile(member, summed)
             sums[name] = summed.digest.hexdigest()
-    except FileNotFoundError:  # deleted meanwhile
-        return
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class _Summed(io.RawIOBase):
@@ -140,12 +151,15 @@ def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
 
 
 def _manifest(home: str, sums: dict[str, str]) -> dict[str, Any]:
+    own = Manifest(home)
+    knows_all = own.fact("installed_at") and not own.fact("adopts")
     return {
         "format": FORMAT,
         "hivepipe": version("hivepipe"),
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "home": home,
         "sha256": sums,
+        "made": own.files() if knows_all else None,
     }
 
 
@@ -188,9 +202,20 @@ def restore(
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         if Path(folder, "kept").is_dir():
             shutil.copytree(Path(folder, "kept"), kept, dirs_exist_ok=True)
-    Manifest(home).set_adopts(adopts=True)  # the archives are not in this home's manifest
+    remove_index(index_path(home))  # it has the lines of other archives
+    _take_over(Manifest(home), manifest)
     beside = {"before": before, "settings": settings}
     return {**manifest, **{name: str(path) if path else None for name, path in beside.items()}}
+
+
+def _take_over(own: Manifest, restored: dict[str, Any]) -> None:
+    """Record the restored files that hivepipe made; without that, archives are adopted."""
+    if restored["made"] is None:  # written before 2026-11-25
+        own.set_adopts(adopts=True)
+        return
+    names = {name.removeprefix("kept/").removesuffix(".gz") for name in restored["sha256"]}
+    made: dict[str, OwnFile] = restored["made"]
+    own.take_over({path: made[path] for path in made if path in names or path in LOGS})
 
 
 def _settings_beside(home: str, settings: Path) -> Path | None:
@@ -206,7 +231,7 @@ def _settings_beside(home: str, settings: Path) -> Path | None:
 @contextmanager
 def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     """Unpack beside the home and verify everything, before anything is changed."""
-    with tempfile.TemporaryDirectory(dir=home, prefix=".restore-") as folder:
+    with work_folder(home, ".restore-") as folder:
         try:
             with gzip.open(source) as packed:
                 room = _Room(home, source, any_size, packed)
@@ -285,9 +310,10 @@ def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
             raise BackupError(f"a newer hivepipe ({found['hivepipe']}) wrote {source}")
         if not all(_is_ours(name) for name in names):
             raise ValueError
+        made = msgspec.convert(found.get("made"), dict[str, OwnFile] | None)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise BackupError(f"{source} is not a backup of hivepipe") from None
-    return dict(found)
+    return {**found, "made": made}
 
 
 def _is_ours(name: str) -> bool:

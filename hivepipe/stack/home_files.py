@@ -18,6 +18,7 @@ _NAMES = (
     _DATABASE,
     r"(search|memory|manifest)\.db(-wal|-shm|-journal)?",
     r"backups/hive-before-\d+-\d+\.db",
+    r"\.(backup|restore)-\w{8}/.+",  # left by a killed process
     rf"logs/(({_PROCESS})\.log(\.\d+)?|(deletions|actions)\.log(\.1)?)",
     r"appendonly\.aof|appendonlydir/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
     r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?|intake\.slot",

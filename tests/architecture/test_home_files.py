@@ -50,6 +50,13 @@ def test_a_documented_file_is_hivepipes(tmp_path: Path, name: str) -> None:
     assert said in ("", "it is not hivepipe's database")
 
 
+def test_what_a_killed_backup_left_is_hivepipes(tmp_path: Path) -> None:
+    path = tmp_path / ".backup-k1_lled0" / "hive.db"
+    path.parent.mkdir()
+    path.touch()
+    assert why_not_ours(str(tmp_path), ".backup-k1_lled0/hive.db") == ""
+
+
 @pytest.mark.parametrize("name", ["notes.txt", "hive.db.mine", "spool/mine.json", "logs/a.log"])
 def test_any_other_file_is_the_users(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -1,6 +1,8 @@
 """A backup holds everything in a home; a restore brings back all of it or changes nothing."""
 
 import errno
+import fcntl
+import gzip
 import io
 import json
 import os
@@ -20,9 +22,13 @@ import pytest
 
 from hivepipe.db.database import Database
 from hivepipe.errors import BackupError
+from hivepipe.files.logs import claim_names, is_own
+from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.maintenance import backup
 from hivepipe.maintenance.backup import back_up, restore
+from hivepipe.operations.skill_exports import SkillExports
+from hivepipe.redact import audit_log
 from hivepipe.redact.home_key import FILE as KEY
 from hivepipe.redact.home_key import key_of
 from tests.conftest import CLI, Home, Server, Writer, fire_all, until
@@ -76,10 +82,12 @@ def test_a_backup_during_writes_is_restored_exactly(
     full_log = full.kept
     (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")
     (full.path / KEY).write_bytes(b"another key")
+    (full.path / "search.db").write_bytes(b"an index of later lines")
     output = full.command("restore", str(target), "--replace")
     assert dump(full) == before
     assert (full.path / KEY).read_bytes() == key
     assert (moved_aside(full) / KEY).read_bytes() == b"another key"
+    assert not (full.path / "search.db").exists()
     assert (full_log / "main-session" / "2026-11" / "one.jsonl").read_text() == '{"type": "user"}\n'
     assert not (full_log / "main-session" / "2026-11" / "two.jsonl").exists()
     aside = moved_aside(full)
@@ -257,6 +265,88 @@ def test_a_file_system_without_hard_links_takes_a_backup(
         with pytest.raises(BackupError, match="nothing is overwritten"):
             back_up(str(home.path), each)
     assert not list(home.root.glob("*.tmp"))
+
+
+def test_an_archive_that_is_compressed_meanwhile_is_not_missing(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, _ = saved
+    month = home.kept / "main-session" / "2026-11"
+    month.mkdir(parents=True)
+    (month / "one.jsonl").write_text('{"type": "user"}\n')
+    listed = backup._parts
+
+    def parts(*given: Any) -> Iterator[tuple[Path, str]]:
+        for path, name in [*listed(*given)]:
+            if path.name == "one.jsonl":
+                (month / "one.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+                path.unlink()
+            yield path, name
+
+    monkeypatch.setattr(backup, "_parts", parts)
+    found = back_up(str(home.path), home.root / "c.tar.gz")
+    assert "kept/main-session/2026-11/one.jsonl.gz" in found["sha256"]
+    monkeypatch.undo()
+    other = home.another("other")
+    restore(str(other.path), home.root / "c.tar.gz", replace=False)
+
+
+def test_what_a_killed_backup_left_is_removed(full: Home) -> None:
+    left, used = full.path / ".backup-killed00", full.path / ".restore-running0"
+    for folder in (left, used):
+        folder.mkdir()
+        shutil.copy(full.database, folder / "hive.db")
+    running = os.open(used, os.O_RDONLY)
+    fcntl.flock(running, fcntl.LOCK_EX)
+    back_up(str(full.path), full.root / "c.tar.gz")
+    assert not left.exists()
+    assert used.exists()
+    os.close(running)
+
+
+def test_what_is_restored_is_still_hivepipes(
+    full: Home, writer: Writer, redis_server: Server
+) -> None:
+    """On a new machine, where no manifest names these files, and where they were written since."""
+    writer.end()
+    redis_server.end()
+    usage = {"skills": {"tidy": {"count": 5, "invocations": [], "sessions": []}}}
+    (full.kept / "skill-usage.json").write_text(json.dumps(usage))  # a predecessor's
+    with_use(full)
+    SkillExports(str(full.path)).write()
+    assert count_of(full) == 6
+    claim_names(str(full.kept), Manifest(str(full.path)))
+    audit_log.record_cleared(str(full.kept), "s", 1)
+    Manifest(str(full.path)).set_adopts(adopts=False)  # as the first job about an archive does
+    target = full.root / "d.tar.gz"
+    back_up(str(full.path), target)
+    for _ in range(2):
+        with_use(full)
+        SkillExports(str(full.path)).write()
+    other = full.another("other")
+    for home in (full, other):
+        restore(str(home.path), target, replace=True)
+        with_use(home)
+        SkillExports(str(home.path)).write()
+        assert count_of(home) == 7
+        assert is_own(home.kept / "security-audit.log", Manifest(str(home.path)))
+        assert [path.name for path in home.kept.glob("*.before-hivepipe")] == [
+            "skill-usage.json.before-hivepipe"
+        ]
+
+
+def with_use(home: Home) -> None:
+    sql = """
+        INSERT INTO skill_uses (skill, kind, session_id, success, arguments, created_at)
+        VALUES ('tidy', 'tool', 's', 1, '', '2026-11-20T23:00:00.000Z')
+    """
+    with closing(sqlite3.connect(home.database)) as db, db:
+        db.execute(sql)
+
+
+def count_of(home: Home) -> int:
+    export = json.loads((home.kept / "skill-usage.json").read_text())
+    return int(export["skills"]["tidy"]["count"])
 
 
 # ---- tail

@@ -1,0 +1,41 @@
+"""Folders in a home for the data of a running backup or restore."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hivepipe.files.folders import try_lock
+
+
+@contextmanager
+def work_folder(home: str, prefix: str) -> Iterator[str]:
+    """Yield a new folder, locked while it is in use; remove those of killed runs."""
+    for left in leftovers(home):
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(dir=home, prefix=prefix) as folder:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with suppress(OSError):  # a file system without locks
+                try_lock(descriptor)
+            yield folder
+        finally:
+            os.close(descriptor)
+
+
+def leftovers(home: str) -> list[Path]:
+    """Return the folders that killed backups and restores left; they have copies of the data."""
+    found = [*Path(home).glob(".backup-*"), *Path(home).glob(".restore-*")]
+    return [path for path in found if path.is_dir() and not path.is_symlink() and _is_unused(path)]
+
+
+def _is_unused(folder: Path) -> bool:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return try_lock(descriptor)
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
