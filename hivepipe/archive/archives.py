@@ -138,7 +138,7 @@ class Archives(Catalog):
             of_session.redact_line,
             callbacks.redactor.redact_line,
             callbacks.should_stop,
-            lambda: self.manifest.claim(kept.name.path),
+            lambda: self._claim(kept, source),
         ):
             self._enter_in_index(kept, source)
             callbacks.on_chunk(source, f"{self.root}/{kept.path}", chunk)
@@ -185,6 +185,11 @@ class Archives(Catalog):
                 return typed(kept.meta() or {}, "session_id", str) in ("", source.session)
         except FileNotFoundError:
             return True
+
+    def _claim(self, kept: ArchiveFiles, source: Source) -> None:
+        """Record an archive before its file is made, so that `forget` finds it after a kill."""
+        self.manifest.claim(kept.name.path)
+        self._enter_in_index(kept, source)
 
     def _enter_in_index(self, kept: ArchiveFiles, source: Source) -> None:
         """Add the archive to the index if its entry is missing or differs."""

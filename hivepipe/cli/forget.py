@@ -96,6 +96,7 @@ def _forget_as_json(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool) 
         sessions=sorted(wanted.sessions),
         gone=[{"place": place, "count": number, "what": what} for place, number, what in found],
         transcripts=list(transcripts),
+        moved_aside=forgetting.moved_aside(),
         left=list(left),
     )
     if left:
@@ -126,6 +127,8 @@ def _forget(forgetting: Forgetting, wanted: ForgetQuery, dry_run: bool, yes: boo
         say(f"Claude Code's own transcript is kept: rm {shlex.quote(path)}")
     for path in filter(os.path.isdir, () if dry_run else folders):
         say(f"A hive worker's folder is kept: rm -r {shlex.quote(path)}")
+    for path in forgetting.moved_aside():
+        say(f"Data that `restore --replace` moved aside is kept: rm -r {shlex.quote(path)}")
     left = forgetting.files_with(wanted) if wanted.spellings and not dry_run else []
     if left:
         raise HivepipeError(f"the text is still in {', '.join(map(printable, left))}")

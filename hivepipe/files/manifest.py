@@ -52,8 +52,10 @@ class Found(NamedTuple):
     path: str
     stamp: str
     key: str  # of the archive that holds its lines
-    meta: str  # the predecessor's own metadata, redacted, as JSON
     at: float
+
+
+_FOUND = ", ".join(Found._fields)
 
 
 class OwnFile(NamedTuple):
@@ -195,13 +197,21 @@ class Manifest:
     def record_found(self, found: Found) -> None:
         """Record an imported file of a predecessor."""
         self.begin()
+        sql = f"REPLACE INTO found ({_FOUND}, meta) VALUES (?, ?, ?, ?, ?, ?, '')"
         with self._open() as db:
-            db.execute("REPLACE INTO found VALUES (?, ?, ?, ?, ?, ?, ?)", found)
+            db.execute(sql, found)
 
     def found(self, kind: str) -> list[Found]:
         """Return all imported files of a kind."""
-        sql = "SELECT * FROM found WHERE kind = ? ORDER BY at, path"
+        sql = f"SELECT {_FOUND} FROM found WHERE kind = ? ORDER BY at, path"
         return [Found(*row) for row in self._rows(sql, kind)]
+
+    def clear_metadata(self) -> None:
+        """Clear the metadata of imported files, which releases before 2026-11-25 stored here."""
+        if os.path.exists(self.path):
+            with self._open() as db:
+                db.execute("PRAGMA secure_delete = ON")
+                db.execute("UPDATE found SET meta = '' WHERE meta <> ''")
 
     # ---- the file
 

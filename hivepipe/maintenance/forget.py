@@ -4,6 +4,7 @@ The rows are deleted first, and the sessions are recorded as forgotten. From the
 or heartbeat writes them again. If a later step is interrupted, a second call completes it.
 """
 
+import shutil
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -26,6 +27,7 @@ from hivepipe.guard.client import assignment_path
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
 from hivepipe.hook.recall import recalled_path
 from hivepipe.jobs.forget_query import ForgetQuery
+from hivepipe.maintenance.work_folder import leftovers
 from hivepipe.operations import memory
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.briefing_files import BriefingFiles
@@ -161,6 +163,7 @@ class Forgetting:
         yield Deleted("spool", spool, "file")
         if not dry_run:
             self._archives.remove_sessions(wanted.sessions)
+            self._archives.manifest.clear_metadata()
         yield Deleted("archives", len(entries), "transcript")
         workers = remove_sessions(self._place.home, wanted.sessions, dry_run=dry_run)
         yield Deleted("hive workers", workers, "folder")
@@ -175,10 +178,13 @@ class Forgetting:
 
     def clean(self, *, dry_run: bool = False) -> Iterator[Deleted]:
         """Delete copies that may contain forgotten text: backups, free pages, the file of Redis."""
-        copies = stored.backups(self._db.path)
+        copies = [*stored.backups(self._db.path), *leftovers(self._place.home)]
         if not dry_run:
             for copy in copies:
-                copy.unlink(missing_ok=True)
+                if copy.is_dir():
+                    shutil.rmtree(copy)
+                else:
+                    copy.unlink(missing_ok=True)
             try:
                 stored.clean_pages(self._db)
             except sqlite3.Error as error:
@@ -187,6 +193,10 @@ class Forgetting:
                 if client is not None and self._place.socket.startswith("/"):
                     queued.rewrite_file(client)
         yield Deleted("backups of the database, whole", len(copies), "file")
+
+    def moved_aside(self) -> list[str]:
+        """Return the folders of data that `restore --replace` moved aside."""
+        return sorted(map(str, self._home.glob("backups/before-restore-*")))
 
     def files_with(self, wanted: ForgetQuery) -> list[str]:
         """Return hivepipe's files that still contain the text, to check the result."""

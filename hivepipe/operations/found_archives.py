@@ -141,8 +141,7 @@ def _import_archive(
             if callbacks.is_forgotten(source.session):
                 return Row(whole, ARCHIVE, REFUSED, "its session was forgotten")
             its_meta = _redacted(meta, callbacks)
-            text = orjson.dumps(its_meta).decode()
-            found = Found(digest, ARCHIVE, whole, stamp, source.key, text, time())
+            found = Found(digest, ARCHIVE, whole, stamp, source.key, time())
             same = _same(found, known.values())
             if same:
                 archives.manifest.record_found(found)

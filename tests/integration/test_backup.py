@@ -291,14 +291,18 @@ def test_an_archive_that_is_compressed_meanwhile_is_not_missing(
     restore(str(other.path), home.root / "c.tar.gz", replace=False)
 
 
-def test_what_a_killed_backup_left_is_removed(full: Home) -> None:
+@pytest.mark.parametrize("ending", ["backup", "forget"])
+def test_what_a_killed_backup_left_is_removed(full: Home, ending: str) -> None:
     left, used = full.path / ".backup-killed00", full.path / ".restore-running0"
     for folder in (left, used):
         folder.mkdir()
         shutil.copy(full.database, folder / "hive.db")
     running = os.open(used, os.O_RDONLY)
     fcntl.flock(running, fcntl.LOCK_EX)
-    back_up(str(full.path), full.root / "c.tar.gz")
+    if ending == "backup":
+        back_up(str(full.path), full.root / "c.tar.gz")
+    else:
+        full.command("forget", SESSION_START["session_id"], "--yes")
     assert not left.exists()
     assert used.exists()
     os.close(running)
@@ -347,6 +351,18 @@ def with_use(home: Home) -> None:
 def count_of(home: Home) -> int:
     export = json.loads((home.kept / "skill-usage.json").read_text())
     return int(export["skills"]["tidy"]["count"])
+
+
+def test_forget_names_what_a_restore_moved_aside(
+    full: Home, writer: Writer, redis_server: Server
+) -> None:
+    writer.end()
+    redis_server.end()
+    back_up(str(full.path), full.root / "c.tar.gz")
+    found = restore(str(full.path), full.root / "c.tar.gz", replace=True)
+    said = full.command("forget", SESSION_START["session_id"], "--yes")
+    assert f"rm -r {found['before']}" in said
+    assert Path(found["before"], "hive.db").exists()
 
 
 # ---- tail

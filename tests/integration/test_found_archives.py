@@ -4,10 +4,12 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -155,6 +157,19 @@ def test_a_copy_is_extended_by_its_session_and_keeps_its_metadata(home: Home) ->
     assert archives.meta_of(archives.index.entries()["fresh1"])["found"]["path"]  # type: ignore[index]
     original = "main-session/2025-02/2025-02-01_08-00-00_fresh1.jsonl"
     assert old.state(logs(home))[original] == before[original]
+
+
+def test_nothing_of_a_forgotten_session_is_left_in_the_manifest(home: Home) -> None:
+    old.make(logs(home))
+    import_folder(home, logs(home))
+    path = home.path / "manifest.db"
+    assert b"api.md" not in path.read_bytes()
+    with closing(sqlite3.connect(path)) as db, db:  # as before 2026-11-25
+        db.execute("UPDATE found SET meta = ?", (json.dumps(old.SUBAGENT_META),))
+    assert b"api.md" in path.read_bytes()
+    home.command("forget", "abc123", "--yes")
+    assert b"api.md" not in path.read_bytes()
+    assert KNOWN in outcomes(import_folder(home, logs(home))).values()
 
 
 @pytest.mark.parametrize(

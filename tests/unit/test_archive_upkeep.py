@@ -396,8 +396,27 @@ def test_removing_a_session_leaves_none_of_its_files(scene: Scene) -> None:
     assert json.loads(scene.only(f"*_{SESSION}.meta.json").read_text())["message_count"] == 4
 
 
+def test_forgetting_finds_the_first_lines_that_a_killed_process_wrote(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    monkeypatch.setattr("hivepipe.archive.append._Growth._chunk", killed)
+    scene.path.write_bytes(lines(3))
+    with pytest.raises(KilledError):
+        scene.extend()
+    assert scene.archived == lines(3)
+    scene.fresh()
+    scene.archives.remove_sessions([SESSION])
+    assert list(scene.kept.rglob("*.jsonl")) == []
+
+
 def test_removal_waits_while_the_session_is_archived(scene: Scene) -> None:
-    """The session is forgotten while its first lines are archived, before the index has it."""
+    """The session is forgotten while its first lines are archived."""
     scene.path.write_bytes(lines(3))
     forgotten, manifest = set[str](), scene.archives.manifest
     forgetting = Thread(
