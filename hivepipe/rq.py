@@ -38,7 +38,7 @@ def wait_for(address: str) -> None:
         while time.monotonic() < end:
             try:
                 connection.ping()
-            except redis.ConnectionError:  # also raised while Redis loads its file
+            except (redis.ConnectionError, redis.TimeoutError):  # or it loads its file
                 time.sleep(LOOK_EVERY_SECS)
             else:
                 return

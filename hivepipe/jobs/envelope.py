@@ -123,7 +123,7 @@ def envelope_of(value: object) -> Envelope:
         session=metadata.get("session") or "",
         instance=metadata.get("instance") or "",
         project=metadata.get("project") or "",
-        agent=_agent(metadata.get("agent")),
+        agent=_id_or_empty(metadata.get("agent")),
         event_time_ns=value.get("event_time_ns") or 0,
         **_of_all(payload),
     )
@@ -146,16 +146,17 @@ def envelope_of(value: object) -> Envelope:
     return envelope
 
 
-def _agent(said: object) -> str:
-    """Return the id of an agent, or "" for any other value, which is no reason to refuse a job."""
+def _id_or_empty(said: object) -> str:
+    """Return a valid id, or "" for any other value, which is no reason to refuse a job."""
     return said if isinstance(said, str) and valid_id(said) == said else ""
 
 
 def _of_all(payload: dict[str, Any]) -> dict[str, Any]:
     """Return the valid fields of a payload that every operation may have."""
-    wanted = (("periodic", str), ("tier", str), ("slot", int))
+    wanted = (("tier", str), ("slot", int))
     found = ((name, payload.get(name), kind) for name, kind in wanted)
-    return {name: value for name, value, kind in found if type(value) is kind}
+    valid = {name: value for name, value, kind in found if type(value) is kind}
+    return {**valid, "periodic": _id_or_empty(payload.get("periodic"))}  # it names a lock file
 
 
 def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:

@@ -45,8 +45,11 @@ REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
 # redis-py removes the error code at the start of a reply, but not in an error from a script.
 FULL = "used memory > 'maxmemory'"
 # Errors of a server that refuses all writes: its disk or memory is full, it is a replica or has
-# just become one, or it is a primary without replicas.
-REFUSES_WRITES = ("MISCONF", FULL, "read only replica", "UNBLOCKED", "NOREPLICAS")
+# just become one, it is a primary without replicas, or another client's script runs too long.
+REFUSES_WRITES = (
+    *("MISCONF", FULL, "read only replica", "MASTER is down", "UNBLOCKED", "NOREPLICAS"),
+    "is busy running a script",
+)
 
 logger = logging.getLogger("hivepipe.worker")
 
@@ -163,14 +166,12 @@ class ClaimingWorker(SimpleWorker):
             try:
                 self.bootstrap(logging_level or "WARNING")
                 break
-            except redis.ConnectionError:  # Redis is starting at the same time
-                if self._stop_requested:
-                    break
-                time.sleep(wait)
-            except redis.ResponseError as error:
+            except redis.RedisError as error:  # Redis may be starting at the same time
                 if not is_away(error):
                     raise
-                break  # a heartbeat registers the worker when Redis accepts writes again
+                if self._stop_requested or isinstance(error, redis.ResponseError):
+                    break  # a heartbeat registers the worker when Redis accepts writes again
+                time.sleep(wait)
         is_shared = not self._address.startswith("/")
         self._claims = Claims(self.connection, self.own_queues, self.name, self.key, is_shared)
         self._blamed = self._box.read()
@@ -299,7 +300,7 @@ class ClaimingWorker(SimpleWorker):
                 self._replace_supervisor()
             self.heartbeat()
             self._beat_at = now
-            self._on_heartbeat()
+            self._beside_jobs("heartbeat", self._on_heartbeat)
             if installed() != self._version:
                 logger.warning("hivepipe was upgraded: exiting to be restarted")
                 self._stop_requested = True

@@ -3,6 +3,7 @@
 Redis is fakeredis in this process. The database is real.
 """
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +17,8 @@ from redis import Redis
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.events.job_plan import Job
-from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
-from hivepipe.jobs.schedule_table import TICK, Periodic
+from hivepipe.jobs.envelope import Envelope, envelope_of, follow_ups, read_envelope
+from hivepipe.jobs.schedule_table import TICK, Periodic, tick_of
 from hivepipe.operations import slots as slot_operations
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.registry import apply_results
@@ -236,3 +237,13 @@ def test_a_slot_that_is_being_executed_is_not_executed_again(scenario: Scenario)
     with slot_operations.turn(scenario.context, job) as third:
         assert not third
     assert len(scenario.slots("reaper")) == 1
+
+
+@pytest.mark.parametrize("name", ["../../../home/ann/x", "a\0b", 7, ["alerts"]])
+def test_a_job_cannot_name_a_lock_outside_the_runtime_folder(name: object) -> None:
+    row = Periodic("alerts", 60, "raise_alerts", "")
+    message = slot_operations.job_of(read_envelope(tick_of(row, 5, 10**18).envelope))
+    fields = json.loads(message.envelope)
+    fields["payload"]["periodic"] = name
+    assert envelope_of(fields).periodic == ""
+    assert read_envelope(message.envelope).periodic == "alerts"

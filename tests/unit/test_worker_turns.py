@@ -1,18 +1,22 @@
 """What goes wrong beside or around the jobs of a worker, and must not stop them."""
 
+import math
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fakeredis
 import pytest
 import redis
 
 from hivepipe.db.database import Database
 from hivepipe.jobs.retry import is_store_error
 from hivepipe.queue.claims import Claimed
-from hivepipe.worker import writer
+from hivepipe.stack.installed import installed
+from hivepipe.worker import claiming_worker, writer
 from hivepipe.worker.slow_worker import SlowWorker
 from hivepipe.worker.status_line_file import StatusLineFile
 from hivepipe.worker.writer import Writer
@@ -135,3 +139,55 @@ def test_only_an_error_of_the_store_is_retried_without_a_limit(
     own._execute_here(Claimed("1", "low", b"", 0, True), envelope, [])
     assert (len(retried), len(failed)) == ((1, 0) if is_stores else (0, 1))
     assert is_store_error(error) is is_stores
+
+
+def test_an_error_in_the_work_of_a_heartbeat_stops_no_job(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise PermissionError(13, "Permission denied", "/home/ann/.config/hivepipe/team.json")
+
+    slow = worker(
+        SlowWorker,
+        _beat_at=-math.inf,
+        _parent=os.getppid(),
+        _version=installed(),
+        _stop_requested=False,
+        heartbeat=lambda: None,
+        _on_heartbeat=fail,
+    )
+    slow._heartbeat_if_due()
+    assert "team.json" in caplog.text
+
+
+def test_a_worker_waits_for_a_redis_that_does_not_answer_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    errors = [redis.TimeoutError("Timeout reading"), redis.ConnectionError("refused")]
+
+    def bootstrap(_level: str) -> None:
+        if errors:
+            raise errors.pop()
+
+    monkeypatch.setattr(claiming_worker.time, "sleep", lambda _secs: None)
+    slow = worker(
+        SlowWorker,
+        bootstrap=bootstrap,
+        _stop_requested=False,
+        _address="/redis.sock",
+        connection=fakeredis.FakeRedis(),
+        name="slow",
+        _box=SimpleNamespace(read=lambda: ""),
+    )
+    slow._register(None)
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_it"),
+    [
+        ("Link with MASTER is down and replica-serve-stale-data is set to 'no'.", True),
+        ("BUSY Redis is busy running a script. You can only call SCRIPT KILL", True),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
+    ],
+)
+def test_a_server_that_refuses_all_commands_is_away(text: str, is_it: bool) -> None:
+    assert claiming_worker.is_away(redis.ResponseError(text)) is is_it
