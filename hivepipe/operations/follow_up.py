@@ -24,6 +24,7 @@ from hivepipe.queue.enqueue import Work, enqueue, enqueue_work
 from hivepipe.queue.spool import keep_event
 
 BUSY_TIMEOUT_SECS = 0.1
+RESULTS_PER_FILE = 10  # far below the size above which a spool file is refused
 
 logger = logging.getLogger("hivepipe.follow_up")
 
@@ -42,7 +43,10 @@ def follow_up_job(
         try:
             enqueue(connection, address, results, is_periodic=is_periodic)
         except RefusedError:
-            keep_event(Place("", home, read_record(home)), parent.event_time_ns, results)
+            place = Place("", home, read_record(home))
+            for at in range(0, len(results), RESULTS_PER_FILE):
+                some = results[at : at + RESULTS_PER_FILE]
+                keep_event(place, parent.event_time_ns, some)
     if works:
         enqueue_work(connection, works, is_periodic=is_periodic)
 

@@ -173,7 +173,7 @@ def _open(folder: str, path: str) -> int:
 
 def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str:
     """Write the messages of one event; return the path. Raise OSError if nothing was written."""
-    path = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
+    path = temporary = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
     jobs = ",".join(_entry(message) for message in messages)
     data = f'{{"v":1,"jobs":[{jobs}]}}\n'.encode("ascii")
     try:
@@ -181,11 +181,15 @@ def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str
     except FileNotFoundError:
         make_folders(folder)
         _write(f"{path}.tmp", data)
-    # A killed intake kept this event before. Its file stays: a session's first event has more jobs.
-    if sender.is_gone() and posix.access(path, posix.F_OK):
-        posix.unlink(f"{path}.tmp")
-    else:
-        posix.rename(f"{path}.tmp", path)
+    while posix.access(path, posix.F_OK):
+        if sender.is_gone():
+            # A killed intake kept this event before. Its file stays: a session's first event has
+            # more jobs.
+            posix.unlink(f"{temporary}.tmp")
+            return path
+        event_time_ns += 1  # a worker kept other jobs that follow from the event
+        path = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
+    posix.rename(f"{temporary}.tmp", path)
     return path
 
 

@@ -18,7 +18,7 @@ from hivepipe.db.short_writes import LONGEST_SECS, write_shortly
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.jobs.origin import Origin
-from hivepipe.operations.families.archive import ArchiveTranscript
+from hivepipe.operations.families.archive import ArchiveTranscript, RecordUsage
 from hivepipe.operations.families.retention import CountDropped, LogCleanups
 from hivepipe.operations.families.summaries import SummariseSession
 from hivepipe.operations.follow_up import follow_up_job
@@ -55,6 +55,10 @@ class Setting:
         ids = self.redis.lrange(f"rq:queue:{queue}", 0, -1)
         found = [self.redis.hget(b"rq:job:" + id, "data") for id in ids]
         return [read_envelope(envelope_text(data)) for data in found]
+
+    def spooled(self) -> list[str]:
+        files = spool_files(self.home / "spool")
+        return [job.message.id for path in files for job in read_spool_file(path)]
 
     def apply(self, jobs: list[Envelope]) -> None:
         with closing(self.database()) as db, db.transaction():
@@ -106,6 +110,22 @@ def test_without_store_and_redis_results_are_spooled(locked: Setting) -> None:
     (path,) = spool_files(locked.home / "spool")
     wanted = [message.id for message in follow_ups(PARENT, RESULTS)]
     assert [job.message.id for job in read_spool_file(path)] == wanted
+
+
+def test_results_of_one_event_do_not_replace_each_other_in_the_spool(locked: Setting) -> None:
+    locked.server.connected = False
+    for result in RESULTS:
+        locked.follow_up([result])
+    assert locked.spooled() == [message.id for message in follow_ups(PARENT, RESULTS)]
+
+
+def test_the_usage_of_a_large_transcript_is_spooled_in_files_that_can_be_read(
+    locked: Setting,
+) -> None:
+    locked.server.connected = False
+    results = [RecordUsage(messages=[number, "x" * 64_000]).job() for number in range(40)]
+    locked.follow_up(results)
+    assert locked.spooled() == [message.id for message in follow_ups(PARENT, results)]
 
 
 def test_results_for_a_missing_store_are_enqueued_for_the_writer(setting: Setting) -> None:
