@@ -18,7 +18,11 @@ def keep(home: str, path: str, time_ns: int) -> str:
     data = read_regular(path)
     if data is None:
         return ""
-    name = f"{time_ns:020d}_{sender.pid()}_{path.rpartition('/')[2]}"
+    name = _name(path, time_ns)
+    # A worker copies files of several profiles for one event.
+    while not sender.is_gone() and posix.access(f"{home}/identity/{name}", posix.F_OK):
+        time_ns += 1
+        name = _name(path, time_ns)
     try:
         make_folders(f"{home}/identity")
         flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
@@ -30,6 +34,10 @@ def keep(home: str, path: str, time_ns: int) -> str:
     except OSError:
         return ""
     return name if whole else ""
+
+
+def _name(path: str, time_ns: int) -> str:
+    return f"{time_ns:020d}_{sender.pid()}_{path.rpartition('/')[2]}"
 
 
 def read_regular(path: str) -> bytes | None:

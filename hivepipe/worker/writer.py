@@ -186,10 +186,10 @@ class Writer(ClaimingWorker):
     def _prepare_claim(self) -> bool:
         """Process notes, activity and spool, so that older events come first."""
         with unless_full():
-            replay_notes(self.connection, self._home)
+            self._beside_jobs("call notes", partial(replay_notes, self.connection, self._home))
         if self._db is not None:
             with unless_full():
-                self._heartbeats.flush_if_due(self._db)
+                self._beside_jobs("activity", partial(self._heartbeats.flush_if_due, self._db))
             self._beside_jobs("briefings", partial(self._briefings.refresh_if_due, self._db))
         with unless_full():
             return bool(self._housekeeper.drain())

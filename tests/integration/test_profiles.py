@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hivepipe.cli.main import main
+from hivepipe.hook.identity_snapshots import keep
 from tests import payloads
 from tests.conftest import Home, Process, Server, Writer, hook_answer, jobs, until
 from tests.hook_contract import checked
@@ -337,3 +338,12 @@ def test_a_profile_in_use_is_not_removed(scene: Scene) -> None:
         assert scene.home.rows(f"SELECT * FROM {table} WHERE {column} = 'bot-2'") == []
     assert scene.home.rows("SELECT * FROM profiles") != []
     assert (folder / "SOUL.md").read_text() == SOUL
+
+
+def test_copies_of_the_files_of_two_profiles_for_one_event_are_both_kept(tmp_path: Path) -> None:
+    names = []
+    for profile in ("ana", "ben"):
+        (tmp_path / profile).mkdir()
+        (tmp_path / profile / "SOUL.md").write_text(profile)
+        names.append(keep(str(tmp_path), str(tmp_path / profile / "SOUL.md"), 10**18))
+    assert [(tmp_path / "identity" / name).read_text() for name in names] == ["ana", "ben"]
