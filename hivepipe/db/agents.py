@@ -11,7 +11,7 @@ import orjson
 
 from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
-from hivepipe.jobs.agent_expiry import metadata_of
+from hivepipe.jobs.agent_expiry import metadata_of, moment
 from hivepipe.jobs.origin import Origin
 from hivepipe.transcripts.lines import part
 
@@ -143,7 +143,9 @@ def _render(
     Keys of other programs are kept, especially the mark that an agent is protected.
     """
     context, usage = part(before, "spawn_context"), part(before, "usage")
-    expires = datetime.fromisoformat(str(row["last_active"])) + timedelta(seconds=TTL_SECS)
+    # An imported row may have any text.
+    last = moment(row["last_active"]) or datetime.fromisoformat(job.time)
+    expires = last + timedelta(seconds=TTL_SECS)
     instances = (str(context.get("instance_id") or job.instance), job.instance)
     callers = {str(context.get("agent_id") or ""), signal.caller} - {"", row["id"]}
     return {

@@ -1,6 +1,6 @@
 """Sessions, their swarms and their checkpoints. The status of a session is in `session_state`."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -100,7 +100,7 @@ def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> 
     The metadata keep the order of each column. Of two values with the same order, the greater one
     stays.
     """
-    metadata = orjson.loads(str(row.get("metadata") or "{}"))
+    metadata = _object_in(row.get("metadata"))
     orders = metadata.setdefault("said_ns", {})
     before = str(row.get(column) or "")
     lowest = -(1 << 63)
@@ -109,6 +109,16 @@ def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> 
     row[column], orders[column] = value, order
     row["metadata"] = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
     return True
+
+
+def _object_in(column: object) -> dict[str, Any]:
+    """Return the JSON object in a column, or one with the other text that a predecessor wrote."""
+    text = str(column or "{}")
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = text
+    return found if isinstance(found, dict) else {"imported": found}
 
 
 def describe_session(db: Database, session: str, column: str, value: str, order: int) -> None:
@@ -247,7 +257,7 @@ def refresh_operation_count(db: Database, session: str) -> None:
     row = db.row("SELECT checkpoint_data FROM sessions WHERE id = :id", {"id": session})
     if row is None or row["checkpoint_data"] is None:
         return
-    data = orjson.loads(row["checkpoint_data"])
+    data = _object_in(row["checkpoint_data"])
     data["operationCount"] = _operations(db, session)
     sql = "UPDATE sessions SET checkpoint_data = :data WHERE id = :id"
     db.execute(sql, {"id": session, "data": orjson.dumps(data).decode()})

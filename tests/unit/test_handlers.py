@@ -9,6 +9,7 @@ from typing import get_type_hints
 import pytest
 
 from hivepipe.db.database import Database
+from hivepipe.db.legacy_rows import import_row
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
@@ -92,3 +93,41 @@ def test_only_the_users_prompts_of_an_older_release_are_stored(tmp_path: Path) -
 def run(code: str) -> str:
     arguments = [sys.executable, "-I", "-c", code]
     return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+
+
+def applied(db: Database, operation: str, **payload: object) -> None:
+    """Execute one job of the session s1."""
+    job = Envelope(
+        id=operation,
+        operation=operation,
+        priority=1,
+        payload=payload,
+        session="s1",
+        instance="i1",
+        event_time_ns=10**18,
+    )
+    execute(db, job)
+
+
+@pytest.mark.parametrize("text", [None, "null", "[1]", "{torn", "plain text"])
+def test_an_imported_session_is_recorded_again_whatever_its_columns_hold(
+    tmp_path: Path, text: str | None
+) -> None:
+    row = {"id": "s1", "metadata": text, "checkpoint_data": text, "updated_at": "2024"}
+    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+        import_row(db, "sessions", row, "import-1")
+        applied(db, "start_session", swarm="swarm-1", title="Mend it", source="resume")
+        applied(db, "update_instance", op_count=3)
+        (session,) = db.rows("SELECT status, objective FROM sessions")
+    assert tuple(session) == ("active", "Mend it")
+
+
+def test_an_imported_agent_is_recorded_again_whatever_its_times_hold(tmp_path: Path) -> None:
+    agent = {"id": "a1", "swarm_id": "w1", "session_id": "s1", "last_active": "yesterday"}
+    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+        import_row(db, "swarms", {"id": "w1"}, "import-1")
+        import_row(db, "agents", agent, "import-2")
+        applied(db, "start_session", swarm="w1", source="resume")
+        applied(db, "start_agent", agent_id="a1", type="Explore")
+        (row,) = db.rows("SELECT type FROM agents")
+    assert row["type"] == "Explore"
