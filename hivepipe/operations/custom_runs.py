@@ -29,11 +29,10 @@ REASON_CHARACTERS = 300
 
 def custom_jobs(job: Envelope) -> list[Job]:
     """Return the jobs of installed operations that follow from a committed job."""
-    event = EVENTS.get(job.operation)
-    if not event:
-        return []
-    data = redacted_value(job.payload)
-    return [RunCustom(name=name, event=event, data=data).job(name) for name in installed_names()]
+    event = EVENTS.get(job.operation, "")
+    names = installed_names() if event else ()
+    data = redacted_value(job.payload) if names else {}
+    return [RunCustom(name=name, event=event, data=data).job(name) for name in names]
 
 
 def run_custom(context: JobContext, job: Origin, args: RunCustom) -> None:
