@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,6 +100,12 @@ class Scene:
         folder = self.project / session / "subagents"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"agent-{agent}.jsonl"
+
+    def age_files(self, days: float) -> None:
+        """Set the time of every file of the archive to so many days ago."""
+        past = time.time() - days * 86_400
+        for path in self.kept.rglob("*"):
+            os.utime(path, (past, past))
 
     def only(self, pattern: str) -> Path:
         (found,) = self.kept.rglob(pattern)

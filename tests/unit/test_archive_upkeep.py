@@ -37,15 +37,6 @@ def filled(scene: Scene) -> Scene:
     return scene
 
 
-def age_files(scene: Scene) -> None:
-    for path in scene.kept.rglob("*.jsonl"):
-        os.utime(path, (time.time() - MONTH_SECS,) * 2)
-
-
-def no_stop() -> None:
-    return None
-
-
 # ---- the index
 
 
@@ -101,7 +92,7 @@ def test_a_malformed_journal_line_is_skipped(scene: Scene, line: bytes) -> None:
 @pytest.mark.parametrize(
     ("key", "session", "path"),
     [
-        ("", "", "main-session/2026-01/x.jsonl"),  # its lock would be the index's
+        ("", "", "main-session/2026-01/x.jsonl"),  # its lock would be that of the index
         ("other", "x", "main-session/2026-01/x.jsonl"),
         ("x", "x", "main-session/2026-01/\0.jsonl"),
         ("x", "x", "main-session/2026-01/\n.jsonl"),
@@ -114,7 +105,7 @@ def test_an_invalid_index_entry_is_ignored(scene: Scene, key: str, session: str,
     (scene.kept / ".archive-index.new").write_text(json.dumps([key, entry]))
     scene.fresh()
     assert len(scene.archives.index.entries()) == 5
-    assert compress(scene.archives, no_stop) == 0
+    assert compress(scene.archives, lambda: None) == 0
 
 
 @pytest.mark.parametrize(("name", "session"), [(b"x", ""), (b"\xff", "x"), (b"a b", "x")])
@@ -180,25 +171,25 @@ def test_a_missing_index_entry_is_added_again(scene: Scene) -> None:
 def test_after_a_month_an_archive_is_compressed(scene: Scene) -> None:
     filled(scene)
     (scene.kept / "main-session/2026-01").joinpath("notes.txt").write_text("the user's own")
-    assert compress(scene.archives, no_stop) == 0
-    age_files(scene)
+    assert compress(scene.archives, lambda: None) == 0
+    scene.age_files(31)
     before = scene.archived
-    assert compress(scene.archives, no_stop) == 5
+    assert compress(scene.archives, lambda: None) == 5
     assert not list(scene.kept.rglob("*.jsonl"))
     packed = scene.only(f"*_{SESSION}.jsonl.gz")
     assert gzip.decompress(packed.read_bytes()) == before
     assert time.time() - packed.stat().st_mtime > MONTH_SECS - 60  # the time of the last line
     assert packed.stat().st_mode & 0o777 == 0o600
     assert scene.index()[SESSION]["path"].endswith(".jsonl.gz")
-    assert compress(scene.archives, no_stop) == 0
+    assert compress(scene.archives, lambda: None) == 0
     assert not rebuild_index(scene.archives)
     assert [problems for _, problems in verify(scene.archives) if problems] == []
 
 
 def test_a_resumed_session_continues_its_compressed_archive(scene: Scene) -> None:
     filled(scene)
-    age_files(scene)
-    compress(scene.archives, no_stop)
+    scene.age_files(31)
+    compress(scene.archives, lambda: None)
     scene.fresh()
     assert scene.extend(settled=True) == 0
     assert scene.only(f"*_{SESSION}.jsonl.gz")
@@ -212,13 +203,13 @@ def test_a_resumed_session_continues_its_compressed_archive(scene: Scene) -> Non
 
 def test_an_archive_that_cannot_be_compressed_does_not_stop_the_others(scene: Scene) -> None:
     filled(scene)
-    age_files(scene)
+    scene.age_files(31)
     path = scene.only("*_second.jsonl")
     path.unlink()
     path.symlink_to(scene.path)
     os.utime(path, (0, 0), follow_symlinks=False)
     with pytest.raises(OSError, match="symbolic links"):
-        compress(scene.archives, no_stop)
+        compress(scene.archives, lambda: None)
     assert len(list(scene.kept.rglob("*.jsonl.gz"))) == 4
     assert len([entry for entry in scene.index().values() if entry["path"].endswith(".gz")]) == 4
 
@@ -228,7 +219,7 @@ def test_an_interrupted_compression_loses_nothing(
 ) -> None:
     monkeypatch.setattr("hivepipe.archive.archive_files.COPY_BYTES", 500)
     filled(scene)
-    age_files(scene)
+    scene.age_files(31)
     expected = {name: data for name, data in scene.files().items() if name.endswith(".jsonl")}
     calls = iter(range(7))
 
@@ -240,7 +231,7 @@ def test_an_interrupted_compression_loses_nothing(
         compress(scene.archives, stop)
     assert list(scene.kept.rglob("*.gz"))
     assert list(scene.kept.rglob("*.jsonl"))
-    compress(scene.archives, no_stop)
+    compress(scene.archives, lambda: None)
     for name, data in expected.items():
         assert gzip.decompress((scene.kept / f"{name}.gz").read_bytes()) == data
     assert not rebuild_index(scene.archives)
@@ -281,8 +272,8 @@ def test_a_half_compressed_archive_counts_as_uncompressed(scene: Scene) -> None:
     assert scene.extend() == 0
     scene.path.write_bytes(lines(5))
     assert scene.extend() == 1
-    age_files(scene)
-    compress(scene.archives, no_stop)
+    scene.age_files(31)
+    compress(scene.archives, lambda: None)
     assert gzip.decompress(scene.only(f"*_{SESSION}.jsonl.gz").read_bytes()) == lines(5)
 
 
@@ -344,8 +335,8 @@ def test_metadata_without_a_source_is_a_fault(scene: Scene, source: object) -> N
 
 def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:
     filled(scene)
-    age_files(scene)
-    compress(scene.archives, no_stop)
+    scene.age_files(31)
+    compress(scene.archives, lambda: None)
     path = scene.only(f"*_{SESSION}.jsonl.gz")
     path.write_bytes(path.read_bytes()[:-20])
     (problem,) = problems(scene)
@@ -354,8 +345,8 @@ def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:
 
 def test_a_damaged_archive_stops_no_other(scene: Scene) -> None:
     filled(scene)
-    age_files(scene)
-    compress(scene.archives, no_stop)
+    scene.age_files(31)
+    compress(scene.archives, lambda: None)
     path = scene.only(f"*_{AGENT}.jsonl.gz")
     path.write_bytes(path.read_bytes()[:-20])
     scene.fresh()

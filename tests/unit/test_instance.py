@@ -109,7 +109,7 @@ ORPHAN = """
 import os, sys, time
 parent = os.getpid()
 if os.fork():
-    os._exit(0)  # as a Claude Code that is killed while a hook starts
+    os._exit(0)  # like a Claude Code that is killed while a hook starts
 while os.getppid() == parent:
     time.sleep(0.01)
 from hivepipe.hook.instance import this_instance

@@ -71,7 +71,7 @@ def test_without_a_credential_there_is_no_offer(environ: Environ) -> None:
 
 
 def test_credentials_are_used_in_their_order(environ: Environ, tmp_path: Path) -> None:
-    """They are added from the last to the first. Each new one takes precedence."""
+    """Credentials are added from the last to the first. Each new one takes precedence."""
     for name in reversed(ORDER):
         if name == CODEX:
             write_codex_login(tmp_path, time.time() + 3600)

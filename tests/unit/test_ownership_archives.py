@@ -16,20 +16,10 @@ NAME = f"main-session/2026-01/2026-01-10_00-00-00_{SESSION}"
 FOREIGN_META = {"session_id": SESSION, "message_count": 12, "duration_seconds": 420}
 
 
-def no_stop() -> None:
-    pass
-
-
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setenv("HOME", str(tmp_path))
     return Scene(tmp_path)
-
-
-def age_files(scene: Scene, days: float) -> None:
-    past = time.time() - days * DAY
-    for path in scene.kept.rglob("*"):
-        os.utime(path, (past, past))
 
 
 def write_foreign_archive(
@@ -67,7 +57,7 @@ def test_a_foreign_archive_is_not_pruned_compressed_or_listed(
     rebuild_index(scene.archives)
     assert scene.archives.index.entries() == {}
     assert prune(scene) == []
-    assert compress(scene.archives, no_stop) == 0
+    assert compress(scene.archives, lambda: None) == 0
     assert state(scene) == before
 
 
@@ -90,7 +80,7 @@ def test_own_archives_are_pruned_and_removed_from_the_manifest(scene: Scene) -> 
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     assert scene.archives.manifest.made() >= {f"{NAME}.jsonl"}
-    age_files(scene, 366)
+    scene.age_files(366)
     assert prune(scene) == [SESSION]
     assert f"{NAME}.jsonl" not in scene.archives.manifest.made()
     assert not (scene.kept / "main-session/2026-01").exists()
@@ -102,12 +92,12 @@ def test_an_edited_archive_is_kept(scene: Scene, edit: str, packed: bool) -> Non
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
     if packed:
-        age_files(scene, 31)
-        assert compress(scene.archives, no_stop) == 1
+        scene.age_files(31)
+        assert compress(scene.archives, lambda: None) == 1
     edit_archive(scene, edit, packed)
-    age_files(scene, 400)
+    scene.age_files(400)
     before = state(scene)
-    assert compress(scene.archives, no_stop) == 0
+    assert compress(scene.archives, lambda: None) == 0
     assert prune(scene) == []
     assert state(scene) == before
     assert any(problems for _, problems in verify(scene.archives))
@@ -172,7 +162,7 @@ def test_archives_of_a_version_without_a_manifest_are_adopted(scene: Scene) -> N
     assert adopt(scene.archives) == 1
     assert not scene.archives.manifest.adopts
     assert scene.archives.manifest.made() == {f"{NAME}.jsonl"}
-    age_files(scene, 400)
+    scene.age_files(400)
     rebuild_index(scene.archives)
     assert prune(scene) == [SESSION]
     assert forged.exists()

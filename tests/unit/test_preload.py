@@ -64,7 +64,7 @@ def test_the_exit_code_equals_that_of_the_interpreter(
 
 
 def started_by(monkeypatch: pytest.MonkeyPatch, words: list[str], version: str = "") -> list[str]:
-    """Return how a program is started: `run`, `execve` or, where the run ends, both."""
+    """Return the calls that start a program: `run`, `execve`, or both if the run returns."""
     started: list[str] = []
     runner = preload.Runner(lambda *_: started.append("execve"))
     monkeypatch.setattr(preload, "run_script", lambda *_: started.append("run"))

@@ -15,6 +15,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.reading.session_events import Event, events_of
 from hivepipe.reading.time_line import TimeLine, time_line
+from tests.web_scene import insert
 
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
 LONG = "Say what the default is and why a person would change it. " * 20
@@ -22,11 +23,6 @@ LONG = "Say what the default is and why a person would change it. " * 20
 
 def at(second: int) -> str:
     return f"2026-11-21T10:00:{second:02d}.000Z"
-
-
-def insert(db: Database, table: str, **row: Any) -> None:
-    names = ", ".join(row)
-    db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join(f':{n}' for n in row)})", row)
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ def test_a_conversation_appended_to_its_own_file_counts_once(again: int) -> None
 
 
 def test_of_several_records_of_a_message_the_one_with_most_output_counts() -> None:
-    """Whatever their order, and with the lines of parallel agents in between."""
+    """Neither their order nor lines of parallel agents in between matter."""
     others = [answer(9, f"msg_other{n}", 1) for n in range(OPEN_MESSAGES - 1)]
     records = [answer(1, "msg_a", 7), answer(2, "msg_a", 300), answer(3, "msg_a", 12)]
     for seed in range(10):
@@ -214,7 +214,7 @@ def test_messages_copied_by_a_fork_are_replays_of_the_first_session() -> None:
 
 
 def test_messages_copied_by_a_fork_without_a_terminal_are_its_parents() -> None:
-    """`claude -p --resume ID --fork-session`: no line names its origin, but all are older."""
+    """With `claude -p --resume ID --fork-session` no line names its origin, but all are older."""
     call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
     done = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
     copied = [

@@ -18,7 +18,7 @@ from tests.unit.test_transcripts import totals_of_records
 TIME = "2026-11-22T10:00:00.000Z"
 EACH = Tokens(10, 1, 30, 20)
 MODEL = "claude-opus-5"
-BEGAN_MS = 1_795_490_304_393  # of a real line
+BEGAN_MS = 1_795_490_304_393  # from a real line
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def record_count(db: Database, session: str, secs: int, requests: int, start: in
 
 
 def unseen_requests(db: Database, session: str = "") -> dict[str, int]:
-    """Return the requests in no transcript by session."""
+    """Return by session how many requests are in no transcript."""
     with listings(db.path) as store:
         chosen = [session] if session else None
         unseen = unwritten_usage.unseen(store, sessions=chosen)
