@@ -68,7 +68,7 @@ def test_the_demo_shows_everything_as_expected(private_home) -> None:  # type: i
     assert places == sorted(places)
     assert done.stdout.count("as expected") == 6
     assert "NOT as expected" not in done.stdout
-    assert "12 events on disk, whole" in done.stdout
+    assert "12 events wait on disk" in done.stdout
     assert "missing swarm: swarm-" in done.stdout
     assert "every table has the expected rows, every job is accounted for" in done.stdout
 

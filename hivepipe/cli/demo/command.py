@@ -147,7 +147,7 @@ def _all_killed(scene: Scene) -> None:
     pids = scene.kill_all()
     console.print(f"  killed {', '.join(map(str, pids))}")
     _fire(scene, day.WHILE_ALL_IS_KILLED)
-    console.print(f"  {counted(scene.spooled(), 'event')} in complete files on disk")
+    console.print(f"  {counted(scene.spooled(), 'event', 'wait on disk')}")
     console.print(f"$ hivepipe up -d\n{scene.command('up', '-d').strip()}", soft_wrap=True)
     console.print(f"  all written {scene.until_settled():.1f} s after that")
 
