@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,6 +51,17 @@ def line(number: int, said: str = "", **more: Any) -> bytes:
 
 def lines(count: int, start: int = 0) -> bytes:
     return b"".join(line(number) for number in range(start, start + count))
+
+
+@contextmanager
+def full_disk(room_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 class Scene:

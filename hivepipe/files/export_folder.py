@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hivepipe.files.exports import replace_own
 from hivepipe.files.folders import Folder, make_root, try_lock
+from hivepipe.files.log_lines import append_whole
 from hivepipe.files.logs import claim_names, name_to_rotate_to
 from hivepipe.files.manifest import Manifest
 
@@ -64,7 +65,7 @@ class ExportFolder:
     def append(self, name: str, lines: list[str]) -> None:
         """Append lines to a log in one write; a large log is renamed to `<name>.1` first."""
         claim_names(self._folder.path, self._manifest)
-        torn = self.tail(name, 1) not in (b"", b"\n")  # after a crash or a full disk during a write
+        torn = self.tail(name, 1) not in (b"", b"\n")  # after a power cut during a write
         data = (("\n" if torn else "") + "".join(f"{line}\n" for line in lines)).encode()
         descriptor = self._folder.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
@@ -73,7 +74,7 @@ class ExportFolder:
                 self._folder.rename(name, name_to_rotate_to(path, self._manifest).name)
                 self.append(name, lines)
                 return
-            os.write(descriptor, data)
+            append_whole(descriptor, data)
         finally:
             os.close(descriptor)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from hivepipe.files.log_lines import append_whole
 from hivepipe.files.regular_file import is_open_as, regular
 from hivepipe.home import make_folders
 
@@ -14,7 +15,7 @@ LARGEST_BYTES = 4_000_000
 
 
 def append(home: str, name: str, entry: dict[str, Any]) -> None:
-    """Append one entry in a single write; a full log is renamed to `<name>.1`. Raises OSError."""
+    """Append one entry as a whole; a full log is renamed to `<name>.1`. Raises OSError."""
     make_folders(f"{home}/logs")
     path = f"{home}/logs/{name}"
     descriptor = _open_locked(path)
@@ -23,7 +24,7 @@ def append(home: str, name: str, entry: dict[str, Any]) -> None:
             os.replace(path, f"{path}.1")
             append(home, name, entry)
             return
-        os.write(descriptor, orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
+        append_whole(descriptor, orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
     finally:
         os.close(descriptor)
 

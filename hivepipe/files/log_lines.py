@@ -1,8 +1,20 @@
-"""Remove lines from a log in place, so that processes can keep it open for appending."""
+"""Append and remove lines of a log in place, so that processes can keep it open for appending."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Collection
+
+
+def append_whole(descriptor: int, lines: bytes) -> None:
+    """Append lines, all or nothing: a nearly full disk may accept only a part. Raises OSError.
+
+    The caller holds the lock of the log.
+    """
+    before = os.fstat(descriptor).st_size
+    if os.write(descriptor, lines) < len(lines):
+        os.ftruncate(descriptor, before)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def remove_lines(path: str, needles: Collection[bytes], *, dry_run: bool = False) -> int:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+from hivepipe.files.log_lines import append_whole
 from hivepipe.files.regular_file import is_open_as
 from hivepipe.home import make_folders
 from hivepipe.text.plurals import counted
@@ -58,7 +59,7 @@ def append(folder: str, message: str) -> None:
     text = "".join(c if c.isprintable() else "?" for c in message)
     line = f"[{_stamp(now)}] {text}".encode("utf-8", "replace")[: LIMIT_BYTES - 1] + b"\n"
     with _locked(folder, _stamp(now)[:10]) as descriptor:
-        os.write(descriptor, line)
+        append_whole(descriptor, line)
 
 
 def rotate(folder: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hivepipe.files.logs import is_own
 from hivepipe.files.manifest import Manifest
 from hivepipe.redact import audit_log
+from tests.archive_scene import full_disk
 
 LINE = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] (.+)")
 
@@ -65,6 +66,15 @@ def test_each_of_its_lines_is_known_as_hivepipes(folder: Path, tmp_path: Path) -
 def test_a_name_cannot_forge_a_line(folder: Path) -> None:
     audit_log.record_redaction(str(folder), "s1\n[2026-01-01T00:00:00Z] forged", {})
     assert len(lines(folder)) == 1
+
+
+def test_a_line_that_a_full_disk_cuts_off_is_not_written(folder: Path) -> None:
+    audit_log.record_redaction(str(folder), "s1", {})
+    size = (folder / audit_log.NAME).stat().st_size
+    with full_disk(size + 20), pytest.raises(OSError, match="No space left"):
+        audit_log.record_redaction(str(folder), "s2", {})
+    audit_log.record_redaction(str(folder), "s3", {})
+    assert lines(folder) == [f"No sensitive data in session {each}" for each in ("s1", "s3")]
 
 
 def test_a_long_line_is_truncated(folder: Path) -> None:
@@ -155,6 +165,7 @@ import sys
 from hivepipe.files.logs import is_own
 from hivepipe.files.manifest import Manifest
 from hivepipe.redact import audit_log
+from tests.archive_scene import full_disk
 days = ["2026-11-19", "2026-11-20", "2026-11-21"]
 for number in range(300):
     day = days[number // 100]

@@ -3,10 +3,8 @@
 import gzip
 import json
 import os
-import resource
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -19,7 +17,7 @@ from hivepipe.archive.index import Index
 from hivepipe.archive.upkeep import compress, rebuild_index, verify
 from hivepipe.errors import ArchiveError, StoppedError
 from hivepipe.redact.redactor import Redactor
-from tests.archive_scene import AGENT, SESSION, Scene, line, lines
+from tests.archive_scene import AGENT, SESSION, Scene, full_disk, line, lines
 
 MONTH_SECS = 31 * 86400
 
@@ -235,17 +233,6 @@ def test_an_interrupted_compression_loses_nothing(
     for name, data in expected.items():
         assert gzip.decompress((scene.kept / f"{name}.gz").read_bytes()) == data
     assert not rebuild_index(scene.archives)
-
-
-@contextmanager
-def full_disk(room_bytes: int) -> Iterator[None]:
-    """Let no file of this process grow beyond a size, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_full_disk_is_not_filled_with_half_an_archive(scene: Scene) -> None:

@@ -3,7 +3,10 @@
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from hivepipe.files import deletion_log, json_log
+from tests.archive_scene import full_disk
 
 WRITERS, ENTRIES, ROUNDS = 4, 8, 60
 ONE_ROTATION_BYTES = 1_800  # of the 3,000 that all write
@@ -23,3 +26,13 @@ def test_a_rotation_by_several_processes_loses_no_entry(tmp_path: Path) -> None:
             list(pool.map(append, [home] * WRITERS, range(WRITERS)))
             assert Path(home, "logs", "deletions.log.1").exists()
             assert {entry.path for entry in deletion_log.deletions(home)} == written
+
+
+def test_an_entry_that_a_full_disk_cuts_off_spoils_no_other(tmp_path: Path) -> None:
+    home = str(tmp_path)
+    deletion_log.record(home, "archive", "one", 1.0, "test")
+    size = Path(home, "logs", "deletions.log").stat().st_size
+    with full_disk(size + 20), pytest.raises(OSError, match="No space left"):
+        deletion_log.record(home, "archive", "two", 1.0, "test")
+    deletion_log.record(home, "archive", "three", 1.0, "test")
+    assert [entry.path for entry in deletion_log.deletions(home)] == ["one", "three"]
