@@ -9,7 +9,7 @@ import pytest
 from hivepipe.archive import upkeep
 from tests.archive_scene import Scene, line, lines, use_small_chunks
 from tests.faults.harness import killed_at
-from tests.learned_scene import agent_lines, main_lines, secrets
+from tests.learned_secrets import agent_lines, main_lines, secrets
 from tests.rounds import SEED, rounds
 from tests.unit.test_found_values import remaining_secrets
 

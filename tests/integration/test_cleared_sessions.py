@@ -11,7 +11,7 @@ import pytest
 from tests.archive_scene import AGENT, SESSION
 from tests.conftest import Home, untagged
 from tests.integration.test_cli_listings import command
-from tests.learned_scene import Secrets, agent_lines, environment, main_lines, secrets
+from tests.learned_secrets import Secrets, agent_lines, environment, main_lines, secrets
 from tests.unit.test_found_values import TAG, remaining_secrets
 
 OF = secrets("sweep")

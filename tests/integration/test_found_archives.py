@@ -22,7 +22,7 @@ from hivepipe.operations.found_archives import import_found, unimported_archives
 from hivepipe.operations.found_exports import KNOWN, LEFT, REFUSED, TAKEN, Row, import_exports
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import at_once, manual_origin
-from tests import predecessor_scene as old
+from tests import predecessor_logs as old
 from tests.conftest import ROOT, Home
 
 

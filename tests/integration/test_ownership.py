@@ -11,7 +11,7 @@ from hivepipe.files.manifest import Manifest
 from hivepipe.operations.families.retention import PruneFiles
 from hivepipe.operations.prune_files import prune_files
 from hivepipe.operations.slow import at_once, manual_origin
-from tests import predecessor_scene as old
+from tests import predecessor_logs as old
 from tests.conftest import Home, until
 from tests.installed import User, changed
 from tests.old_project import OldProject, states

@@ -14,7 +14,7 @@ from hivepipe.archive import upkeep
 from hivepipe.redact.found_values import MOST, Learned
 from hivepipe.redact.redactor import FOUND_BEFORE, Redactor
 from tests.archive_scene import REDACTOR, Scene, line, lines
-from tests.learned_scene import (
+from tests.learned_secrets import (
     Secrets,
     agent_lines,
     environment,
