@@ -18,41 +18,41 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use_small_chunks(monkeypatch, tmp_path / "live")
 
 
-def both_looks(scene: Scene, path: Path | None = None, **said: str) -> Callable[[], object]:
+def both_jobs(scene: Scene, path: Path | None = None, **said: str) -> Callable[[], object]:
     """Return the work of both archiving jobs of a turn."""
     return lambda: (scene.extend(path, **said), scene.extend(path, settled=True, **said))
 
 
 def first_time(scene: Scene) -> Callable[[], object]:
     scene.path.write_bytes(lines(12) + line(12, f"key {TOKEN}") + lines(3, 13)[:-1])
-    return both_looks(scene)
+    return both_jobs(scene)
 
 
 def another_turn(scene: Scene) -> Callable[[], object]:
     scene.path.write_bytes(lines(10))
     scene.extend()
     scene.path.write_bytes(lines(20))
-    return both_looks(scene)
+    return both_jobs(scene)
 
 
 def replaced(scene: Scene) -> Callable[[], object]:
     scene.path.write_bytes(lines(10))
     scene.extend()
     scene.path.write_bytes(lines(6, 4) + lines(10, 30))
-    return both_looks(scene)
+    return both_jobs(scene)
 
 
 def shrunk(scene: Scene) -> Callable[[], object]:
     scene.path.write_bytes(lines(10))
     scene.extend()
     scene.path.write_bytes(lines(4))
-    return both_looks(scene)
+    return both_jobs(scene)
 
 
 def back_again(scene: Scene) -> Callable[[], object]:
     shrunk(scene)()
     scene.path.write_bytes(lines(12))
-    return both_looks(scene)
+    return both_jobs(scene)
 
 
 def a_subagent(scene: Scene) -> Callable[[], object]:
@@ -60,7 +60,7 @@ def a_subagent(scene: Scene) -> Callable[[], object]:
     scene.extend()
     path = scene.agent_path()
     path.write_bytes(lines(6, 50))
-    return both_looks(scene, path, agent_type="Explore")
+    return both_jobs(scene, path, agent_type="Explore")
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_an_archiver_killed_at_any_call_is_repeated_exactly(
     def fresh_work() -> Callable[[], object]:
         scene = Scene(live)
         if prepare is a_subagent:
-            return both_looks(scene, scene.agent_path(), agent_type="Explore")
-        return both_looks(scene)
+            return both_jobs(scene, scene.agent_path(), agent_type="Explore")
+        return both_jobs(scene)
 
     again()()
     wanted, messages = Scene(live).files(), set(Scene(live).reported())

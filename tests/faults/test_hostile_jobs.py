@@ -148,7 +148,7 @@ def plant(
     connection.rpush("hivepipe:bell", 1)
 
 
-class Surrounded:
+class OrdinaryJobs:
     """Ordinary jobs before and after a hostile one, and a writer."""
 
     def __init__(self, bench: Bench, edits: int = 6) -> None:
@@ -186,39 +186,39 @@ def test_each_hostile_job_fails_and_the_writer_survives(bench: Bench) -> None:
     """Each job shares a batch with two ordinary events; the writer survives all of them."""
     canary = bench.home.root / "canary"
     hostile = hostile_jobs(canary)
-    around = Surrounded(bench, 2 * len(hostile))
-    sent = iter(around.sent)
+    ordinary = OrdinaryJobs(bench, 2 * len(hostile))
+    sent = iter(ordinary.sent)
     bench.send(next(sent))
-    around.writer.start()
-    bench.settle(around.writer)
+    ordinary.writer.start()
+    bench.settle(ordinary.writer)
     for number, (name, (fields, word)) in enumerate(hostile.items()):
         job_id = f"evil-{number}"
-        around.writer.signal(signal.SIGSTOP)
+        ordinary.writer.signal(signal.SIGSTOP)
         bench.send(next(sent))
         plant(bench.redis, fields, job_id)
         bench.send(next(sent))
-        around.writer.signal(signal.SIGCONT)
-        bench.settle(around.writer)
+        ordinary.writer.signal(signal.SIGCONT)
+        bench.settle(ordinary.writer)
         dead = bench.dead()
         assert len(dead) == number + 1, name
         assert word in dead[job_id], name
         assert dead[job_id] != "killed its worker three times", name
         assert not canary.exists(), name
-    bench.assert_tables(around.events)
-    assert bench.applied() == oracle.job_count(around.events)
-    assert around.writer.end() == 0
+    bench.assert_tables(ordinary.events)
+    assert bench.applied() == oracle.job_count(ordinary.events)
+    assert ordinary.writer.end() == 0
 
 
 def test_the_meta_of_a_job_is_never_unpickled(bench: Bench) -> None:
     """The meta is never read: the job itself is ordinary and is executed."""
     canary = bench.home.root / "canary"
-    around = Surrounded(bench)
-    around.before()
+    ordinary = OrdinaryJobs(bench)
+    ordinary.before()
     meta = zlib.compress(pickle.dumps(Global(canary)))
     plant(bench.redis, {"data": enveloped(), "meta": meta})
-    around.after()
-    around.writer.start()
-    bench.settle(around.writer, 10)
+    ordinary.after()
+    ordinary.writer.start()
+    bench.settle(ordinary.writer, 10)
     assert not canary.exists()
     assert bench.dead() == {}
     assert [row["prompt"] for row in bench.tables()["prompts"]] == ["hostile"]
@@ -228,55 +228,55 @@ def test_the_meta_of_a_job_is_never_unpickled(bench: Bench) -> None:
 
 def test_a_newer_envelope_waits(bench: Bench) -> None:
     """RULINGS 21: the job stays in its queue with a warning and stops no other job."""
-    around = Surrounded(bench)
-    around.before()
+    ordinary = OrdinaryJobs(bench)
+    ordinary.before()
     plant(bench.redis, {"data": enveloped(v=2), "hp": "2"})
-    around.after()
-    around.check_ordinary()
-    until(lambda: "newer" in around.writer.text, "no warning", 5)
+    ordinary.after()
+    ordinary.check_ordinary()
+    until(lambda: "newer" in ordinary.writer.text, "no warning", 5)
     time.sleep(1.5)
     assert bench.dead() == {}
     assert bench.redis.lrange("rq:queue:medium", 0, -1) == [b"evil"]
     assert bench.redis.hget("rq:job:evil", "status") == b"queued"
-    assert around.writer.text.count("newer") <= 5, "the log fills up"
+    assert ordinary.writer.text.count("newer") <= 5, "the log fills up"
 
 
 def test_many_newer_envelopes_keep_their_order(bench: Bench) -> None:
-    around = Surrounded(bench)
+    ordinary = OrdinaryJobs(bench)
     for number in range(300):
         plant(bench.redis, {"data": enveloped(v=2), "hp": "2"}, f"new{number:03d}")
-    around.before()
-    around.after()
-    around.check_ordinary()
+    ordinary.before()
+    ordinary.after()
+    ordinary.check_ordinary()
     waiting = [job.decode() for job in bench.redis.lrange("rq:queue:medium", 0, -1)]
     assert waiting == [f"new{number:03d}" for number in range(300)]
 
 
 @pytest.mark.parametrize("job_id", ["../../etc/passwd", "a:b", "a b", "x" * 5000])
 def test_a_job_with_a_strange_id_fails(bench: Bench, job_id: str) -> None:
-    around = Surrounded(bench)
-    around.before()
+    ordinary = OrdinaryJobs(bench)
+    ordinary.before()
     plant(bench.redis, {"data": b"rubbish"}, job_id)
-    around.after()
-    around.check_ordinary()
-    bench.settle(around.writer, 10)
+    ordinary.after()
+    ordinary.check_ordinary()
+    bench.settle(ordinary.writer, 10)
     assert "pickle" in bench.dead()[job_id]
 
 
 def test_a_job_id_that_is_no_text_stops_no_other_job(bench: Bench) -> None:
-    around = Surrounded(bench)
-    around.before()
+    ordinary = OrdinaryJobs(bench)
+    ordinary.before()
     bench.redis.hset(b"rq:job:\xff\xfe", mapping={"status": "queued", "data": b"x", "hp": "1"})
     bench.redis.rpush("rq:queue:medium", b"\xff\xfe")
-    around.after()
-    around.check_ordinary()
+    ordinary.after()
+    ordinary.check_ordinary()
 
 
 @pytest.mark.parametrize("kind", ["text", "list", "missing"])
 def test_a_job_without_its_hash_stops_no_other_job(bench: Bench, kind: str) -> None:
     """A key of another type, or no key, under the id of a job affects no other job."""
-    around = Surrounded(bench)
-    around.before()
+    ordinary = OrdinaryJobs(bench)
+    ordinary.before()
     for job_id in ("evil", "due"):
         if kind == "text":
             bench.redis.set(f"rq:job:{job_id}", "x")
@@ -284,9 +284,9 @@ def test_a_job_without_its_hash_stops_no_other_job(bench: Bench, kind: str) -> N
             bench.redis.rpush(f"rq:job:{job_id}", "x")
     bench.redis.rpush("rq:queue:high", "evil")
     bench.redis.zadd("rq:scheduled:high", {"due": 1})
-    around.after()
-    around.check_ordinary()
-    assert around.writer.is_running
+    ordinary.after()
+    ordinary.check_ordinary()
+    assert ordinary.writer.is_running
 
 
 def test_the_oldest_job_is_found_among_broken_ones(bench: Bench) -> None:
@@ -298,12 +298,12 @@ def test_the_oldest_job_is_found_among_broken_ones(bench: Bench) -> None:
 
 def test_a_job_of_a_hundred_megabytes_fails(bench: Bench) -> None:
     """The job is larger than any of hivepipe's: it fails, and writer and Redis keep running."""
-    around = Surrounded(bench)
-    around.before()
+    ordinary = OrdinaryJobs(bench)
+    ordinary.before()
     plant(bench.redis, {"data": bytes(100_000_000)})
-    around.after()
-    around.check_ordinary()
-    bench.settle(around.writer, 20)
+    ordinary.after()
+    ordinary.check_ordinary()
+    bench.settle(ordinary.writer, 20)
     assert "100000000 bytes" in bench.dead()["evil"]
     assert bench.server.is_running
 
@@ -332,23 +332,23 @@ def test_all_hostile_jobs_at_once_in_every_queue_fail(bench: Bench) -> None:
     """With all readers and workers running nothing is executed or breaks; each job fails."""
     canary = bench.home.root / "canary"
     hostile = hostile_jobs(canary)
-    around = Surrounded(bench)
+    ordinary = OrdinaryJobs(bench)
     bench.redis.set("rq:job:no-job", "x")  # the first job of its queue, whose age is asked for
     bench.redis.rpush("rq:queue:medium", "no-job")
     bench.redis.rpush("rq:queue:low", b"\xff\xfe")
-    around.before()
+    ordinary.before()
     for queue in ALL_QUEUES:
         for number, (fields, _) in enumerate(hostile.values()):
             plant(bench.redis, fields, f"evil-{queue}-{number}", queue)
-    around.after()
+    ordinary.after()
     waiting = len(ALL_QUEUES) * len(hostile)
     said = json.loads(bench.command("status", "--json", expect=1))
-    assert sum(said["queues"].values()) == waiting + oracle.job_count(around.events) + 2
+    assert sum(said["queues"].values()) == waiting + oracle.job_count(ordinary.events) + 2
     assert "no failed jobs" in bench.command("failed", "list")
     bench.command("rq", "--", "info")
-    workers = [around.writer, *(bench.worker(name) for name in ("slow", "llm"))]
-    around.check_ordinary()
-    bench.settle(around.writer, 30)
+    workers = [ordinary.writer, *(bench.worker(name) for name in ("slow", "llm"))]
+    ordinary.check_ordinary()
+    bench.settle(ordinary.writer, 30)
     assert len(bench.dead()) == waiting
     assert all(worker.is_running for worker in workers)
     said = json.loads(bench.command("status", "--json"))
@@ -361,7 +361,7 @@ def test_all_hostile_jobs_at_once_in_every_queue_fail(bench: Bench) -> None:
     assert not canary.exists()
     for worker in workers:
         assert worker.end() == 0, worker.text[-3000:]
-    bench.assert_tables(around.events)
+    bench.assert_tables(ordinary.events)
 
 
 def test_a_small_pickle_takes_little_memory() -> None:

@@ -42,14 +42,14 @@ class Folders:
         self.file.parent.mkdir(parents=True)
         Path(self.home).mkdir()
 
-    def begins_here(self) -> None:
+    def keep_copy(self) -> None:
         shutil.copytree(self.live, self._before)
 
-    def again(self) -> None:
+    def reset(self) -> None:
         shutil.rmtree(self.live)
         shutil.copytree(self._before, self.live)
 
-    def held(self) -> bytes | None:
+    def content(self) -> bytes | None:
         return self.file.read_bytes() if self.file.exists() else None
 
     def is_anywhere(self, text: bytes) -> bool:
@@ -69,12 +69,12 @@ def folders(tmp_path: Path) -> Folders:
 
 def kills(folders: Folders, name: str, work: Callable[[], object]) -> Iterator[int]:
     """Yield after each kill, before the folders are reset."""
-    folders.begins_here()
+    folders.keep_copy()
     call = 1 + random_of(name).randrange(STEP)
     count = 0
     while killed_at(call, work):
         yield call
-        folders.again()
+        folders.reset()
         count, call = count + 1, call + STEP
     print(f"{name}: {count} kills in {call} calls")
 
@@ -98,12 +98,12 @@ def test_a_killed_write_of_claude_md_leaves_the_old_or_the_new_text(
     count = 0
     for call in kills(folders, f"write {bool(before)} {tries_again}", lambda: write(folders)):
         count += 1
-        assert folders.held() in (before, OURS.encode()), f"torn by a kill at {call}"
+        assert folders.content() in (before, OURS.encode()), f"torn by a kill at {call}"
         if tries_again:
             assert write(folders) == ""
-            assert folders.held() == OURS.encode()
+            assert folders.content() == OURS.encode()
         assert back(folders) == ""
-        assert folders.held() == before, f"not as it was after a kill at {call}"
+        assert folders.content() == before, f"not as it was after a kill at {call}"
         assert folders.left_over() == [], call
         if before:
             assert folders.file.stat().st_mode & 0o777 == 0o640
@@ -118,10 +118,10 @@ def test_a_killed_restore_of_claude_md_is_finished(folders: Folders, before: byt
     count = 0
     for call in kills(folders, f"back {bool(before)}", lambda: back(folders)):
         count += 1
-        assert folders.held() in (before, OURS.encode()), f"torn by a kill at {call}"
+        assert folders.content() in (before, OURS.encode()), f"torn by a kill at {call}"
         assert write(folders, OURS_NEXT) == ""  # the next session
         assert back(folders) == ""
-        assert folders.held() == before, f"not as it was after a kill at {call}"
+        assert folders.content() == before, f"not as it was after a kill at {call}"
         assert folders.left_over() == [], call
     assert count > 2
 
@@ -136,7 +136,7 @@ def test_a_users_edit_after_a_kill_is_restored(
         folders.file.write_bytes(USERS_NEXT)
         assert write(folders, OURS_NEXT) == ""
         assert back(folders) == ""
-        assert folders.held() == USERS_NEXT, f"lost after a kill at {call}"
+        assert folders.content() == USERS_NEXT, f"lost after a kill at {call}"
     assert count > 3
 
 
@@ -148,7 +148,7 @@ def test_a_users_edit_between_two_sessions_is_restored(folders: Folders) -> None
     folders.file.write_bytes(USERS_NEXT)
     assert write(folders, OURS_NEXT) == ""
     assert back(folders) == ""
-    assert folders.held() == USERS_NEXT
+    assert folders.content() == USERS_NEXT
     assert folders.is_anywhere(USERS)  # the text of the very beginning is kept too
 
 
@@ -225,12 +225,12 @@ def test_a_kill_at_the_start_of_a_session_tears_no_identity_file(session: Sessio
     count = 0
     for call in kills(folders, "start", session.run_start):
         count += 1
-        assert folders.held() in (USERS, OURS.encode()), f"torn by a kill at {call}"
+        assert folders.content() in (USERS, OURS.encode()), f"torn by a kill at {call}"
         session.run_start()  # the job is repeated
-        assert folders.held() == OURS.encode()
+        assert folders.content() == OURS.encode()
         assert session.versions("SOUL.md") == [("session_sync", OURS)]
         session.run_end()
-        assert folders.held() == USERS, f"not as it was after a kill at {call}"
+        assert folders.content() == USERS, f"not as it was after a kill at {call}"
         assert folders.left_over() == ["SOUL.md"], call
     assert count > 10
 
@@ -242,9 +242,9 @@ def test_a_kill_at_the_end_of_a_session_tears_no_identity_file(session: Session)
     count = 0
     for call in kills(folders, "end", session.run_end):
         count += 1
-        assert folders.held() in (USERS, OURS.encode()), f"torn by a kill at {call}"
+        assert folders.content() in (USERS, OURS.encode()), f"torn by a kill at {call}"
         session.run_end()
-        assert folders.held() == USERS, f"not as it was after a kill at {call}"
+        assert folders.content() == USERS, f"not as it was after a kill at {call}"
         assert session.versions("SOUL.md") == [("session_sync", OURS), ("session_sync", OURS_NEXT)]
         assert session.versions("CLAUDE.md") == [("cli", OURS)]
         assert folders.left_over() == ["SOUL.md"], call

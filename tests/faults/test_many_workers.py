@@ -70,7 +70,7 @@ def plans_of(number: int) -> list[dict[str, str]]:
     ]
 
 
-class Orchestrating(Process):
+class OrchestratorProcess(Process):
     """An orchestrator that spawns a list of workers, one after the other."""
 
     def __init__(self, scene: Scene, plans: list[dict[str, str]]) -> None:
@@ -86,13 +86,13 @@ def test_workers_of_every_kind_survive_a_killed_orchestrator(scene: Scene) -> No
     number = max(rounds(8), len(SCRIPTS))
     plans = plans_of(number)
     random.Random(SEED).shuffle(plans)
-    first = Orchestrating(scene, plans)
+    first = OrchestratorProcess(scene, plans)
     first.start()
     until(lambda: len(scene.played()) >= number // 2, first.text)
     assert first.is_running, first.text
     first.end(signal.SIGKILL)
     assert len(scene.played()) < number  # the kill came in the middle
-    second = Orchestrating(scene, plans)
+    second = OrchestratorProcess(scene, plans)
     second.start()
     until(lambda: not second.is_running, second.text)
     assert "Error" not in second.text

@@ -43,7 +43,7 @@ class Scene:
         shutil.copytree(self.project, self._kept, copy_function=shutil.copy2)
         self.before = states(self.project)
 
-    def again(self) -> None:
+    def reset(self) -> None:
         os.chdir("/")
         shutil.rmtree(self.project)
         for folder in (state_folder(), data_folder()):
@@ -103,22 +103,22 @@ def calls_of(scene: Scene, work: Any) -> int:
     """Return roughly how many calls the work makes, a power of two."""
     low, high = 1, 2
     while killed_at(high, work):
-        scene.again()
+        scene.reset()
         low, high = high, high * 2
     return low
 
 
 def test_a_killed_migration_ends_like_an_undisturbed_one(scene: Scene) -> None:
-    scene.again()
+    scene.reset()
     scene.migrate()
     undisturbed = scene.state()
     assert undisturbed["record"]["is_complete"]
     random = random_of("migrate")
-    scene.again()
+    scene.reset()
     longest = calls_of(scene, scene.migrate)
     killed = 0
     for _ in range(ROUNDS):
-        scene.again()
+        scene.reset()
         while killed_at(random.randrange(1, longest * 2), scene.migrate):
             killed += 1
         assert scene.state() == undisturbed
@@ -131,7 +131,7 @@ def test_a_killed_undo_restores_everything(scene: Scene) -> None:
     random = random_of("undo")
     killed = 0
     for _ in range(max(ROUNDS // 5, 5)):
-        scene.again()
+        scene.reset()
         scene.migrate()
         scene.uninstall()
         while killed_at(random.randrange(1, 200), scene.undo):

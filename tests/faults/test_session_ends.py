@@ -50,7 +50,7 @@ class Model:
     killed: set[str] = field(default_factory=set)
     ends: int = 0  # how often the last instance left
 
-    def tell(self, step: Step) -> None:
+    def apply(self, step: Step) -> None:
         what, who = step.split()
         was_inside = who in self.inside
         if what in ("start", "resume", "event"):
@@ -82,7 +82,7 @@ def possible(steps: Sequence[Step]) -> bool:
             "kill": is_dead,
         }[what]:
             return False
-        model.tell(step)
+        model.apply(step)
     return True
 
 
@@ -264,7 +264,7 @@ def test_every_order_of_ends_kills_and_returns_with_immediate_jobs(
     for steps in chosen[: 20 * SHUFFLES]:
         found, model = product.new(), Model()
         for step in ("start A", "start B", *steps):
-            model.tell(step)
+            model.apply(step)
             found.deliver(found.messages(step))
             found.reap()
             check_state(found, model, (steps, step))
@@ -281,7 +281,7 @@ def test_jobs_that_arrive_shuffled_and_twice_give_the_same_state(
     for steps in rng.sample(chosen, min(len(chosen), 15 * SHUFFLES)):
         in_order, model = product.new(), Model()
         for step in ("start A", "start B", *steps):
-            model.tell(step)
+            model.apply(step)
             in_order.deliver(in_order.messages(step))
         in_order.reap()
         check_state(in_order, model, steps)
