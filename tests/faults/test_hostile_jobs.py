@@ -223,7 +223,7 @@ def test_the_meta_of_a_job_is_never_unpickled(bench: Bench) -> None:
     assert bench.dead() == {}
     assert [row["prompt"] for row in bench.tables()["prompts"]] == ["hostile"]
     pickle.loads(zlib.decompress(meta))
-    assert canary.exists(), "the canary could not have told"
+    assert canary.exists(), "the pickle runs no command"
 
 
 def test_a_newer_envelope_waits(bench: Bench) -> None:
