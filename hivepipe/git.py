@@ -52,13 +52,14 @@ def tracked_files(folder: str, *paths: str) -> list[str]:
     done = ask(folder, "ls-files", "-z", "--", *paths)
     if done and done.returncode == 0:
         return [name for name in os.fsdecode(done.stdout).split("\0") if name]
-    if (done and _NO_REPOSITORY in done.stderr) or not _is_below_a_repository(folder):
+    if (done and _NO_REPOSITORY in done.stderr) or not is_below_a_repository(folder):
         return []
     why = os.fsdecode(done.stderr).strip() if done else "git is not installed, or does not answer"
     raise TreeError(f"git does not say what it tracks in {folder}: {why}")
 
 
-def _is_below_a_repository(folder: str) -> bool:
+def is_below_a_repository(folder: str) -> bool:
+    """Tell whether a folder or one above it has a `.git`."""
     path = Path(os.path.realpath(folder))
     return any(os.path.lexists(each / ".git") for each in (path, *path.parents))
 

@@ -3,31 +3,67 @@
 It is host and path of its git remote `origin`, or else the name of its folder.
 """
 
+import os
 import re
+import time
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from hivepipe import git
+from hivepipe.db import changes as captured
+from hivepipe.db.listings import Listings
+from hivepipe.errors import TeamError
 from hivepipe.home import main_checkout
+from hivepipe.team.shared_rows import clean
+
+CACHED_SECS = 60.0  # a remote can change
 
 _SHORT = re.compile(r"^(?:[^@/]+@)?([\w.-]+):(?!/)(.+)$")  # git@host:path
+# A checkout of another user, as in a container: git would not say its remote.
+_OF_ANY_OWNER = ("-c", "safe.directory=*")
 
 
-@lru_cache(maxsize=512)
-def project_name(folder: str) -> str:
-    """Return the name of the project in a folder, or "" for a path that is not absolute."""
+def name_of_session(store: Listings, session: str) -> str | None:
+    """Return the name of a session's project, or None while it is unknown."""
+    folder, sent = captured.project_of(store, session), captured.sent_project(store, session)
+    known = sent.name if sent else None
+    return known if folder is None else project_name(folder, known)
+
+
+def project_name(folder: str, known: str | None = None) -> str | None:
+    """Return the name of the project in a folder, or "" for a path that is not absolute.
+
+    A folder that is gone, or that git cannot read, keeps the name `known`: a name without its
+    remote could be shared at another level. Raise TeamError if git does not answer.
+    """
     if not folder.startswith("/"):  # the search upwards from a relative path would not end
         return ""
     checkout = main_checkout(folder)
-    origin = git.answer(checkout, "config", "--get", "remote.origin.url") or ""
-    return name_of_remote(origin) or checkout.rstrip("/").rpartition("/")[2]
+    of_folder = clean(checkout.rstrip("/").rpartition("/")[2])
+    if not os.path.isdir(checkout):
+        return known or of_folder
+    if not git.is_below_a_repository(checkout):
+        return of_folder
+    remote = _remote(checkout, int(time.monotonic() / CACHED_SECS))
+    return known if remote is None else name_of_remote(remote) or of_folder
+
+
+@lru_cache(maxsize=512)
+def _remote(checkout: str, _minute: int) -> str | None:
+    """Return the remote of a checkout, "" if it has none, or None if git cannot read it."""
+    done = git.ask(checkout, *_OF_ANY_OWNER, "config", "--get", "remote.origin.url")
+    if done is None:
+        raise TeamError(
+            f"the remote of {checkout} is unknown: git is not installed, or does not answer"
+        )
+    return clean(done.stdout).strip() if done.returncode in (0, 1) else None
 
 
 def name_of_remote(url: str) -> str:
     """Return host and path of a remote without its login, or "" for a local path."""
     short = _SHORT.match(url)
     if short and "://" not in url:
-        host, path = short[1], short[2]
+        host, path = short[1].lower(), short[2]
     else:
         try:
             parts = urlsplit(url)

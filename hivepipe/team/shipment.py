@@ -26,7 +26,7 @@ from hivepipe.team import connection as server
 from hivepipe.team.address import Address
 from hivepipe.team.batches import Batch, Sharing, batch_of
 from hivepipe.team.policy import Policies, shared_level
-from hivepipe.team.project_names import project_name
+from hivepipe.team.project_names import name_of_session
 from hivepipe.team.retention import Retention, apply_retention
 
 if TYPE_CHECKING:
@@ -255,9 +255,8 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _follow_projects(self, changes: list[Change]) -> None:
         """Mark the rows of sessions for sending again if their project's name has changed."""
         for session in [each.key for each in changes if each.table == "sessions"]:
-            found = captured.project_of(self._store, session)
             known = captured.sent_project(self._store, session)
-            name = project_name(found) if found is not None else None
+            name = name_of_session(self._store, session)
             if name is not None and (known is None or known.name != name):
                 with self._db.transaction():
                     captured.keep_sent_project(self._db, session, name)
@@ -272,10 +271,7 @@ class Shipment(AbstractContextManager["Shipment"]):
     def _found_sharing(self, session: str) -> Sharing:
         """Return how a session is shared; nothing is shared while its project is unknown."""
         known = captured.sent_project(self._store, session)
-        folder = captured.project_of(self._store, session)
-        name = project_name(folder) if folder is not None else known.name if known else None
-        if not session:
-            name = ""
+        name = name_of_session(self._store, session) if session else ""
         if name is None:
             if known is None:
                 with self._db.transaction():

@@ -1,12 +1,18 @@
 """What is shared of a project is decided by the stricter of the user's and the team's level."""
 
+import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hivepipe import git
 from hivepipe.db.database import Database
+from hivepipe.errors import TeamError
+from hivepipe.team import project_names
 from hivepipe.team.policy import LEVELS, level_of, shared_level
 from hivepipe.team.project_names import name_of_remote, project_name
 from hivepipe.team.shipment import Shipment
@@ -192,6 +198,7 @@ def test_the_longest_pattern_applies() -> None:
     ("url", "name"),
     [
         ("git@github.com:acme/web.git", "github.com/acme/web"),
+        ("git@GitHub.com:acme/web.git", "github.com/acme/web"),
         ("https://user:secret@github.com/acme/web.git", "github.com/acme/web"),
         ("ssh://git@host.example:2222/acme/web", "host.example/acme/web"),
         ("/srv/git/web.git", ""),
@@ -215,3 +222,114 @@ def test_a_project_has_the_same_name_on_all_machines(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
     assert project_name(str(plain)) == "plain"
+
+
+# ---- a project whose remote must not be shared, in a team that shares all others
+
+SECRET = "git@github.com:acme/secret.git"
+
+
+@pytest.fixture
+def secret(team: Team, tmp_path: Path) -> Iterator[HomeOfTeam]:
+    """A home with a session in a checkout of SECRET; each test begins without known remotes."""
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    checkout(tmp_path / "secret", SECRET)
+    share = {"*": "everything", "github.com/acme/secret": "nothing"}
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+    write_session(ann, "one", str(tmp_path / "secret"))
+    project_names._remote.cache_clear()
+    yield ann
+    project_names._remote.cache_clear()
+
+
+def checkout(folder: Path, remote: str) -> None:
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    subprocess.run(["git", "-C", folder, "remote", "add", "origin", remote], check=True)
+
+
+def again(home: HomeOfTeam) -> None:
+    """Send all rows again, by an uplink that was started anew."""
+    project_names._remote.cache_clear()
+    home.share = {**home.share, "a": "nothing"}
+    home.ship()
+
+
+def test_a_checkout_that_was_removed_keeps_its_policy(
+    team: Team, secret: HomeOfTeam, tmp_path: Path
+) -> None:
+    secret.ship()
+    assert texts_in_backup(team) == 0
+    shutil.rmtree(tmp_path / "secret")
+    again(secret)
+    assert texts_in_backup(team) == team.count("sessions") == 0
+
+
+def test_a_checkout_that_git_cannot_read_keeps_its_policy(
+    team: Team, secret: HomeOfTeam, tmp_path: Path
+) -> None:
+    config = tmp_path / "secret/.git/config"
+    whole = config.read_text()
+    config.write_text("[broken")
+    secret.ship()
+    assert texts_in_backup(team) == 0  # held back
+    config.write_text(whole.replace("secret.git", "open.git"))
+    again(secret)
+    assert texts_in_backup(team) == TEXT_COUNTS["everything"]
+    config.write_text("[broken")
+    secret.share = {**secret.share, "github.com/acme/open": "nothing"}
+    again(secret)
+    assert texts_in_backup(team) == 0
+
+
+def test_nothing_is_sent_while_git_does_not_answer(
+    team: Team, secret: HomeOfTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as away:
+        away.setattr(git, "find_program", lambda _: None)
+        with pytest.raises(TeamError, match=r"secret is unknown: git is not installed"):
+            secret.ship()
+    assert team.count("sessions") == 0
+    secret.share = {"*": "everything"}
+    again(secret)
+    assert texts_in_backup(team) == TEXT_COUNTS["everything"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_checkout_of_another_user_has_the_name_of_its_remote(
+    team: Team, secret: HomeOfTeam, tmp_path: Path
+) -> None:
+    shutil.chown(tmp_path / "secret", "nobody")
+    shutil.chown(tmp_path / "secret/.git", "nobody")
+    secret.ship()
+    assert texts_in_backup(team) == 0
+
+
+def test_a_new_remote_counts_while_the_uplink_runs(
+    team: Team, secret: HomeOfTeam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(tmp_path / "secret")
+    (tmp_path / "secret").mkdir()
+    with Shipment(secret.path, secret.login, secret.share) as shipment:
+        while shipment.ship_next():
+            pass
+        assert texts_in_backup(team) == TEXT_COUNTS["everything"]
+        checkout(tmp_path / "secret", "git@github.com:acme/other.git")
+        assert project_name(str(tmp_path / "secret")) == "github.com/acme/other"
+        subprocess.run(
+            ["git", "-C", tmp_path / "secret", "remote", "set-url", "origin", SECRET], check=True
+        )
+        monkeypatch.setattr(project_names, "CACHED_SECS", 1e-9)
+        secret.sql("UPDATE sessions SET turn = 'active'")
+        while shipment.ship_next():
+            pass
+    assert texts_in_backup(team) == 0
+
+
+def test_a_remote_that_is_not_utf_8_is_a_name(
+    team: Team, secret: HomeOfTeam, tmp_path: Path
+) -> None:
+    secret.share = {"*": "everything"}
+    config = tmp_path / "secret/.git/config"
+    config.write_bytes(config.read_bytes().replace(b"secret.git", b"caf\xe9.git"))
+    secret.ship()
+    assert team.rows("SELECT project FROM hivepipe.sessions") == [["github.com/acme/caf\ufffd"]]

@@ -37,7 +37,7 @@ from hivepipe.team.archives.cutting import (
 from hivepipe.team.archives.stores import Bucket, bucket_of
 from hivepipe.team.connection import one, translated
 from hivepipe.team.policy import Policies, includes, shared_level
-from hivepipe.team.project_names import project_name
+from hivepipe.team.project_names import name_of_session
 from hivepipe.team.retention import retention_of
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Pass:
     def _shared(self, store: Listings) -> Iterator[tuple[Entry, str]]:
         """Yield the shared archives with the names of their projects."""
         for _, entry in sorted(self._catalog.index.entries().items()):
-            project = _project_of(store, entry["session_id"])
+            project = name_of_session(store, entry["session_id"])
             if project is None or entry["session_id"] in self._forgotten:
                 continue
             if self._is_shared(project) and self._is_kept(store, entry):
@@ -227,12 +227,3 @@ class Pass:
     def _ask(self, sql: str, *values: Any) -> Any:
         with translated():
             return one(self._connection, sql, *values)
-
-
-def _project_of(store: Listings, session: str) -> str | None:
-    """Return the name of a session's project, or None if it is no longer known."""
-    folder = captured.project_of(store, session)
-    if folder is not None:
-        return project_name(folder)
-    sent = captured.sent_project(store, session)
-    return sent.name if sent else None
