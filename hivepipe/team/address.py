@@ -6,15 +6,23 @@ postgresql:///DATABASE?host=/run/postgresql&sslmode=disable      a unix socket
 postgresql://127.0.0.1/DATABASE?sslmode=disable                  loopback
 """
 
+import os
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from hivepipe.errors import TeamError
+from hivepipe.home import absolute
 
 _OPTIONS = ("host", "port", "user", "sslmode", "sslrootcert", "connect_timeout")
 DEFAULT_PORT = 5432
 SYSTEM_ROOTS = "system"
+_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Alpine, Arch
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora
+    "/etc/ssl/ca-bundle.pem",  # SUSE
+    "/etc/ssl/cert.pem",  # macOS, BSD
+)
 
 
 class Address(NamedTuple):
@@ -51,7 +59,8 @@ class Address(NamedTuple):
 
     def parameters(self) -> dict[str, Any]:
         """Return all of libpq's parameters, so that no environment variable changes one."""
-        tls = {"sslmode": "verify-full", "sslrootcert": self.roots} if self.roots else {}
+        roots = system_roots() if self.roots == SYSTEM_ROOTS else self.roots
+        tls = {"sslmode": "verify-full", "sslrootcert": roots} if roots else {}
         login = {"user": self.user} if self.user else {}
         # The password is never sent to the server in clear text.
         login |= {"password": self.secret, "require_auth": "scram-sha-256"} if self.secret else {}
@@ -73,6 +82,11 @@ class Address(NamedTuple):
             **tls,
             **login,
         }
+
+
+def system_roots() -> str:
+    """Return the file of the system's roots: the OpenSSL in psycopg's wheel does not find them."""
+    return next(filter(os.path.isfile, _BUNDLES), SYSTEM_ROOTS)
 
 
 def parse(url: str) -> Address:
@@ -104,7 +118,8 @@ def _roots(host: str, options: dict[str, str]) -> str:
     """Return the roots that verify the server's certificate, or "" for a local server."""
     mode = options.get("sslmode", "verify-full")
     if mode == "verify-full":
-        return options.get("sslrootcert", SYSTEM_ROOTS)
+        roots = options.get("sslrootcert", SYSTEM_ROOTS)
+        return roots if roots == SYSTEM_ROOTS else absolute(roots)  # stored for any folder
     if mode != "disable":
         raise TeamError(
             f"sslmode={mode} does not verify the server: leave it out, the default is verify-full"

@@ -77,6 +77,20 @@ def test_a_verified_server_is_used_and_an_invite_has_its_roots(
         assert invites.join(connection, invited, "laptop").member == "ann"
 
 
+def test_the_roots_of_the_system_verify_a_server(
+    encrypted: Server, roots: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The OpenSSL in psycopg's wheel looks for them where no system has them."""
+    Team.on(encrypted)  # with its administrator
+    bundles = (str(roots / "missing.pem"), str(roots / "good.pem"))
+    monkeypatch.setattr(address, "_BUNDLES", bundles)
+    with connected(address_of(encrypted)) as connection:
+        assert one(connection, "SELECT 1") == 1
+    monkeypatch.setattr(address, "_BUNDLES", bundles[:1])
+    with pytest.raises(TeamRefusedError, match="certificate"), connected(address_of(encrypted)):
+        pass
+
+
 @pytest.mark.parametrize("root", ["other", "system"])
 def test_a_server_with_another_certificate_is_refused(
     encrypted: Server, roots: Path, root: str
@@ -180,10 +194,24 @@ def test_an_unsafe_address_is_refused_without_a_connection(url: str) -> None:
         parse(url)
 
 
+def test_roots_are_found_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(posix.environ, b"HOME", b"/home/ann")
+    for given, stored in (
+        ("ca.pem", f"{tmp_path}/ca.pem"),
+        ("~/ca.pem", "/home/ann/ca.pem"),
+        ("/etc/ca.pem", "/etc/ca.pem"),
+        ("system", "system"),
+    ):
+        found = parse(f"postgresql://db.example/team?sslrootcert={given}")
+        assert parse(found.url).roots == found.roots == stored
+
+
 def test_an_address_uses_tls_by_default() -> None:
     found = parse("postgresql://ann:s%40crt@db.example/team")
     assert found.parameters()["sslmode"] == "verify-full"
-    assert found.parameters()["sslrootcert"] == "system"
+    assert found.roots == "system"
+    assert found.parameters()["sslrootcert"] == address.system_roots()
     assert parse(found.url) == found
     assert "s@crt" not in repr(found)
     assert "s%40crt" not in found.shown

@@ -11,7 +11,7 @@ from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.files.regular_file import read_text
 from hivepipe.settings import environment
 from hivepipe.summaries.providers import TEAM_STORE, read_credentials
-from hivepipe.team.address import SYSTEM_ROOTS
+from hivepipe.team.address import SYSTEM_ROOTS, system_roots
 from hivepipe.team.archives.place import Place
 from hivepipe.team.connection import EXTRA
 
@@ -88,7 +88,7 @@ def bucket_of(connection: "psycopg.Connection[dict[str, Any]]", place: Place) ->
 
 def _options(place: Place, roots: str) -> "ClientConfig":
     options: ClientConfig = {"timeout": LIMIT, "allow_http": place.endpoint.startswith("http://")}
-    if roots and roots != SYSTEM_ROOTS:
+    if roots and roots not in (SYSTEM_ROOTS, system_roots()):
         options["root_certificate"] = read_text(Path(roots), "utf-8")
     return options
 
