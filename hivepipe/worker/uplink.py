@@ -21,7 +21,7 @@ from hivepipe.db.changes import has_changes_after, is_captured, stop_capture
 from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
-from hivepipe.errors import StoreError, TeamError, TeamRefusedError
+from hivepipe.errors import HivepipeError, TeamRefusedError
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, acquire_lock, make_private
 from hivepipe.team import membership
@@ -69,7 +69,7 @@ class Uplink:
             except TeamRefusedError as error:
                 self._say("refused", str(error))
                 self._wait(REFUSED_SECS * random.uniform(0.8, 1.2))
-            except (TeamError, StoreError, sqlite3.Error, OSError) as error:
+            except (HivepipeError, sqlite3.Error, OSError) as error:
                 self._say("away", str(error))
                 self._failures += 1
                 first, longest = AWAY_SECS

@@ -1,5 +1,6 @@
 """The status of the uplink process as `team status` reports it."""
 
+import time
 from contextlib import nullcontext
 
 import pytest
@@ -8,6 +9,7 @@ from hivepipe.db.database import Database
 from hivepipe.errors import TeamAwayError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack, make_private
+from hivepipe.summaries import providers
 from hivepipe.team.membership import Membership, write
 from hivepipe.team.uplink_status import UplinkStatus, read_status, write_status
 from hivepipe.worker import uplink
@@ -82,3 +84,15 @@ def test_an_uplink_that_is_stopped_while_it_connects_ends_without_a_fault(
     monkeypatch.setattr(uplink.membership, "machine_address", lambda: "postgresql://h/d")
     process.run()
     assert read_status(str(private_home.path)).error == ""
+
+
+def test_credentials_that_others_may_read_are_reported_and_tried_again(
+    process: uplink.Uplink, private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(providers, "user_config_folder", lambda: str(private_home.root))
+    path = providers.credentials_path()
+    path.write_text("HIVEPIPE_TEAM=x\n")
+    path.chmod(0o644)
+    monkeypatch.setattr(time, "sleep", lambda _: process.stop(15, None))
+    process.run()
+    assert f"others may read {path}" in read_status(str(private_home.path)).error
