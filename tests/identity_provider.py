@@ -15,6 +15,8 @@ import uvicorn
 from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -39,6 +41,7 @@ class Provider:
     metadata: dict[str, Any] = field(default_factory=dict)
     signs: str = "RS256"
     has_token: bool = True
+    wrong: dict[str, Any] = field(default_factory=dict)  # whole answers by the path's last part
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
@@ -46,7 +49,7 @@ class Provider:
 
     def reset(self) -> None:
         self.person, self.signs, self.has_token = "ann@acme.example", "RS256", True
-        self.claims, self.metadata, self.refused = {}, {}, []
+        self.claims, self.metadata, self.refused, self.wrong = {}, {}, [], {}
 
     def discovery(self, _: Request) -> Response:
         return JSONResponse(
@@ -111,6 +114,11 @@ class Provider:
         key = self.stranger if self.signs == "stranger" else self.key
         return jwt.encode({"alg": "RS256", "kid": "one"}, claims, key)
 
+    async def answer(self, request: Request, call_next: Any) -> Response:
+        """Give the wrong answer of a path, if it has one."""
+        wrong = self.wrong.get(request.url.path.rpartition("/")[2], self)
+        return await call_next(request) if wrong is self else JSONResponse(wrong)
+
     def app(self) -> Starlette:
         return Starlette(
             routes=[
@@ -118,7 +126,8 @@ class Provider:
                 Route("/jwks", self.jwks),
                 Route("/authorize", self.authorize),
                 Route("/token", self.token, methods=["POST"]),
-            ]
+            ],
+            middleware=[Middleware(BaseHTTPMiddleware, dispatch=self.answer)],
         )
 
 

@@ -348,6 +348,33 @@ def test_a_provider_with_inconsistent_metadata_is_refused(
         assert browser.get("/login").status_code == 502
 
 
+WRONG = [None, [], 7, "down for maintenance", {}, {"error": "try later"}, {"keys": None}]
+
+
+@pytest.mark.parametrize("part", ["openid-configuration", "jwks", "token"])
+@pytest.mark.usefixtures("page")
+def test_a_provider_that_answers_wrongly_is_asked_again(provider: Provider, part: str) -> None:
+    with signing_in(provider) as browser:
+        for wrong in WRONG:
+            provider.wrong = {part: wrong}
+            refused = browser.get("/login")
+            assert refused.status_code == (502 if part == "openid-configuration" else 403), wrong
+            assert "not signed in" in refused.text
+        provider.wrong = {}
+        assert browser.get("/login").url.path == "/now"
+
+
+@pytest.mark.usefixtures("page")
+def test_a_provider_may_have_new_keys_of_the_old_name(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with signing_in(provider) as browser:
+        assert browser.get("/login").url.path == "/now"
+        monkeypatch.setattr(provider, "key", provider.stranger)
+        assert browser.get("/login").status_code == 403
+        assert browser.get("/login").url.path == "/now"
+
+
 def test_a_provider_without_tls_is_refused() -> None:
     for issuer in ("http://id.acme.example", "ftp://id.acme.example", "id.acme.example", ""):
         with pytest.raises(IdentityError, match="not https"):

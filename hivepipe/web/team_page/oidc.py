@@ -8,10 +8,7 @@ import logging
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.starlette_client import OAuth
-from httpx2 import HTTPError
-from joserfc.errors import JoseError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -25,7 +22,6 @@ DEFAULT_CLAIM = "email"
 _SECS = 10.0
 _SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-_FAILURES = (AuthlibBaseError, JoseError, HTTPError, ValueError, LookupError, RuntimeError)
 
 logger = logging.getLogger("hivepipe.web")
 
@@ -51,17 +47,7 @@ class SignIn:
         self._provider = provider
         self._url = url.rstrip("/")
         self._visits = Visits(is_secure=url.startswith("https://"))
-        self._client: Any = OAuth().register(
-            "provider",
-            client_id=provider.client_id,
-            client_secret=provider.client_secret,
-            server_metadata_url=f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration",
-            client_kwargs={
-                "scope": "openid email profile",
-                "code_challenge_method": "S256",
-                "timeout": _SECS,
-            },
-        )
+        self._client = _client_at(provider)
         self.routes = (
             Route(LOGIN, self._login),
             Route(CALLBACK, self._callback),
@@ -81,14 +67,12 @@ class SignIn:
 
     async def _login(self, request: Request) -> Response:
         try:
-            await self._checked_metadata()
+            client = await self._checked_client()
             visit = signing_in()
             request.scope["session"] = visit.data
-            answer: Response = await self._client.authorize_redirect(
-                request, f"{self._url}{CALLBACK}"
-            )
-        except (*_FAILURES, IdentityError) as error:
-            return _failed(error, 502)
+            answer: Response = await client.authorize_redirect(request, f"{self._url}{CALLBACK}")
+        except Exception as error:  # noqa: BLE001  a provider may answer anything
+            return self._failed(error, 502)
         self._visits.begin(answer, visit)
         return answer
 
@@ -96,14 +80,14 @@ class SignIn:
         visit = self._visits.of(request)
         self._visits.end(request)  # a state is valid once
         if visit is None:
-            return _failed(
+            return _refused(
                 IdentityError("this sign-in was not started here or was already used"), 400
             )
         request.scope["session"] = visit.data
         try:
             person = await self._signed(request)
-        except (*_FAILURES, IdentityError) as error:
-            return _failed(error, 403)
+        except Exception as error:  # noqa: BLE001  as above
+            return self._failed(error, 403)
         answer = RedirectResponse("/", 303)
         self._visits.begin(answer, signed_in(person))
         return answer
@@ -114,12 +98,12 @@ class SignIn:
 
     async def _signed(self, request: Request) -> str:
         """Return the member's name in the provider's ID token."""
-        await self._checked_metadata()
+        client = await self._checked_client()
         claims: dict[str, Any] = {
             "iss": {"essential": True, "values": [self._provider.issuer]},
             "aud": {"essential": True, "values": [self._provider.client_id]},
         }
-        token = await self._client.authorize_access_token(request, claims_options=claims)
+        token = await client.authorize_access_token(request, claims_options=claims)
         if "userinfo" not in token:
             raise IdentityError("the provider sent no ID token")
         return self._named(token["userinfo"])
@@ -132,9 +116,15 @@ class SignIn:
             raise IdentityError("the provider has not verified this e-mail address")
         return name
 
-    async def _checked_metadata(self) -> None:
-        """Read and check the provider's metadata; allow only asymmetric signatures."""
-        found = await self._client.load_server_metadata()
+    def _failed(self, error: Exception, status: int) -> Response:
+        """Use another client from now on: this one keeps a wrong answer and outdated keys."""
+        self._client = _client_at(self._provider)
+        return _refused(error, status)
+
+    async def _checked_client(self) -> Any:
+        """Return a client that has checked metadata and allows only asymmetric signatures."""
+        client = self._client
+        found = await client.load_server_metadata()
         if found.get("issuer") != self._provider.issuer:
             raise IdentityError(f"the provider calls itself {found.get('issuer')}")
         for name in _ENDPOINTS:
@@ -143,6 +133,21 @@ class SignIn:
         found["id_token_signing_alg_values_supported"] = [
             each for each in known if each in _SIGNATURES
         ] or ["RS256"]
+        return client
+
+
+def _client_at(provider: Provider) -> Any:
+    return OAuth().register(
+        "provider",
+        client_id=provider.client_id,
+        client_secret=provider.client_secret,
+        server_metadata_url=f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration",
+        client_kwargs={
+            "scope": "openid email profile",
+            "code_challenge_method": "S256",
+            "timeout": _SECS,
+        },
+    )
 
 
 def demand_https(url: str) -> None:
@@ -153,7 +158,7 @@ def demand_https(url: str) -> None:
         raise IdentityError(f"{url} is not https")
 
 
-def _failed(error: Exception, status: int) -> Response:
+def _refused(error: Exception, status: int) -> Response:
     """Log why a sign-in failed; the response omits it, as it may contain untrusted text."""
     logger.warning("sign-in failed: %s: %s", type(error).__name__, error)
     return PlainTextResponse("you are not signed in: try again at /login\n", status)
