@@ -129,7 +129,7 @@ def _examined(project: str, name: str, known: trust.Trusted | None) -> Asking:
         trouble = "it is a link" if error.errno == ELOOP else error.strerror or str(error)
         return Asking(name, UNUSABLE, trouble=trouble)
     sha256 = hashlib.sha256(data).hexdigest()
-    text = data.decode("utf-8", "backslashreplace")
+    text = data.decode("utf-8-sig", "backslashreplace")
     if known and known.sha256 == sha256:
         return Asking(name, TRUSTED, sha256, text)
     if name == request.NAME and (trouble := request.Request(text, "", "").unreadable):

@@ -23,7 +23,7 @@ from hivepipe import settings
 from hivepipe.config import request, trust
 from hivepipe.config.keyword_rules import CONTEXT, keyword_rules
 from hivepipe.config.setting_table import BY_NAME, SECTIONS, SETTINGS, Setting, files, variables
-from hivepipe.files.regular_file import regular
+from hivepipe.files.regular_file import read_text
 from hivepipe.home import Place, locate, read_small, write_small
 
 COMPILED = "hook-settings.json"
@@ -93,8 +93,7 @@ class Config:
 
     def _read(self, path: str) -> Iterator[tuple[str, str]]:
         try:
-            with open(path, "rb", opener=regular) as file:
-                found = tomllib.loads(file.read(LIMIT_BYTES).decode("utf-8"))
+            found = tomllib.loads(read_text(path, limit=LIMIT_BYTES))
         except FileNotFoundError:
             return
         except (OSError, ValueError, RecursionError) as error:  # of TOML or UTF-8

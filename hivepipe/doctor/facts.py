@@ -134,7 +134,7 @@ class Facts:
 
 def _settings_file(scope: Scope, path: str) -> SettingsFile:
     try:
-        text = read_text(path, "utf-8-sig")
+        text = read_text(path)
         entries = settings_text.entries(text)
         settings = json_text.parse(text) if text.strip() else {}
     except (OSError, UnicodeDecodeError, SettingsError) as error:

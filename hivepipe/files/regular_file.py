@@ -13,6 +13,7 @@ from pathlib import Path
 
 MOST_BYTES = 64 << 20  # settings, keys and notes are much smaller
 ANY_SIZE = 1 << 40  # for our own files, and those that must be read to the end
+BYTE_ORDER_MARK = "\ufeff"  # some editors begin a file with it, and no parser here accepts it
 _PORTION = 1 << 20
 
 
@@ -55,12 +56,14 @@ def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
         return whole(file, path, limit)
 
 
-def read_text(path: str | Path, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """Return a regular file as text with normalised newlines.
+def read_text(
+    path: str | Path, encoding: str = "utf-8", errors: str = "strict", limit: int = MOST_BYTES
+) -> str:
+    """Return a regular file as text with normalised newlines and without a byte order mark.
 
     Raises OSError or UnicodeDecodeError.
     """
-    text = read_bytes(path).decode(encoding, errors)
+    text = read_bytes(path, limit).decode(encoding, errors).removeprefix(BYTE_ORDER_MARK)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 

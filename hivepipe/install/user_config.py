@@ -6,6 +6,7 @@ import tomllib
 
 from hivepipe.config.setting_table import NAME
 from hivepipe.errors import SettingsError
+from hivepipe.files.regular_file import BYTE_ORDER_MARK
 from hivepipe.home import make_folders, user_config_folder, write_small
 from hivepipe.install.edits import Edit, make, read
 
@@ -19,8 +20,9 @@ def put_setting(name: str, value: str) -> None:
     """Set a setting to a word. Raises SettingsError if the file cannot be changed safely."""
     path, line = config_path(), f'{name} = "{value}"'
     before = read(path)
-    after = _with_line(before or "", name, line)
-    settings = _settings(path, before or "")
+    text = (before or "").removeprefix(BYTE_ORDER_MARK)
+    after = _with_line(text, name, line)
+    settings = _settings(path, text)
     if _settings(path, after) != {**settings, name: value}:
         raise SettingsError(f"{path} cannot be changed safely: put this line into it: {line}")
     if before is not None:
@@ -45,5 +47,5 @@ def _with_line(text: str, name: str, line: str) -> str:
 def _settings(path: str, text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from None

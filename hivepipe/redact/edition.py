@@ -25,9 +25,8 @@ def checksum_of(texts: Iterable[str]) -> int:
     """Return the checksum for these config files, in this order. It is never 0."""
     found = blake2b(_PACKAGE, digest_size=8)
     for text in texts:
-        with suppress(
-            tomllib.TOMLDecodeError
-        ):  # an invalid file has no rules; its parser reports the error
+        # An invalid file has no rules; its parser reports the error.
+        with suppress(tomllib.TOMLDecodeError, RecursionError):
             if section := tomllib.loads(text).get("redaction"):
                 found.update(json.dumps(section, sort_keys=True, default=str).encode())
     return int.from_bytes(found.digest()) or 1

@@ -232,7 +232,7 @@ def _lines() -> list[str]:
             raise CredentialsError(f"{path} is not a regular file of this user")
         if status.st_mode & 0o077:
             raise CredentialsError(f"others may read {path}: chmod 600 {path}")
-        return file.read(LIMIT_BYTES).decode("utf-8", "surrogateescape").splitlines()
+        return file.read(LIMIT_BYTES).decode("utf-8-sig", "surrogateescape").splitlines()
 
 
 def write_credential(name: str, secret: str | None, *, by_command: bool = False) -> None:

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from hivepipe import settings
+from hivepipe.config.asking import files_asking
 from hivepipe.config.config_file import Config, compile_for_hooks, load, load_and_use
-from hivepipe.config.retention import fault
+from hivepipe.config.retention import fault, limits_of
 from hivepipe.config.setting_table import SETTINGS
+from hivepipe.install.user_config import put_setting
+from hivepipe.redact import edition
 from hivepipe.redact.configured import use_rules
+from hivepipe.redact.files_of_rules import files_of_rules
 from hivepipe.settings import variable
 
 Environ = dict[bytes, bytes]
@@ -136,6 +140,28 @@ def test_extreme_nesting_is_reported_by_every_reader(home_file: Path) -> None:
     home_file.write_bytes(DEEP)
     assert "cannot be read" in fault(str(home_file.parent))
     assert "cannot be read" in use_rules(str(home_file.parent))
+    assert edition.checksum_of([DEEP.decode()]) == edition.checksum_of([])
+
+
+def test_a_file_of_windows_is_read_by_every_reader(user_file: Path, home_file: Path) -> None:
+    """With a byte order mark, and line breaks of two characters."""
+    lines = ('swarm_id = "one"', "[retention]", "logs = 40", "[redaction]", 'disable = ["email"]')
+    text = "\r\n".join(lines)
+    for path in (user_file, home_file):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    config = Config(str(home_file.parent))
+    assert config.problems == []
+    assert config.for_settings() == {"HIVEPIPE_SWARM_ID": "one"}
+    assert limits_of(str(home_file.parent)).logs == 40
+    assert edition.checksum_of(
+        files_of_rules(str(home_file.parent)).values()
+    ) != edition.checksum_of([])
+    put_setting("hive_rights", "edits")
+    assert Config(str(home_file.parent)).for_settings()["HIVEPIPE_HIVE_RIGHTS"] == "edits"
+    (user_file.parent / "hivepipe.toml").write_bytes(b"\xef\xbb\xbfguard = 'all'\r\n")
+    (asked,) = files_asking(str(home_file.parent), str(user_file.parent))
+    assert (asked.state, asked.trouble) == ("new", "")
 
 
 def test_a_home_may_not_name_a_program(user_file: Path, home_file: Path) -> None:
