@@ -34,13 +34,13 @@ class Team:
     database: str
 
     @classmethod
-    def on(cls, server: Server) -> "Team":
+    def on(cls, server: Server, how: str = "") -> "Team":
         """Make a database whose owner is an administrator without superuser rights."""
         team = cls(server, f"team{next(_numbers)}")
         known = "SELECT 1 FROM pg_roles WHERE rolname = '" + ADMIN + "'"
         if not server.psql(known):
             server.psql(f"CREATE ROLE {ADMIN} LOGIN CREATEROLE PASSWORD '{SECRET}'")
-        server.psql(f"CREATE DATABASE {team.database} OWNER {ADMIN}")
+        server.psql(f"CREATE DATABASE {team.database} OWNER {ADMIN} {how}")
         with connected(team.admin) as connection:
             schema_steps.apply(connection)
         return team

@@ -20,6 +20,8 @@ _ISO_UTC = "SET DateStyle TO 'ISO'; SET TimeZone TO 'UTC'"
 # SQLSTATEs of a server that rejects this login or does not have hivepipe's functions
 _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
 
+_TOO_LARGE = "54"  # a row exceeds a limit of PostgreSQL; psycopg calls it operational
+
 _NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # pgbouncer's
 
 
@@ -103,7 +105,7 @@ def translated() -> Iterator[None]:
             raise TeamRefusedError("the login is not valid: revoked, used up, or expired") from None
         if state.startswith(_REFUSED) or _is_refusal(text):
             raise TeamRefusedError(text) from None
-        if isinstance(error, psycopg.DataError):
+        if isinstance(error, psycopg.DataError) or state.startswith(_TOO_LARGE):
             raise TeamDataError(text) from None
         if isinstance(error, psycopg.OperationalError) or not state:
             raise TeamAwayError(text) from None

@@ -1,5 +1,6 @@
 """Rows of homes reach a PostgreSQL exactly once, with failures in between."""
 
+import random
 import shutil
 import signal
 import sqlite3
@@ -193,6 +194,25 @@ def test_rows_that_postgresql_cannot_store_do_not_block_others(
     assert open_team.rows("SELECT prompt FROM hivepipe.prompts WHERE session_id = 'one'") == [
         ["a\ufffdb"]
     ]
+
+
+def test_a_row_that_exceeds_a_limit_of_postgresql_holds_up_no_others(
+    open_team: Team, tmp_path: Path
+) -> None:
+    """A long key fits into no index, and PostgreSQL does not call that a fault of the data."""
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one", 1)
+    key = "".join(chr(number) for number in random.Random(7).choices(range(0x4E00, 0x9FFF), k=9000))
+    ann.sql(
+        f"INSERT INTO usage VALUES ('{key}', 'r', 'one', '', 0, 0, '2026-11-24T10:01:00.000Z', "
+        "'m', '', '', 1, 2, 0, 0, 0, 0)"
+    )
+    ann.work("two")
+    with Shipment(ann.path, ann.login, ann.share) as shipment:
+        while shipment.ship_next():
+            pass
+        assert shipment.left_out == 1
+    assert open_team.count("usage") == ann.count("usage") - 1 == 4
 
 
 ODD_TEXTS = (

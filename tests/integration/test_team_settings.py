@@ -8,7 +8,9 @@ import pytest
 from hivepipe.errors import TeamError
 from hivepipe.team import address, invites
 from hivepipe.team.connection import connected, one
+from hivepipe.team.policy import level_of
 from hivepipe.team.retention import drop_next, retention_of
+from tests.postgres import debians_folder, serving
 from tests.team_scene import ADMIN, SECRET, HomeOfTeam, Team, same_rows
 
 UNUSUAL = {
@@ -98,3 +100,31 @@ def test_no_variable_of_the_shell_changes_host_dates_or_texts(
         assert one(connection, "SELECT '🦊'") == "🦊"
         assert one(connection, "SELECT now()").utcoffset() == timedelta(0)
         assert one(connection, "SELECT DATE '2026-11-25'::text") == "2026-11-25"
+
+
+@pytest.mark.parametrize("name", ["Jürgen", "Łukasz Ż", "王小明", "ann@acme.example"])
+def test_a_name_has_letters_of_any_language_under_the_locale_c(team: Team, name: str) -> None:
+    assert team.rows("SELECT datctype FROM pg_database WHERE datname = current_database()") == [
+        ["C"]
+    ]
+    assert team.joined(name).member == name
+
+
+@pytest.mark.parametrize("name", ["", " ann", "@ann", "ann/desk", "an\tn", "a" * 101])
+def test_what_is_no_name_of_a_member_is_refused(team: Team, name: str) -> None:
+    with pytest.raises(TeamError, match="members_name_check"):
+        team.invited(name)
+
+
+@pytest.mark.skipif(debians_folder() is None, reason="the wheel's postgresql has no ICU")
+def test_two_patterns_of_one_length_mean_the_same_to_server_and_machine() -> None:
+    """A collation of a language has another order than the code points that a machine compares."""
+    policies = {"pay-*": "nothing", "pay*b": "everything", "?*": "prompts", "*?": "metadata"}
+    with serving(debians_folder()) as server:
+        how = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+        team = Team.on(server, how)
+        for pattern, level in policies.items():
+            team.query("SELECT hivepipe.set_policy(%s, %s)", pattern, level)
+        for project in ("pay-b", "pay-c", "pay/b", "xy"):
+            found = team.rows(f"SELECT hivepipe.team_level('{project}')")
+            assert found == [[level_of(project, policies)]], project
