@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 
 from hivepipe.errors import HiveError
-from hivepipe.events.claude_code import valid_id
+from hivepipe.events.claude_code import clean, valid_id
 from hivepipe.files.known_hives import add, known
 from hivepipe.files.regular_file import read_text
 from hivepipe.home import make_folders, write_small
@@ -41,6 +41,11 @@ class Hive:
         self.state_folder = self.trusted_folder / "workers"
         self.learnings_folder = root / "learnings"
         self.projects_file = self.trusted_folder / trusted_state.PROJECTS
+
+    @property
+    def stored_root(self) -> str:
+        """Return the path of `.hive` as it is in the store, which takes UTF-8 only."""
+        return clean(str(self.root))
 
     def workers(self) -> list[Worker]:
         """Return every worker that is not archived, sorted by name."""

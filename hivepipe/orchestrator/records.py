@@ -17,6 +17,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.db.location import database_path
 from hivepipe.errors import HiveError, StoreError
+from hivepipe.events.claude_code import clean
 from hivepipe.orchestrator import projects
 from hivepipe.orchestrator.costs import MICRO, cost_before
 from hivepipe.orchestrator.folder import Hive
@@ -166,9 +167,9 @@ def _worker_row(hive: Hive, worker: Worker, card: Card) -> dict[str, Any]:
     return {
         "id": worker.id,
         "session_id": card.session,
-        "hive": str(hive.root),
+        "hive": hive.stored_root,
         "project": card.project or projects.project_of(worker.id, listed),
-        "project_path": card.path or None,
+        "project_path": clean(card.path) or None,
         "task_id": card.task_id or None,
         "profile": card.profile or None,
         "respawn_of": card.respawn_of or None,

@@ -80,7 +80,7 @@ def sync_moved_workers(hive: Hive) -> list[Worker]:
             _sync_moved_worker(hive, worker)
     there = {worker.id for worker in (*hive.workers(), *at_work)}
     with opened(hive.home) as db:
-        gone = store.live_workers(db, str(hive.root)) - there
+        gone = store.live_workers(db, hive.stored_root) - there
         if not gone:
             return at_work
         archived = {worker.id for worker in hive.archived()}
@@ -113,7 +113,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
     if not archived:
         return []
     with opened(hive.home) as db:
-        old = store.archived_before(db, str(hive.root), before)
+        old = store.archived_before(db, hive.stored_root, before)
     # The state of a worker that was moved while it ran is not in the archive yet.
     at_work = {worker.id for worker in hive.without_folder()}
     since = datetime.fromisoformat(before).timestamp()

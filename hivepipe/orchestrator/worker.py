@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hivepipe.events.claude_code import clean
 from hivepipe.files.typed_file import read_or, write_typed
 from hivepipe.home import make_folders, read_small, write_small
 from hivepipe.orchestrator.rights import ALL, may_commit
@@ -110,7 +111,7 @@ class Worker:
         card = read_or(self.state / "worker.json", Card, Card(), _LARGEST_CARD)
         if card.session:
             return card
-        return replace(card, session=read_small(str(self.folder / "session-id")).strip())
+        return replace(card, session=clean(read_small(str(self.folder / "session-id")).strip()))
 
     def is_own(self) -> bool:
         """Tell whether hivepipe started it, so that its state folder has a card."""

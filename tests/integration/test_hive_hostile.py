@@ -184,3 +184,29 @@ def test_an_error_of_one_worker_hides_no_other(scene: Scene) -> None:
     assert {each["id"] for each in scene.check()} == {quiet, worker}
     blocked.rmdir()
     scene.wait_for_state(worker, "died")
+
+
+def test_workers_run_in_paths_that_are_not_utf_8(scene: Scene) -> None:
+    """Of a worker's project and of the orchestrator's own; the store takes UTF-8 only."""
+    for number, parent in enumerate((scene.home.project, scene.home.root / os.fsdecode(b"\xe9"))):
+        project = parent / os.fsdecode(b"caf\xe9")
+        project.mkdir(parents=True)
+        scene.result("init", cwd=parent)
+        scene.result("projects", "add", "cafe", os.fspath(project), cwd=parent)
+        worker = scene.result(
+            "spawn", "cafe", script(["cost 0.25", DONE]), cwd=parent
+        ).stdout.strip()
+        until(lambda: not scene.processes(), "a process still runs")
+        assert "0.25" in scene.result("costs", cwd=parent).stdout
+        scene.result("delete", worker, "--yes", cwd=parent)
+        rows = scene.home.rows("SELECT project_path, deleted_at FROM hive_workers ORDER BY 2")
+        assert rows[number]["project_path"].endswith("/caf\ufffd")
+        assert rows[number]["deleted_at"]
+
+
+def test_an_invalid_session_id_file_hides_no_worker(scene: Scene) -> None:
+    worker = finished_worker(scene)
+    foreign = scene.hive / "workers" / "project-a-1"
+    foreign.mkdir()
+    (foreign / "session-id").write_bytes(b"\xff\x00\n")
+    assert {found["id"] for found in scene.check()} == {worker, "project-a-1"}

@@ -35,7 +35,7 @@ def costs(by: str, as_json: bool) -> None:
     there = {checked.worker.id: checked.worker for checked in orchestrator.check()}
     say_troubles(orchestrator)
     with listings(database_path(hive.home)) as store:
-        rows = workers_of(store, str(hive.root))
+        rows = workers_of(store, hive.stored_root)
     found: dict[str, list[Decimal]] = {}
     for row in rows:
         worker = there.get(row["id"])
