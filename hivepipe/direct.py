@@ -81,14 +81,15 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
 def _read(path: Path, report: Report) -> list[SpooledJob]:
     try:
         return read_spool_file(path)
-    except FileNotFoundError:  # another process has applied it meanwhile
-        return []
+    except FileNotFoundError:
+        pass  # another process has applied it meanwhile
     except NewerEnvelopeError as error:  # stays for a newer hivepipe
         report.failed[path] = str(error)
-        return []
-    except (BadEnvelopeError, OSError) as error:
+    except BadEnvelopeError as error:
         report.bad[path] = str(error)
-        return []
+    except OSError as error:  # of the disk or of the process, not of the event
+        report.failed[path] = f"cannot be read: {error.strerror}"
+    return []
 
 
 def _is_slow(spooled: SpooledJob) -> bool:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from errno import EIO
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from hivepipe.config.retention import limits_of
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.database import Database
 from hivepipe.errors import HivepipeError
-from hivepipe.queue import forget
+from hivepipe.queue import forget, spooled
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.spool import write_spool
 from hivepipe.redact import configured
@@ -129,6 +130,24 @@ def test_torn_files_hold_up_no_newer_event_on_the_direct_path(
         report = direct.apply_files(str(private_home.path), db, sorted(spool.glob("*.json")))
     assert (report.applied, len(report.set_aside)) == (1, 3)
     assert waiting == [False] * 3
+
+
+def test_an_event_that_the_disk_does_not_give_now_is_applied_later(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fire("SessionStart", SESSION_START, private_home.with_env(AUTOSTART="0"))
+    (event,) = private_home.spool
+
+    def fails(*_: object) -> bytes:
+        raise OSError(EIO, "Input/output error", str(event))
+
+    with monkeypatch.context() as faulty:
+        faulty.setattr(spooled, "read_bytes", fails)
+        report = direct.drain(str(private_home.path))
+    assert report.failed == {event: "cannot be read: Input/output error"}
+    assert (report.applied, report.set_aside) == (0, {})
+    assert direct.drain(str(private_home.path)).applied == 1
+    assert private_home.count("sessions") == 1
 
 
 def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
