@@ -47,7 +47,7 @@ def forget(connection: "Connection", found: Found) -> dict[str, Any]:
         connection.execute(f"VACUUM hivepipe.{row['tbl']}")
     connection.execute("VACUUM hivepipe.archive_contents")
     connection.execute("RESET ROLE")
-    proof["places"] |= leftovers.delete_now(connection)
+    proof["places"] |= leftovers.delete_now_or_later(connection)
     return proof
 
 

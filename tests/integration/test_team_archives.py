@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 from collections.abc import Callable, Iterator
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from hivepipe.archive.archives import Archives
 from hivepipe.archive.catalog import Catalog
 from hivepipe.archive.found_values import Learning
 from hivepipe.archive.locks import locked
+from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.db.location import database_path
 from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
 from hivepipe.team import deletion, final_send, membership
-from hivepipe.team.archives import cipher, cutting, leftovers, place
+from hivepipe.team.archives import cipher, cutting, export, leftovers, place
 from hivepipe.team.archives.reading import archives_of_session, placed_lines
 from hivepipe.team.archives.sending import Pass, Sent
 from hivepipe.team.archives.stores import Bucket
@@ -370,6 +372,48 @@ def test_an_administrator_deletes_the_objects_of_a_forgotten_member(
     with connected(in_s3.admin) as connection:
         assert leftovers.delete_due(connection, Bucket(place.parse(bucket.place))) == 1
     assert not bucket.objects()
+
+
+def test_who_is_forgotten_while_the_store_is_away_is_proved_to_be(
+    in_s3: Team, tmp_path: Path, bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise TeamAwayError
+
+    ann = Member(tmp_path, in_s3)
+    ann.grow(30)
+    ann.send()
+    with connected(in_s3.admin) as connection:
+        with monkeypatch.context() as away:
+            away.setattr(Bucket, "delete", fails)
+            proof = deletion.forget(connection, deletion.find(connection, "ann"))
+        assert proof["places"]["archive segments, listed"] == 1
+        assert proof["places"][leftovers.WAITING] == 1
+        assert leftovers.delete_now(connection) == {leftovers.DELETED: 1}
+    assert not bucket.objects()
+
+
+def test_what_waits_is_not_called_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+    show_deleted({"table sessions": 2, leftovers.WAITING: 3})
+    said = capsys.readouterr()
+    assert said.out == "deleted: table sessions: 2\n"
+    assert said.err == f"3 {leftovers.WAITING}\n"
+
+
+def test_an_export_that_ends_early_leaves_no_file(tmp_path: Path) -> None:
+    def parts(error: BaseException) -> Iterator[bytes]:
+        yield b"a line\n"
+        raise error
+
+    path = tmp_path / "new/1.jsonl"
+    for error in (OSError(ENOSPC, "full"), TeamError("damaged"), KeyboardInterrupt()):
+        with pytest.raises((TeamError, KeyboardInterrupt)):
+            export._write(path, parts(error))
+        assert not path.exists()
+    path.write_text("of somebody")
+    with pytest.raises(TeamError, match="exists"):
+        export._write(path, parts(OSError()))
+    assert path.read_text() == "of somebody"
 
 
 @pytest.mark.usefixtures("small_segments")

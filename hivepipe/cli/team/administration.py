@@ -10,11 +10,11 @@ import click
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, show_json, show_table, shown_time, utc_option
 from hivepipe.cli.team.administrators import admin_option, administrator, ask_password, server_of
+from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.cli.terminal import confirm_or_end, say, say_json
 from hivepipe.errors import TeamError
 from hivepipe.team import administrator as administrators
 from hivepipe.team import deletion, invites, schema_steps
-from hivepipe.team.archives.leftovers import WAITING
 from hivepipe.team.connection import one
 from hivepipe.text.plurals import counted
 
@@ -164,11 +164,7 @@ def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
     if as_json:
         show_json(proof=proof)
         return
-    waiting = proof["places"].pop(WAITING, 0)
-    for place, number in sorted(proof["places"].items()):
-        say(f"deleted: {place}: {number}")
-    if waiting:
-        say(f"{waiting} {WAITING}", err=True)
+    show_deleted(proof["places"])
     say(f"proof {proof['id']}, {proof['at']}")
 
 

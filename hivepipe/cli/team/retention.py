@@ -6,6 +6,7 @@ import click
 
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator
+from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.cli.terminal import confirm_or_end, say
 from hivepipe.team.archives import leftovers
 from hivepipe.team.connection import one
@@ -50,7 +51,7 @@ def retention(months: int | None, yes: bool, admin: str | None, as_json: bool) -
         if months is not None:
             one(connection, "SELECT hivepipe.set_retention(%s)", months)
         proofs = [*drop_all(connection)]
-        objects = leftovers.delete_now(connection) if proofs else {}
+        objects = leftovers.delete_now_or_later(connection) if proofs else {}
         found = retention_of(connection)
     if as_json:
         show_json(months=found.months, kept_from=found.kept_from, proofs=proofs, objects=objects)
@@ -64,11 +65,6 @@ def retention(months: int | None, yes: bool, admin: str | None, as_json: bool) -
 
 def _show(proofs: list[dict[str, Any]], objects: dict[str, int]) -> None:
     for proof in proofs:
-        for place, number in sorted(proof["places"].items()):
-            say(f"dropped: {place}: {number}")
+        show_deleted(proof["places"], "dropped")
         say(f"proof {proof['id']}, {proof['at']}: {proof['cause']}")
-    waiting = objects.pop(leftovers.WAITING, 0)
-    for place, number in objects.items():
-        say(f"deleted: {place}: {number}")
-    if waiting:
-        say(f"{waiting} {leftovers.WAITING}", err=True)
+    show_deleted(objects)

@@ -41,10 +41,11 @@ def _write(path: Path, parts: Iterator[bytes]) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with open(number, "wb") as file:
-            file.writelines(parts)
-    except TeamError:
-        path.unlink()
-        raise
+        try:
+            with open(number, "wb") as file:
+                file.writelines(parts)
+        except BaseException:
+            path.unlink()
+            raise
     except OSError as error:
         raise TeamError(f"{path} cannot be written: {error.strerror}") from None

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from hivepipe.errors import TeamError
 from hivepipe.team.archives import place, stores
 from hivepipe.team.archives.stores import Bucket
 from hivepipe.team.connection import one, translated
@@ -30,6 +31,18 @@ def delete_now(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, in
     if stores.has_key():
         deleted = delete_due(connection, stores.bucket_of(connection, where))
         return {DELETED: deleted} if deleted else {}
+    return _waiting(connection)
+
+
+def delete_now_or_later(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
+    """Do what `delete_now` does; if the store is away, return what waits for it."""
+    try:
+        return delete_now(connection)
+    except TeamError:
+        return _waiting(connection)
+
+
+def _waiting(connection: "psycopg.Connection[dict[str, Any]]") -> dict[str, int]:
     with connection.transaction():
         sql = "SELECT count(*) FROM hivepipe.due_leftovers(%s)"
         waiting = one(connection, sql, 1 << 30)

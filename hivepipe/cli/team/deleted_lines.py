@@ -1,0 +1,13 @@
+"""The lines on what was deleted from a team, for `forget`, `leave` and `retention`."""
+
+from hivepipe.cli.terminal import say
+from hivepipe.team.archives.leftovers import WAITING
+
+
+def show_deleted(places: dict[str, int], word: str = "deleted") -> None:
+    """Print the number of each place; what waits for the store's key goes to stderr."""
+    for place, number in sorted(places.items()):
+        if place != WAITING:
+            say(f"{word}: {place}: {number}")
+    if waiting := places.get(WAITING):
+        say(f"{waiting} {WAITING}", err=True)
