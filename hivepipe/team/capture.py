@@ -1,9 +1,9 @@
 """Stop the change capture of homes whose uplink does not run."""
 
-from contextlib import closing, suppress
+from contextlib import suppress
 
 from hivepipe.db.changes import stop_capture
-from hivepipe.db.database import Database
+from hivepipe.db.database import opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 
@@ -11,9 +11,9 @@ from hivepipe.errors import StoreError
 def stop(home: str) -> None:
     """Drop the triggers of a home, whose settings are in force.
 
-    If its database cannot be opened, its next uplink drops them.
+    A database that cannot be used keeps them.
     """
     path = database_path(home)
     if path.exists():
-        with suppress(StoreError), closing(Database(path)) as db:
+        with suppress(StoreError), opened(path) as db:
             stop_capture(db)

@@ -75,6 +75,14 @@ def read() -> Membership:
     return Membership(**texts, share=share)
 
 
+def known() -> Membership | None:
+    """Return the membership, or None if there is none or the file is damaged."""
+    try:
+        return read()
+    except TeamError:
+        return None
+
+
 def write(membership: Membership) -> None:
     """Store the membership; raise TeamError if the file cannot be written."""
     write_user_file(FILE_NAME, json.dumps(asdict(membership), indent=1) + "\n")

@@ -138,6 +138,39 @@ def test_forget_reports_the_deleted_rows_by_table(run: Run, team: Team, private_
     assert "not valid" in run("drain", "--uplink", "--within", "1", code=1).stderr
 
 
+def test_an_invite_is_not_used_up_while_its_secret_cannot_be_stored(
+    run: Run, team: Team, tmp_path: Path
+) -> None:
+    run("team", "init", address_of(team))
+    word = invited(run, "ann")
+    path = tmp_path / "config/hivepipe/credentials.env"
+    path.write_text("OPENAI_API_KEY=k\n")
+    path.chmod(0o644)
+    assert "chmod 600" in run("team", "join", word, "--yes", code=1).stderr
+    path.chmod(0o600)
+    assert "joined as ann" in run("team", "join", word, "--yes").stdout
+    assert "OPENAI_API_KEY=k" in path.read_text()
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"member": '])
+def test_a_damaged_membership_can_be_renewed_or_left(
+    run: Run, team: Team, tmp_path: Path, content: str
+) -> None:
+    run("team", "init", address_of(team))
+    for last in ("joined as ann", "left the team"):
+        run("team", "join", invited(run, "ann"), "--yes")
+        path = tmp_path / "config/hivepipe/team.json"
+        path.write_text(content)
+        assert "damaged" in run("team", "policy", code=1).stderr
+        words = ("join", invited(run, "ann")) if "joined" in last else ("leave",)
+        assert last in run("team", *words, "--yes").stdout
+        if "joined" in last:
+            run("team", "leave")
+    assert not path.exists()
+    assert "no team is joined" in run("team", "leave", code=1).stderr
+    assert team.count("machines", "revoked_at IS NULL") == 1  # that of the damaged membership
+
+
 def test_a_secret_in_the_address_is_refused_and_not_shown(run: Run, team: Team) -> None:
     with_secret = address_of(team).replace(f"{ADMIN}@", f"{ADMIN}:{SECRET}@")
     failed = run("team", "init", with_secret, code=1)

@@ -10,13 +10,14 @@ from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.team.administrators import admin_option, administrator
+from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import ask_secret, confirm_or_end, say
 from hivepipe.errors import TeamError
 from hivepipe.home import default_home, locate
 from hivepipe.reading.homes import settings_of
 from hivepipe.stack.project_records import records
-from hivepipe.summaries.providers import credentials_path
+from hivepipe.summaries.providers import credentials_path, read_credentials
 from hivepipe.team import address, capture, invites, membership
 from hivepipe.team.archives import leftovers
 from hivepipe.team.connection import connected, one
@@ -45,14 +46,14 @@ def join(code: str | None, share: str | None, machine: str | None, yes: bool) ->
     CODE is the invite that `hivepipe team invite` prints. URL is the address of a machine's own
     login. Without an argument, the invite is read from HIVEPIPE_TEAM or from stdin.
     """
-    if membership.is_joined():
-        known = membership.read()
+    if known := membership.known():
         raise TeamError(f"joined already, as {known.member}: hivepipe team leave")
     given = code or membership.of_environment() or ask_secret("invite").strip()
     if not given:
         raise click.UsageError(
             "an invite is required: as an argument, on stdin or in HIVEPIPE_TEAM"
         )
+    read_credentials()  # fails before the invite is used up
     if invites.is_code(given):
         joined, policies = _by_invite(given, share, machine, yes)
     else:
@@ -116,7 +117,12 @@ def leave(purge: bool, yes: bool) -> None:
 
     Its logins end, and no change is captured any more. What it sent stays, unless --purge.
     """
-    known = membership.read()
+    try:
+        known = membership.read()
+    except TeamError:
+        if not membership.is_joined():
+            raise
+        known = Membership(machine="this machine", server="the team")  # the file is damaged
     if purge and not yes:
         confirm_or_end(f"Delete all that {known.machine} sent to {known.server}?")
     try:
@@ -134,8 +140,7 @@ def leave(purge: bool, yes: bool) -> None:
     for home in {default_home(), *(record["home"] for record in records())}:
         with settings_of(home):
             capture.stop(home)
-    for place, number in sorted((places or {}).items()):
-        say(f"deleted: {place}: {number}")
+    show_deleted(places or {})
     say(f"left {known.server}")
 
 
