@@ -1,9 +1,8 @@
 """The status of an uplink: `<home>/uplink.json`, read by status, alerts, page and metrics."""
 
-import json
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from hivepipe.db.changes import is_captured, lag_behind
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError, TeamError
-from hivepipe.home import read_small, write_small
+from hivepipe.files.typed_file import read_or, write_typed
 from hivepipe.team import membership
 from hivepipe.team.archives.pass_result import read_result
 
@@ -32,16 +31,13 @@ class UplinkStatus:
 
 def read_status(home: str) -> UplinkStatus:
     """Return the last status that the uplink wrote."""
-    try:
-        return UplinkStatus(**json.loads(read_small(f"{home}/{FILE_NAME}")))
-    except (ValueError, TypeError):
-        return UplinkStatus()
+    return read_or(f"{home}/{FILE_NAME}", UplinkStatus, UplinkStatus())
 
 
 def write_status(home: str, status: UplinkStatus) -> None:
     """Write the status; a full disk must not stop the uplink."""
     with suppress(OSError):
-        write_small(f"{home}/{FILE_NAME}", json.dumps(asdict(status)) + "\n")
+        write_typed(f"{home}/{FILE_NAME}", status)
 
 
 def uplink_report(home: str) -> dict[str, Any] | None:

@@ -1,11 +1,10 @@
 """The result of the last pass over the archives: `<home>/uplink-archives.json`."""
 
-import json
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from hivepipe.home import read_small, write_small
+from hivepipe.files.typed_file import read_or, write_typed
 
 FILE_NAME = "uplink-archives.json"
 
@@ -20,14 +19,10 @@ class PassResult:
 
 def read_result(home: str) -> PassResult:
     """Return the result of the last pass."""
-    try:
-        return PassResult(**json.loads(read_small(f"{home}/{FILE_NAME}")))
-    except (ValueError, TypeError):
-        return PassResult()
+    return read_or(f"{home}/{FILE_NAME}", PassResult, PassResult())
 
 
 def write_result(home: str, error: str = "") -> None:
     """Record the end of a pass; ignore a full disk."""
     with suppress(OSError):
-        text = json.dumps(asdict(PassResult(time.time(), error)))
-        write_small(f"{home}/{FILE_NAME}", f"{text}\n")
+        write_typed(f"{home}/{FILE_NAME}", PassResult(time.time(), error))
