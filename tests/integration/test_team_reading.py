@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.errors import TeamError, TeamRefusedError
+from hivepipe.reading.team import source as of_source
 from hivepipe.reading.team.session import session_starting, session_store
 from hivepipe.reading.team.source import Choice, opened
 from hivepipe.team import address, membership
@@ -393,6 +394,28 @@ def test_a_query_is_limited_and_read_only(members: Members) -> None:
             source.rows("SELECT hivepipe.note_list(ARRAY[1,2,3], 'x')", {})
         with session_store(source, session_starting(source, Choice(), "ann-1")) as store:
             assert len(store.log("ann-1")) == 1
+
+
+def test_an_answer_that_takes_too_long_is_named_in_any_language(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members.use("eve/desk")
+    monkeypatch.setattr(of_source, "_READS", "SET LOCAL statement_timeout = 1")
+    slow = "SELECT pg_sleep(5)"
+    with opened() as source, pytest.raises(TeamError, match="took more than"):
+        source.rows(slow, {})
+
+    class InGerman(psycopg.errors.QueryCanceled):
+        def __str__(self) -> str:
+            return "storniere Anfrage wegen Zeitüberschreitung der Anfrage"
+
+    def fails(*_: object) -> None:
+        raise InGerman
+
+    with opened() as source:
+        monkeypatch.setattr(of_source, "_set_person", fails)
+        with pytest.raises(TeamError, match="took more than"):
+            source.rows(slow, {})
 
 
 def test_a_search_is_limited_to_visible_rows_and_audited(members: Members) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LONGEST_SECS = 20
 MOST_ROWS = 200_000
 MOST_COUNTED = 10**10  # of one row
-_CANCELED = "statement timeout"
+_CANCELED = "57014"  # SQLSTATE: the text may be in any language
 _READS = f"SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = '{LONGEST_SECS}s'"
 _TEXTS = "SELECT * FROM hivepipe.hidden_texts(%(table)s, %(homes)s::int[], %(keys)s::text[])"
 
@@ -126,7 +126,7 @@ class Source:
                 _set_person(self._connection, self._person)
                 yield
         except Exception as error:
-            if _CANCELED not in str(error):
+            if getattr(error, "sqlstate", None) != _CANCELED:
                 raise
             raise TeamError(
                 f"the team's server took more than {LONGEST_SECS} s: ask for less, by --since"
