@@ -1,5 +1,6 @@
 """compose.yaml, the Procfile and `hivepipe up` agree; a container's processes work."""
 
+import os
 import shutil
 import signal
 import socket
@@ -147,6 +148,22 @@ def test_docker_compose_accepts_it() -> None:
         env=SECRETS | {"PATH": "/usr/bin:/bin:/usr/local/bin"},
         check=True,
     )
+
+
+def test_the_image_gets_all_that_the_package_is_built_of(tmp_path: Path) -> None:
+    """The files that .dockerignore lets through, and the build of the Dockerfile."""
+    patterns = (ROOT / ".dockerignore").read_text().split()
+    assert patterns[0] == "*"
+    for name in (pattern[1:] for pattern in patterns if pattern.startswith("!")):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name)
+        else:
+            shutil.copy(ROOT / name, tmp_path)
+    words = ["--no-deps", "--no-index", "--no-build-isolation", "-w", str(tmp_path / "built")]
+    command = [sys.executable, "-m", "pip", "-q", "wheel", *words, str(tmp_path)]
+    env = {**os.environ, "HIVEPIPE_BUILD": "pure"}  # the image has no compiler
+    subprocess.run(command, env=env, check=True, timeout=600)
+    assert list((tmp_path / "built").glob("hivepipe-*.whl"))
 
 
 # ---- a container's process, outside a container
