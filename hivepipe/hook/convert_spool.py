@@ -31,15 +31,15 @@ def main() -> None:
 
 def _convert_alone(path: Path) -> None:
     """Convert a file, unless another process converts it or it no longer exists."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:  # to write: NFS gives nobody else an exclusive lock
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             _convert(path)
-    except BlockingIOError:
+    except OSError:  # another process holds it, or the disk takes nothing: the next one is tried
         return
     finally:
         os.close(descriptor)

@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +24,7 @@ from hivepipe.queue.spooled import has_spooled
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.worker import idle_shutdown
 from tests import payloads
-from tests.conftest import Home, Server
+from tests.conftest import PATIENCE_SECS, ROOT, Home, Server
 from tests.native import BUILT, HookHome
 from tests.payloads import SESSION, changed, encoded
 
@@ -67,7 +69,9 @@ def test_status_and_alerts_count_a_raw_event(hook_home: HookHome, raw: Path) -> 
 def test_drain_check_and_notice_count_a_raw_event(hook_home: HookHome, raw: Path) -> None:
     assert has_spooled(str(hook_home.home.path))
     aged(raw, 7200)
-    assert "1 event waits on disk" in waiting_notice.notice(str(hook_home.home.path))
+    assert "1 event waits on disk" in waiting_notice.notice(
+        str(hook_home.home.path), str(hook_home.runtime)
+    )
 
 
 def test_a_stack_with_a_raw_event_is_not_idle(
@@ -160,6 +164,43 @@ def test_drain_reports_raw_events_that_it_cannot_convert(hook_home: HookHome, ra
     report = direct.drain(str(hook_home.home.path))
     assert list(report.failed) == [raw]
     assert "torn" in report.set_aside[torn]
+
+
+# As flock(2) says of NFS: an exclusive lock is for those who may write, a shared one for readers.
+LOCKS_OF_NFS = """
+import errno, fcntl, os, sys
+local = fcntl.flock
+def flock(file, how):
+    refused = {fcntl.LOCK_EX: os.O_RDONLY, fcntl.LOCK_SH: os.O_WRONLY}.get(how & ~fcntl.LOCK_NB)
+    if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == refused:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    local(file, how)
+fcntl.flock = flock
+"""
+CONVERT = "from hivepipe.hook import convert_spool; convert_spool.main()"
+
+
+def convert(hook_home: HookHome, *paths: Path, before: str = "") -> None:
+    code = f"{before}\nimport sys; sys.path.insert(0, {str(ROOT)!r}); {CONVERT}"
+    command = [sys.executable, "-I", "-c", code, *map(str, paths)]
+    subprocess.run(command, env=hook_home.env, check=True, timeout=PATIENCE_SECS)
+
+
+def test_raw_events_in_a_home_on_nfs_are_converted(hook_home: HookHome, raw: Path) -> None:
+    convert(hook_home, raw, before=LOCKS_OF_NFS)
+    assert hook_home.raw() == []
+    assert len(hook_home.home.spool) == 1
+
+
+def test_a_raw_event_that_cannot_even_be_set_aside_holds_up_no_other(
+    hook_home: HookHome, raw: Path
+) -> None:
+    torn = raw.with_name("00000000000000000001_1.raw")
+    torn.write_bytes(raw.read_bytes()[:-1])
+    (raw.parent / "bad").touch()
+    convert(hook_home, torn, raw)
+    assert hook_home.raw() == [torn]
+    assert len(hook_home.home.spool) == 1
 
 
 @pytest.mark.parametrize("words", [[SESSION], ["--matching", "quetzalcoatl"]])
