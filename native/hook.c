@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -140,15 +139,23 @@ static int write_all(int file, const char *data, size_t size) {
     return 1;
 }
 
+/* Give the event back on stdin, through a pipe: a file may be limited (ulimit -f). A child writes
+   what the pipe does not hold. */
 static void give_back_input(void) {
-#ifdef __linux__
-    int file = memfd_create("event", MFD_CLOEXEC);
-#else
-    char path[] = "/tmp/hivepipe-event-XXXXXX";
-    int file = mkstemp(path);
-    if (file >= 0) unlink(path);
-#endif
-    if (file >= 0 && write_all(file, input, input_size) && lseek(file, 0, SEEK_SET) == 0) dup2(file, 0);
+    int ends[2];
+    if (pipe(ends)) return;
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    ssize_t held = write(ends[1], input, input_size);
+    size_t done = held > 0 ? (size_t)held : 0;
+    if (done < input_size && fork() == 0) {
+        close(ends[0]);
+        fcntl(ends[1], F_SETFL, 0);
+        write_all(ends[1], input + done, input_size - done);
+        _exit(0);
+    }
+    dup2(ends[0], 0);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void become_python(void) {
@@ -562,6 +569,7 @@ static int hand_over(int connection) {
     if (got < 5 || said[0] != 'A') return 0;
     size_t size = said[1] | (size_t)said[2] << 8 | (size_t)said[3] << 16 | (size_t)said[4] << 24;
     if (size == 0 || size > MOST_ANSWER) return 1;
+    signal(SIGPIPE, SIG_IGN);
     if (receive(connection, answer, size, end) == size && write(1, answer, size) < 0) return 1;
     return 1;
 }
@@ -640,6 +648,7 @@ static int spool(void) {
     snprintf(final, sizeof final, "%s/%020lld_%d.raw", folder, atoll(stamp), (int)getpid());
     snprintf(path, sizeof path, "%s.tmp", final);
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    signal(SIGXFSZ, SIG_IGN); /* a limit (ulimit -f) makes the write fail */
     int file = open(path, flags, 0600);
     if (file < 0 && errno == ENOENT && mkdir(folder, 0700) == 0) file = open(path, flags, 0600);
     if (file < 0) return 0;
