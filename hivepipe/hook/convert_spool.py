@@ -67,7 +67,7 @@ def _take_in(path: Path, frame: Frame) -> None:
     sender.use(frame.sender)
     sys.argv = ["hook", *frame.arguments]
     settings.use({})
-    os.chdir(frame.cwd if os.path.isdir(frame.cwd) else "/")
+    frame.enter_folder()
     if intake.is_wanted(frame.name):
         intake.take_in(frame.name, frame.event, frame.began_ns)
 

@@ -19,6 +19,8 @@ Unknown names are ignored. native/hook.c writes frames. They are read in the pro
 when the spool is converted.
 """
 
+import posix
+
 from hivepipe.hook.stdin import Input
 from hivepipe.sender import Sender
 
@@ -66,6 +68,13 @@ class Frame:
         self.event = Input(data[end:], _text(one.get(b"trouble", b"")))
         self.name = words[0].title().replace("_", "") if words else ""
         self.arguments = words[1:]
+
+    def enter_folder(self) -> None:
+        """Change to the folder of the sender, or to `/` if it is not reachable from here."""
+        try:
+            posix.chdir(self.cwd)
+        except OSError:  # it was deleted, or a sandbox shows the sender other folders
+            posix.chdir("/")
 
 
 def sizes(data: bytes) -> Parts:

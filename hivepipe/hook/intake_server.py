@@ -270,7 +270,7 @@ def _take_in_as_sender(exchange: Exchange) -> intake.Taken:
     sender.use(frame.sender)
     sys.argv = ["hook", *frame.arguments]
     settings.use({})
-    posix.chdir(frame.cwd or b"/")
+    frame.enter_folder()
     if frame.name == _STATUS_LINE:
         from hivepipe.hook.status_line import line  # noqa: PLC0415  optional
 

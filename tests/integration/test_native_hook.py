@@ -4,6 +4,7 @@ import json
 import platform
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.home import short_hash
 from tests import payloads
 from tests.conftest import ROOT, Home, Server, until
 from tests.native import BUILT, HookHome, jobs_of, may_trace
@@ -111,6 +113,64 @@ def test_a_large_environment_loses_no_event(hook_home: HookHome, size: int) -> N
     assert len(hook_home.raw()) + len(hook_home.home.spool) == 1
     hook_home.convert()
     assert len(hook_home.home.spool) == 1
+
+
+@pytest.mark.parametrize("size", [0, 60_000, 900_000])
+def test_a_limit_on_the_size_of_files_loses_no_event(hook_home: HookHome, size: int) -> None:
+    """`ulimit -f`: the raw event may not fit where its jobs do."""
+    event = {**payloads.EVENTS["Stop"], "last_assistant_message": "x" * size}
+    limited = 'ulimit -f 32; exec "$@"'  # blocks of 512 bytes
+    process = hook_home.start(hook_home.native, "Stop", shell=limited)
+    assert process.communicate(encoded(event), timeout=60) == (b"", b"")
+    assert process.returncode == 0
+    hook_home.convert()
+    (spooled,) = hook_home.home.spool
+    jobs = json.loads(spooled.read_text())["jobs"]
+    assert any(job["envelope"]["operation"] == "pause_session" for job in jobs)
+    assert not list(spooled.parent.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("size", [0, 60_000, 3_000_000])
+def test_the_python_hook_gets_the_whole_event(hook_home: HookHome, size: int) -> None:
+    event = {**payloads.EVENTS["Stop"], "last_assistant_message": "x" * size, "effort": {}}
+    data = encoded(event)[:-1] + b',"error":"the last word"}'
+    hook_home.fire(hook_home.native, "Stop", data, HIVEPIPE_USE_QUEUE="true")
+    (spooled,) = hook_home.home.spool
+    assert "the last word" in spooled.read_text()
+    assert not (hook_home.home.path / "logs" / "hook-errors.log").exists()
+
+
+@pytest.mark.parametrize("has_intake", [True, False])
+def test_a_reader_that_is_gone_is_no_failure(hook_home: HookHome, has_intake: bool) -> None:
+    part = hook_home.home.path / f"context/project-{short_hash(str(hook_home.home.project))}.txt"
+    part.parent.mkdir()
+    part.write_text("Prices are whole cents.\n")
+    if has_intake:
+        hook_home.intake()
+    with hook_home.start(hook_home.native, "SessionStart") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdout.close()
+        process.stdin.write(encoded(payloads.EVENTS["SessionStart"]))
+    assert process.returncode == 0
+
+
+def test_a_folder_that_the_intake_cannot_enter_is_no_reason_to_refuse(hook_home: HookHome) -> None:
+    """As in a sandbox, which shows its own folders to Claude Code and its hooks."""
+    below = hook_home.home.project / "below"
+    below.mkdir()
+    here = 'cd below; exec "$@"'
+    process = hook_home.start(hook_home.native, "Stop", shell=here)
+    process.communicate(encoded(payloads.STOP), timeout=60)
+    (raw,) = hook_home.raw()
+    below.rmdir()
+    server = hook_home.redis()
+    hook_home.intake()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(hook_home.runtime / "intake.sock"))
+        connection.sendall(raw.read_bytes())
+        assert connection.recv(1) == b"A"
+    until(lambda: jobs_of(server) and hook_home.raw() == [raw], "the event is not handed over")
 
 
 @pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
