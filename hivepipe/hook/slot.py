@@ -33,7 +33,7 @@ class Slot:
             if self._file < 0 or posix.fstat(self._file).st_nlink == 0:
                 self._open()
             if posix.pwrite(self._file, frame, 0) != len(frame):
-                return False
+                raise OSError  # a full disk; the next event needs an empty file
             self._event = f"{self._spool}/{time_ns:020d}_{posix.getpid()}.raw"
             posix.rename(self._idle, self._event)
         except OSError:
