@@ -529,3 +529,14 @@ def clean(text: str) -> str:
     return (
         text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
     )
+
+
+def storable(value: object, levels: int = 50) -> object:
+    """Return a JSON value with storable texts; raise RecursionError if it has more levels."""
+    if isinstance(value, str):
+        return clean(value)
+    if not levels:
+        raise RecursionError
+    if isinstance(value, dict):
+        return {clean(key): storable(inner, levels - 1) for key, inner in value.items()}
+    return [storable(inner, levels - 1) for inner in value] if isinstance(value, list) else value

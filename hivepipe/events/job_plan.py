@@ -544,7 +544,10 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
     }
     subject = "".join(c if c.isprintable() and c not in "<>&\"'" else "?" for c in job.subject[:60])
     description = f"{job.operation} {subject}".rstrip()
-    return Message(id, twins, queue_of(priority), description, created_at, dumps(envelope))
+    text = dumps(envelope)
+    if "\\ud" in text or "\\u0000" in text:  # half a character, as of a cut text, is not readable
+        text = dumps(claude_code.storable(envelope))
+    return Message(id, twins, queue_of(priority), description, created_at, text)
 
 
 def event_keys(event: Event, session: str, instance: str, event_time_ns: int) -> tuple[bytes, ...]:

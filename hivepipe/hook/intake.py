@@ -19,7 +19,6 @@ from hivepipe.events.claude_code import (
     PostToolUse,
     PreToolUse,
     UserPromptSubmit,
-    clean,
     valid_id,
 )
 from hivepipe.hook import instance as instances
@@ -368,7 +367,7 @@ def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Co
     return job_plan.Context(
         event_time_ns=event_time_ns,
         own_session=joined or event.session_id,
-        project=clean(place.project),
+        project=place.project,
         cwd=event.cwd,
         swarm=valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
         or f"swarm-{home.short_hash(place.project)}",

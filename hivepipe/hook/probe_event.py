@@ -6,7 +6,7 @@ each event a session id of this form, and looks for the job's id.
 On the hook path, for such events only.
 """
 
-from hivepipe.events.claude_code import PROBE, Event, clean
+from hivepipe.events.claude_code import PROBE, Event
 from hivepipe.events.job_plan import Context, Job, encode
 from hivepipe.home import Place
 from hivepipe.hook.hand_over import hand_over
@@ -15,6 +15,6 @@ from hivepipe.hook.hand_over import hand_over
 def hand_over_probe(event: Event, place: Place, event_time_ns: int) -> str:
     """Enqueue the probe's job; return the spool file to apply now, or ""."""
     job = Job("probe", {"event": event.name}, event.session_id[len(PROBE) :])
-    context = Context(event_time_ns=event_time_ns, project=clean(place.project), cwd=event.cwd)
+    context = Context(event_time_ns=event_time_ns, project=place.project, cwd=event.cwd)
     messages = encode([job], event, context)
     return hand_over(event.name, place, event_time_ns, messages)[0]

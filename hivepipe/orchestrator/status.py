@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hivepipe.errors import HiveError
-from hivepipe.events.claude_code import clean
+from hivepipe.events.claude_code import storable
 from hivepipe.home import write_small
 from hivepipe.orchestrator.plain_file import changed_ns, open_regular
 
@@ -97,7 +97,7 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
         return Status("", {}, ("status.json is larger than a megabyte",), changed_ns, digest)
     text = data.decode("utf-8-sig", "replace")
     try:
-        found = _storable(json.loads(_without_fence(text)))
+        found = storable(json.loads(_without_fence(text)), DEEPEST)
     except (ValueError, RecursionError):
         return _of_incomplete(text, changed_ns, digest)
     if not isinstance(found, dict):
@@ -112,19 +112,6 @@ def _without_fence(text: str) -> str:
     opening, _, inside = block.partition("\n")
     is_fenced = opening.startswith(_FENCE) and inside.endswith(_FENCE)
     return inside.removesuffix(_FENCE) if is_fenced else text
-
-
-def _storable(value: Any, depth: int = 0) -> Any:
-    """Return the value without lone surrogates, which cannot be stored as UTF-8."""
-    if depth > DEEPEST:
-        raise RecursionError
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(key): _storable(inner, depth + 1) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_storable(inner, depth + 1) for inner in value]
-    return value
 
 
 def _of_incomplete(text: str, changed_ns: int, digest: str) -> Status:

@@ -8,6 +8,7 @@ import pytest
 from hivepipe.events import job_plan, parse_event
 from hivepipe.events.claude_code import KINDS, Event
 from hivepipe.events.job_plan import Context, Count, Job, Message, encode, plan
+from hivepipe.jobs.envelope import read_envelope
 from tests import payloads
 from tests.payloads import SESSION, changed, encoded
 
@@ -783,3 +784,37 @@ def test_conclude_session_carries_the_path_of_the_transcript() -> None:
     planned = plan(parse(payloads.SESSION_END), context(claude_folder="/home/ana/claude"))
     payload = only(planned, "conclude_session").payload
     assert payload == {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"}
+
+
+HALF = "\ud83d"  # of an emoji, as JavaScript cuts it
+CUT_TASK = changed(
+    payloads.POST_BASH,
+    tool_name="TaskCreate",
+    tool_input={"subject": f"Paint it {HALF}\0"},
+)
+
+
+@pytest.mark.parametrize(
+    ("payload", "fields", "key", "text"),
+    [
+        (CUT_TASK, {}, "text", "Paint it \ufffd\ufffd"),
+        (payloads.STOP, {"claude_folder": "/home/jos\udce9"}, "claude", "/home/jos\ufffd"),
+        (payloads.STOP, {"claude_folder": "/home/\U0001f600"}, "claude", "/home/\U0001f600"),
+    ],
+)
+def test_every_text_of_a_job_can_be_read(
+    payload: dict[str, Any], fields: dict[str, Any], key: str, text: str
+) -> None:
+    event = parse_event("", json.dumps(payload).encode())
+    assert event
+    around = context(**fields)
+    found = [read_envelope(each.envelope) for each in encode(plan(event, around), event, around)]
+    assert text in [each.payload.get(key) for each in found]
+
+
+def test_a_recalled_memory_of_an_odd_name_can_be_read() -> None:
+    event = parse(payloads.EVENTS["UserPromptSubmit"])
+    around = context()
+    around.recalled = [{"name": "caf\udce9.md", "text": f"cut {HALF}"}]
+    for message in encode(plan(event, around), event, around):
+        read_envelope(message.envelope)
