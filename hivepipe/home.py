@@ -272,6 +272,11 @@ def spare_runtime_folder(home: str) -> str:
     return f"{base}/{short_hash(home)}"
 
 
+def spare_folders(home: str, runtime: str) -> tuple[str, str]:
+    """Return the folders that take events if the home cannot, in order of preference."""
+    return runtime, f"/dev/shm/hivepipe-{posix.geteuid()}/{short_hash(home)}"
+
+
 def is_private_folder(path: str) -> bool:
     """Tell whether this is a real folder of the user that no other user can enter."""
     try:

@@ -36,7 +36,7 @@ def greeting(event: Event, place: Place, context: Context, unfinished: str = "")
     export_names(context, task, profile, event.session_id)
     text = briefing(place, source, context.own_session, context.swarm, task, profile)
     at = context.event_time_ns
-    line = "" if source == "compact" else notice(place.home, unfinished, at)
+    line = "" if source == "compact" else notice(place.home, place.runtime, unfinished, at)
     if not text and not line:
         return b""
     from hivepipe.hook import answers  # noqa: PLC0415  most starts have nothing to say

@@ -80,9 +80,12 @@ def _drop_old_events(place: Place) -> None:
     """Delete spooled events older than 14 days if the package is never installed."""
     oldest = f"{time.time_ns() - KEPT_SECS * 10**9:020d}"
     folder = f"{place.home}/spool"
-    names = [name for name in posix.listdir(folder) if name[:20].isdigit() and name < oldest]
-    for name in names:
-        posix.unlink(f"{folder}/{name}")
+    try:
+        names = [name for name in posix.listdir(folder) if name[:20].isdigit() and name < oldest]
+        for name in names:
+            posix.unlink(f"{folder}/{name}")
+    except OSError:  # the home takes no files, or another session drops the same events
+        return
     if names:
         from hivepipe.files.hook_log import log_line  # noqa: PLC0415  once in two weeks
 

@@ -5,14 +5,14 @@ without the package, because its events are then never applied.
 
     <home>/notice    <last check, seconds since 1970> <last notice, seconds since 1970>
 
-At most one notice per day and home; the spool is listed at most every ten minutes. On the hook
-path, at SessionStart only.
+The file is in the runtime folder if the home takes none. At most one notice per day and home; the
+spools are listed at most every ten minutes. On the hook path, at SessionStart only.
 """
 
 import posix
 import time
 
-from hivepipe.home import overwrite_small, read_small
+from hivepipe.home import overwrite_small, read_small, spare_folders
 
 LATE_SECS = 600
 LOOK_SECS = 600
@@ -20,49 +20,62 @@ DAY_SECS = 86_400
 _FEW_DAYS_SECS = 6 * DAY_SECS
 
 
-def notice(home: str, unfinished: str = "", before_ns: int | None = None) -> str:
-    """Return the line, or ""; raise OSError if the time of the notice cannot be stored.
+def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None = None) -> str:
+    """Return the line, or "".
 
     `unfinished` is the plugin's message, which is shown without waiting for events to get old.
     `before_ns` is the time of the current event, which may be in the spool itself.
     """
     now = time.time()
-    looked, shown = _read(f"{home}/notice")
+    looked, shown = max(_read(home), _read(runtime))
+    if 0 <= now - shown < DAY_SECS:
+        return ""
     if unfinished:
-        if 0 <= now - shown < DAY_SECS:
-            return ""
-        overwrite_small(f"{home}/notice", f"{int(now)} {int(now)}\n")
+        _store((home, runtime), now, now)
         return unfinished
-    if 0 <= now - looked < LOOK_SECS or 0 <= now - shown < DAY_SECS:
+    if 0 <= now - looked < LOOK_SECS:
         return ""
     end = f"{before_ns:020d}" if before_ns else "~"
-    waiting = [name for name in _waiting(f"{home}/spool") if name < end]
+    at_home, *elsewhere = [_waiting(each, end) for each in (home, *spare_folders(home, runtime))]
+    waiting = sum(elsewhere, at_home)
     if not waiting:
         return ""
     since = int(min(waiting)[:20]) / 1e9
     is_late = now - since >= LATE_SECS
-    overwrite_small(f"{home}/notice", f"{int(now)} {int(now if is_late else shown)}\n")
+    _store((home, runtime), now, now if is_late else shown)
     if not is_late:
         return ""
     count = f"{len(waiting)} events wait" if len(waiting) > 1 else "1 event waits"
-    return f"hivepipe: {count} on disk since {_moment(since, now)}; run `hivepipe doctor`"
+    where = f"{count} on disk" if at_home else f"{count} in memory"
+    return f"hivepipe: {where} since {_moment(since, now)}; run `hivepipe doctor`"
 
 
-def _read(path: str) -> tuple[float, float]:
+def _read(folder: str) -> tuple[float, float]:
     try:
-        looked, shown = read_small(path).split("\n", 1)[0].split(" ")
+        looked, shown = read_small(f"{folder}/notice").split("\n", 1)[0].split(" ")
         return float(looked), float(shown)
     except ValueError:
         return 0, 0
 
 
-def _waiting(folder: str) -> list[str]:
-    """Return the names of spooled events: twenty digits of time, `_`, pid."""
+def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
+    """Write the times to the first folder that takes them; without one the notice is repeated."""
+    for folder in folders:
+        try:
+            overwrite_small(f"{folder}/notice", f"{int(looked)} {int(shown)}\n")
+        except OSError:
+            continue
+        return
+
+
+def _waiting(folder: str, end: str) -> list[str]:
+    """Return the names of spooled events before `end`: twenty digits of time, `_`, pid."""
     try:
-        names = posix.listdir(folder)
+        names = posix.listdir(f"{folder}/spool")
     except OSError:
         return []
-    return [name for name in names if name.endswith((".json", ".raw")) and name[:20].isdigit()]
+    found = [name for name in names if name.endswith((".json", ".raw")) and name < end]
+    return [name for name in found if name[:20].isdigit()]
 
 
 def _moment(since: float, now: float) -> str:

@@ -25,7 +25,7 @@ from hivepipe.home import (
     make_folders,
     project_of,
     read_record,
-    short_hash,
+    spare_folders,
 )
 
 NOTES = "call-notes"
@@ -42,11 +42,6 @@ _APPEND = (
     posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
     | posix.O_NOFOLLOW | posix.O_NONBLOCK
 )  # fmt: skip
-
-
-def spare_folders(home: str, runtime: str) -> tuple[str, ...]:
-    """Return the folders that take events if the home cannot, in order of preference."""
-    return runtime, f"/dev/shm/hivepipe-{posix.geteuid()}/{short_hash(home)}"
 
 
 def spool_folders(home: str) -> list[str]:

@@ -10,7 +10,7 @@ from hivepipe.hook import waiting_notice as module
 from hivepipe.hook.waiting_notice import DAY_SECS, LATE_SECS, LOOK_SECS, notice
 
 NOON = time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1))  # a Saturday
-At = Callable[[float], str]
+At = Callable[..., str]
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> At:
 
     monkeypatch.setattr(module, "time", Clock)
 
-    def notice_at(secs: float) -> str:
+    def notice_at(secs: float, home: Path = tmp_path) -> str:
         Clock.now = NOON + secs
-        return notice(str(tmp_path))
+        return notice(str(home), str(tmp_path / "run"))
 
     return notice_at
 
@@ -106,3 +106,22 @@ def test_a_damaged_notice_file_is_ignored(at: At, tmp_path: Path, text: str) -> 
     spool(tmp_path, -LATE_SECS)
     (tmp_path / "notice").write_text(text)
     assert at(0)
+
+
+def test_events_in_memory_are_announced_too_and_once_a_day(at: At, tmp_path: Path) -> None:
+    """A home that takes no file cannot keep the time of the notice either."""
+    runtime = tmp_path / "run"
+    runtime.mkdir()
+    spool(runtime, -3600)
+    home = tmp_path / "home"
+    home.touch()
+    assert "1 event waits in memory since 11:00" in at(0, home)
+    assert at(DAY_SECS - 1, home) == ""
+    assert at(DAY_SECS, home)
+
+
+def test_a_notice_whose_time_nothing_takes_is_repeated(at: At, tmp_path: Path) -> None:
+    spool(tmp_path, -3600)
+    (tmp_path / "notice").mkdir()
+    assert at(0)
+    assert at(1)
