@@ -2,6 +2,8 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
@@ -77,9 +79,8 @@ def register(
     _refuse_users_folder(home)
     if tree or is_in_project(home):
         refuse_shipped(tree or project_of(home))
-    make_private(records_folder())
     # Under the lock, folders that a concurrent registration has made are known as ours.
-    with locked_folder(records_folder(), WAIT_SECS):
+    with _locked_records():
         if tree and not (adopt or recorded_tree(tree, home)):
             _refuse_shipped(tree)
         _make_home(home)
@@ -92,6 +93,14 @@ def register(
             _write(home, _text({**record, **kept, "state": wanted}))
         _take_names(home, tree)
         _write(project, _text({**record, **kept}) if home == project else text)
+
+
+@contextmanager
+def _locked_records() -> Iterator[None]:
+    """Keep other processes from changing records."""
+    make_private(records_folder())
+    with locked_folder(records_folder(), WAIT_SECS):
+        yield
 
 
 def _take_names(home: str, tree: str) -> None:
@@ -214,19 +223,21 @@ def set_state(home: str, state: str) -> None:
 
 def switch_off(project: str) -> None:
     """Switch a project off. It need not be registered."""
-    record = read_record(project) or {"version": version("hivepipe")}
-    _write(project, _text({**record, "state": "off"}))
+    with _locked_records():
+        record = read_record(project) or {"version": version("hivepipe")}
+        _write(project, _text({**record, "state": "off"}))
 
 
 def switch_on(project: str) -> None:
     """Undo `switch_off`."""
-    record = read_record(project)
-    home = record.get("home", "")
-    if not home:
-        remove_record(project)
-    elif record.get("state") == "off":
-        of_stack = "on" if home == project else read_record(home).get("state", "on")
-        write_small(record_path(project), _text({**record, "state": of_stack}))
+    with _locked_records():
+        record = read_record(project)
+        home = record.get("home", "")
+        if not home:
+            remove_record(project)
+        elif record.get("state") == "off":
+            of_stack = "on" if home == project else read_record(home).get("state", "on")
+            _write(project, _text({**record, "state": of_stack}))
 
 
 def owner_id(home: str) -> str:
@@ -263,11 +274,14 @@ def clear_old_home(home: str) -> None:
 
 
 def _change(of_home: str, /, **now: str) -> None:
-    for file in record_files():
-        record = parse_record(read_small(file))
-        changed = _changed(record, now)
-        if record.get("home") == of_home and changed != record:
-            write_small(file, _text(changed))
+    if not record_files():
+        return
+    with _locked_records():
+        for file in record_files():
+            record = parse_record(read_small(file))
+            changed = _changed(record, now)
+            if record.get("home") == of_home and changed != record:
+                write_small(file, _text(changed))
 
 
 def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:

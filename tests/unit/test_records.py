@@ -1,0 +1,52 @@
+"""Records and runtime folders that several processes change at the same moment."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from hivepipe.home import read_record, write_small
+from hivepipe.stack import registration
+from hivepipe.stack.lock import Stack, remove_runtime
+
+LONG_ENOUGH_SECS = 0.3  # for the other one, if nothing holds it up
+
+
+def test_what_a_person_switches_off_meanwhile_stays_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    project, home = str(tmp_path / "shop"), str(tmp_path / "home")
+    stack = Stack(home, str(tmp_path / "run"))
+    registration.register(project, stack, "/usr/bin/python3")
+    person = threading.Thread(target=registration.switch_off, args=(project,))
+
+    def write_late(path: str, text: str) -> None:
+        if threading.current_thread() is not person and not person.ident:
+            person.start()
+            person.join(LONG_ENOUGH_SECS)
+        write_small(path, text)
+
+    monkeypatch.setattr(registration, "write_small", write_late)
+    registration.update_sockets(stack._replace(folder=str(tmp_path / "run-2")))
+    person.join()
+    record = read_record(project)
+    assert record["state"] == "off"
+    assert record["runtime"] == str(tmp_path / "run-2")
+
+
+def test_a_file_that_a_hook_removes_meanwhile_leaves_no_folder_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run" / "hash"
+    folder.mkdir(parents=True)
+    for name in ("calls-listed", "redis.lock", "starting"):
+        (folder / name).touch()
+    listed = list(os.scandir(folder))
+    monkeypatch.setattr(os, "scandir", lambda _folder: iter(listed))
+    Path(listed[0].path).unlink()
+    remove_runtime(Stack(str(tmp_path), str(folder)))
+    assert not folder.parent.exists()
