@@ -19,6 +19,7 @@ from hivepipe.stack.environment import record_environment
 from hivepipe.stack.idle_policy import keep_running
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import refuse_switched_off, set_state, update_sockets
+from hivepipe.stack.stack_processes import stack_processes
 
 # Longer than the slowest start plus the slowest stop, because another command may hold the lock.
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
@@ -44,6 +45,8 @@ def start_for_hook(stack: Stack) -> None:
         if read_record(stack.home).get("state") == "on":
             update_sockets(stack)
             _start(stack)
+        elif not stack_processes(stack):  # the folder was made by the hook, after its removal
+            remove_runtime(stack)
 
 
 def take_down(stack: Stack) -> None:

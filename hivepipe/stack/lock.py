@@ -151,13 +151,17 @@ def _empty(folder: str) -> None:
     """Remove the contents of the runtime folder, except events that could not go to the home."""
     with suppress(OSError):
         os.rmdir(f"{folder}/spool")
-    with suppress(OSError):
-        for entry in list(os.scandir(folder)):
-            if entry.name.startswith(("spool", NOTES, LOST)):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith(("spool", NOTES, LOST)):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            with suppress(OSError):  # a hook has just removed it
                 os.unlink(entry.path)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.home import short_hash
+from hivepipe.stack.stack_processes import users_processes, value_or
 from tests.conftest import NEUTRAL, hook_path
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     ONE_OF_EACH,
@@ -172,8 +173,28 @@ def test_down_stops_a_starter_that_is_running(unstarted: UnstartedStack) -> None
     unstarted.sandbox.fire()
     unstarted.sandbox.run("down")
     eventually(lambda: unstarted.starts == 1)
-    time.sleep(2)
+    eventually(lambda: not starters(unstarted))
     assert unstarted.sandbox.processes() == {}
+    assert not list(unstarted.sandbox.run_folder.rglob("*"))
+
+
+def test_a_purge_stops_a_starter_that_is_running(unstarted: UnstartedStack) -> None:
+    slow = Path(unstarted.python)
+    slow.write_text(slow.read_text().replace("exec", "sleep 2\nexec"))
+    unstarted.sandbox.fire()
+    eventually(lambda: unstarted.starts == 1)
+    unstarted.sandbox.run("uninstall", "--purge", "--yes")
+    eventually(lambda: not starters(unstarted))
+    assert unstarted.sandbox.processes() == {}
+    assert not list(unstarted.sandbox.run_folder.rglob("*"))
+    assert not unstarted.sandbox.home.exists()
+
+
+def starters(unstarted: UnstartedStack) -> list[str]:
+    """Return the command lines of the starters that are running."""
+    lines = [" ".join(value_or(process.cmdline, [])) for process in users_processes()]
+    here = str(unstarted.sandbox.run_folder)
+    return [line for line in lines if "stack.starter" in line and here in line]
 
 
 def test_the_starter_inherits_no_file_descriptor(unstarted: UnstartedStack) -> None:
