@@ -41,13 +41,12 @@ def _switch(process: Any, wanted: str) -> None:
 
 def _is_free(wanted: str) -> bool:
     """Tell whether no process holds the lock that the file names."""
-    with open(wanted, encoding="utf-8") as file:
-        lock = file.read()
-    if not lock:
-        return True
     try:
-        with open(lock, "ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # the lock is held, or its file cannot be made
+        with open(wanted, encoding="utf-8") as file:
+            lock = file.read()
+        if lock:
+            with open(lock, "ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # the lock is held or cannot be made, or the file has just been removed
         return False
     return True

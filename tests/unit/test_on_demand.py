@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from supervisor.states import ProcessStates, SupervisorStates
 
 from hivepipe.stack.on_demand import switch
@@ -67,4 +68,11 @@ def test_a_program_is_started_only_while_its_lock_is_free(tmp_path: Path) -> Non
 
 def test_a_lock_that_cannot_be_created_raises_nothing(tmp_path: Path) -> None:
     set_wanted(str(tmp_path), "llm", True, str(tmp_path / "gone" / "user.lock"))
+    assert calls(tmp_path, STOPPED, 0) == ""
+
+
+def test_a_file_that_is_removed_meanwhile_is_no_reason_to_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.path.exists", lambda _path: True)
     assert calls(tmp_path, STOPPED, 0) == ""
