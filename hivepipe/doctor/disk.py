@@ -5,7 +5,9 @@ import pwd
 import shlex
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe import git
@@ -46,8 +48,8 @@ def home(facts: Facts) -> Iterator[Finding]:
 
 def owner(facts: Facts) -> Iterator[Finding]:
     """Find files of another user in the home, for example of root after `sudo`."""
-    for path in _ours(facts):
-        if path.lstat().st_uid != os.geteuid():
+    for path, status in _ours(facts):
+        if status.st_uid != os.geteuid():
             whole = shlex.quote(str(facts.home))
             text = f"{path} belongs to another user and cannot be used"
             yield Finding(text, f'sudo chown -R "$(id -u):$(id -g)" {whole}')
@@ -56,8 +58,8 @@ def owner(facts: Facts) -> Iterator[Finding]:
 
 def modes(facts: Facts) -> Iterator[Finding]:
     """Find files that others can read, except in folders that are closed to others."""
-    for path in _ours(facts):
-        is_open = not path.is_symlink() and path.lstat().st_mode & _FOR_OTHERS
+    for path, status in _ours(facts):
+        is_open = not stat.S_ISLNK(status.st_mode) and status.st_mode & _FOR_OTHERS
         if is_open and not is_private_folder(str(path.parent)):
             what = shlex.quote(str(path))
             yield Finding(f"others may enter or read {path}", f"chmod -R go-rwx {what}")
@@ -216,8 +218,8 @@ def asking(facts: Facts) -> Iterator[Finding]:
         yield Finding(text, "hivepipe trust", is_note=True)
 
 
-def _ours(facts: Facts) -> list[Path]:
-    """Return the paths that must be private: folders, home files, the record, each `.hive`."""
+def _ours(facts: Facts) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the paths that must be private: folders, home files, the record, each `.hive`."""
     found = [facts.home, Path(record_path(facts.place.project))]
     found += map(Path, known(facts.place.home))
     tree = tree_of(facts.place.home)
@@ -225,4 +227,6 @@ def _ours(facts: Facts) -> list[Path]:
         found += [Path(f"{tree}{each}") for each in OWN_FOLDERS]
     if facts.home.is_dir() and os.access(facts.home, os.R_OK):
         found += sorted(facts.home.iterdir())
-    return [path for path in found if os.path.lexists(path)]
+    for path in found:
+        with suppress(FileNotFoundError):  # a running stack replaces files meanwhile
+            yield path, path.lstat()

@@ -190,3 +190,15 @@ def test_an_unusable_team_membership_is_reported(
     monkeypatch.setattr(team, "is_installed", lambda: False)
     (finding,) = findings_of("team", facts)
     assert finding.mend == "pip install 'hivepipe[team]'"
+
+
+@pytest.mark.parametrize("name", ["owner", "modes"])
+def test_a_file_that_a_stack_replaces_meanwhile_is_no_failure(
+    facts: Facts, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    listed = [Path(facts.place.home, each) for each in ("hive.db-wal", "hive.db")]
+    listed[1].touch(mode=0o600)
+    monkeypatch.setattr(Path, "iterdir", lambda _folder: iter(listed))
+    monkeypatch.setattr("os.path.lexists", lambda _path: True)
+    facts.home.chmod(0o700)
+    assert findings_of(name, facts) == []
