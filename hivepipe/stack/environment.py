@@ -26,5 +26,5 @@ def record_environment(home: str, *, replace_folders: bool = False) -> None:
     if before and not replace_folders:
         now = [line for line in now if not line.startswith(_KEPT)]
         now += [line for line in before if line.startswith(_KEPT)]
-    text = "".join(f"{line}\n" for line in sorted(now) if line.isprintable())
+    text = "".join(f"{line}\n" for line in sorted(now) if line.splitlines() == [line])
     write_small(f"{home}/environment", text)

@@ -91,6 +91,13 @@ def test_the_users_folders_are_stored_once(user: User) -> None:
     assert "TZ=Asia/Kathmandu\n" in now
 
 
+def test_a_folder_of_any_name_is_remembered(user: User) -> None:
+    odd = f"{user.home}/caf\udce9\u00a0bar/bin"
+    user.hivepipe("init", PATH=f"{odd}:{user.env['PATH']}")
+    text = (user.recorded / "environment").read_text(errors="surrogateescape")
+    assert f"PATH={odd}:" in text
+
+
 # ---- variables that name Python's own files
 
 
