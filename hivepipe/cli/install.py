@@ -119,8 +119,10 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
 
 
 def _show_migrated(record: Record) -> None:
-    say(f"old      `hivepipe migrate` removed the old hooks; {old_home_location(record)}")
-    say("         `hivepipe migrate --undo` or `hivepipe uninstall --purge` restores both")
+    removed = "removed the old hooks" if record.settings else "found no old hooks"
+    say(f"old      `hivepipe migrate` {removed}; {old_home_location(record)}")
+    if record.settings or record.is_moved:
+        say("         `hivepipe migrate --undo` or `hivepipe uninstall --purge` undoes that")
 
 
 def _show_diffs(changes: list[edits.Edit]) -> None:

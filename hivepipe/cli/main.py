@@ -35,6 +35,7 @@ REPORTING_SETTINGS = ("config", "redact")  # commands that print problems of con
 OF_NO_HOME = ("completion", "demo", "redact")
 
 FULL_BYTES = 1_000_000
+_NO_ROOM = "failed to map segment"  # of a library, in the error of its import
 
 
 class _Commands(click.Group):
@@ -86,6 +87,10 @@ class _Commands(click.Group):
         except OSError as error:
             message = _reason(error)
             _drop_what_cannot_be_written()
+        except (MemoryError, ImportError) as error:
+            if not isinstance(error, MemoryError) and _NO_ROOM not in str(error):
+                raise
+            message = "not enough memory (ulimit -v, or the limit of a container)"
         say(f"hivepipe: {message}", err=True)
         return ctx.exit(1)
 

@@ -175,4 +175,4 @@ def compile_for_hooks(config: Config) -> None:
     if text:
         write_small(path, text)
     else:
-        Path(path).unlink()
+        Path(path).unlink(missing_ok=True)  # two commands may do so at once

@@ -237,6 +237,9 @@ def test_migrate_imports_a_queue_alone(user: User, old: OldProject) -> None:
     assert "swarm swarm-1 does not exist" in output
     assert (user.project / ASIDE / "queue/pending").is_dir()
     assert counts(user)["agents"] == 0
+    said = user.hivepipe("uninstall")
+    assert "`hivepipe migrate` found no old hooks; the old home is kept in" in said
+    assert "undoes that" in said
 
 
 def test_migrate_replaces_hooks_alone(user: User, old: OldProject) -> None:
@@ -247,6 +250,9 @@ def test_migrate_replaces_hooks_alone(user: User, old: OldProject) -> None:
     assert "auto-checkpoint" not in (user.project / ".claude/settings.json").read_text()
     assert not (user.project / ASIDE).exists()
     assert "no problem found" in user.hivepipe("doctor")
+    said = user.hivepipe("uninstall")
+    assert "`hivepipe migrate` removed the old hooks; there was no old home" in said
+    assert "undoes that" in said
 
 
 def test_migrate_imports_archives_and_skills_alone(user: User, old: OldProject) -> None:
@@ -262,6 +268,9 @@ def test_migrate_imports_archives_and_skills_alone(user: User, old: OldProject) 
     assert "oldword" in user.hivepipe("search", "oldword")
     assert "42" in user.hivepipe("skills")
     assert "nothing new" in user.hivepipe("migrate", "--yes")
+    said = user.hivepipe("uninstall")
+    assert "`hivepipe migrate` found no old hooks; there was no old home" in said
+    assert "undoes that" not in said
 
 
 def test_old_hooks_in_the_users_settings_are_found(user: User, old: OldProject) -> None:

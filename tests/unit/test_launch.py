@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click.testing
 import pytest
 
 from hivepipe.cli import main
@@ -44,3 +45,32 @@ def test_outside_an_environment_the_systems_python_runs(environment: Path) -> No
     (environment / "pyvenv.cfg").unlink()
     done = run(environment / "bin" / "hivepipe")
     assert (done.returncode, done.stdout) == (0, "taken\n")
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), ImportError("_re2.so: failed to map segment from shared object")]
+)
+def test_too_little_memory_is_named_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Under `ulimit -v`, either while a command is imported or while it runs."""
+
+    def refuse(_name: str) -> None:
+        raise error
+
+    monkeypatch.setattr(main, "import_module", refuse)
+    said = click.testing.CliRunner().invoke(main.main, ["status"])
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert said.stderr == "hivepipe: not enough memory (ulimit -v, or the limit of a container)\n"
+
+
+def test_another_failed_import_is_a_fault_of_the_installation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_name: str) -> None:
+        raise ImportError("no module")
+
+    monkeypatch.setattr(main, "import_module", refuse)
+    assert isinstance(
+        click.testing.CliRunner().invoke(main.main, ["status"]).exception, ImportError
+    )
