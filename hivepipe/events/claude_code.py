@@ -99,18 +99,8 @@ class Event:
     """
 
     __slots__ = (
-        "_digest",
-        "agent_id",
-        "agent_type",
-        "cwd",
-        "data",
-        "folder_variable",
-        "host",
-        "name",
-        "problems",
-        "prompt_id",
-        "session_id",
-        "transcript_path",
+        *("_digest", "agent_id", "agent_type", "cwd", "data", "folder_variable", "host", "name"),
+        *("problems", "prompt_id", "session_id", "transcript_path"),
     )
     is_activity = False  # True if it begins or ends a call or a turn, or waits in one
     waits_for = ""  # the question that a person must answer, or ""
@@ -444,17 +434,8 @@ class SessionEnd(Event):
 KINDS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
-        SessionStart,
-        UserPromptSubmit,
-        UserPromptExpansion,
-        PreToolUse,
-        PostToolUse,
-        PostToolUseFailure,
-        SubagentStart,
-        SubagentStop,
-        PreCompact,
-        Stop,
-        StopFailure,
+        *(SessionStart, UserPromptSubmit, UserPromptExpansion, PreToolUse, PostToolUse),
+        *(PostToolUseFailure, SubagentStart, SubagentStop, PreCompact, Stop, StopFailure),
         SessionEnd,
     )
 }

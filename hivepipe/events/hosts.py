@@ -19,17 +19,6 @@ _NOTHING: dict[str, str] = {}
 class Host:
     """A program that runs hooks."""
 
-    __slots__ = (
-        "arguments",
-        "events",
-        "fields",
-        "folder_variable",
-        "has_transcripts",
-        "is_host_of",
-        "name",
-        "tools",
-    )
-
     def __init__(
         self,
         name: str,

@@ -75,17 +75,8 @@ class Watch:
     """One event of a session, as the guard records it."""
 
     __slots__ = (
-        "event",
-        "home",
-        "id",
-        "kind",
-        "mode",
-        "pattern",
-        "profile",
-        "session",
-        "task",
-        "time_ms",
-        "verdict_note",
+        *("event", "home", "id", "kind", "mode", "pattern", "profile", "session", "task"),
+        *("time_ms", "verdict_note"),
     )
 
     def __init__(self, event: Event, context: Context, home: str, kind: str = OTHER) -> None:

@@ -39,17 +39,6 @@ class Call:
 class Limits:
     """The limits of the rules: the settings, or the defaults."""
 
-    __slots__ = (
-        "alternation_deny",
-        "alternation_warn",
-        "empty_polls",
-        "ignore_a_first",
-        "loop_deny",
-        "loop_warn",
-        "polls",
-        "waiting",
-    )
-
     def __init__(
         self,
         loop: str | None = None,
