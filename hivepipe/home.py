@@ -73,8 +73,7 @@ def locate(project: str, *, of_a_hook: bool = False) -> Place:
         if off:  # a project that is switched off stays off, with any home
             record = {**record, "state": "off"}
         return Place(checkout, home, record)
-    home = record.get("home", "")
-    if not home:
+    if not (home := record.get("home", "")):
         home = default_home()
         record = {**read_record(home), **record}
     return Place(checkout, home, record)
