@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import orjson
 
-_ESCAPES_AT_ONCE = 1 << 16  # number of escapes between two checks of the time limit
+ESCAPES_AT_ONCE = 1 << 16  # number of escapes between two checks of the time limit
 
 _ESCAPE = re.compile(
     rb"\\(?:u([dD][89abAB][0-9A-Fa-f]{2})\\u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|([^u]))",
@@ -42,7 +42,7 @@ class Positions:
         self._origins = origins = array("Q", (0,))  # ... and in the original text
         size = end = 0
         for number, escape in enumerate(escapes):
-            if not number % _ESCAPES_AT_ONCE and time.thread_time() > deadline:
+            if not number % ESCAPES_AT_ONCE and time.thread_time() > deadline:
                 raise OutOfTimeError
             meant = meaning(escape)
             start = escape.start()

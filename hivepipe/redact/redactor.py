@@ -247,7 +247,7 @@ class Redactor:
 
     def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
         """Find the secrets in a disguised part of a text that starts at `offset` in it."""
-        for between, readable in decoded_texts(text).items():
+        for between, readable in decoded_texts(text, deadline).items():
             if readable == text:
                 continue
             suspects = self._scanner.suspects(readable, may_be_disguised=True)

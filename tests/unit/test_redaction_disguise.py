@@ -2,12 +2,16 @@
 
 import json
 import random
+import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from hivepipe.redact import redact_line, redact_text
+from hivepipe.redact.disguise import decoded_texts
+from hivepipe.redact.escapes import OutOfTimeError
 from tests.redaction_corpus import FORMS, NAMED_FORMS, WRAPPINGS, expand
 
 Disguise = Callable[[str], str]
@@ -201,3 +205,18 @@ def test_the_text_around_a_disguised_secret_keeps_its_bytes(disguise: str) -> No
 def test_colours_alone_change_nothing(text: str) -> None:
     for hold in HOLDERS.values():
         assert hold(text) == text
+
+
+def test_a_block_of_nul_bytes_takes_no_memory_of_its_own() -> None:
+    """A power cut may leave one in a transcript."""
+    text = bytes(1 << 18) + b" password = 'hunter2x'"
+    tracemalloc.start()
+    try:
+        (decoded,) = decoded_texts(text).values()
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert decoded == b" password = 'hunter2x'"
+    assert most_bytes < len(text)
+    with pytest.raises(OutOfTimeError):
+        decoded_texts(text, time.thread_time() - 1)
