@@ -228,5 +228,5 @@ def _ours(facts: Facts) -> Iterator[tuple[Path, os.stat_result]]:
     if facts.home.is_dir() and os.access(facts.home, os.R_OK):
         found += sorted(facts.home.iterdir())
     for path in found:
-        with suppress(FileNotFoundError):  # a running stack replaces files meanwhile
+        with suppress(OSError):  # a running stack replaces files, and a hive's folder may be gone
             yield path, path.lstat()

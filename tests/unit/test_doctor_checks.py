@@ -202,3 +202,14 @@ def test_a_file_that_a_stack_replaces_meanwhile_is_no_failure(
     monkeypatch.setattr("os.path.lexists", lambda _path: True)
     facts.home.chmod(0o700)
     assert findings_of(name, facts) == []
+
+
+@pytest.mark.parametrize("name", ["owner", "modes"])
+def test_a_hive_whose_folder_became_a_file_is_no_failure(
+    facts: Facts, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "old").touch()
+    facts.home.chmod(0o700)
+    (facts.home / "hives").touch(mode=0o600)
+    (facts.home / "hives").write_text(f"{tmp_path}/old/.hive\n")
+    assert findings_of(name, facts) == []
