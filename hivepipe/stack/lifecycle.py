@@ -45,8 +45,8 @@ def start_for_hook(stack: Stack) -> None:
         if read_record(stack.home).get("state") == "on":
             update_sockets(stack)
             _start(stack)
-        elif not stack_processes(stack):  # the folder was made by the hook, after its removal
-            remove_runtime(stack)
+        elif not (kernel.is_of_another_kernel(stack.home) or stack_processes(stack)):
+            remove_runtime(stack)  # the folder was made by the hook, after its removal
 
 
 def take_down(stack: Stack) -> None:

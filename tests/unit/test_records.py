@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.home import read_record, write_small
-from hivepipe.stack import registration
+from hivepipe.stack import kernel, lifecycle, registration
 from hivepipe.stack.lock import Stack, remove_runtime
 
 LONG_ENOUGH_SECS = 0.3  # for the other one, if nothing holds it up
@@ -50,3 +50,19 @@ def test_a_file_that_a_hook_removes_meanwhile_leaves_no_folder_behind(
     Path(listed[0].path).unlink()
     remove_runtime(Stack(str(tmp_path), str(folder)))
     assert not folder.parent.exists()
+
+
+@pytest.mark.parametrize("is_of_another", [True, False])
+def test_a_late_start_removes_no_files_of_another_kernels_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_of_another: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    stack = Stack(str(tmp_path / "home"), str(tmp_path / "run"))
+    registration.register(str(tmp_path / "shop"), stack, "/usr/bin/python3", state="down")
+    Path(stack.folder).mkdir()
+    Path(stack.socket).touch()
+    monkeypatch.setattr(kernel, "is_of_another_kernel", lambda _home: is_of_another)
+    lifecycle.start_for_hook(stack)
+    assert Path(stack.socket).exists() == is_of_another
