@@ -135,6 +135,16 @@ def _more_specific(known: object, new: str | None) -> object:
     return new if known in (None, "default") and new else known
 
 
+def _expiry(last_active: object, otherwise: str) -> str:
+    """Return when an agent expires. An imported agent may have any text as its last activity."""
+    last = moment(last_active) or datetime.fromisoformat(otherwise)
+    try:
+        expires = (last + timedelta(seconds=TTL_SECS)).astimezone(UTC)
+    except OverflowError:  # in the year 9999
+        return _expiry(otherwise, otherwise)
+    return expires.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _render(
     row: dict[str, object], before: dict[str, object], job: Origin, signal: AgentSignal
 ) -> dict[str, object]:
@@ -143,9 +153,6 @@ def _render(
     Keys of other programs are kept, especially the mark that an agent is protected.
     """
     context, usage = part(before, "spawn_context"), part(before, "usage")
-    # An imported row may have any text.
-    last = moment(row["last_active"]) or datetime.fromisoformat(job.time)
-    expires = last + timedelta(seconds=TTL_SECS)
     instances = (str(context.get("instance_id") or job.instance), job.instance)
     callers = {str(context.get("agent_id") or ""), signal.caller} - {"", row["id"]}
     return {
@@ -160,7 +167,7 @@ def _render(
             "cleanup_trigger": "task_complete",
             "protected": False,
             **part(before, "lifecycle"),
-            "expires_at": expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "expires_at": _expiry(row["last_active"], job.time),
         },
         "spawn_context": {
             "spawned_by": "claude-code-task",

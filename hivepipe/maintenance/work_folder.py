@@ -14,7 +14,7 @@ from hivepipe.files.folders import try_lock
 def work_folder(home: str, prefix: str) -> Iterator[str]:
     """Yield a new folder, locked while it is in use; remove those of killed runs."""
     for left in leftovers(home):
-        shutil.rmtree(left)
+        shutil.rmtree(left, ignore_errors=True)  # another backup may remove it, too
     with tempfile.TemporaryDirectory(dir=home, prefix=prefix) as folder:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -32,7 +32,10 @@ def leftovers(home: str) -> list[Path]:
 
 
 def _is_unused(folder: Path) -> bool:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:  # another backup removed it
+        return False
     try:
         return try_lock(descriptor)
     except OSError:  # a file system without locks

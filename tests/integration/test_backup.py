@@ -308,6 +308,22 @@ def test_what_a_killed_backup_left_is_removed(full: Home, ending: str) -> None:
     os.close(running)
 
 
+def test_a_leftover_that_another_backup_removes_meanwhile_stops_no_backup(
+    full: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = full.path / ".backup-killed00"
+    left.mkdir()
+
+    def is_symlink(path: Path) -> bool:
+        if path == left:
+            left.rmdir()
+        return False
+
+    monkeypatch.setattr(Path, "is_symlink", is_symlink)
+    assert back_up(str(full.path), full.root / "c.tar.gz")["sha256"]
+    assert not left.exists()
+
+
 def test_what_is_restored_is_still_hivepipes(
     full: Home, writer: Writer, redis_server: Server
 ) -> None:

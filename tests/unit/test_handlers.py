@@ -122,8 +122,11 @@ def test_an_imported_session_is_recorded_again_whatever_its_columns_hold(
     assert tuple(session) == ("active", "Mend it")
 
 
-def test_an_imported_agent_is_recorded_again_whatever_its_times_hold(tmp_path: Path) -> None:
-    agent = {"id": "a1", "swarm_id": "w1", "session_id": "s1", "last_active": "yesterday"}
+@pytest.mark.parametrize("time", ["yesterday", "9999-12-31T23:59:59Z"])
+def test_an_imported_agent_is_recorded_again_whatever_its_times_hold(
+    tmp_path: Path, time: str
+) -> None:
+    agent = {"id": "a1", "swarm_id": "w1", "session_id": "s1", "last_active": time}
     with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
         import_row(db, "swarms", {"id": "w1"}, "import-1")
         import_row(db, "agents", agent, "import-2")
