@@ -94,7 +94,6 @@ class Uplink:
             self._wait_for_change(GREET_SECS)
             return
         with Shipment(self._path, address, share) as shipment:
-            self._failures = 0
             self._say("connected", mark=shipment.mark)
             changed_at, seen = time.monotonic(), self._log_state()
             while self._should_continue() and time.monotonic() - changed_at < REST_SECS:
@@ -142,6 +141,7 @@ class Uplink:
         return status.st_mtime_ns, status.st_size
 
     def _note(self, shipment: Shipment) -> None:
+        self._failures = 0  # not before: a batch may fail each time, as while git does not answer
         self._status.shipped_at = time.time()
         self._status.left_out += shipment.left_out
         shipment.left_out = 0

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from hivepipe.db.database import Database
-from hivepipe.errors import TeamAwayError
+from hivepipe.errors import TeamAwayError, TeamError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.summaries import providers
@@ -84,6 +84,31 @@ def test_an_uplink_that_is_stopped_while_it_connects_ends_without_a_fault(
     monkeypatch.setattr(uplink.membership, "machine_address", lambda: "postgresql://h/d")
     process.run()
     assert read_status(str(private_home.path)).error == ""
+
+
+def test_a_batch_that_fails_after_each_connection_is_tried_less_and_less_often(
+    process: uplink.Uplink, private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Database(private_home.database).close()
+    delays: list[float] = []
+
+    class Failing(nullcontext[None]):
+        mark = left_out = 0
+
+        def __init__(self, *_: object) -> None:
+            process._is_stopped = len(delays) > 10
+
+        def __enter__(self) -> "Failing":
+            return self
+
+        def ship_next(self) -> bool:
+            raise TeamError("git is not installed")
+
+    monkeypatch.setattr(uplink, "Shipment", Failing)
+    monkeypatch.setattr(uplink.membership, "machine_address", lambda: "postgresql://h/d")
+    monkeypatch.setattr(process, "_wait", delays.append)
+    process.run()
+    assert delays[-1] >= uplink.AWAY_SECS[1] / 2
 
 
 def test_credentials_that_others_may_read_are_reported_and_tried_again(
