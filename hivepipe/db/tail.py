@@ -41,8 +41,11 @@ _CHANGED = {
     """,
 }
 NO_LIMIT = -1
-# How late a change may be: events come from the spool, and clocks are set back.
-_LATE_NS = 7 * 24 * 60 * 60 * 10**9
+# A poll reads the changes of the last minute. Some are stored later, because their events were in
+# the spool or the clock was set back. So a few polls read those of a week.
+_RECENT_NS = 60 * 10**9
+_LATE_NS = 7 * 24 * 60 * _RECENT_NS
+LOOK_BACK_EVERY = 20  # polls
 
 
 class Line(NamedTuple):
@@ -63,6 +66,7 @@ class Tail:
         self._most = max(first, 1)  # one row shows where the next poll begins
         self._after = dict.fromkeys(_ADDED, 0)
         self._seen: dict[tuple[str, str], str] = {}
+        self._polls = -1
 
     def poll(self, store: Listings) -> list[Line]:
         """Return the new lines in the order of the events."""
@@ -71,8 +75,7 @@ class Tail:
         return found
 
     def _new(self, store: Listings) -> Iterator[Line]:
-        since = stored_time(time.time_ns() - _LATE_NS) if self._most == NO_LIMIT else ""
-        parameters = {"since": since, "session": self._session, "most": self._most}
+        parameters = {"since": self._since(), "session": self._session, "most": self._most}
         for kind, sql in _ADDED.items():
             for row in store.rows(sql, {**parameters, "after": self._after[kind]}):
                 self._after[kind] = max(self._after[kind], row["number"])
@@ -83,6 +86,14 @@ class Tail:
                 if self._seen.get(key) != row["what"]:
                     self._seen[key] = row["what"]
                     yield self._line(kind, row)
+
+    def _since(self) -> str:
+        """Return the time from which this poll reads changes; "" in the first poll."""
+        self._polls += 1
+        if self._polls == 0:
+            return ""
+        looks_back = self._polls % LOOK_BACK_EVERY == 0
+        return stored_time(time.time_ns() - (_LATE_NS if looks_back else _RECENT_NS))
 
     @staticmethod
     def _line(kind: str, row: dict[str, object]) -> Line:

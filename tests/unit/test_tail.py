@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
-from hivepipe.db.tail import Tail
+from hivepipe.db.tail import LOOK_BACK_EVERY, Tail
 from hivepipe.times import stored_time
 
 
@@ -50,8 +50,10 @@ def test_a_change_with_an_earlier_time_is_shown_once(tmp_path: Path) -> None:
         change("of-a-wrong-clock", "active", -(10**9))
         tail = Tail(first=2)
         assert len(tail.poll(store)) == 6
-        change("late", "active", 5 * 24 * 3600)
-        assert [(line.session_id, line.what) for line in tail.poll(store)] == [("late", "active")]
-        change("late", "paused", 5 * 24 * 3600)
-        assert [line.what for line in tail.poll(store)] == ["paused"]
-        assert tail.poll(store) == []
+        change("recent", "active", 10)
+        assert [(line.session_id, line.what) for line in tail.poll(store)] == [("recent", "active")]
+        for status in ("active", "paused"):
+            change("late", status, 5 * 24 * 3600)
+            lines = [line for _ in range(LOOK_BACK_EVERY) for line in tail.poll(store)]
+            assert [(line.session_id, line.what) for line in lines] == [("late", status)]
+        assert [line for _ in range(LOOK_BACK_EVERY) for line in tail.poll(store)] == []
