@@ -302,12 +302,15 @@ def unregistered(project: str) -> RegistrationError:
 
 def forget(project: str, home: str) -> None:
     """Remove the record of a project, and that of its home unless other projects share it."""
-    remove_record(project)
-    others = [record for record in records() if record.get("home") == home]
-    if len(others) <= 1:  # only the home's own record
-        for file in record_files():
-            if parse_record(read_small(file)).get("home") == home:
-                Path(file).unlink(missing_ok=True)
+    if not record_files():
+        return
+    with _locked_records():
+        remove_record(project)
+        others = [record for record in records() if record.get("home") == home]
+        if len(others) <= 1:  # only the home's own record
+            for file in record_files():
+                if parse_record(read_small(file)).get("home") == home:
+                    Path(file).unlink(missing_ok=True)
 
 
 def remove_record(folder: str) -> None:
