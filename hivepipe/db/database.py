@@ -29,8 +29,14 @@ PAGES_AT_ONCE = 2000  # 8 MB
 class Database:
     """An open database. Every text that is written through it is redacted."""
 
-    def __init__(self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> None:
-        """Open the database, and create or migrate it if needed. Raise StoreError on failure."""
+    def __init__(
+        self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS, number: int = 0
+    ) -> None:
+        """Open the database, and create or migrate it if needed. Raise StoreError on failure.
+
+        A new one gets the number of its home (hivepipe.db.tree) with its first page. So it has the
+        number also if an earlier one was deleted at this moment.
+        """
         self.path = path
         refuse_tracked(path)
         try:
@@ -40,7 +46,7 @@ class Database:
             raise StoreError(f"cannot open {path}: {error}") from error
         self._connection.row_factory = sqlite3.Row
         try:
-            self._enter_wal(busy_timeout_secs)
+            self._enter_wal(busy_timeout_secs, number)
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute("PRAGMA foreign_keys=ON")
             migrate(self._connection, path.parent / "backups")
@@ -51,7 +57,7 @@ class Database:
                 _try_to_write_in(path.parent)
             raise
 
-    def _enter_wal(self, wait_secs: float) -> None:
+    def _enter_wal(self, wait_secs: float, number: int) -> None:
         """Switch a new database to WAL. SQLite fails at once if two processes do this."""
         deadline = time.monotonic() + wait_secs
         while True:
@@ -60,6 +66,8 @@ class Database:
                 if not pages:  # later the pragma takes a lock, and has no effect before a VACUUM
                     # Without it the file never shrinks.
                     self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+                    if number:
+                        self._connection.execute(f"PRAGMA application_id = {number:d}")
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 return
             except sqlite3.OperationalError:

@@ -19,10 +19,10 @@ def open_database(home: str, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> Da
     Raise StoreError or sqlite3.Error if it cannot be used.
     """
     try:
-        prepare(home)
+        number = prepare(home)
     except (OSError, TreeError) as error:
         raise StoreError(str(error)) from error
-    return Database(database_path(home), busy_timeout_secs)
+    return Database(database_path(home), busy_timeout_secs, number)
 
 
 @contextmanager

@@ -37,18 +37,19 @@ def refuse_replaced(home: str) -> None:
         prepare(home)
 
 
-def prepare(home: str) -> None:
-    """Create a missing database of a work tree with the number of its home.
+def prepare(home: str) -> int:
+    """Return the number that a new database of this home gets, or 0 outside a work tree.
 
-    Raise TreeError if the data was replaced, StoreError if the database cannot be created.
+    The first database is created here. Raise TreeError if the data was replaced, StoreError if the
+    database cannot be created.
     """
     if not tree_of(home) or variable("HIVEPIPE_DB"):
-        return
+        return 0
     if trouble := replaced(home):
         raise TreeError(trouble)
-    path = database_path(home)
-    if _is_empty(path) or not Manifest(home).fact(_NUMBER):
-        mark(home, path)
+    if not Manifest(home).fact(_NUMBER):
+        mark(home, database_path(home))
+    return int(Manifest(home).fact(_NUMBER))
 
 
 def replaced(home: str) -> str:

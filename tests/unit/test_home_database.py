@@ -1,0 +1,36 @@
+"""A database in a work tree has the number of its home, whenever an earlier one is deleted."""
+
+from pathlib import Path
+
+import pytest
+
+from hivepipe.db import home_database
+from hivepipe.db.home_database import open_database
+
+
+def delete_files(folder: Path) -> None:
+    for path in folder.glob("hive.db*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("moment", ["before it is opened", "while it is opened"])
+def test_a_new_database_after_a_deleted_one_has_the_number_of_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    folder = tmp_path / ".hive-mind"
+    folder.mkdir()
+    prepare = home_database.prepare
+
+    def prepare_and_delete(home: str) -> int:
+        number = prepare(home)
+        delete_files(folder)
+        return number
+
+    open_database(str(folder)).close()
+    if moment == "before it is opened":
+        delete_files(folder)
+    else:
+        with monkeypatch.context() as patch:
+            patch.setattr(home_database, "prepare", prepare_and_delete)
+            open_database(str(folder)).close()
+    open_database(str(folder)).close()
