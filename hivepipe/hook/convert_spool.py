@@ -4,6 +4,7 @@ Each event is processed as its hook would have done without Redis: the same jobs
 So an event counts once even if it is converted twice, or if an intake took it and was then killed.
 """
 
+import errno
 import fcntl
 import os
 import sys
@@ -18,6 +19,7 @@ from hivepipe.hook.frame import MAGIC, MOST_EVENT_BYTES, MOST_HEAD_BYTES, PREFIX
 from hivepipe.jobs.retry import DISK_ERRORS
 from hivepipe.queue.spooled import set_aside
 
+TRIED_AGAIN = DISK_ERRORS | {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 LARGEST_FRAME = PREFIX_BYTES + MOST_HEAD_BYTES + MOST_EVENT_BYTES
 
 
@@ -53,7 +55,7 @@ def _convert(path: Path) -> None:
         frame = Frame(data)
         _take_in(path, frame)
     except Exception as error:  # noqa: BLE001  the event stays on disk, with the reason
-        if getattr(error, "errno", None) not in DISK_ERRORS:  # else it is tried again
+        if getattr(error, "errno", None) not in TRIED_AGAIN:
             with suppress(OSError):
                 set_aside(path, f"cannot be taken in: {type(error).__name__}: {error}")
     else:

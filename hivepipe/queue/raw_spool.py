@@ -79,7 +79,7 @@ def _is_held(path: Path) -> bool:
         return not path.exists()
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError:  # it is held, or the file system has no locks
         return True
     else:
         return False

@@ -19,7 +19,7 @@ from hivepipe.stack.project_records import records
 if TYPE_CHECKING:
     from hivepipe.db.listings import Listings
 
-_SETTINGS: StateCache[dict[str, str]] = StateCache(256)
+_SETTINGS: StateCache[dict[str, str]] = StateCache(4096)
 
 
 @dataclass(frozen=True)

@@ -146,13 +146,14 @@ def test_a_raw_event_that_stays_holds_up_no_other_and_starts_no_process_in_each_
         keeper.drain()
 
 
-def test_a_full_disk_sets_no_raw_event_aside(
-    hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
+def test_an_error_of_the_disk_or_the_process_sets_no_raw_event_aside(
+    hook_home: HookHome, raw: Path, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def fail(*_: object) -> None:
+        raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr(convert_spool, "_take_in", full)
+    monkeypatch.setattr(convert_spool, "_take_in", fail)
     convert_spool._convert(raw)
     assert hook_home.raw() == [raw]
 

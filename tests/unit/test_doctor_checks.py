@@ -199,7 +199,6 @@ def test_a_file_that_a_stack_replaces_meanwhile_is_no_failure(
     listed = [Path(facts.place.home, each) for each in ("hive.db-wal", "hive.db")]
     listed[1].touch(mode=0o600)
     monkeypatch.setattr(Path, "iterdir", lambda _folder: iter(listed))
-    monkeypatch.setattr("os.path.lexists", lambda _path: True)
     facts.home.chmod(0o700)
     assert findings_of(name, facts) == []
 
