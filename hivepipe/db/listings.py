@@ -73,6 +73,8 @@ def listings(path: Path) -> Iterator["Listings"]:
         connection.row_factory = sqlite3.Row
         yield Listings(connection)
     except sqlite3.Error as error:
+        if _is_empty(connection):
+            raise NothingRecordedError(path) from error
         reason = _version(connection) or with_limit(str(error))
         raise StoreError(f"cannot read {path}: {reason}") from error
     finally:
@@ -107,6 +109,13 @@ def _has_log(path: Path) -> bool:
     """Tell whether the newest rows are beside the database, or may be."""
     with suppress(FileNotFoundError):
         return Path(f"{path.resolve()}-wal").stat().st_size > 0
+    return False
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Tell whether the database has no tables yet, because a process is creating it."""
+    with suppress(sqlite3.Error):
+        return not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     return False
 
 

@@ -30,7 +30,7 @@ def test_a_project_may_have_a_long_path(sandbox: Sandbox, length: int) -> None: 
     assert len(os.fsencode(sandbox.socket)) < 90
     sandbox.fire("s-1")
     assert sandbox.spooled == 0
-    eventually(lambda: "s-1" in sandbox.run("sessions", "--all"))
+    eventually(lambda: "s-1" in sandbox.done("sessions", "--all").stdout)
     sandbox.run("down")
     assert sandbox.processes() == {}
     assert not list(sandbox.run_folder.iterdir())
