@@ -45,8 +45,8 @@ class SkillStatistics:
 
     @property
     def success_rate(self) -> float:
-        """Return the share of successful uses."""
-        return round(self.successes / self.count, 4)
+        """Return the share of successful uses; a predecessor lists skills without a use."""
+        return round(self.successes / max(self.count, 1), 4)
 
     def add(self, use: SkillUse, day: str) -> None:
         """Count one use; uses must be added in order of time."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivepipe.skills.exports import INDEXED_SESSIONS, KEPT_DAYS, index_json, usage_json
-from hivepipe.skills.statistics import SkillStatistics, SkillUse, statistics
+from hivepipe.skills.statistics import ImportedSkill, SkillStatistics, SkillUse, statistics
 
 START = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
 
@@ -72,6 +72,13 @@ def test_rate_and_count_cover_all_uses_and_the_list_the_last_hundred() -> None:
     assert [each["context"] for each in found["invocations"]] == [
         f"args {minute}" for minute in range(50, 150)
     ]
+
+
+def test_a_predecessors_skill_without_a_use_is_exported() -> None:
+    unused = ImportedSkill("x", 0, 0, "", (), {})
+    found = usage(statistics([use("y", 0)], day_of, [unused]))
+    assert (found["x"]["count"], found["x"]["success_rate"]) == (0, 0)
+    assert found["y"]["count"] == 1
 
 
 def test_the_newest_hundred_sessions_are_named_and_all_are_counted() -> None:
