@@ -83,4 +83,9 @@ def statistics(
 
 def local_day(time: str) -> str:
     """Return the local day of a time, or ""."""
-    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d}" if time else ""
+    if not time:
+        return ""
+    try:
+        return datetime.fromisoformat(time).astimezone().date().isoformat()
+    except (ValueError, OverflowError):  # the first or last hours of the calendar
+        return time[:10]

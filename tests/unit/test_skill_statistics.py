@@ -1,6 +1,7 @@
 """Statistics of skill uses, and the two files that export them."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,18 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivepipe.skills.exports import INDEXED_SESSIONS, KEPT_DAYS, index_json, usage_json
-from hivepipe.skills.statistics import ImportedSkill, SkillStatistics, SkillUse, statistics
+from hivepipe.skills.statistics import (
+    ImportedSkill,
+    SkillStatistics,
+    SkillUse,
+    local_day,
+    statistics,
+)
 
 START = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
 
 
 def use(skill: str, minute: int, session: str = "s1", success: bool = True) -> SkillUse:
-    time = (START + timedelta(minutes=minute)).isoformat(timespec="milliseconds")
-    return SkillUse(skill, time.replace("+00:00", "Z"), session, f"args {minute}", success)
+    at = (START + timedelta(minutes=minute)).isoformat(timespec="milliseconds")
+    return SkillUse(skill, at.replace("+00:00", "Z"), session, f"args {minute}", success)
 
 
-def day_of(time: str) -> str:
-    return time[:10]
+def day_of(at: str) -> str:
+    return at[:10]
 
 
 def statistics_of(*uses: SkillUse) -> dict[str, SkillStatistics]:
@@ -100,6 +107,18 @@ def test_only_days_of_the_newest_year_are_kept() -> None:
 def test_days_are_computed_by_the_given_function() -> None:
     found = statistics([use("x", 0)], lambda _time: "a local day")
     assert usage(found)["x"]["daily"] == {"a local day": 1}
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu"])
+def test_the_first_and_the_last_hour_of_the_calendar_have_a_day(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as changed_zone:
+        changed_zone.setenv("TZ", zone)
+        time.tzset()
+        days = [local_day("0001-01-01T00:00:00.000Z"), local_day("9999-12-31T23:59:59.999Z")]
+    time.tzset()
+    assert days == ["0001-01-01", "9999-12-31"]
 
 
 def test_the_index_maps_skills_days_and_sessions_to_each_other() -> None:
