@@ -31,6 +31,7 @@ MOST_FILES = 5_000
 AT_ONCE = 64  # texts per request
 WORDS_WEIGHT = 1.0
 RATED_WEIGHT = 0.1
+LATEST_NS = 2**63 - 1  # the largest number of SQLite, in the year 2262
 
 CheckStop = Callable[[], None]
 
@@ -109,8 +110,11 @@ def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
             if count > MOST_FILES:
                 logger.warning("%s has more than %d files: the rest is ignored", folder, MOST_FILES)
                 return
-            if stat.S_ISREG(status.st_mode):
-                yield path, (status.st_size, status.st_mtime_ns)
+            if path != path.encode("utf-8", "replace").decode():  # SQLite stores no other name
+                logger.warning("a memory is ignored, its name is not UTF-8: %a", path)
+            elif stat.S_ISREG(status.st_mode):
+                changed_ns = max(min(status.st_mtime_ns, LATEST_NS), -LATEST_NS)
+                yield path, (status.st_size, changed_ns)
 
 
 # ---- search by meaning

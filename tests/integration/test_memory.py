@@ -1,6 +1,7 @@
 """Memories are indexed on change, found by words and by meaning, and forgotten on request."""
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -131,6 +132,21 @@ def test_the_index_follows_the_files(scene: Scene) -> None:
     listed = json.loads(scene.run("memory", "list", "--json"))["files"]
     assert [(Path(entry["path"]).name, entry["forgotten"]) for entry in listed] == [("a.md", 0)]
     scene.run("memory", "forget", "/nowhere", code=1)
+
+
+def test_files_that_sqlite_cannot_store_leave_the_others(scene: Scene) -> None:
+    """A name that is not UTF-8, and a time after the year 2262."""
+    scene.home.path.mkdir()
+    scene.config.parent.mkdir(parents=True)
+    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
+    Path(f"{scene.folder}/a-\udcff.md").write_text("Green tea.")
+    for name, year_ns in (("late.md", 2**34 * 10**9), ("old.md", 0)):
+        (scene.folder / name).write_text("Green tea.")
+        os.utime(scene.folder / name, ns=(year_ns, year_ns))
+    assert sorted(scene.found("green")) == ["late.md", "old.md"]
+    before = scene.index("SELECT id FROM chunks ORDER BY id")
+    assert len(scene.found("green")) == 2
+    assert scene.index("SELECT id FROM chunks ORDER BY id") == before
 
 
 def test_memories_rated_useful_come_first(scene: Scene) -> None:
