@@ -70,7 +70,15 @@ def test_the_place_of_a_term_in_a_text_is_found(term: Term, text: str, found: st
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("ΟΔΟΣ", "οδος"), ("a\n \tb", "A b"), ("ÄÖÜ", "äöü"), ("a\u3000b", "a b")]
+    ("one", "other"),
+    [
+        ("ΟΔΟΣ", "οδος"),
+        ("a\n \tb", "A b"),
+        ("ÄÖÜ", "äöü"),
+        ("a\u3000b", "a b"),
+        ("cafe\u0301", "Café"),
+        ("\u1112\u1161\u11ab", "한"),
+    ],
 )
 def test_equivalent_texts_fold_to_the_same(one: str, other: str) -> None:
     assert folded(one) == folded(other)
@@ -98,3 +106,6 @@ def test_a_letter_that_is_longer_in_lower_case_moves_no_match() -> None:
     assert (found, behind) == ("Hedef", " ve I\N{COMBINING DOT ABOVE}zmir")
     assert before.endswith("x x ")
     assert around("İzmir", terms_of("İzmir"))[1] == "I\N{COMBINING DOT ABOVE}zmir"
+    decomposed = "I\N{COMBINING DOT ABOVE}zmir cafe\u0301"
+    assert around(decomposed, terms_of("café"))[1] == "café"
+    assert around("Café", terms_of("cafe\u0301"))[1] == "Café"

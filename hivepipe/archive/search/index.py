@@ -30,7 +30,7 @@ from hivepipe.errors import SearchError
 from hivepipe.events.claude_code import clean
 from hivepipe.files.sqlite_file import closing_on_error, open_to_write
 
-VERSION = 7
+VERSION = 8
 BUSY_TIMEOUT_SECS = 30.0
 LINES_PER_COMMIT = 5000
 LONGEST_REASON = 200

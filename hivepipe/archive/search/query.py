@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from unicodedata import normalize
 
 from hivepipe.errors import SearchError
 
@@ -77,8 +78,8 @@ class Filters:
 
 
 def flat(text: str) -> str:
-    """Return a text with each run of white space replaced by one space."""
-    return " ".join(text.split())
+    """Return a text with composed letters, and one space in place of each run of white space."""
+    return " ".join(normalize("NFC", text).split())
 
 
 def folded(text: str) -> str:
