@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -9,11 +10,12 @@ from threading import Thread
 
 import pytest
 
+from hivepipe.agents.memory import embeddings
 from hivepipe.agents.memory.embeddings import Provider, embed, similarity
 from hivepipe.errors import EmbeddingError
 
 KEY = "made-up-key-of-nobody"
-Serve = Callable[[bytes], str]
+Serve = Callable[[bytes | Callable[[socket.socket], None]], str]
 
 
 @pytest.fixture
@@ -21,13 +23,13 @@ def serve() -> Iterator[Serve]:
     """Return a function that serves the given bytes to one request and returns the URL."""
     with ExitStack() as stack:
 
-        def started(answer: bytes) -> str:
+        def started(answer: bytes | Callable[[socket.socket], None]) -> str:
             listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
 
             def once() -> None:
                 with suppress(OSError), listening.accept()[0] as connection:
                     connection.recv(1 << 16)
-                    connection.sendall(answer)
+                    answer(connection) if callable(answer) else connection.sendall(answer)
                     connection.shutdown(socket.SHUT_WR)
                     while connection.recv(1 << 16):
                         pass
@@ -76,6 +78,23 @@ def test_a_local_server_is_called_without_the_proxy(
 def test_an_invalid_answer_raises_an_embedding_error(serve: Serve, answer: bytes) -> None:
     with pytest.raises(EmbeddingError):
         embed(Provider(serve(answer), "m", KEY), ["a"])
+
+
+def test_a_response_that_is_sent_too_slowly_is_given_up(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "LONGEST_SECS", 0.2)
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(ok(""))
+        for _ in range(100):
+            connection.sendall(b" ")
+            time.sleep(0.05)
+
+    began = time.monotonic()
+    with pytest.raises(EmbeddingError, match="TimeoutError"):
+        embed(Provider(serve(drip), "m", KEY), ["a"])
+    assert time.monotonic() - began < 4
 
 
 def test_a_key_that_cannot_be_sent_is_in_no_message(serve: Serve) -> None:

@@ -4,12 +4,13 @@ Nothing is sent unless the user configured the endpoint; texts are redacted befo
 """
 
 import json
+import time
 import urllib.error
 import urllib.request
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from math import isfinite, sqrt
 
 from hivepipe.alerts.notify import opener
@@ -17,6 +18,7 @@ from hivepipe.errors import EmbeddingError
 from hivepipe.text.urls import KIND, is_web_address
 
 TIMEOUT_SECS = 30.0
+LONGEST_SECS = 120.0  # for the body of a response
 MOST_RESPONSE_BYTES = 64 << 20
 
 
@@ -52,7 +54,7 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
     request = urllib.request.Request(f"{provider.url.rstrip('/')}/embeddings", body, headers)
     try:
         with opener(provider.url).open(request, timeout=TIMEOUT_SECS) as reply:
-            answer = json.loads(reply.read(MOST_RESPONSE_BYTES))
+            answer = json.loads(_body(reply))
         found = sorted(answer["data"], key=lambda entry: entry["index"])
         vectors = [_normal(entry["embedding"]) for entry in found]
     except urllib.error.HTTPError as error:
@@ -63,6 +65,17 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
     if len(vectors) != len(texts):
         raise EmbeddingError(f"{provider.url} returned {len(vectors)} vectors for {len(texts)}")
     return vectors
+
+
+def _body(reply: HTTPResponse) -> bytearray:
+    """Return the body of a response; a timeout of a socket is only that of the next byte."""
+    body = bytearray()
+    until = time.monotonic() + LONGEST_SECS
+    while chunk := reply.read1(1 << 16):
+        body += chunk
+        if len(body) > MOST_RESPONSE_BYTES or time.monotonic() > until:
+            raise TimeoutError
+    return body
 
 
 def _normal(values: Sequence[float]) -> bytes:
