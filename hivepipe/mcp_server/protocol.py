@@ -54,12 +54,21 @@ def messages(stream: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def answer_to(served: Served, raw: bytes) -> Fields | None:
-    """Return the answer to a message, or None for a notification or a response."""
+def answer_to(served: Served, raw: bytes) -> Fields | list[Fields] | None:
+    """Return the answer to a message, or None for a notification or a response.
+
+    A list of messages (2025-03-26) gets a list of their answers.
+    """
     try:
         message = json.loads(raw)
     except (ValueError, RecursionError):
         return _answer(None, error={"code": _NOT_JSON, "message": "not JSON"})
+    if not isinstance(message, list) or not message:
+        return _answer_to(served, message)
+    return [found for each in message if (found := _answer_to(served, each))] or None
+
+
+def _answer_to(served: Served, message: object) -> Fields | None:
     if not isinstance(message, dict):
         return _answer(None, error={"code": _NO_REQUEST, "message": "not one request"})
     number, method = message.get("id"), message.get("method")

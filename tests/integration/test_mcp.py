@@ -169,7 +169,7 @@ def test_the_page_serves_mcp_over_http(home: Home, mode: str) -> None:
         page.communicate(timeout=60)
 
 
-def answers_to(home: Home, *lines: bytes) -> list[dict[str, Any]]:
+def answers_to(home: Home, *lines: bytes) -> list[Any]:
     done = subprocess.run(
         [*CLI, "mcp"],
         input=b"".join(line + b"\n" for line in lines),
@@ -195,6 +195,17 @@ def test_an_invalid_request_gets_an_error_and_the_next_an_answer(home: Home) -> 
     codes = [each["error"]["code"] for each in answers]
     assert codes == [-32700] * 3 + [-32600] * 2 + [-32601, -32602, -32602, -32022]
     assert last == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+def test_a_list_of_messages_gets_a_list_of_answers(home: Home) -> None:
+    """Clients of the version 2025-03-26 may send lists."""
+    ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
+    told = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    sent = [b"[%s]" % b",".join(each) for each in ([ping % 1, told, b"5", ping % 2], [told])]
+    batch, last = answers_to(home, *sent, ping % 3)
+    assert [each["id"] for each in batch] == [1, None, 2]
+    assert batch[1]["error"]["code"] == -32600
+    assert last["id"] == 3
 
 
 def test_a_line_that_is_too_long_is_one_message(home: Home) -> None:
