@@ -40,7 +40,7 @@ class ToolCall:
     def of_each(self, read: Callable[[KnownHome], Found]) -> tuple[list[Found], list[str]]:
         """Read each home; return the results, and the problems of unreadable homes.
 
-        Raise HivepipeError if the only home cannot be read.
+        Raise HivepipeError or OSError if the only home cannot be read.
         """
         found: list[Found] = []
         problems: list[str] = []
@@ -48,7 +48,7 @@ class ToolCall:
             try:
                 with settings_of(known.home):
                     found.append(read(known))
-            except HivepipeError as error:
+            except (HivepipeError, OSError) as error:
                 if len(self.homes) == 1:
                     raise
                 problems.append(short(f"{known.project or known.home}: {error}", _LONGEST_PROBLEM))

@@ -1,6 +1,9 @@
 """A process that reads several homes uses the settings of each: the page, and the tools."""
 
+import errno
 import json
+import os
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -11,12 +14,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from hivepipe import settings
+from hivepipe.archive.search import index
 from hivepipe.db.changes import is_captured, start_capture
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
+from hivepipe.files.sqlite_file import open_to_write
 from hivepipe.home import locate, record_path, short_hash
 from hivepipe.mcp_server.server import call
-from hivepipe.reading.homes import settings_of
+from hivepipe.mcp_server.tool_call import ToolCall
+from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.team import capture
 from hivepipe.times import stored_time
 from tests.web_scene import insert
@@ -99,6 +105,39 @@ def test_the_tools_read_the_database_of_each_home(two: tuple[TestClient, Path], 
     assert {row["session"]: row["tokens"]["input"] for row in of_sessions}["s-garden"] == 7
     (facts, *_) = rows("timeline", session="s-garden")
     assert facts["session"] == "s-garden"
+
+
+def test_a_search_shows_the_other_homes_beside_one_on_a_read_only_disk(
+    two: tuple[TestClient, Path], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, other = two
+
+    def open_index(path: Path, secs: float) -> sqlite3.Connection:
+        if path.is_relative_to(other):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return open_to_write(path, secs)
+
+    monkeypatch.setattr(index, "open_to_write", open_index)
+    trouble = f"cannot use {other}/search.db: Read-only file system"
+    found = call(locate(str(home.parent)), "search", {"query": "cart"})
+    assert not found.failed, found.text
+    assert trouble in found.text
+    shown = page.get("/search.json?q=cart").json()
+    assert (shown["troubles"], shown["error"]) == ([trouble], "")
+
+
+def test_one_home_that_cannot_be_read_leaves_the_others(two: tuple[TestClient, Path]) -> None:
+    names = ["/one", "/two"]
+    homes = [KnownHome(name, name, name) for name in names]
+
+    def read(known: KnownHome) -> str:
+        if known.home == "/one":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/one/x")
+        return known.home
+
+    found, problems = ToolCall(homes, "", {}).of_each(read)
+    assert found == ["/two"]
+    assert problems == ["/one: [Errno 13] Permission denied: '/one/x'"]
 
 
 def test_settings_are_of_one_thread_and_read_again_after_an_edit(

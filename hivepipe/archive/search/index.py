@@ -108,7 +108,7 @@ class SearchIndex:
     def __init__(self, path: Path) -> None:
         """Open or create the index.
 
-        Raises SearchError if SQLite has no FTS5, or the file is damaged.
+        Raises SearchError if SQLite has no FTS5, or the file is damaged or cannot be made.
         """
         self._path = path
         self._begin()
@@ -124,7 +124,7 @@ class SearchIndex:
                 self._open()
             with closing_on_error(self._db):
                 self._prepare()
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
 
     def _version(self) -> int:
@@ -142,11 +142,12 @@ class SearchIndex:
             self._db.execute(_FOLDERS)
         self._db.execute("CREATE VIRTUAL TABLE temp.trigrams USING fts5vocab(main, pieces, row)")
 
-    def _unusable(self, error: sqlite3.Error) -> SearchError:
+    def _unusable(self, error: OSError | sqlite3.Error) -> SearchError:
         # An OperationalError is a lock or a full disk, for instance.
-        is_broken = not isinstance(error, sqlite3.OperationalError)
+        is_broken = not isinstance(error, OSError | sqlite3.OperationalError)
         hint = "; delete it to rebuild it" if is_broken else ""
-        return SearchError(f"cannot use {self._path}: {error}{hint}")
+        reason = error.strerror if isinstance(error, OSError) else error
+        return SearchError(f"cannot use {self._path}: {reason}{hint}")
 
     def _open(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
