@@ -1,12 +1,13 @@
 """Command `memory`: the index of agents' memory files."""
 
 import os
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
 from hivepipe import settings
-from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
+from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex, opened_index
 from hivepipe.archive.search.query import fts_query, query_of
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
@@ -57,7 +58,7 @@ def search(
     """
     place = locate(".")
     text = query_of(words)
-    with closing(_updated_index(place)) as index:
+    with _updated_index(place) as index:
         memories.embed_missing(index)
         try:
             query = fts_query(text)
@@ -80,7 +81,7 @@ def search(
 @json_option
 def list_files(as_json: bool) -> None:
     """List the memory files that are indexed."""
-    with closing(_updated_index(locate("."))) as index:
+    with _updated_index(locate(".")) as index:
         found = [dict(row) for row in index.files()]
     if as_json:
         show_json(files=found)
@@ -107,7 +108,7 @@ def forget(path: str) -> None:
     """
     place = locate(".")
     full = os.path.abspath(os.path.expanduser(path))
-    with closing(_updated_index(place)) as index:
+    with _updated_index(place) as index:
         if full not in {row["path"] for row in index.files()}:
             raise MemoryIndexError(f"{short(full)} is not indexed: see `hivepipe memory list`")
         index.forget(full)
@@ -119,16 +120,17 @@ def forget(path: str) -> None:
     say(f"{short(full)} is removed from the index; the file is unchanged")
 
 
-def _updated_index(place: Place) -> MemoryIndex:
-    """Open the index after an update from the memory folders."""
-    index = MemoryIndex(memories.index_path(place.home))
-    if database_path(place.home).exists():
-        with listings(database_path(place.home)) as store:
-            for path in memory_folders(store, place.project):
-                if os.path.isdir(path):
-                    index.remember_folder(Folder(path, SWARM, own_swarm(place)))
-    memories.update_index(place.home, index)
-    return index
+@contextmanager
+def _updated_index(place: Place) -> Iterator[MemoryIndex]:
+    """Open the index for a block, after an update from the memory folders."""
+    with opened_index(memories.index_path(place.home)) as index:
+        if database_path(place.home).exists():
+            with listings(database_path(place.home)) as store:
+                for path in memory_folders(store, place.project):
+                    if os.path.isdir(path):
+                        index.remember_folder(Folder(path, SWARM, own_swarm(place)))
+        memories.update_index(place.home, index)
+        yield index
 
 
 def _is_for_us(hit: Hit, place: Place) -> bool:

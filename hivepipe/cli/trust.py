@@ -2,12 +2,12 @@
 
 import os
 import sys
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from hivepipe.agents.memory.index import MemoryIndex
+from hivepipe.agents.memory.index import opened_index
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, say_text
@@ -160,7 +160,7 @@ def _apply(
     Path(part_path(place.home, project_part(place.project))).unlink(missing_ok=True)
     memories = index_path(place.home)
     if memories.exists():
-        with closing(MemoryIndex(memories)) as index:
+        with opened_index(memories) as index:
             prepare_recall(place.home, index)
     with suppress(StoreError):  # nothing was recorded yet
         BriefingFiles(place.home).write(database_path(place.home))

@@ -42,3 +42,12 @@ def closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
     except BaseException:
         connection.close()
         raise
+
+
+def trouble_of_index(path: str | os.PathLike[str], error: OSError | sqlite3.Error) -> str:
+    """Return why an index cannot be used; a damaged one can be deleted."""
+    # Neither a lock nor a full or read-only disk
+    is_broken = not isinstance(error, OSError | sqlite3.OperationalError)
+    hint = "; delete it to rebuild it" if is_broken else ""
+    reason = error.strerror if isinstance(error, OSError) else ""
+    return f"cannot use {path}: {reason or error}{hint}"

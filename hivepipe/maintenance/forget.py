@@ -7,13 +7,13 @@ or heartbeat writes them again. If a later step is interrupted, a second call co
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import redis
 
-from hivepipe.agents.memory.index import MemoryIndex
+from hivepipe.agents.memory.index import opened_index
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
 from hivepipe.archive.search.index_file import remove_index
@@ -210,7 +210,7 @@ class Forgetting:
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return
-        with closing(MemoryIndex(path)) as index:
+        with opened_index(path) as index:
             contains_text = lambda text: wanted.contains_text(text.encode("utf-8", "replace"))  # noqa: E731
             found = index.forget_all(contains_text, dry_run=dry_run)
             if not dry_run:

@@ -9,11 +9,11 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from hivepipe.agents.memory.index import MemoryIndex
+from hivepipe.agents.memory.index import opened_index
 from hivepipe.db import profiles
 from hivepipe.db.database import Database
 from hivepipe.db.home_database import open_database
-from hivepipe.errors import BadEnvelopeError
+from hivepipe.errors import BadEnvelopeError, MemoryIndexError
 from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES
 from hivepipe.home import make_folders
 from hivepipe.hook.identity_snapshots import keep, read_regular
@@ -59,16 +59,19 @@ def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> No
         refusal = restore(context.home, path, known)
         if refusal:
             logger.warning("%s stays as it is: %s", path, refusal)
-    _index_memories(context.home)
     end_tunnels(context.home, job.session)
+    _index_memories(context.home)
 
 
 def _index_memories(home: str) -> None:
     """Index the memory files that other programs wrote, if there is an index."""
     if index_path(home).exists():
-        with closing(MemoryIndex(index_path(home))) as index:
-            update_index(home, index)
-            embed_missing(index)
+        try:
+            with opened_index(index_path(home)) as index:
+                update_index(home, index)
+                embed_missing(index)
+        except MemoryIndexError as error:  # the next search reports it
+            logger.warning("memories are not indexed: %s", error)
 
 
 def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> None:

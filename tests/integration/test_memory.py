@@ -149,6 +149,24 @@ def test_files_that_sqlite_cannot_store_leave_the_others(scene: Scene) -> None:
     assert scene.index("SELECT id FROM chunks ORDER BY id") == before
 
 
+def test_a_damaged_index_is_named_by_every_command(scene: Scene) -> None:
+    scene.home.path.mkdir()
+    scene.config.parent.mkdir(parents=True)
+    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
+    (scene.folder / "a.md").write_text("Green tea. " * 3000)
+    assert scene.found("tea") == ["a.md"]
+    path = scene.home.path / "memory.db"
+    data = bytearray(path.read_bytes())
+    for page in range(3 * 4096, len(data), 4096):  # the tables, not the schema
+        data[page : page + 2000] = b"\xff" * 2000
+    path.write_bytes(data)
+    MemoryIndex(path).close()
+    for words in (("list",), ("search", "tea"), ("forget", str(scene.folder / "a.md"))):
+        said = scene.run("memory", *words, code=1)
+        assert f"cannot use {path}: " in said
+        assert "delete it to rebuild it" in said
+
+
 def test_memories_rated_useful_come_first(scene: Scene) -> None:
     scene.home.path.mkdir()
     scene.config.parent.mkdir(parents=True)

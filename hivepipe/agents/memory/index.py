@@ -8,12 +8,13 @@ words      the FTS5 table of the chunks
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hivepipe.db.transactions import statements, transaction
 from hivepipe.errors import MemoryIndexError
-from hivepipe.files.sqlite_file import closing_on_error, open_to_write
+from hivepipe.files.sqlite_file import closing_on_error, open_to_write, trouble_of_index
 
 VERSION = 1
 BUSY_TIMEOUT_SECS = 10.0
@@ -72,8 +73,14 @@ class Passage:
     text: str
 
 
-def _reason(error: OSError | sqlite3.Error) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+@contextmanager
+def opened_index(path: Path) -> Iterator["MemoryIndex"]:
+    """Open the index for a block; raise MemoryIndexError if it cannot be used or is damaged."""
+    try:
+        with closing(MemoryIndex(path)) as index:
+            yield index
+    except sqlite3.Error as error:
+        raise MemoryIndexError(trouble_of_index(path, error)) from error
 
 
 class MemoryIndex:
@@ -87,10 +94,7 @@ class MemoryIndex:
             with closing_on_error(self._db):
                 self._prepare()
         except (OSError, sqlite3.Error) as error:
-            # Neither a lock nor a full or read-only disk
-            is_broken = not isinstance(error, OSError | sqlite3.OperationalError)
-            hint = "; delete it to rebuild it" if is_broken else ""
-            raise MemoryIndexError(f"cannot use {path}: {_reason(error)}{hint}") from error
+            raise MemoryIndexError(trouble_of_index(path, error)) from error
 
     def close(self) -> None:
         self._db.close()

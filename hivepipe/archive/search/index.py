@@ -28,7 +28,7 @@ from hivepipe.archive.search.passages import passage_of
 from hivepipe.archive.search.query import Filters, Term, folded, quoted
 from hivepipe.errors import SearchError
 from hivepipe.events.claude_code import clean
-from hivepipe.files.sqlite_file import closing_on_error, open_to_write
+from hivepipe.files.sqlite_file import closing_on_error, open_to_write, trouble_of_index
 
 VERSION = 8
 BUSY_TIMEOUT_SECS = 30.0
@@ -143,11 +143,7 @@ class SearchIndex:
         self._db.execute("CREATE VIRTUAL TABLE temp.trigrams USING fts5vocab(main, pieces, row)")
 
     def _unusable(self, error: OSError | sqlite3.Error) -> SearchError:
-        # An OperationalError is a lock or a full disk, for instance.
-        is_broken = not isinstance(error, OSError | sqlite3.OperationalError)
-        hint = "; delete it to rebuild it" if is_broken else ""
-        reason = error.strerror if isinstance(error, OSError) else error
-        return SearchError(f"cannot use {self._path}: {reason}{hint}")
+        return SearchError(trouble_of_index(self._path, error))
 
     def _open(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
