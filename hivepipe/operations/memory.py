@@ -16,7 +16,7 @@ from hivepipe import settings
 from hivepipe.agents.memory.chunks import chunks
 from hivepipe.agents.memory.embeddings import Provider, embed, similarity
 from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
-from hivepipe.errors import EmbeddingError
+from hivepipe.errors import CredentialsError, EmbeddingError
 from hivepipe.home import short_hash
 from hivepipe.hook.identity_snapshots import read_regular
 from hivepipe.jobs.origin import Origin
@@ -24,7 +24,7 @@ from hivepipe.operations.families.profiles import IndexMemory
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.recall import prepare_recall, usefulness_in
 from hivepipe.redact import redact_text
-from hivepipe.summaries.providers import EMBEDDINGS_KEY, read_credentials
+from hivepipe.summaries.providers import EMBEDDINGS_KEY, kept_secret
 
 SUFFIXES = (".md", ".txt")
 MOST_FILES = 5_000
@@ -121,27 +121,27 @@ def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def provider() -> Provider | None:
-    """Return the user's embeddings provider, or None to search by words only."""
+    """Return the user's embeddings provider, or None to search by words only.
+
+    Raise CredentialsError if the file of the key cannot be trusted.
+    """
     url = settings.variable("HIVEPIPE_EMBEDDINGS_URL")
     model = settings.variable("HIVEPIPE_EMBEDDINGS_MODEL")
     if not url or not model:
         return None
-    key = settings.environment(EMBEDDINGS_KEY) or read_credentials().get(EMBEDDINGS_KEY, "")
-    return Provider(url, model, key.strip())
+    return Provider(url, model, kept_secret(EMBEDDINGS_KEY))
 
 
 def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:
     """Embed the chunks without a vector. A failure of the provider is logged as a warning."""
-    embedder = provider()
-    if embedder is None:
-        return
     try:
-        while missing := index.without_vector(embedder.model, AT_ONCE):
+        embedder = provider()
+        while embedder and (missing := index.without_vector(embedder.model, AT_ONCE)):
             check_stop()
             vectors = embed(embedder, [text for _, text in missing])
             ids = [id for id, _ in missing]
             index.put_vectors(embedder.model, zip(ids, vectors, strict=True))
-    except EmbeddingError as error:
+    except (CredentialsError, EmbeddingError) as error:
         logger.warning("memories are searched by words only: %s", error)
 
 
@@ -153,14 +153,13 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
     by_words = index.find_words(words, 10 * limit) if words else []
     best = max((score for _, score in by_words), default=0.0) or 1.0
     scores = {chunk: WORDS_WEIGHT * score / best for chunk, score in by_words}
-    embedder = provider()
-    if embedder is not None:
-        try:
+    try:
+        if embedder := provider():
             (vector,) = embed(embedder, [redact_text(query)])
             for chunk, other in index.vectors(embedder.model):
                 scores[chunk] = scores.get(chunk, 0.0) + similarity(vector, other)
-        except EmbeddingError as error:
-            logger.warning("searched by words only: %s", error)
+    except (CredentialsError, EmbeddingError) as error:
+        logger.warning("searched by words only: %s", error)
     rated = usefulness_in(home)
     found: dict[str, Hit] = {}
     for chunk, score in scores.items():

@@ -240,6 +240,25 @@ def test_with_an_endpoint_memories_are_found_by_meaning(scene: Scene, endpoint: 
     assert scene.found("mondays") == ["ops.md"]  # found by words
 
 
+def test_without_a_key_that_can_be_trusted_memories_are_found_by_words(
+    scene: Scene, endpoint: str
+) -> None:
+    scene.home.path.mkdir()
+    scene.config.parent.mkdir(parents=True)
+    provider = f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n'
+    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n{provider}')
+    credentials = scene.config.with_name("credentials.env")
+    credentials.write_text(f"HIVEPIPE_EMBEDDINGS_KEY={KEY}\n")
+    credentials.chmod(0o644)
+    (scene.folder / "drinks.md").write_text("Tea, always green.")
+    (scene.folder / "ops.md").write_text("How we deploy on Tuesdays.")
+    assert scene.found("green") == ["drinks.md"]
+    assert Endpoint.texts == []
+    credentials.chmod(0o600)
+    assert scene.found("green")[0] == "drinks.md"
+    assert len(Endpoint.texts) == 3
+
+
 def test_a_repository_cannot_set_the_endpoint(scene: Scene, endpoint: str) -> None:
     scene.home.path.mkdir()
     (scene.home.path / "config.toml").write_text(f'embeddings_url = "{endpoint}"\n')
