@@ -114,6 +114,18 @@ def test_short_sessions_and_a_switched_off_project_cause_no_call(
     assert llm.requests == []
 
 
+def test_a_session_that_ends_with_megabytes_of_images_has_a_summary(scene: Scene) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "A" * (5 << 20)}
+    line = json.loads(message_line(51, "user", ""))
+    line["message"]["content"] = [{"type": "image", "source": source}]
+    scene.write(lines=conversation() + json.dumps(line).encode() + b"\n")
+    scene.start()
+    scene.end()
+    row = scene.wait_for_summary()
+    assert row["kind"] == "plain"
+    assert "Mended 2" in row["summary"]
+
+
 def test_enable_shows_what_is_sent_first(scene: Scene, llm: Provider) -> None:
     assert "no credential" in scene.command("summaries", "enable", "--yes", expect=1)
     hint = scene.command("summaries", "enable", "--yes", expect=1, ANTHROPIC_API_KEY=CANARY)
