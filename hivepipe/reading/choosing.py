@@ -24,15 +24,15 @@ _TIME = itemgetter(0)
 def home_with(homes: Iterable[KnownHome], start: str) -> KnownHome:
     """Return the first home with a session or subagent of this id prefix; `last` needs an archive.
 
-    Raise StoreError if no home has it, or if a database that may have it cannot be read.
+    Raise StoreError if no home has it, or StoreError or OSError of a home that may have it.
     """
-    problem = StoreError(f"no session has the id {start}")
+    problem: Exception = StoreError(f"no session has the id {start}")
     for known in homes:
         try:
             with settings_of(known.home):
                 if _has(known.home, start):
                     return known
-        except StoreError as error:
+        except (StoreError, OSError) as error:
             problem = error
     raise problem
 

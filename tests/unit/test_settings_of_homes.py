@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hivepipe import settings
+from hivepipe.archive.archives import Archives
 from hivepipe.archive.search import index
 from hivepipe.db.changes import is_captured, start_capture
 from hivepipe.db.database import Database
@@ -22,6 +23,8 @@ from hivepipe.files.sqlite_file import open_to_write
 from hivepipe.home import locate, record_path, short_hash
 from hivepipe.mcp_server.server import call
 from hivepipe.mcp_server.tool_call import ToolCall
+from hivepipe.operations.archive import archives_of
+from hivepipe.reading import choosing
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.team import capture
 from hivepipe.times import stored_time
@@ -138,6 +141,21 @@ def test_one_home_that_cannot_be_read_leaves_the_others(two: tuple[TestClient, P
     found, problems = ToolCall(homes, "", {}).of_each(read)
     assert found == ["/two"]
     assert problems == ["/one: [Errno 13] Permission denied: '/one/x'"]
+
+
+def test_a_session_is_found_beside_a_home_that_cannot_be_read(
+    two: tuple[TestClient, Path], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def archives(path: str) -> Archives:
+        if path == str(home):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return archives_of(path)
+
+    monkeypatch.setattr(choosing, "archives_of", archives)
+    found = call(locate(str(home.parent)), "timeline", {"session": "s-garden"})
+    assert not found.failed, found.text
+    found = call(locate(str(home.parent)), "timeline", {"session": "s-unknown"})
+    assert (found.failed, found.text) == (True, f"hivepipe: {home}: Permission denied")
 
 
 def test_settings_are_of_one_thread_and_read_again_after_an_edit(
