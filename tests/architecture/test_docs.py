@@ -253,6 +253,13 @@ def test_the_page_says_where_operations_are_declared() -> None:
     assert (ROOT / "hivepipe" / "operations" / "families").is_dir()
 
 
+def test_every_alert_is_named() -> None:
+    rules = (ROOT / "hivepipe" / "alerts" / "rules.py").read_text()
+    raised = set(re.findall(r'\bAlert\(\s*"(\w+)"', rules))
+    listed = re.findall(r"^- `(\w+)`(?: \(urgent\))?:", OURS["docs/watching.md"], re.MULTILINE)
+    assert set(listed) == raised
+
+
 def test_the_packages_are_those_that_the_linter_knows() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (contract,) = project["tool"]["importlinter"]["contracts"]
