@@ -12,7 +12,11 @@ PATH=${PATH#:}
 if command -v hivepipe >/dev/null; then
   hivepipe mcp
   code=$?
-  [ $code -eq 64 ] || exit $code # 64: wrong usage; nothing was read yet
+  case $code in # nothing was read yet
+    64) ;; # wrong usage
+    126 | 127) ;; # its Python was removed
+    *) exit $code ;;
+  esac
 fi
 
 about='"capabilities":{},"serverInfo":{"name":"hivepipe","version":"0"}'

@@ -280,10 +280,11 @@ def test_the_plugin_has_tools_with_the_package_and_no_error_without(
     assert not has_tools(server_of_plugin(home, bare), mode)
     older = tmp_path / "older"
     older.mkdir()
-    # an older version without the command `mcp`
-    (older / "hivepipe").write_text("#!/bin/sh\nexit 64\n")
-    (older / "hivepipe").chmod(0o755)
-    assert not has_tools(server_of_plugin(home, f"{older}:{bare}"), mode)
+    # an older version without the command `mcp`, and one whose Python was removed
+    for program in ("#!/bin/sh\nexit 64\n", "#!/removed/python3.11\n"):
+        (older / "hivepipe").write_text(program)
+        (older / "hivepipe").chmod(0o755)
+        assert not has_tools(server_of_plugin(home, f"{older}:{bare}"), mode)
     assert not has_tools(server_of_plugin(home, f".:{bare}"), mode)
 
 

@@ -112,6 +112,21 @@ def test_without_the_package_an_event_waits_for_two_weeks(plugin: Plugin) -> Non
     assert "1 event dropped" in log.read_text()
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash", "bash --posix"])
+def test_a_copy_whose_python_was_removed_is_passed_over(plugin: Plugin, shell: str) -> None:
+    copy = plugin.user.home / ".local/state/hivepipe/hooks/default/hook"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("#!/removed/python3.11 -IS\n")
+    copy.chmod(0o700)
+    plugin.user.own(plugin.user.home)
+    script = f'hook=stop; plugin={shlex.quote(str(plugin.root / "hooks/plugin.sh"))}; . "$plugin"'
+    data = json.dumps({"session_id": "s1", "hook_event_name": "Stop"})
+    words = (*shell.split(), "-c", script)
+    done = plugin.user.do("env", f"PATH={plugin.path}", *words, data=data)
+    assert (done.returncode, done.stdout) == (0, NEUTRAL)
+    assert len(plugin.spool) == 1
+
+
 def test_spooled_events_are_applied_after_installation(plugin: Plugin) -> None:
     plugin.fire("SessionStart", source="startup")
     plugin.fire("PostToolUse", **EDIT, tool_response={})
