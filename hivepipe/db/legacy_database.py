@@ -143,6 +143,8 @@ def _copied(path: Path, folder: Path) -> Path:
         raise StoreError(f"{path} is not a regular file")
     try:
         for _ in range(_ATTEMPTS):
+            for copy in folder.iterdir():  # a log of the last attempt is not of this database
+                copy.unlink()
             before = _states(path)
             for suffix in before:
                 _copy(f"{path}{suffix}", folder / f"hive.db{suffix}")
