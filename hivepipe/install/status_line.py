@@ -4,7 +4,7 @@
 
 The previous command is the argument of `statusline`. A second argument `elsewhere` means that it
 comes from another settings file. A command of the user that runs hivepipe's status line, such as in
-a pipe, is the user's and is kept.
+a pipe or by another path, is the user's and is kept.
 """
 
 import re
@@ -18,20 +18,25 @@ from hivepipe.install.settings_text import split_bom
 
 KEY = "statusLine"
 _ELSEWHERE = "elsewhere"
-_START = r"""(?:/hivepipe/hooks/[^/ ]+/hook'?|"\$h") statusline"""
-_RUN = re.compile(rf"{_START}\b")
-_OURS = re.compile(rf"{_START}(?: (.+))?\Z", re.DOTALL)  # alone
+_HOOK = "/hivepipe/hooks/[^/ ]+/hook"
+_RUN = re.compile(rf"""(?:{_HOOK}'?|"\$h") statusline\b""")
+_PLAIN = rf"/[\w@%+=:,./-]*{_HOOK}"  # paths as shlex.quote writes them
+_QUOTED = rf"""'/(?:[^']|'"'"')*{_HOOK}'"""
+_OURS = re.compile(
+    rf"(?:{_PLAIN}|{_QUOTED}|{re.escape(BY_NAME)}) statusline(?: (.+))?", re.ASCII | re.DOTALL
+)
 
 
 def command_of(text: str) -> str:
     """Return the user's command in the status line of a settings file, or "" if it has none.
 
+    A command that runs hivepipe's status line is left out, because it would be shown twice.
     Raises SettingsError if the status line is not a command.
     """
     entry = _entry(split_bom(text)[1])
     behind = _behind(entry["command"]) if entry else []
     if behind is None:
-        return str(entry["command"])
+        return "" if _RUN.search(entry["command"]) else str(entry["command"])
     return behind[0] if len(behind) == 1 else ""
 
 
@@ -97,7 +102,7 @@ def _entry(text: str) -> dict[str, Any]:
 
 def _behind(command: str) -> list[str] | None:
     """Return the arguments of hivepipe's command, or None if hivepipe did not write the command."""
-    ours = _OURS.search(command)
+    ours = _OURS.fullmatch(command)
     if not ours:
         return None
     text = ours[1] or ""

@@ -95,6 +95,18 @@ def test_a_users_command_around_ours_is_kept(more: str) -> None:
     assert without_status_line(edited) == edited
 
 
+@pytest.mark.parametrize(
+    "before", ["date; ", "LC_ALL=C ", "/usr/bin/env A=1 ", "'my line' ", "true && ", "~"]
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_users_command_before_ours_is_kept(before: str, form: Form) -> None:
+    ours = with_status_line("{}", form, LAUNCHER, "")
+    edited = json_text.replace(ours, ("statusLine", "command"), before + command(ours))
+    assert with_status_line(edited, form, "/elsewhere/hivepipe/hooks/1/hook", "") == edited
+    assert without_status_line(edited) == edited
+    assert command_of(edited) == "", "in another settings file it would be shown twice"
+
+
 def test_a_foreign_status_line_is_kept() -> None:
     for text in OTHERS.values():
         assert without_status_line(text) == text
