@@ -115,15 +115,18 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> b
     Data that is appended meanwhile is left out.
     """
     try:
-        with open(path, "rb", opener=regular) as file:
-            member = tarfile.TarInfo(name)
-            member.size, member.mtime = os.fstat(file.fileno()).st_size, int(path.stat().st_mtime)
-            member.mode = 0o600
-            summed = _Summed(file, member.size)
-            tar.addfile(member, summed)
-            sums[name] = summed.digest.hexdigest()
+        descriptor = regular(path)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise BackupError(f"{path} cannot be read: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(file.fileno())
+        member = tarfile.TarInfo(name)
+        member.size, member.mtime, member.mode = status.st_size, int(status.st_mtime), 0o600
+        summed = _Summed(file, member.size)
+        tar.addfile(member, summed)
+        sums[name] = summed.digest.hexdigest()
     return True
 
 

@@ -194,6 +194,24 @@ def saved(private_home: Home) -> tuple[Home, Path]:
     return private_home, target
 
 
+def test_a_file_that_cannot_be_read_is_named(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, _ = saved
+    home.kept.mkdir(parents=True)
+    (home.kept / "of-root.json").write_text("{}")
+
+    def regular(path: Path) -> int:
+        if path.name == "of-root.json":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return os.open(path, os.O_RDONLY)
+
+    monkeypatch.setattr(backup, "regular", regular)
+    with pytest.raises(BackupError, match=r"of-root\.json cannot be read: Permission denied"):
+        back_up(str(home.path), home.root / "c.tar.gz")
+    assert not (home.root / "c.tar.gz").exists()
+
+
 def test_a_member_without_a_checksum_is_refused(saved: tuple[Home, Path]) -> None:
     home, whole = saved
     bad = repacked(whole, home.root / "bad.tar.gz", lambda _member, data: data, loop="kept/loop")
