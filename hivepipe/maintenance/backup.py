@@ -37,6 +37,7 @@ from hivepipe.files.logs import NAMES as LOGS
 from hivepipe.files.manifest import Manifest, OwnFile
 from hivepipe.files.regular_file import read_bytes, regular
 from hivepipe.home import kept_folder, tree_of
+from hivepipe.install.data import size_of
 from hivepipe.maintenance.work_folder import work_folder
 from hivepipe.operations.search import index_path
 from hivepipe.redact.home_key import FILE as KEY
@@ -192,6 +193,9 @@ def restore(
         if with_settings:
             places[SETTINGS] = Path(home, SETTINGS)
         brought = {name: place for name, place in places.items() if Path(folder, name).is_file()}
+        kept = Path(kept_folder(home))
+        for name, place in {**brought, "kept": kept}.items():
+            _refuse_full_disk(Path(folder, name), place)
         before = _moved_aside(home, brought.get(SETTINGS), replace)
         if before and KEY in brought and Path(home, KEY).exists():
             _move(Path(home, KEY), before / KEY)
@@ -201,14 +205,25 @@ def restore(
         for name, place in brought.items():
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _move(Path(folder, name), place)
-        kept = Path(kept_folder(home))
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         if Path(folder, "kept").is_dir():
-            shutil.copytree(Path(folder, "kept"), kept, dirs_exist_ok=True)
+            # Moved, not copied: the disk may have no room for a second copy.
+            shutil.copytree(
+                Path(folder, "kept"), kept, dirs_exist_ok=True, copy_function=shutil.move
+            )
     remove_index(index_path(home))  # it has the lines of other archives
     _take_over(Manifest(home), manifest)
     beside = {"before": before, "settings": settings}
     return {**manifest, **{name: str(path) if path else None for name, path in beside.items()}}
+
+
+def _refuse_full_disk(source: Path, place: Path) -> None:
+    """Raise BackupError if the place is on another disk, without room for a copy."""
+    there = next(path for path in place.parents if path.exists())
+    if source.exists() and source.stat().st_dev != there.stat().st_dev:
+        free = shutil.disk_usage(there).free - LEFT_FREE_BYTES
+        if size_of(str(source)) > free:
+            raise BackupError(f"the disk of {there} has no room for {source.name} of the backup")
 
 
 def _take_over(own: Manifest, restored: dict[str, Any]) -> None:

@@ -267,6 +267,18 @@ def test_the_database_may_be_on_another_file_system(
         assert database.stat().st_mode & 0o777 == 0o600
         assert sorted(os.listdir(aside)) == ["config.toml", "hive.db"]
 
+        before = sorted(home.root.rglob("*"))
+        usage = shutil.disk_usage
+        full = shutil._ntuple_diskusage(1 << 40, 1 << 40, backup.LEFT_FREE_BYTES + 1000)  # type: ignore[attr-defined]
+        is_elsewhere = lambda path: str(path).startswith(elsewhere)  # noqa: E731
+        monkeypatch.setattr(
+            shutil, "disk_usage", lambda at: full if is_elsewhere(at) else usage(at)
+        )
+        with pytest.raises(BackupError, match=r"no room for hive\.db"):
+            restore(str(other.path), target, replace=True, with_settings=True)
+        assert os.listdir(database.parent) == ["hive.db"]
+        assert sorted(home.root.rglob("*")) == before
+
 
 def test_a_file_system_without_hard_links_takes_a_backup(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
@@ -499,3 +511,23 @@ def test_a_backup_too_large_for_the_disk_is_refused_first(
         with pytest.raises(BackupError, match="the disk has room for"):
             restore(str(home.path), target, replace=True, any_size=any_size)
     assert dump(home) == before
+
+
+def test_restored_archives_need_the_room_of_one_copy(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, _ = saved
+    archive = home.kept / "main-session" / "2026-11" / "one.jsonl"
+    archive.parent.mkdir(parents=True)
+    archive.write_text('{"type": "user"}\n')
+    os.utime(archive, (1_700_000_000, 1_700_000_000))
+    target = home.root / "c.tar.gz"
+    back_up(str(home.path), target)
+
+    def copy(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", copy)
+    restore(str(home.path), target, replace=True)
+    assert archive.read_text() == '{"type": "user"}\n'
+    assert archive.stat().st_mtime == 1_700_000_000
