@@ -13,7 +13,9 @@ from hivepipe.errors import BackupError
 from hivepipe.home import locate
 from hivepipe.maintenance.backup import back_up
 from hivepipe.maintenance.backup import restore as put_back
-from hivepipe.stack.lock import Stack
+from hivepipe.stack import kernel
+from hivepipe.stack.lifecycle import TURN_SECS
+from hivepipe.stack.lock import Stack, locked_folder, make_private
 from hivepipe.stack.stack_processes import stack_processes
 from hivepipe.text.plurals import counted
 from hivepipe.text.sizes import size
@@ -58,16 +60,19 @@ def restore(file: str, replace: bool, with_settings: bool, any_size: bool, as_js
     """
     os.umask(0o077)
     place = locate(".")
-    if stack_processes(Stack.of(place)):
-        raise BackupError("the stack is running: run `hivepipe down` first")
+    make_private(place.home)
     try:
-        found = put_back(
-            place.home,
-            Path(file),
-            replace=replace,
-            with_settings=with_settings,
-            any_size=any_size,
-        )
+        with locked_folder(place.home, TURN_SECS):  # a hook could start the stack meanwhile
+            kernel.refuse_another(place.home)
+            if stack_processes(Stack.of(place)):
+                raise BackupError("the stack is running: run `hivepipe down` first")
+            found = put_back(
+                place.home,
+                Path(file),
+                replace=replace,
+                with_settings=with_settings,
+                any_size=any_size,
+            )
     except OSError as error:
         raise BackupError(f"{place.home} cannot be restored: {error}") from error
     if as_json:

@@ -32,7 +32,7 @@ from hivepipe.install.data import Data, data_of, holds_nothing
 from hivepipe.install.holdings import Holdings, bases_of, delete, holdings
 from hivepipe.install.installation import without_ours
 from hivepipe.queue import endpoint
-from hivepipe.stack import lifecycle, other_redis, registration
+from hivepipe.stack import kernel, lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.project_records import records
 from hivepipe.stack.registration import STATE_MODE
@@ -107,11 +107,13 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     The hooks are removed first, so that nothing restarts the stack. Renamed files get their names
     back. A file stays renamed if a file of the user has its name now.
     """
+    place = removal.place
+    if purge:
+        kernel.refuse_another(place.home)
     for edit in removal.settings:
         edits.undo(edit)
     for edit in removal.excludes:
         edits.make(edit)
-    place = removal.place
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)

@@ -76,6 +76,7 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
+        kernel.refuse_another(stack.home)
         supervisor.stop(stack)
         finish_interrupted_move(stack.home)
         yield stack

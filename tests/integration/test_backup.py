@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from hivepipe.cli import backup as commands
 from hivepipe.db.database import Database
-from hivepipe.errors import BackupError
+from hivepipe.errors import BackupError, LockHeldError
 from hivepipe.files.logs import claim_names, is_own
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
@@ -31,6 +33,8 @@ from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.redact import audit_log
 from hivepipe.redact.home_key import FILE as KEY
 from hivepipe.redact.home_key import key_of
+from hivepipe.stack import lifecycle
+from hivepipe.stack.lock import Stack
 from tests.conftest import CLI, Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 from tests.payloads import USER_PROMPT_SUBMIT as PROMPT
@@ -452,6 +456,22 @@ def test_tail_continues(full: Home) -> None:
 def _has_line(process: "subprocess.Popen[str]") -> bool:
 
     return bool(select.select([process.stdout], [], [], 1)[0])
+
+
+def test_no_hook_starts_the_stack_during_a_restore(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, target = saved
+    home.use_environment(monkeypatch)
+    monkeypatch.chdir(home.project)
+    monkeypatch.setattr(lifecycle, "TURN_SECS", 0)
+
+    def put_back(its_home: str, *_: object, **__: object) -> None:
+        lifecycle.start_for_hook(Stack.prepared(its_home))
+
+    monkeypatch.setattr(commands, "put_back", put_back)
+    done = CliRunner().invoke(commands.restore, [str(target), "--replace"])
+    assert isinstance(done.exception, LockHeldError)
 
 
 def test_settings_of_a_backup_apply_only_with_with_settings(full: Home) -> None:

@@ -430,3 +430,22 @@ def test_reading_the_number_of_a_database_keeps_its_locks(tmp_path: Path) -> Non
         subprocess.run(words, check=True, timeout=60, cwd=ROOT)
         assert path.with_name("hive.db-wal").exists()
         db.execute("INSERT INTO a VALUES (1)", {})
+
+
+def test_data_that_another_machine_uses_is_not_replaced_moved_or_deleted(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    record_session(user, "before")
+    user.hivepipe("down")
+    user.hivepipe("backup", "b.tar.gz")
+    kernel = user.recorded / "kernel"
+    kernel.write_text("their-laptop\nb00t\npid:[4026532000]\n")
+    user.own(kernel)
+    before = user.files(user.recorded)
+    for words in ("restore --replace b.tar.gz", "move-home --in-tree", "uninstall --purge --yes"):
+        output = user.hivepipe(*words.split(), expect=1)
+        assert "another machine or container (their-laptop)" in output, words
+        now = changed(before, user.files(user.recorded))
+        assert {path for path in now if not path.endswith(("-wal", "-shm"))} == set(), words
+    kernel.unlink()
+    assert recorded_sessions(user) == {"before"}
