@@ -21,6 +21,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -28,8 +29,9 @@ from hivepipe.errors import SettingsError
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.files.typed_file import read_or
 from hivepipe.home import short_hash, state_folder
-from hivepipe.stack.lock import make_private
+from hivepipe.stack.lock import locked_folder, make_private
 
+WAIT_SECS = 10.0  # for another process, which writes a few small files
 Cleaner = Callable[[str], str]  # text -> the text without our part
 
 
@@ -94,6 +96,8 @@ def read(path: str) -> str | None:
 
 def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
     """Record how the edit can be undone, then make it."""
+    if read(edit.path) == edit.after:  # another process made the same edit
+        return
     known = manifest_of(edit.path)
     before = edit.before
     if known and known.is_of(before):  # unchanged since our edit: keep the recorded original
@@ -113,6 +117,13 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
     make(edit)
 
 
+@contextmanager
+def locked() -> Iterator[None]:
+    """Keep other processes from recording and making edits."""
+    with locked_folder(state_folder(), WAIT_SECS):
+        yield
+
+
 def make_beneath(edit: Edit, change: Cleaner) -> None:
     """Make an edit that is never undone, by editing the recorded original, too."""
     known = manifest_of(edit.path)
@@ -130,7 +141,10 @@ def make(edit: Edit) -> None:
     """
     if edit.after == edit.before:
         return
-    if read(edit.path) != edit.before:
+    now = read(edit.path)
+    if now == edit.after:  # another process made the same edit
+        return
+    if now != edit.before:
         raise SettingsError(f"{edit.path} was changed meanwhile: run the command again")
     target = Path(os.path.realpath(edit.path))
     try:

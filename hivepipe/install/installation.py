@@ -145,12 +145,13 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
         plan = replace(plan, home=lifecycle.convert_home(stack).home, tree=plan.project)
     record_environment(plan.home, replace_folders=True)
     hook_copy.write(as_default=True)
-    if plan.exclude:
-        edits.make(plan.exclude)
-    if plan.settings in plan.changes and plan.plugin:
-        edits.undo(plan.settings)
-    elif plan.settings in plan.changes:
-        edits.make_undoable(plan.settings, plan.project, without_ours)
+    with edits.locked():
+        if plan.exclude:
+            edits.make(plan.exclude)
+        if plan.settings in plan.changes and plan.plugin:
+            edits.undo(plan.settings)
+        elif plan.settings in plan.changes:
+            edits.make_undoable(plan.settings, plan.project, without_ours)
     return plan
 
 

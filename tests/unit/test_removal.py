@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hivepipe import home
+from hivepipe.errors import LockHeldError
 from hivepipe.home import Place
-from hivepipe.install import claude_plugin, edits, installation, removal
+from hivepipe.install import claude_plugin, edits, installation, removal, users_folder
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.data import data_of
 from hivepipe.install.hook_entries import EVENTS, Form, entry
@@ -100,6 +101,27 @@ def test_a_lost_original_is_not_restored_as_an_empty_file(project: Path) -> None
     (kept,) = Path(home.state_folder()).rglob("original")
     kept.unlink()
     assert edits.undone(str(path), lambda text: text.removesuffix(" and ours")).after == "theirs"
+
+
+@pytest.mark.parametrize("before", [None, '{"model": "opus"}'])
+def test_two_inits_at_once_make_one_edit(project: Path, before: str | None) -> None:
+    path = project / ".claude" / "settings.local.json"
+    if before is not None:
+        path.write_text(before)
+    plans = [installation.plan(Scope.LOCAL) for _ in range(2)]
+    for plan in plans:
+        installation.carry_out(plan)
+    removal.carry_out(removal.plan(user=False), purge=False)
+    assert (path.read_text() if path.exists() else None) == before
+
+
+def test_edits_of_two_processes_take_turns(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = installation.plan(Scope.LOCAL)
+    users_folder.make()
+    monkeypatch.setattr(edits, "WAIT_SECS", 0)
+    with edits.locked(), pytest.raises(LockHeldError):
+        installation.carry_out(plan)
+    assert not (project / ".claude" / "settings.local.json").exists()
 
 
 def test_a_plugin_of_one_project_is_not_the_users(project: Path) -> None:
