@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from collections.abc import Iterable
 from enum import StrEnum
 
 from hivepipe.home import user_folder
@@ -24,7 +25,7 @@ class Scope(StrEnum):
 
 def config_folder() -> str:
     """Return the folder of the user's own settings."""
-    return variable("CLAUDE_CONFIG_DIR") or f"{user_folder()}/.claude"
+    return os.path.abspath(variable("CLAUDE_CONFIG_DIR") or f"{user_folder()}/.claude")
 
 
 def settings_path(scope: Scope, project: str) -> str:
@@ -35,6 +36,12 @@ def settings_path(scope: Scope, project: str) -> str:
         return f"{project}/.codex/hooks.json"
     name = "settings.json" if scope is Scope.PROJECT else "settings.local.json"
     return f"{project}/.claude/{name}"
+
+
+def one_of_each_file(paths: Iterable[str]) -> list[str]:
+    """Return the first of several paths to one file."""
+    found = {os.path.realpath(path): path for path in reversed(list(paths))}
+    return list(reversed(found.values()))
 
 
 def is_inside(settings: str, project: str) -> bool:

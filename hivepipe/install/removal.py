@@ -183,7 +183,7 @@ def _settings_paths(place: Place, user: bool) -> list[str]:
     """Return the settings files that hivepipe changed for this place or that may have hooks."""
     changed = [found.path for found in edits.manifests() if found.project == place.project]
     if user:
-        return list(dict.fromkeys([*changed, claude_code.settings_path(Scope.USER, "")]))
+        return claude_code.one_of_each_file([*changed, claude_code.settings_path(Scope.USER, "")])
     found = [
         path
         for folder in (place.project, real_path("."))
@@ -191,12 +191,13 @@ def _settings_paths(place: Place, user: bool) -> list[str]:
         if claude_code.is_inside(path := claude_code.settings_path(scope, folder), folder)
     ]
     copies = worktrees.local_copies(place.project)
-    return list(dict.fromkeys([*changed, *found, *copies]))
+    return claude_code.one_of_each_file([*changed, *found, *copies])
 
 
 def _copies(place: Place, settings: list[edits.Edit]) -> list[str]:
-    ours = {edit.path for edit in settings}
-    return [path for path in worktrees.settings_with_hooks(place.project) if path not in ours]
+    ours = {os.path.realpath(edit.path) for edit in settings}
+    found = worktrees.settings_with_hooks(place.project)
+    return [path for path in found if os.path.realpath(path) not in ours]
 
 
 def _settings_edit(path: str) -> edits.Edit:

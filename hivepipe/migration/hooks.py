@@ -67,8 +67,7 @@ def _settings_paths(project: str) -> list[str]:
         if f"{folder}/".startswith(f"{project}/") or main_checkout(folder) == project
     ]
     paths.append(claude_code.settings_path(Scope.USER, ""))
-    found = {os.path.realpath(path): path for path in reversed(paths) if os.path.lexists(path)}
-    return list(reversed(found.values()))
+    return claude_code.one_of_each_file(filter(os.path.lexists, paths))
 
 
 def _look(path: str, project: str) -> OldHooks:

@@ -463,6 +463,17 @@ def test_uninstall_removes_hooks_from_copies_in_worktrees(user: User) -> None:
     assert "has a copy of them" in output  # the link leads out of its worktree
 
 
+def test_uninstall_names_no_worktree_that_shares_the_settings(user: User) -> None:
+    user.git("init", "-q")
+    user.git("commit", "-q", "--allow-empty", "-m", "first")
+    user.hivepipe("init")
+    tree = user.home / "tree"
+    user.git("worktree", "add", "-q", "-b", "branch", str(tree))
+    (tree / ".claude").symlink_to(user.settings.parent)
+    for words in (("--dry-run",), ()):
+        assert "has a copy of them" not in user.hivepipe("uninstall", *words)
+
+
 def test_uninstall_names_hooks_committed_in_worktrees(user: User) -> None:
     user.git("init", "-q")
     user.git("commit", "-q", "--allow-empty", "-m", "first")

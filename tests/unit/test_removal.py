@@ -65,6 +65,23 @@ def test_settings_that_lead_out_of_the_project_are_left_alone(project: Path) -> 
     assert [edit.path for edit in removal.plan(user=True).settings] == [str(users)]
 
 
+def test_settings_that_are_a_link_inside_the_project_are_edited_once(project: Path) -> None:
+    settings = project / ".claude" / "settings.json"
+    settings.write_text('{"model": "opus"}')
+    (project / ".claude" / "settings.local.json").symlink_to(settings.name)
+    installation.carry_out(installation.plan(Scope.LOCAL))
+    assert "SessionStart" in settings.read_text()
+    removal.carry_out(removal.plan(user=False), purge=False)
+    assert settings.read_text() == '{"model": "opus"}'
+
+
+def test_a_folder_of_settings_has_one_path(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = project.parent / "claude" / "settings.json"
+    for spelling in (f"{path.parent}/", f"{project}/../claude", "../claude"):
+        monkeypatch.setitem(posix.environ, b"CLAUDE_CONFIG_DIR", spelling.encode())
+        assert installation.plan(Scope.USER).settings.path == str(path)
+
+
 def test_only_hives_of_a_list_of_hives_are_removed(project: Path, tmp_path: Path) -> None:
     for folder in ("other", "real/.hive"):
         (tmp_path / folder / "workers").mkdir(parents=True)
