@@ -40,7 +40,10 @@ def move_home(in_tree: bool, old: str | None) -> None:
     if old and in_tree:
         raise click.UsageError("one of --in-tree and --from")
     if old:
-        home = adopt_old_home(main_checkout(real_path(".")), real_path(absolute(old)))
+        above, name = os.path.split(os.path.abspath(absolute(old)))
+        # The last part is not resolved: a link to the new place may be there.
+        old = os.path.join(os.path.realpath(above), name)
+        home = adopt_old_home(main_checkout(real_path(".")), old)
         say(f"home     {short(home)} is now the home of this project")
         return
     place = locate(".")

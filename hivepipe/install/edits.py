@@ -62,8 +62,12 @@ class Manifest:
 
     def is_of(self, text: str | None) -> bool:
         """Tell whether the text is the result of our edit, and the original is available."""
-        has_original = not self.existed or (_folder(self.path) / "original").is_file()
-        return _sha256(text) == self.sha256 and has_original
+        return _sha256(text) == self.sha256 and self.has_original
+
+    @property
+    def has_original(self) -> bool:
+        """Tell whether the content before our edit is available."""
+        return not self.existed or (_folder(self.path) / "original").is_file()
 
 
 def read(path: str) -> str | None:
@@ -194,6 +198,21 @@ def manifest_of(path: str) -> Manifest | None:
 
 def _manifest(folder: Path) -> Manifest | None:
     return read_or(folder / "manifest.json", Manifest, None)
+
+
+def follow_rename(old: str, project: str) -> None:
+    """Record the edits of a renamed project under its new path."""
+    for known in list(manifests()):
+        if known.project == old and known.has_original:
+            path, *made = (_renamed(each, old, project) for each in (known.path, *known.made))
+            now = replace(known, path=path, project=project, made=made)
+            _remember(now, known.original or "")
+            if path != known.path:
+                shutil.rmtree(_folder(known.path))
+
+
+def _renamed(path: str, old: str, project: str) -> str:
+    return f"{project}{path.removeprefix(old)}" if path.startswith(f"{old}/") else path
 
 
 def missing_folders(path: str) -> list[str]:

@@ -21,8 +21,8 @@ from hivepipe.home import (
     real_path,
     tree_of,
 )
+from hivepipe.install import edits
 from hivepipe.install.data import holds_nothing
-from hivepipe.install.edits import remove_if_empty
 from hivepipe.install.export_files import ExportFiles
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
@@ -62,7 +62,8 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
 
 def adopt_old_home(project: str, old: str) -> str:
     """Give a renamed project the home of its old path; return that home."""
-    if os.path.isdir(old):
+    # A link to the new place may be at the old one.
+    if old == project or (os.path.isdir(old) and not os.path.samefile(old, project)):
         raise TreeError(f"{old} still exists, so its home cannot be used for another project")
     record = read_record(old)
     home = record.get("home") or real_path(home_of_project(old))
@@ -77,6 +78,7 @@ def adopt_old_home(project: str, old: str) -> str:
     stack = Stack.prepared(home)
     lifecycle.take_down(stack)
     registration.register(project, stack, sys.executable, adopt=True, tree=tree)
+    edits.follow_rename(old, project)
     if record:
         registration.remove_record(old)
     return home
@@ -102,4 +104,4 @@ def _leave(tree: str, home: str, manifest: Manifest) -> None:
     if read_small(f"{tree}{IN_PROJECT}/.gitignore") == IGNORE_ALL:
         os.unlink(f"{tree}{IN_PROJECT}/.gitignore")
     for folder in (kept, os.path.dirname(kept), f"{tree}{IN_PROJECT}"):
-        remove_if_empty(folder)
+        edits.remove_if_empty(folder)

@@ -366,6 +366,29 @@ def test_a_renamed_project_keeps_its_home(user: User) -> None:
     assert not home.exists()
 
 
+def test_uninstall_restores_the_settings_of_a_renamed_project(user: User) -> None:
+    before = user.files()
+    user.hivepipe("init")
+    old, renamed = user.project, user.home / "renamed"
+    old.rename(renamed)
+    user.project = renamed
+    user.hivepipe("move-home", "--from", str(old))
+    user.hivepipe("uninstall")
+    renamed.rename(old)
+    assert changed(before, user.files()) == {}
+
+
+def test_a_renamed_project_may_leave_a_link_behind(user: User) -> None:
+    user.hivepipe("init")
+    home, old = user.recorded, user.project
+    user.project = user.home / "renamed"
+    old.rename(user.project)
+    old.symlink_to(user.project)
+    assert "still exists" in user.hivepipe("move-home", "--from", ".", expect=1)
+    user.hivepipe("move-home", "--from", str(old))
+    assert user.hivepipe("home").strip() == str(home)
+
+
 # ---- a branch, a missing git and a user's file
 
 
