@@ -15,6 +15,7 @@ from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import IN_PROJECT, Place, is_in_project, read_small, state_folder, tree_of
 from hivepipe.hook.status_line import FILE as STATUS_LINE_FILE
 from hivepipe.queue.connection import ACCEPTED_KEY, connect
+from hivepipe.queue.spooled import has_spooled
 from hivepipe.stack.ping import answers
 from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.summaries.consent import consent_path
@@ -78,7 +79,8 @@ def holds_nothing(place: Place) -> bool:
     files = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
     if not all(name.startswith(_OF_AN_EMPTY_HOME) for name in files):
         return False
-    if Manifest(place.home).made() - _NO_DATA or _redis_took_any(place):
+    has_events = has_spooled(place.home) or _redis_took_any(place)
+    if has_events or Manifest(place.home).made() - _NO_DATA:
         return False
     database = database_path(place.home)
     if not database.exists():

@@ -21,7 +21,9 @@ from hivepipe.home import (
 )
 from hivepipe.install.data import size_of
 from hivepipe.install.export_files import ExportFiles
-from hivepipe.stack.home_files import why_not_ours
+from hivepipe.queue.spool import LOST, NOTES
+from hivepipe.queue.spooled import own_folders
+from hivepipe.stack.home_files import has_own_ignore, why_not_ours
 from hivepipe.stack.own_home import is_marked
 from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.summaries.consent import consent_path
@@ -72,6 +74,7 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
         yield from ExportFiles(kept, manifest).files()
     yield from _hive_workers(place.home)
     yield from ((path, "") for path in _elsewhere(place) if os.path.isfile(path))
+    yield from ((path, "") for path in _spare_events(place.home))
     for folder, _, names in os.walk(place.home):
         if f"{folder}/".startswith(f"{kept}/"):
             continue
@@ -134,8 +137,17 @@ def _elsewhere(place: Place) -> Iterator[str]:
     yield str(consent_path(place.home))
     for folder in _database_folders(place.home):
         yield from (f"{folder}/{name}" for name in files_of_database(Path(folder, "hive.db")))
-        if read_small(f"{folder}/.gitignore") == IGNORE_ALL:
+        if has_own_ignore(folder):
             yield f"{folder}/.gitignore"
+
+
+def _spare_events(home: str) -> Iterator[str]:
+    """Yield the events that the home could not take."""
+    for folder in own_folders(home)[1:]:
+        for path in sorted(Path(folder).rglob("*")):
+            name = os.path.relpath(path, folder)
+            if name.startswith(("spool/", NOTES, LOST)) and not why_not_ours(folder, name):
+                yield str(path)
 
 
 def _database_folders(home: str) -> list[str]:
@@ -155,6 +167,8 @@ def bases_of(place: Place) -> list[str]:
     kept = kept_folder(place.home)
     hives = [hive for hive in known(place.home) if hive.endswith("/.hive")]
     found = [place.home, kept, os.path.dirname(consent_path(place.home))]
+    for folder in own_folders(place.home)[1:]:
+        found += [os.path.dirname(folder), folder]
     for hive in hives:
         state = trusted_state_folder(hive)
         found += [f"{folder}/{kind}" for folder in (hive, state) for kind in ("workers", "archive")]

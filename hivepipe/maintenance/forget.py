@@ -39,6 +39,7 @@ from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.orchestrator.retire import remove_sessions, workers_of
 from hivepipe.queue import forget as queued
 from hivepipe.queue.connection import connect
+from hivepipe.queue.spooled import own_folders
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
 from hivepipe.stack.redis_access import available_redis
@@ -59,7 +60,7 @@ class Forgetting:
     def __init__(self, place: Place, db: Database) -> None:
         self._place = place
         self._home = Path(place.home)
-        self._spool = self._home / "spool"
+        self._spools = [Path(folder, "spool") for folder in own_folders(place.home)]
         self._db = db
         self._archives: Archives = archives_of(place.home)
 
@@ -71,7 +72,7 @@ class Forgetting:
         Raises HivepipeError if there is no such session, or more than one.
         """
         known = {entry["session_id"] for entry in self._entries()}
-        known |= queued.sessions_spooled(self._spool)
+        known |= queued.sessions_spooled(self._spools)
         found = stored.sessions_beginning(self._db, start)
         found |= {session for session in known if session.startswith(start)}
         if start in found:
@@ -92,7 +93,7 @@ class Forgetting:
             )
             for entry in self._entries()
         }
-        for found in (archived, queued.last_spooled(self._spool)):
+        for found in (archived, queued.last_spooled(self._spools)):
             for session, last in found.items():
                 seen[session] = max(seen.get(session, ""), last)
         return {session for session, last in seen.items() if last and last < time}
@@ -100,7 +101,7 @@ class Forgetting:
     def sessions_with_text(self, wanted: ForgetQuery, *, dry_run: bool) -> set[str]:
         """Return the sessions whose data contains the text; a dry run starts no Redis."""
         found = stored.sessions_with_text(self._db, wanted)
-        found |= queued.sessions_spooled(self._spool, wanted)
+        found |= queued.sessions_spooled(self._spools, wanted)
         found |= {
             entry["session_id"]
             for entry in self._entries()
@@ -159,7 +160,7 @@ class Forgetting:
         for table, count in rows.items():
             yield Deleted(f"table {table}", count, "row")
         yield from self._redis(wanted, dry_run)
-        spool = queued.remove_spooled(self._spool, wanted, dry_run=dry_run)
+        spool = queued.remove_spooled(self._spools, wanted, dry_run=dry_run)
         yield Deleted("spool", spool, "file")
         if not dry_run:
             self._archives.remove_sessions(wanted.sessions)
@@ -202,6 +203,7 @@ class Forgetting:
         """Return hivepipe's files that still contain the text, to check the result."""
         folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
         folders |= {str(path) for each in workers_of(self._place.home) for path in each.folders}
+        folders.update(map(str, self._spools))
         files = {path.resolve() for path in _files_of(map(Path, folders))}
         return sorted(str(path) for path in files if _holds(path, wanted))
 

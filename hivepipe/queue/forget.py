@@ -3,8 +3,8 @@
 import os
 import time
 import zlib
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -146,34 +146,35 @@ def _running(connection: Redis) -> set[bytes]:
 # ---- the spool
 
 
-def sessions_spooled(folder: Path, wanted: ForgetQuery | None = None) -> set[str]:
+def sessions_spooled(folders: Iterable[Path], wanted: ForgetQuery | None = None) -> set[str]:
     """Return the sessions of spooled events; with `wanted`, only of files with its text."""
     found = set()
-    for path in _spool_files(folder):
+    for path in _spool_files(folders):
         if wanted is None or wanted.contains_text(_bytes(path)):
             found |= _sessions_in(path)
     return found - {""}
 
 
-def last_spooled(folder: Path) -> dict[str, str]:
+def last_spooled(folders: Iterable[Path]) -> dict[str, str]:
     """Return session -> time of its last spooled event (UTC)."""
     seen: dict[str, str] = {}
-    for path in waiting_files(folder):
+    for path in chain.from_iterable(map(waiting_files, folders)):
         stamp = path.name.partition("_")[0]
         if stamp.isdigit():
-            seen |= dict.fromkeys(_sessions_in(path), utc(int(stamp)))
+            for session in _sessions_in(path):
+                seen[session] = max(seen.get(session, ""), utc(int(stamp)))
     seen.pop("", None)
     return seen
 
 
-def remove_spooled(folder: Path, wanted: ForgetQuery, *, dry_run: bool = False) -> int:
-    """Remove events from the spool and from `bad/`; return how many files are affected.
+def remove_spooled(folders: Iterable[Path], wanted: ForgetQuery, *, dry_run: bool = False) -> int:
+    """Remove events from the spools and from `bad/`; return how many files are affected.
 
     A file that cannot be parsed is removed if it names a session or holds the text. The other jobs
     in a file stay. With `dry_run`, the files are only counted.
     """
     removed = 0
-    for path in _spool_files(folder):
+    for path in _spool_files(folders):
         try:
             if not wanted.names(read_bytes(path, ANY_SIZE)):
                 continue
@@ -207,8 +208,8 @@ def _is_entry_wanted(entry: Any, wanted: ForgetQuery) -> bool:
     return _session(entry) in wanted.sessions or wanted.contains_text(orjson.dumps(entry))
 
 
-def _spool_files(folder: Path) -> list[Path]:
-    found = [*folder.glob("*"), *folder.glob("bad/*")]
+def _spool_files(folders: Iterable[Path]) -> list[Path]:
+    found = [path for folder in folders for path in (*folder.glob("*"), *folder.glob("bad/*"))]
     return sorted(p for p in found if p.is_file() and not p.is_symlink())
 
 

@@ -14,6 +14,7 @@ from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.events.job_plan import Message, utc
 from hivepipe.files.folders import Folder
 from hivepipe.files.regular_file import read_bytes
+from hivepipe.home import is_private_folder
 from hivepipe.jobs.envelope import Envelope, envelope_of
 from hivepipe.queue.spool import NOTES, all_folders, spool_folders
 
@@ -59,6 +60,12 @@ def _files(folder: Path, *suffixes: str) -> list[Path]:
     except FileNotFoundError:
         return []
     return [folder / name for name in sorted(names)]
+
+
+def own_folders(home: str) -> list[str]:
+    """Return the folders that may hold events of a home, without those of other users."""
+    at_home, *spare = all_folders(home)
+    return [at_home, *filter(is_private_folder, spare)]
 
 
 def has_spooled(home: str) -> bool:

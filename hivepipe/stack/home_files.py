@@ -41,11 +41,16 @@ def why_not_ours(home: str, name: str) -> str:
         return "it is a link, or no file"
     if not _OURS.fullmatch(name) and not _is_of_named_instance(home, name):
         return "hivepipe makes no file of this name"
-    if name == ".gitignore" and (read_small(str(path)) != "*\n" or _is_tracked(home, name)):
+    if name == ".gitignore" and not has_own_ignore(home):
         return "it is not hivepipe's"
     if re.fullmatch(_DATABASE, name) and not _is_our_database(Path(home, "hive.db")):
         return "it is not hivepipe's database"
     return ""
+
+
+def has_own_ignore(folder: str) -> bool:
+    """Tell whether the folder's `.gitignore` ignores all files, and git does not track it."""
+    return read_small(f"{folder}/.gitignore") == "*\n" and not _is_tracked(folder, ".gitignore")
 
 
 def _is_of_named_instance(home: str, name: str) -> bool:

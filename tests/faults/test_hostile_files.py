@@ -52,7 +52,7 @@ READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "retention": ("config.toml", limits_of),
     "prices": ("prices.toml", prices_in_force),
     "folders that are followed": (scope.FOLLOWED, scope.followed_folders),
-    "forgetting": ("spool/1_1.json", lambda h: forget.last_spooled(Path(h, "spool"))),
+    "forgetting": ("spool/1_1.json", lambda h: forget.last_spooled([Path(h, "spool")])),
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe.db.database import Database
 from hivepipe.operations.briefing_files import BriefingFiles
 from tests.archive_scene import line
 from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
@@ -221,6 +222,21 @@ def test_forget_works_with_the_stack_down(scene: tuple[Scene, Server]) -> None:
     server.start()
     with server.client() as client:
         assert int(client.get("hivepipe:discarded") or 0) > 0
+
+
+@pytest.mark.parametrize("words", [(SESSION,), ("--matching", CANARY)])
+def test_forget_reaches_events_that_the_home_could_not_take(
+    private_home: Home, words: tuple[str, ...]
+) -> None:
+    Database(private_home.database).close()
+    spool = Path(private_home.address).parent / "spool"
+    for folder in (spool.parents[1], spool.parent, spool):
+        folder.mkdir(mode=0o700)
+    jobs = [{"envelope": {"metadata": {"session": SESSION}, "payload": {"prompt": CANARY}}}]
+    event = spool / "00000000000000000001_7.json"
+    event.write_text(json.dumps({"v": 1, "jobs": jobs}))
+    assert "deleted: spool: 1 file" in command(private_home, "forget", "--yes", *words)
+    assert not event.exists()
 
 
 def test_forget_without_a_home_or_an_id_is_refused(private_home: Home) -> None:

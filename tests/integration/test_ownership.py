@@ -254,6 +254,39 @@ def test_ignore_files_of_a_project_are_not_changed(user: User, text: str) -> Non
     assert user.git("status", "--porcelain") == ""
 
 
+def test_a_purge_deletes_events_that_the_home_could_not_take(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    before = user.files()
+    user.hivepipe("init")
+    user.recorded.chmod(0o500)
+    user.fire("Stop")
+    user.recorded.chmod(0o700)
+    (event,) = user.run_folder.rglob("spool/*.*")
+    assert "kept" in user.hivepipe("uninstall")
+    assert event.exists()
+    user.hivepipe("init")
+    assert event.name in user.hivepipe("uninstall", "--purge", "--dry-run")
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert changed(before, user.files()) == {}
+
+
+@pytest.mark.parametrize("words", ["uninstall --purge --yes", "move-home"])
+def test_committed_ignore_files_stay_when_the_data_leaves_the_tree(user: User, words: str) -> None:
+    for name in (".hive-mind", ".claude-state"):
+        (user.project / name).mkdir()
+        (user.project / name / ".gitignore").write_text("*\n")
+    user.own(user.project)
+    user.git("init", "-q")
+    user.git("add", "-A", "-f")
+    user.git("commit", "-qm", "x")
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init", "--in-tree")
+    user.play_session()
+    user.hivepipe("drain")
+    user.hivepipe(*words.split())
+    assert user.git("status", "--porcelain") == ""
+
+
 def test_folders_named_like_exports_and_logs_are_restored(user: User) -> None:
     old.make(logs(user))
     for name in ("skill-usage.json", "archive-index.json", "cleanup.log"):
