@@ -26,6 +26,7 @@ from hivepipe.install.data import holds_nothing
 from hivepipe.install.export_files import ExportFiles
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
+from hivepipe.stack.home_files import has_own_ignore
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.registration import IGNORE_ALL, claim_folders
 
@@ -101,7 +102,7 @@ def _leave(tree: str, home: str, manifest: Manifest) -> None:
         if manifest.made_at(name) is not None and read_small(path) == IGNORE_ALL:
             os.unlink(path)
             manifest.disown(name)
-    if read_small(f"{tree}{IN_PROJECT}/.gitignore") == IGNORE_ALL:
+    if has_own_ignore(f"{tree}{IN_PROJECT}"):
         os.unlink(f"{tree}{IN_PROJECT}/.gitignore")
     for folder in (kept, os.path.dirname(kept), f"{tree}{IN_PROJECT}"):
         edits.remove_if_empty(folder)
