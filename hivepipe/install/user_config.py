@@ -36,12 +36,11 @@ def put_setting(name: str, value: str) -> None:
 
 
 def _with_line(text: str, name: str, line: str) -> str:
-    """Return the text with this line instead of the old one, whose comment stays, or at the start.
+    """Return the text with this line instead of the old one, or at the start.
 
     It is not appended, because a line after a `[table]` header would belong to that table.
     """
-    old = rf"""^{name}[ \t]*=[ \t]*("[^"\n]*"|'[^'\n]*'|[^\s#]+)"""
-    changed, number = re.subn(old, line, text, count=1, flags=re.MULTILINE)
+    changed, number = re.subn(rf"^{name}[ \t]*=.*$", line, text, count=1, flags=re.MULTILINE)
     return changed if number else f"{line}\n{text}"
 
 

@@ -164,13 +164,6 @@ def test_a_file_of_windows_is_read_by_every_reader(user_file: Path, home_file: P
     assert (asked.state, asked.trouble) == ("new", "")
 
 
-def test_a_written_setting_changes_only_its_value(user_file: Path) -> None:
-    text = b"# mine\r\nhive_rights='ask'  # not yet\r\n[retention]\r\nlogs = 40\r\n"
-    user_file.write_bytes(text)
-    put_setting("hive_rights", "edits")
-    assert user_file.read_bytes() == text.replace(b"='ask'", b' = "edits"')
-
-
 def test_a_home_may_not_name_a_program(user_file: Path, home_file: Path) -> None:
     home_file.write_text('redis_server = "/tmp/evil"')
     config = Config(str(home_file.parent))
