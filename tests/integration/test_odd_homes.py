@@ -125,7 +125,9 @@ def test_a_supervisor_that_ends_at_once_is_reported_with_its_error(user: User) -
     create_database(user)
     done = user.do("bash", "-c", "ulimit -n 16; exec hivepipe up -d")
     assert done.returncode == 1
-    assert "ended at once: OSError: [Errno 24] Too many open files" in done.stderr
+    # Either supervisord or Redis meets the limit first.
+    reasons = ("ended at once: OSError: [Errno 24] Too many open files", "Redis does not stay up")
+    assert any(reason in done.stderr for reason in reasons)
 
 
 def test_a_stack_with_a_small_limit_is_named_by_doctor(user: User) -> None:
