@@ -74,7 +74,8 @@ def test_events_go_to_memory_while_the_home_is_immutable(
     redis_is_gone(bench)
     with immutable(*folders[:denied], bench.home.path / "spool"):
         bench.fire(fired, 4)
-        kept = list((folders[denied] / "spool").glob("*.json"))
+        # Hooks that create a folder at the same time may use the next one.
+        kept = [each for folder in folders[denied:] for each in folder.glob("spool/*.json")]
         assert len(kept) == NUMBER
         said = bench.command("status", expect=None)
         assert f"{NUMBER} of them in memory" in said
