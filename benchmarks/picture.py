@@ -6,7 +6,8 @@ from typing import Any
 from matplotlib.figure import Figure as Canvas
 
 OURS, THEIRS, BARE = "#0b6e4f", "#b0b7bf", "#dfe3e8"
-EVENTS = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart")
+EVENTS = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart")
+NATIVE = ("native hook, stack up, worst", "native hook, stack down, worst")
 
 
 def draw(path: Path, found: dict[str, dict[str, Any]]) -> None:
@@ -19,12 +20,13 @@ def draw(path: Path, found: dict[str, dict[str, Any]]) -> None:
 
 
 def _hooks(axes: Any, details: dict[str, Any]) -> None:
-    """Draw the time of hooks in bare starts, logarithmic, with rivals above our events."""
+    """Draw the time of hooks in bare starts, logarithmic, with rivals below our events."""
     bars: list[tuple[str, float, str]] = [("bare python", 1.0, BARE)]
+    bars += [(name, details["native"][name], OURS) for name in NATIVE]
     up = details["tables"]["up"]
     for event in EVENTS:
         hook, bare = up[event]["1 kB"]
-        bars.append((f"hivepipe, {event}", hook / bare, OURS))
+        bars.append((f"Python hook, {event}", hook / bare, OURS))
     hook, bare = up["PostToolUse"]["1 kB"]
     for rival, events in details["rivals"].items():
         slow, fast = events["PostToolUse"]
@@ -36,7 +38,7 @@ def _hooks(axes: Any, details: dict[str, Any]) -> None:
             value * 1.03, number, f"{value:.2f}" if value < 5 else f"{value:.0f}", va="center"
         )
     axes.set_xscale("log")
-    axes.set_xlim(0.8, max(values) * 1.6)
+    axes.set_xlim(min(values) * 0.8, max(values) * 1.6)
     axes.invert_yaxis()
     axes.set_title("A hook's whole process, in bare Python starts (log scale)")
     axes.spines[["top", "right"]].set_visible(False)
