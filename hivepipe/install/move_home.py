@@ -80,8 +80,7 @@ def adopt_old_home(project: str, old: str) -> str:
     lifecycle.take_down(stack)
     registration.register(project, stack, sys.executable, adopt=True, tree=tree)
     edits.follow_rename(old, project)
-    if record:
-        registration.remove_record(old)
+    registration.forget(old, home)
     return home
 
 

@@ -34,7 +34,7 @@ from hivepipe.home import (
 )
 from hivepipe.stack.lock import Stack, locked_folder, make_private
 from hivepipe.stack.own_home import is_whole
-from hivepipe.stack.project_records import record_files, records, records_folder
+from hivepipe.stack.project_records import record_files, records_folder
 from hivepipe.stack.root import refuse_root
 
 _OF_HOMES = ("project", "was")  # fields that only the record of a home has
@@ -234,7 +234,7 @@ def switch_on(project: str) -> None:
         record = read_record(project)
         home = record.get("home", "")
         if not home:
-            remove_record(project)
+            _remove_record(project)
         elif record.get("state") == "off":
             of_stack = "on" if home == project else read_record(home).get("state", "on")
             _write(project, _text({**record, "state": of_stack}))
@@ -255,17 +255,16 @@ def move_records(old: str, stack: Stack, tree: str) -> None:
     now = {"home": stack.home, "socket": stack.address, "runtime": stack.folder}
     now |= {"tree": tree} if tree else {}
     project = project_of(old)
-    own = next((record for record in records() if record["home"] == old), {})
-    _write(stack.home, _text({**own, **now, "project": project, "was": old}))
-    _change(old, **now)
-    _write(old, _text({**own, **now, "alias": "yes"}))  # for commands that name the old home
+    with _locked_records():
+        own = read_record(old)
+        _write(stack.home, _text({**own, **now, "project": project, "was": old}))
+        _change_locked(old, now)
+        _write(old, _text({**own, **now, "alias": "yes"}))  # for commands that name the old home
 
 
 def set_tree(home: str, tree: str) -> None:
     """Set the tree that holds the data in every record of a home."""
-    change = {"tree": tree}
-    _write(home, _text(_changed(read_record(home), change)))
-    _change(home, **change)
+    _change(home, tree=tree)
 
 
 def clear_old_home(home: str) -> None:
@@ -274,14 +273,18 @@ def clear_old_home(home: str) -> None:
 
 
 def _change(of_home: str, /, **now: str) -> None:
-    if not record_files():
-        return
-    with _locked_records():
-        for file in record_files():
-            record = parse_record(read_small(file))
-            changed = _changed(record, now)
-            if record.get("home") == of_home and changed != record:
-                write_small(file, _text(changed))
+    if record_files():
+        with _locked_records():
+            _change_locked(of_home, now)
+
+
+def _change_locked(of_home: str, now: dict[str, str]) -> None:
+    """Change every record of a home. Its own comes first, because it says where the data is."""
+    for file in sorted(record_files(), key=lambda file: file != record_path(of_home)):
+        record = parse_record(read_small(file))
+        changed = _changed(record, now)
+        if record.get("home") == of_home and changed != record:
+            _replace(file, _text(changed))
 
 
 def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:
@@ -305,16 +308,16 @@ def forget(project: str, home: str) -> None:
     if not record_files():
         return
     with _locked_records():
-        remove_record(project)
-        others = [record for record in records() if record.get("home") == home]
-        if len(others) <= 1:  # only the home's own record
-            for file in record_files():
-                if parse_record(read_small(file)).get("home") == home:
-                    Path(file).unlink(missing_ok=True)
+        files = {file: parse_record(read_small(file)) for file in record_files()}
+        of_home = {file: record for file, record in files.items() if record.get("home") == home}
+        others = of_home.keys() - {record_path(project), record_path(home)}
+        if all("alias" in of_home[file] for file in others):
+            for file in of_home.keys() - {record_path(project)}:
+                os.unlink(file)
+        _remove_record(project)  # last, because it leads to the others
 
 
-def remove_record(folder: str) -> None:
-    """Remove the record of a project or of a home."""
+def _remove_record(folder: str) -> None:
     Path(record_path(folder)).unlink(missing_ok=True)
 
 
@@ -330,9 +333,14 @@ def _text(record: dict[str, str]) -> str:
 
 def _write(path: str, text: str) -> None:
     """Write the record of a project, or of a home, for processes with HIVEPIPE_HOME."""
-    target = record_path(path)
-    make_private(os.path.dirname(target))
-    write_small(target, text)
+    make_private(records_folder())
+    _replace(record_path(path), text)
+
+
+def _replace(file: str, text: str) -> None:
+    """Replace a record and sync it: after a power cut, an empty one would hide a home."""
+    with Folder(os.path.dirname(file)) as folder:
+        folder.replace(os.path.basename(file), text.encode("utf-8", "surrogateescape"))
 
 
 def _claim(folder: str) -> None:

@@ -2,11 +2,13 @@
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hivepipe.home import read_record, write_small
+from hivepipe.files.folders import Folder
+from hivepipe.home import read_record, record_path
 from hivepipe.stack import kernel, lifecycle, registration
 from hivepipe.stack.lock import Stack, remove_runtime
 
@@ -24,20 +26,28 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     return stack
 
 
-def move_sockets_while(
-    person: threading.Thread, stack: Stack, monkeypatch: pytest.MonkeyPatch
+def change_while(
+    person: threading.Thread, change: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Record another runtime folder; the person's thread begins at the first write."""
+    """Change records; the person's thread begins at the first write."""
+    replace = Folder.replace
 
-    def write_late(path: str, text: str) -> None:
+    def replace_late(folder: Folder, name: str, data: bytes) -> None:
         if threading.current_thread() is not person and not person.ident:
             person.start()
             person.join(LONG_ENOUGH_SECS)
-        write_small(path, text)
+        replace(folder, name, data)
 
-    monkeypatch.setattr(registration, "write_small", write_late)
-    registration.update_sockets(stack._replace(folder=f"{stack.folder}-2"))
+    monkeypatch.setattr(Folder, "replace", replace_late)
+    change()
     person.join()
+
+
+def move_sockets_while(
+    person: threading.Thread, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = stack._replace(folder=f"{stack.folder}-2")
+    change_while(person, lambda: registration.update_sockets(moved), monkeypatch)
 
 
 def test_what_a_person_switches_off_meanwhile_stays_off(
@@ -59,6 +69,75 @@ def test_a_record_that_is_removed_meanwhile_stays_removed(
     move_sockets_while(person, stack, monkeypatch)
     assert not read_record(project)
     assert not read_record(stack.home)
+
+
+@pytest.mark.parametrize("is_move", [True, False])
+def test_a_stack_that_is_stopped_while_its_data_is_moved_stays_stopped(
+    tmp_path: Path, stack: Stack, monkeypatch: pytest.MonkeyPatch, is_move: bool
+) -> None:
+    project = str(tmp_path / "shop")
+    old = stack._replace(home=f"{project}/.hive-mind")
+    home = str(tmp_path / "new") if is_move else stack.home
+    person = threading.Thread(target=registration.set_state, args=(home, "down"))
+
+    def change() -> None:
+        if is_move:
+            registration.move_records(old.home, stack._replace(home=home), project)
+        else:
+            registration.set_tree(home, project)
+
+    if is_move:
+        registration.register(project, old, "/usr/bin/python3", adopt=True)
+    change_while(person, change, monkeypatch)
+    for folder in (home, project):
+        assert read_record(folder)["state"] == "down", folder
+
+
+def test_a_converted_project_that_is_off_can_be_switched_on(stack: Stack, tmp_path: Path) -> None:
+    names = (str(tmp_path / f"shop{number}") for number in range(100))
+    project = next(name for name in names if record_path(name) < record_path(f"{name}/.hive-mind"))
+    old = stack._replace(home=f"{project}/.hive-mind")
+    registration.register(project, old, "/usr/bin/python3", "off", adopt=True)
+    registration.move_records(old.home, stack._replace(home=str(tmp_path / "new")), project)
+    assert read_record(project)["state"] == "off"
+    registration.switch_on(project)
+    assert read_record(project)["state"] == "on"
+
+
+def test_a_project_that_shares_the_default_home_keeps_its_record(
+    stack: Stack, tmp_path: Path
+) -> None:
+    project = str(tmp_path / "shop")
+    registration.register(stack.home, stack, "/usr/bin/python3")
+    registration.forget(stack.home, stack.home)
+    assert read_record(project)["home"] == stack.home
+
+
+def test_a_killed_removal_of_records_can_be_repeated(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record of the project leads to that of the home, so it is removed last."""
+    project = str(tmp_path / "shop")
+    removed: list[str] = []
+    unlink = os.unlink
+    monkeypatch.setattr(os, "unlink", lambda path: (removed.append(str(path)), unlink(path)))
+    registration.forget(project, stack.home)
+    assert removed == [record_path(stack.home), record_path(project)]
+
+
+def test_a_record_is_synced_before_it_replaces_another(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        sync(descriptor)
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    registration.set_state(stack.home, "down")
+    assert f".{Path(record_path(stack.home)).name}.tmp" in synced
 
 
 def test_a_file_that_a_hook_removes_meanwhile_leaves_no_folder_behind(
