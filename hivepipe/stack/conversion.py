@@ -23,16 +23,17 @@ from hivepipe.home import (
 )
 from hivepipe.queue.spool import LOST, NOTES
 from hivepipe.stack import kernel, supervisor
-from hivepipe.stack.copying import copy_file
+from hivepipe.stack.copying import copy_file, sync, sync_folders
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
-from hivepipe.stack.project_records import records
+from hivepipe.stack.project_records import records, records_folder
 from hivepipe.stack.registration import claim_folders, clear_old_home, move_records
 
 SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted
 _REGENERATED = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")
 _OF_HOOKS = ("spool/", "instances/", NOTES, LOST)  # hooks may write these during the conversion
 _HOOK_LOG = "hook-errors.log"
+# Longer than the slowest start plus the slowest stop, because another command may hold the lock.
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 
 
@@ -63,10 +64,13 @@ def _move_out(stack: Stack, new: str) -> None:
     kernel.refuse_another(old)
     refuse_shipped(tree)
     supervisor.stop(stack)
-    for name in _moving(old):
-        if not name.startswith(_OF_HOOKS) and name not in _REGENERATED:
-            copy_file(f"{old}/{name}", f"{new}/{name}")
+    names = [name for name in _moving(old) if not name.startswith(_OF_HOOKS)]
+    names = [name for name in names if name not in _REGENERATED]
+    for name in names:
+        copy_file(f"{old}/{name}", f"{new}/{name}")
+    sync_folders(f"{new}/{name}" for name in names)
     move_records(old, Stack.prepared(new)._replace(url=stack.url), tree)
+    sync(records_folder())
     remove_runtime(stack)
 
 

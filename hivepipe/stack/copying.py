@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing, suppress
 
 from hivepipe.errors import StoreError
@@ -49,12 +50,22 @@ def _copy_database(source: str, target: str) -> None:
             copy.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         raise StoreError(f"{source} cannot be copied: {error}") from error
-    _sync(target)
+    sync(target)
 
 
-def _sync(path: str) -> None:
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
+def sync(path: str) -> None:
+    """Sync a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folders(files: Iterable[str]) -> None:
+    """Sync the names of these files, so that a power cut cannot undo their copies."""
+    for folder in filter(os.path.isdir, {os.path.dirname(file) for file in files}):
+        sync(folder)
 
 
 def _link_or_copy(source: str, target: str) -> None:
@@ -62,4 +73,4 @@ def _link_or_copy(source: str, target: str) -> None:
         os.link(source, target)  # a home may hold gigabytes
     except OSError:  # another file system
         shutil.copy2(source, target)
-        _sync(target)
+        sync(target)

@@ -18,7 +18,8 @@ from hivepipe.db.location import database_in
 from hivepipe.errors import TreeError
 from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import kept_in, tree_of, write_small
-from hivepipe.stack.copying import copy_file
+from hivepipe.stack.copying import copy_file, sync, sync_folders
+from hivepipe.stack.project_records import records_folder
 from hivepipe.stack.registration import set_tree
 
 
@@ -46,10 +47,14 @@ class Move(NamedTuple):
         plan: dict[str, Any] = {"from": self.source, "to": self.target}
         plan |= {"names": self.names, "database": self.database}
         write_small(str(self.file), json.dumps(plan))
+        sync(str(self.file))
+        sync(self.home)
         for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
             if os.path.isfile(old):
                 copy_file(old, new)
+        sync_folders(self._files(self.target))
         set_tree(self.home, self.target)
+        sync(records_folder())
         finish_interrupted_move(self.home)
 
     def _refuse_to_replace(self) -> None:
@@ -91,5 +96,7 @@ def _begun(home: str) -> Move | None:
     try:
         plan = json.loads(read_bytes(Path(home, "moving"), ANY_SIZE))
     except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:  # a power cut came before it was synced: nothing was copied yet
         return None
     return Move(home, plan["from"], plan["to"], plan["names"], plan["database"])

@@ -205,6 +205,8 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
         with open(os.open(temporary, flags, mode), "wb") as file:
             os.fchmod(file.fileno(), mode)
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # an empty program would fail at every event
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)

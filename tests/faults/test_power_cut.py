@@ -1,5 +1,6 @@
 """Order of syncs to the disk, which a kill does not test because the kernel keeps all writes."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,11 @@ import pytest
 
 from hivepipe.db.database import Database
 from hivepipe.files.folders import Folder
+from hivepipe.home import record_path
 from hivepipe.queue.aof_sync import AofSync
+from hivepipe.stack import hook_copy, registration
+from hivepipe.stack.data_move import Move, finish_interrupted_move
+from hivepipe.stack.lock import Stack
 from tests.archive_scene import Scene, lines
 
 Seen = list[tuple[str, int]]  # operation and suffix of a file, and its size
@@ -70,3 +75,57 @@ def test_the_file_of_redis_is_synced_when_it_has_grown(tmp_path: Path, seen: See
         file.write_bytes(bytes(size))
         syncing.sync()
     assert seen == [("sync .aof", 3), ("sync .aof", 6)]
+
+
+def test_copies_and_the_record_are_synced_before_the_old_files_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "user"))
+    home, project = tmp_path / "home", tmp_path / "shop"
+    registration.register(str(project), Stack(str(home), str(tmp_path / "run")), "/usr/bin/python3")
+    old = home / "archive/main-session/a.jsonl"
+    old.parent.mkdir(parents=True)
+    old.write_text("{}\n")
+    done: list[str] = []
+    sync, unlink = os.fsync, os.unlink
+
+    def noted_sync(descriptor: int) -> None:
+        sync(descriptor)
+        done.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    def noted_unlink(path: str) -> None:
+        unlink(path)
+        done.append(f"deleted {path}")
+
+    def to_another_file_system(source: str, target: str) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), source, None, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "unlink", noted_unlink)
+    monkeypatch.setattr(os, "link", to_another_file_system)
+    Move(str(home), "", str(project), ["main-session/a.jsonl"], []).carry_out()
+    before = done[: done.index(f"deleted {old}")]
+    copy = project / ".claude-state/logs/main-session"
+    record = Path(record_path(str(home)))
+    file = record.parent / f".{record.name}.tmp"
+    wanted = [home / "moving", home, copy / "a.jsonl.moving", copy, file, record.parent]
+    assert [path for path in map(str, wanted) if path not in before] == []
+
+
+def test_an_empty_journal_of_a_move_is_no_move(tmp_path: Path) -> None:
+    (tmp_path / "moving").touch()
+    (tmp_path / "hive.db").touch()
+    finish_interrupted_move(str(tmp_path))
+    assert (tmp_path / "hive.db").exists()
+
+
+def test_a_copy_of_the_hooks_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: Seen
+) -> None:
+    """An empty program would fail at every event."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    hook_copy.write()
+    folder = Path(hook_copy.launcher()).parent
+    sizes = {size for what, size in seen if what == "sync .tmp"}
+    assert {path.stat().st_size for path in folder.iterdir()} <= sizes
