@@ -78,7 +78,8 @@ def adopt_old_home(project: str, old: str) -> str:
     tree = project if record.get("tree") == old or recorded_tree(project, home) else ""
     stack = Stack.prepared(home)
     lifecycle.take_down(stack)
-    registration.register(project, stack, sys.executable, adopt=True, tree=tree)
+    state = record.get("state", "on")  # `off` and `down` were set by the user
+    registration.register(project, stack, sys.executable, state, adopt=True, tree=tree)
     edits.follow_rename(old, project)
     registration.forget(old, home)
     return home

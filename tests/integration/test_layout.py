@@ -12,6 +12,7 @@ import pytest
 
 from hivepipe.db.database import Database
 from hivepipe.db.tree import _number_of
+from hivepipe.home import short_hash
 from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import User, changed
 
@@ -364,6 +365,17 @@ def test_a_renamed_project_keeps_its_home(user: User) -> None:
     )
     user.hivepipe("uninstall", "--purge", "--yes")
     assert not home.exists()
+
+
+@pytest.mark.parametrize(("command", "state"), [("off", "off"), ("down", "down"), ("on", "on")])
+def test_a_renamed_project_stays_off_or_stopped(user: User, command: str, state: str) -> None:
+    user.hivepipe("init")
+    user.hivepipe(command)
+    old, user.project = user.project, user.home / "renamed"
+    old.rename(user.project)
+    user.hivepipe("move-home", "--from", str(old))
+    record = user.home / ".local/state/hivepipe/projects" / short_hash(str(user.project))
+    assert f"state={state}\n" in record.read_text()
 
 
 def test_uninstall_restores_the_settings_of_a_renamed_project(user: User) -> None:
