@@ -157,7 +157,7 @@ def make(edit: Edit) -> None:
         else:
             for folder in missing_folders(edit.path):
                 os.mkdir(folder, 0o775)  # the user's umask applies: it is their project's folder
-            _replace(target, edit.after, like=target.stat() if target.exists() else None)
+            _replace(target, edit.after)
     except OSError as error:
         raise SettingsError(f"{edit.path} cannot be written: {error.strerror}") from None
 
@@ -204,14 +204,15 @@ def follow_rename(old: str, project: str) -> None:
     """Record the edits of a renamed project under its new path."""
     for known in list(manifests()):
         if known.project == old and known.has_original:
-            path, *made = (_renamed(each, old, project) for each in (known.path, *known.made))
+            path, *made = (renamed(each, old, project) for each in (known.path, *known.made))
             now = replace(known, path=path, project=project, made=made)
             _remember(now, known.original or "")
             if path != known.path:
                 shutil.rmtree(_folder(known.path))
 
 
-def _renamed(path: str, old: str, project: str) -> str:
+def renamed(path: str, old: str, project: str) -> str:
+    """Return the path of a file after its project was renamed."""
     return f"{project}{path.removeprefix(old)}" if path.startswith(f"{old}/") else path
 
 
@@ -269,24 +270,27 @@ def _remember(manifest: Manifest, original: str) -> None:
     _replace(folder / "manifest.json", text, mode=0o600)
 
 
-def _replace(path: Path, text: str, like: os.stat_result | None = None, mode: int = 0o664) -> None:
-    """Write a file atomically with mode and owner of `like`, else with `mode` and the umask.
+def _replace(path: Path, text: str, mode: int = 0o664) -> None:
+    """Replace a file atomically; its owner and permissions stay. A new file gets `mode`.
 
-    The content decides which commands run, so the file is never writable by all users. The
+    The content decides which commands run, so a new file is never writable by all users. The
     temporary file has a fixed name, so that the next edit removes one left by a crash.
     """
+    before = path.stat() if path.exists() else None
     temporary = path.with_name(f".{path.name}.hivepipe.tmp")
     temporary.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(temporary, flags, 0o600 if like else mode)
+    descriptor = os.open(temporary, flags, 0o600 if before else mode)
     try:
         with open(descriptor, "wb") as file:
             file.write(_bytes(text))
-            if like and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
-                os.fchown(descriptor, like.st_uid, like.st_gid)
-            if like:
-                os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
             file.flush()
+            if before:
+                now = os.fstat(descriptor)  # its group may be that of the folder
+                if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+                    os.fchown(descriptor, before.st_uid, before.st_gid)
+                shutil.copystat(path, temporary)  # the mode, access lists and other attributes
+                os.utime(temporary)
             os.fsync(descriptor)
         temporary.replace(path)
     except BaseException:
