@@ -24,8 +24,8 @@ def is_tracked(path: str) -> bool:
 
 def exclude_file(path: str) -> str | None:
     """Return the exclude file of the clone that this file is in, or None outside of one."""
-    found = _git(path, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
-    return os.path.realpath(found) if found else None
+    found = _git(path, "rev-parse", "--git-path", "info/exclude")  # relative to the folder
+    return os.path.realpath(os.path.join(_folder(path), found)) if found else None
 
 
 def line_for(path: str) -> str:

@@ -1,6 +1,8 @@
 """The line in a clone's exclude file: written to the right file, removed without other changes."""
 
 import os
+import posix
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -41,6 +43,24 @@ def test_the_exclude_file_is_found_under_any_folder_name(clone: Path) -> None:
     odd = str(clone / "sub" / "a[b]*" / ".claude" / "x")
     (clone / "sub" / "a[b]*").mkdir()
     assert line_for(odd) == r"/sub/a\[b]\*/.claude/x"
+
+
+def test_an_old_git_is_asked_in_a_way_that_it_understands(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before 2.31, `rev-parse` prints the option --path-format as if it were a path."""
+    folder = clone.parent / "bin"
+    folder.mkdir()
+    git = folder / "git"
+    git.write_text(
+        "#!/bin/bash\n"
+        'for word; do [[ $word == --path-format=* ]] && echo "$word"; done\n'
+        f'exec {shutil.which("git")} "${{@/--path-format=absolute/-q}}"\n'
+    )
+    git.chmod(0o755)
+    monkeypatch.setitem(posix.environ, b"PATH", os.fsencode(f"{folder}:{os.environ['PATH']}"))
+    settings = str(clone / "sub" / ".claude" / "settings.local.json")
+    assert exclude_file(settings) == str(clone / ".git" / "info" / "exclude")
 
 
 def test_a_bare_repository_has_no_exclude_file(tmp_path: Path) -> None:
