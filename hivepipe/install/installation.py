@@ -144,8 +144,8 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     if is_in_project(home):
         plan = replace(plan, home=lifecycle.convert_home(stack).home, tree=plan.project)
     record_environment(plan.home, replace_folders=True)
-    hook_copy.write(as_default=True)
-    with edits.locked():
+    with edits.locked():  # otherwise the last `uninstall` could remove the hooks again
+        hook_copy.write(as_default=True)
         if plan.exclude:
             edits.make(plan.exclude)
         if plan.settings in plan.changes and plan.plugin:

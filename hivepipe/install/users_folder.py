@@ -2,11 +2,12 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.errors import SettingsError
 from hivepipe.home import data_folder, read_small, state_folder, write_small
-from hivepipe.install.edits import missing_folders, remove_if_empty
+from hivepipe.install.edits import locked, missing_folders, remove_if_empty
 from hivepipe.settings import variable
 from hivepipe.stack import shared_page
 from hivepipe.stack.lock import make_private
@@ -48,6 +49,11 @@ def _unusable(folder: Path, there: Path) -> str:
 
 def tidy() -> None:
     """Remove the folder, and the folders made for it, if it has no data of a project."""
+    with suppress(FileNotFoundError), locked():  # `init` may write the hooks at this moment
+        _tidy()
+
+
+def _tidy() -> None:
     for folder in (f"{data_folder()}/projects", data_folder()):
         remove_if_empty(folder)
     for name in ("projects", "changed", "databases", "default", "migrated", "hives"):
@@ -58,14 +64,9 @@ def tidy() -> None:
             Path(state_folder(), name).unlink(missing_ok=True)
     note = f"{state_folder()}/{_MADE}"
     made = read_small(note).splitlines() or [state_folder()]
-    try:
-        if os.listdir(state_folder()) not in ([], [_MADE]) or os.path.lexists(
-            f"{data_folder()}/projects"
-        ):
-            return
-    except FileNotFoundError:
+    is_empty = os.listdir(state_folder()) in ([], [_MADE])
+    if not is_empty or os.path.lexists(f"{data_folder()}/projects"):
         return
-    if os.path.lexists(note):
-        os.unlink(note)
+    Path(note).unlink(missing_ok=True)
     for folder in reversed(made):
         remove_if_empty(folder)

@@ -1,0 +1,46 @@
+"""The user's state folder while several commands change it at once."""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.install import installation, users_folder
+from hivepipe.install.claude_code import Scope
+from hivepipe.stack import hook_copy
+
+LONG_ENOUGH_SECS = 1  # for `init`, if nothing holds it up
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, folder in (("HOME", "user"), ("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    project = tmp_path / "shop"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    return project
+
+
+def test_the_last_uninstall_removes_no_hooks_that_an_init_writes_meanwhile(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users_folder.make()
+    hook_copy.write()
+    init = threading.Thread(target=installation.carry_out, args=(installation.plan(Scope.LOCAL),))
+    remove = shutil.rmtree
+
+    def remove_late(folder: Any, **options: Any) -> None:
+        if str(folder).endswith("/hooks"):
+            init.start()
+            init.join(LONG_ENOUGH_SECS)
+        remove(folder, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_late)
+    users_folder.tidy()
+    init.join()
+    assert hook_copy.launcher() in (project / ".claude/settings.local.json").read_text()
+    assert os.access(hook_copy.launcher(), os.X_OK)
