@@ -29,7 +29,14 @@ def make() -> None:
 
 
 def unusable_state_folder() -> str:
-    """Return why the folder cannot be made or written, or ""."""
+    """Return why the folder cannot be made, written, or named in settings, or ""."""
+    try:
+        state_folder().encode()
+    except UnicodeEncodeError:
+        return (
+            f"{state_folder()} is not UTF-8, so Claude Code could not run the hooks in it: "
+            "set XDG_STATE_HOME to another folder"
+        )
     for folder in (Path(state_folder()), Path(data_folder())):
         there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe.errors import SettingsError
 from hivepipe.install import installation, users_folder
 from hivepipe.install.claude_code import Scope
 from hivepipe.stack import hook_copy
@@ -44,3 +45,14 @@ def test_the_last_uninstall_removes_no_hooks_that_an_init_writes_meanwhile(
     init.join()
     assert hook_copy.launcher() in (project / ".claude/settings.local.json").read_text()
     assert os.access(hook_copy.launcher(), os.X_OK)
+
+
+def test_a_state_folder_that_settings_cannot_name_is_refused(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(os.fsdecode(bytes(tmp_path) + b"/st\xe4te"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    with pytest.raises(SettingsError, match="is not UTF-8"):
+        installation.carry_out(installation.plan(Scope.LOCAL))
+    assert not folder.exists()
+    assert not list(project.iterdir())
