@@ -175,12 +175,13 @@ def _launchers(file: SettingsFile) -> set[str]:
 
 
 def _needed(entry: Entry) -> list[str]:
-    """Return the files that an entry needs to run; [] for a hook by name."""
+    """Return the files that an entry needs; `shared` looks for the program of one by name."""
     handler = entry["hooks"][0]
     if is_old(handler):
         return old_paths(handler)
     path = launcher_of(handler)
-    return [path, *hook_copy.interpreter_of(path)] if path else []
+    interpreter = hook_copy.interpreter_of(path or hook_copy.default_launcher())
+    return [path, *interpreter] if path else interpreter
 
 
 def _init(file: SettingsFile) -> str:

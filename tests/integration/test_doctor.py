@@ -500,6 +500,21 @@ def test_hooks_by_name_without_a_program_are_named_and_repaired(user: User) -> N
     assert "hook-by-name" not in findings_of(user)
 
 
+def test_hooks_by_name_whose_python_was_removed_are_named_and_repaired(user: User) -> None:
+    user.env["HIVEPIPE_HOOK"] = "python"
+    user.hivepipe("init", "--project")
+    assert "hook-programs" not in findings_of(user)
+    hook = user.home / ".local/state/hivepipe/hooks/default/hook.py"
+    first, _, rest = hook.read_text().partition("\n")
+    gone = user.home / "gone/python3"
+    hook.write_text(f"#!{gone} -IS\n{rest}")
+    finding = findings_of(user)["hook-programs"]
+    assert str(gone) in finding["text"]
+    run_repair(user, finding)
+    assert "hook-programs" not in findings_of(user)
+    assert hook.read_text().startswith(first)
+
+
 def test_events_new_or_unknown_to_claude_code_are_named(healthy: User) -> None:
     has_claude(healthy, "2.1.330")
     found = findings_of(healthy)["hook-events"]
