@@ -19,6 +19,7 @@ from hivepipe.home import (
 )
 from hivepipe.install.move_home import adopt_old_home
 from hivepipe.install.move_home import move_home as move
+from hivepipe.migration import record as records
 from hivepipe.settings import variable
 from hivepipe.stack import registration
 from hivepipe.stack.lock import Stack
@@ -43,7 +44,9 @@ def move_home(in_tree: bool, old: str | None) -> None:
         above, name = os.path.split(os.path.abspath(absolute(old)))
         # The last part is not resolved: a link to the new place may be there.
         old = os.path.join(os.path.realpath(above), name)
-        home = adopt_old_home(main_checkout(real_path(".")), old)
+        project = main_checkout(real_path("."))
+        home = adopt_old_home(project, old)
+        records.follow_rename(old, project)
         say(f"home     {short(home)} is now the home of this project")
         return
     place = locate(".")

@@ -9,13 +9,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from hivepipe.errors import LockHeldError, MigrationError
 from hivepipe.files.folders import Folder
 from hivepipe.files.typed_file import read_typed
 from hivepipe.home import short_hash, state_folder
-from hivepipe.install.edits import remove_if_empty
+from hivepipe.install import edits
 from hivepipe.migration.hooks import Pair
 from hivepipe.stack.lock import locked_folder, make_private
 
@@ -98,12 +99,29 @@ def write(record: Record) -> None:
         folder.replace(path.name, f"{json.dumps(asdict(record), indent=2)}\n".encode())
 
 
+def follow_rename(old: str, project: str) -> None:
+    """Record the migration of a renamed project under its new path."""
+    record = read(old)
+    if record is None:
+        return
+    now = partial(edits.renamed, old=old, project=project)
+    moved = replace(
+        record,
+        project=project,
+        settings=[replace(each, path=now(each.path)) for each in record.settings],
+        moves=[Move(now(each.source), now(each.target)) for each in record.moves],
+        asides=[now(each) for each in record.asides],
+    )
+    write(moved)
+    forget(old)
+
+
 def forget(project: str) -> None:
     """Remove the record of a project."""
     path = _path(project)
     path.with_name(f".{path.name}.tmp").unlink(missing_ok=True)  # a crash may have left it
     path.unlink(missing_ok=True)
-    remove_if_empty(str(path.parent))
+    edits.remove_if_empty(str(path.parent))
 
 
 def _path(project: str) -> Path:

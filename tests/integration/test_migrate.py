@@ -646,6 +646,21 @@ def test_parallel_migrations_import_once(user: User, old: OldProject) -> None:
     assert states(user.project) == before
 
 
+def test_a_renamed_project_can_be_undone(user: User, old: OldProject) -> None:
+    old.whole("seed")
+    user.own(user.project)
+    before = states(user.project)
+    user.hivepipe("migrate", "--yes")
+    project, renamed = user.project, user.home / "renamed"
+    project.rename(renamed)
+    user.project = renamed
+    user.hivepipe("move-home", "--from", str(project))
+    user.hivepipe("uninstall", "--purge", "--yes")
+    renamed.rename(project)
+    user.project = project
+    assert states(user.project) == before
+
+
 def test_undo_restores_the_old_home_beside_later_files(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
