@@ -99,7 +99,7 @@ def plan(
             raise SettingsError(
                 "the plugin runs the hooks: docs/statusline.md has the entry to add"
             )
-        return Plan(project, home, form, _without_hooks(path), None, False, plugin, tree)
+        return Plan(project, home, form, without_hooks(path), None, False, plugin, tree)
     text = edits.read(path)
     try:
         entries = entries_of(events_for(scope, claude), form)
@@ -176,11 +176,13 @@ def _status_line_elsewhere(scope: Scope, here: str) -> str:
     return ""
 
 
-def _without_hooks(path: str) -> edits.Edit:
+def without_hooks(path: str) -> edits.Edit:
+    """Return the edit that removes hivepipe's hooks and status line from a settings file."""
     try:
         return edits.undone(path, without_ours)
     except SettingsError as error:
-        raise SettingsError(f"{path} {error}; nothing was changed") from None
+        text = str(error)
+        raise SettingsError(text if path in text else f"{path} {text}") from None
 
 
 def _form(scope: Scope) -> Form:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hivepipe.archive.index import FILE as ARCHIVE_INDEX
 from hivepipe.archive.index import Index
-from hivepipe.errors import SettingsError, StackError
+from hivepipe.errors import StackError
 from hivepipe.files import exports as exports_before
 from hivepipe.files import logs
 from hivepipe.files.manifest import Manifest
@@ -30,7 +30,7 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.data import Data, data_of, holds_nothing
 from hivepipe.install.holdings import Holdings, bases_of, delete, holdings
-from hivepipe.install.installation import without_ours
+from hivepipe.install.installation import without_hooks
 from hivepipe.queue import endpoint
 from hivepipe.stack import kernel, lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
@@ -73,7 +73,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
     """
     place = _users_place() if user else _projects_place()
     paths = _settings_paths(place, user)
-    settings = [edit for edit in map(_settings_edit, paths) if _is_ours(edit)]
+    settings = [edit for path in paths if _is_ours(edit := _settings_edit(path, user))]
     is_shared = _is_shared(place)
     is_unused = not is_shared and holds_nothing(place)
     is_looked_at = is_unused or (purge and not is_shared)
@@ -200,12 +200,14 @@ def _copies(place: Place, settings: list[edits.Edit]) -> list[str]:
     return [path for path in found if os.path.realpath(path) not in ours]
 
 
-def _settings_edit(path: str) -> edits.Edit:
-    try:
-        return edits.undone(path, without_ours)
-    except SettingsError as error:
-        text = str(error)
-        raise SettingsError(text if path in text else f"{path} {text}") from None
+def _settings_edit(path: str, user: bool) -> edits.Edit:
+    """Return the edit of a settings file. One that is now a link out of its project stays as it is.
+
+    A branch may have brought the link, and its target is not the file that `init` changed.
+    """
+    project = os.path.realpath(os.path.dirname(os.path.dirname(path)))
+    is_own = user or claude_code.is_inside(path, project)
+    return without_hooks(path) if is_own else edits.Edit(path, None, None)
 
 
 def _is_ours(edit: edits.Edit) -> bool:

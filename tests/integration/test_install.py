@@ -232,6 +232,20 @@ def test_a_link_that_leads_out_of_the_project_is_refused(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
+def test_uninstall_follows_no_link_that_replaced_the_settings(user: User) -> None:
+    user.hivepipe("init", "--user")
+    user.hivepipe("init")
+    users = user.home / ".claude/settings.json"
+    before = users.read_text()
+    user.settings.unlink()
+    user.settings.symlink_to(users)  # as a branch may bring it
+    user.hivepipe("uninstall")
+    assert users.read_text() == before
+    assert user.settings.is_symlink()
+    user.hivepipe("uninstall", "--user")
+    assert not users.exists()
+
+
 def test_the_users_home_folder_is_refused_as_project_and_as_home(user: User) -> None:
     user.home.chmod(0o700)
     before = user.files(user.home)
