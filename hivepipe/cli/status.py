@@ -105,8 +105,8 @@ def _show_spool(report: dict[str, Any]) -> None:
     unreadable = f", {set_aside} unreadable in spool/bad" if set_aside else ""
     say(f"spool     {counted(spool, 'event', 'wait')} on disk{unreadable}")
     if report["in_memory"]:
-        text = f"{report['in_memory']} of them in memory, as the home is not writable"
-        say(f"          {text}; they are lost if the machine stops now")
+        text = f"{report['in_memory']} of them outside the home, which is not writable"
+        say(f"          {text}; they may be lost if the machine stops now")
 
 
 def _show_workers(report: dict[str, Any]) -> None:

@@ -180,12 +180,12 @@ def spool(facts: Facts) -> Iterator[Finding]:
 
 
 def in_memory(facts: Facts) -> Iterator[Finding]:
-    """Find events in memory, which could not be written to the home (full disk, read-only)."""
+    """Find events outside the home, which could not take them (full disk, read-only)."""
     home_spool = facts.home / "spool"
     count = sum(path.parent != home_spool for path in facts.spooled)
     if count:
-        text = f"{counted(count, 'event')} in memory: {facts.home} was not writable"
-        yield Finding(f"{text}. They are lost if the machine stops before the stack reads them")
+        text = f"{counted(count, 'event')} outside {facts.home}, which was not writable"
+        yield Finding(f"{text}. They may be lost if the machine stops before the stack reads them")
 
 
 def lost(facts: Facts) -> Iterator[Finding]:

@@ -46,7 +46,7 @@ def notice(home: str, runtime: str, unfinished: str = "", before_ns: int | None 
     if not is_late:
         return ""
     count = f"{len(waiting)} events wait" if len(waiting) > 1 else "1 event waits"
-    where = f"{count} on disk" if at_home else f"{count} in memory"
+    where = f"{count} on disk" if at_home else f"{count} outside the home"
     return f"hivepipe: {where} since {_moment(since, now)}; run `hivepipe doctor`"
 
 

@@ -78,7 +78,7 @@ def test_events_go_to_memory_while_the_home_is_immutable(
         kept = [each for folder in folders[denied:] for each in folder.glob("spool/*.json")]
         assert len(kept) == NUMBER
         said = bench.command("status", expect=None)
-        assert f"{NUMBER} of them in memory" in said
+        assert f"{NUMBER} of them outside the home" in said
     bench.server.start()
     writer = bench.plain_writer()
     until(lambda: not list((folders[denied] / "spool").glob("*")), "it stays in memory")

@@ -151,7 +151,7 @@ def test_events_spooled_in_memory_are_reported(facts: Facts, tmp_path: Path) -> 
     memory.mkdir()
     facts.__dict__["spooled"] = [memory / "1_1.json"]
     (finding,) = findings_of("spool-in-memory", facts)
-    assert finding.text.startswith(f"1 event in memory: {facts.home} was not writable")
+    assert finding.text.startswith(f"1 event outside {facts.home}, which was not writable")
 
 
 def test_lost_events_are_reported_with_their_times(facts: Facts) -> None:

@@ -115,7 +115,7 @@ def test_events_in_memory_are_announced_too_and_once_a_day(at: At, tmp_path: Pat
     spool(runtime, -3600)
     home = tmp_path / "home"
     home.touch()
-    assert "1 event waits in memory since 11:00" in at(0, home)
+    assert "1 event waits outside the home since 11:00" in at(0, home)
     assert at(DAY_SECS - 1, home) == ""
     assert at(DAY_SECS, home)
 
