@@ -2,6 +2,7 @@
 
 Parsing and dumping would lose indentation, escapes and line ends. This module adds a value after
 the last one of its container, with the same layout, and removes a value together with its comma.
+The text may begin with a byte order mark.
 
 A path names a value: keys of objects and indexes of arrays, from the root.
 """
@@ -10,9 +11,11 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from hivepipe.files.regular_file import BYTE_ORDER_MARK
+
 Path = tuple[str | int, ...]
 
-_SPACE = re.compile(r"[ \t\r\n]*")
+_SPACE = re.compile(rf"{BYTE_ORDER_MARK}?[ \t\r\n]*")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 has none
 _STEP = "  "
 _MOST_DIGITS = 4300
@@ -44,10 +47,13 @@ _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_constant
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text, parsed as strictly as by JavaScript's JSON.parse.
+    """Return the value of a text, parsed as strictly as by JavaScript's JSON.parse; {} if empty.
 
     Raises NotJsonError if the text is invalid.
     """
+    text = text.removeprefix(BYTE_ORDER_MARK)
+    if not text.strip():
+        return {}
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hivepipe.errors import SettingsError
-from hivepipe.files.regular_file import read_text
+from hivepipe.files.regular_file import BYTE_ORDER_MARK, read_text
 from hivepipe.install import json_text
 from hivepipe.install.hook_entries import Entry
 from hivepipe.install.known_entries import is_ours
-
-_BOM = "\ufeff"
 
 IsWanted = Callable[[object], bool]
 
@@ -29,16 +27,15 @@ def with_entries(text: str, wanted: dict[str, Entry]) -> str:
 
 def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
     """Return the text with these entries after the existing ones."""
-    bom, text = split_bom(text)
-    if not text.strip():
-        text = "{}\n"
+    if not text.removeprefix(BYTE_ORDER_MARK).strip():
+        text += "{}\n"
     if "hooks" not in json_text.parse(text):
         text = json_text.append(text, (), {}, "hooks")
     for event, entry in pairs:
         if event not in json_text.parse(text)["hooks"]:
             text = json_text.append(text, ("hooks",), [], event)
         text = json_text.append(text, ("hooks", event), entry)
-    return bom + text
+    return text
 
 
 def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
@@ -61,7 +58,6 @@ def file_has_entries(path: str) -> bool:
 
 def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
     """Return the text without the selected entries, and without containers left empty."""
-    bom, text = split_bom(text)
     while path := _first(text, is_wanted):
         text = json_text.remove(text, path)
         group, event, hooks = path[:-2], path[:-3], path[:-4]
@@ -69,24 +65,18 @@ def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
             if _value(text, emptied):
                 break
             text = json_text.remove(text, container)
-    return bom + text
+    return text
 
 
 def _event(pair: tuple[str, Entry]) -> str:
     return pair[0]
 
 
-def split_bom(text: str) -> tuple[str, str]:
-    """Return the byte order mark, or "", and the rest."""
-    return (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
-
-
 def _hooks(text: str) -> dict[str, list[Any]]:
     """Return the hooks of a settings file. Raises SettingsError if their structure is invalid."""
-    _, text = split_bom(text)
     try:
         text.encode()
-        settings = json_text.parse(text) if text.strip() else {}
+        settings = json_text.parse(text)
     except UnicodeEncodeError:
         raise SettingsError("is not UTF-8") from None
     except json_text.NotJsonError as error:

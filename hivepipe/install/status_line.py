@@ -14,7 +14,6 @@ from typing import Any
 from hivepipe.errors import SettingsError
 from hivepipe.install import json_text
 from hivepipe.install.hook_entries import BY_NAME, Form
-from hivepipe.install.settings_text import split_bom
 
 KEY = "statusLine"
 _ELSEWHERE = "elsewhere"
@@ -33,7 +32,7 @@ def command_of(text: str) -> str:
     A command that runs hivepipe's status line is left out, because it would be shown twice.
     Raises SettingsError if the status line is not a command.
     """
-    entry = _entry(split_bom(text)[1])
+    entry = _entry(text)
     behind = _behind(entry["command"]) if entry else []
     if behind is None:
         return "" if _RUN.search(entry["command"]) else str(entry["command"])
@@ -43,7 +42,7 @@ def command_of(text: str) -> str:
 def has_ours(text: str) -> bool:
     """Tell whether the status line is as `with_status_line` writes it."""
     try:
-        entry = _entry(split_bom(text)[1])
+        entry = _entry(text)
     except SettingsError:
         return False
     return bool(entry) and _behind(entry["command"]) is not None
@@ -55,39 +54,37 @@ def with_status_line(text: str, form: Form, launcher: str, elsewhere: str) -> st
     `elsewhere` is the status line command of another settings file, which this one overrides.
     Raises SettingsError if the text has a status line that is not a command.
     """
-    bom, text = split_bom(text)
     entry = _entry(text)
     own = _behind(entry["command"]) if entry else []
     if own is None and _RUN.search(entry["command"]):
-        return bom + text
+        return text
     if own is None:
         own = [entry["command"]]
     behind = own if len(own) == 1 else [elsewhere, _ELSEWHERE] if elsewhere else []
     start = BY_NAME if form is Form.SHARED else shlex.quote(launcher)
     command = f"{start} {shlex.join(['statusline', *behind])}"
     if entry:
-        return bom + json_text.replace(text, (KEY, "command"), command)
-    return bom + json_text.append(text, (), {"type": "command", "command": command}, KEY)
+        return json_text.replace(text, (KEY, "command"), command)
+    return json_text.append(text, (), {"type": "command", "command": command}, KEY)
 
 
 def without_status_line(text: str) -> str:
     """Return the text with the previous status line instead of hivepipe's."""
-    bom, text = split_bom(text)
     try:
         entry = _entry(text)
     except SettingsError:
-        return bom + text
+        return text
     behind = _behind(entry["command"]) if entry else None
     if behind is None:
-        return bom + text
+        return text
     if len(behind) == 1:
-        return bom + json_text.replace(text, (KEY, "command"), behind[0])
-    return bom + json_text.remove(text, (KEY,))
+        return json_text.replace(text, (KEY, "command"), behind[0])
+    return json_text.remove(text, (KEY,))
 
 
 def _entry(text: str) -> dict[str, Any]:
     try:
-        settings = json_text.parse(text) if text.strip() else {}
+        settings = json_text.parse(text)
     except json_text.NotJsonError as error:
         raise SettingsError(f"is not valid JSON: {error}") from None
     entry = settings.get(KEY) if isinstance(settings, dict) else None
