@@ -67,71 +67,37 @@ class Process(NamedTuple):
     """One long-lived process. `if_redis` is the kind of Redis with which it is needed."""
 
     name: str
-    script: str
-    stop_secs: int
-    priority: int  # processes start in ascending and stop in descending order
-    is_rq_worker: bool = True  # it registers in Redis; the stack is ready when all have done so
+    stop_secs: int = 10
+    priority: int = 10  # processes start in ascending and stop in descending order
     if_redis: Literal["any", "own", "remote"] = "any"
-    worker: str = ""  # class and queues, for RQ's command line
+    worker: str = ""  # of an RQ worker: class and queues, for RQ's command line
     is_on_demand: bool = False  # it is not started with the stack (see hivepipe.stack.wanted)
     is_extra: bool = False  # it is not in the Procfile
     is_in_containers: bool = True  # False: hooks outside a container could not reach its socket
     options: str = "-I"  # options of Python
 
+    @property
+    def script(self) -> str:
+        """Return the name of its script."""
+        return f"{self.name}.py"
+
+    @property
+    def is_rq_worker(self) -> bool:
+        """Tell whether it registers in Redis. The stack is ready when all workers have done so."""
+        return bool(self.worker)
+
 
 PROCESSES = (
-    Process("redis", "redis.py", stop_secs=10, priority=1, is_rq_worker=False, if_redis="own"),
-    Process(
-        "writer",
-        "writer.py",
-        stop_secs=30,
-        priority=10,
-        worker="hivepipe.worker.writer.Writer high medium low",
-    ),
-    Process(
-        "slow",
-        "slow.py",
-        stop_secs=10,
-        priority=10,
-        worker="hivepipe.worker.slow_worker.SlowWorker slow",
-    ),
-    Process(
-        "llm",
-        "llm.py",
-        stop_secs=10,
-        priority=10,
-        worker="hivepipe.worker.slow_worker.LlmWorker llm",
-        is_on_demand=True,
-    ),
-    Process(
-        "intake",
-        "intake.py",
-        stop_secs=5,
-        priority=10,
-        is_rq_worker=False,
-        is_in_containers=False,
-        options="-I -S",  # it imports nothing from site-packages; this saves memory
-    ),
-    Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
-    Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
-    Process(
-        "uplink",
-        "uplink.py",
-        stop_secs=10,
-        priority=20,
-        is_rq_worker=False,
-        is_on_demand=True,
-        is_extra=True,
-    ),
-    Process(
-        "web",
-        "web.py",
-        stop_secs=5,
-        priority=20,
-        is_rq_worker=False,
-        is_on_demand=True,
-        is_extra=True,
-    ),
+    Process("redis", priority=1, if_redis="own"),
+    Process("writer", stop_secs=30, worker="hivepipe.worker.writer.Writer high medium low"),
+    Process("slow", worker="hivepipe.worker.slow_worker.SlowWorker slow"),
+    Process("llm", worker="hivepipe.worker.slow_worker.LlmWorker llm", is_on_demand=True),
+    # The intake imports nothing from site-packages, which saves memory.
+    Process("intake", stop_secs=5, is_in_containers=False, options="-I -S"),
+    Process("scheduler"),
+    Process("forwarder", priority=20, if_redis="remote"),
+    Process("uplink", priority=20, is_on_demand=True, is_extra=True),
+    Process("web", stop_secs=5, priority=20, is_on_demand=True, is_extra=True),
 )
 
 
