@@ -1,46 +1,4 @@
-"""The error tree. Messages are meant for people; the command line prints them and exits with 1.
-
-HivepipeError
-├── NoRedisServerError
-├── RegistrationError
-├── TreeError
-├── MigrationError
-├── StackError
-├── SettingsError
-├── LockHeldError
-├── SearchError
-├── StoreError
-│   └── NothingRecordedError
-├── BackupError
-├── PricesError
-├── RedactionRuleError
-├── ArchiveError
-│   ├── DamagedArchiveError
-│   └── EditedArchiveError
-├── RetentionError
-├── RefusedTranscriptError
-├── StoppedError
-├── GuardError
-├── TaskError
-├── CredentialsError
-├── SummaryError
-│   └── AnswerError
-├── TryLaterError
-├── HiveError
-├── MemoryIndexError
-├── EmbeddingError
-├── ProfileError
-├── TeamError
-│   ├── TeamAwayError
-│   ├── TeamDataError
-│   └── TeamRefusedError
-└── JobError                 the job itself is at fault: another attempt fails, too
-    ├── BadEnvelopeError
-    │   └── NewerEnvelopeError   ... except in a newer hivepipe, which can read it
-    ├── UnknownOperationError
-    ├── OperationFailedError ... retried as often as the operation declares
-    └── MissingParentError   ... unless the parent's own job is still waiting
-"""
+"""The errors. Messages are meant for people; the command line prints them and exits with 1."""
 
 
 class HivepipeError(Exception):
@@ -196,11 +154,11 @@ class TryLaterError(HivepipeError):
 
 
 class JobError(HivepipeError):
-    """The job cannot be executed."""
+    """The job itself is at fault, so another attempt fails, too."""
 
 
 class OperationFailedError(JobError):
-    """The function of an installed operation failed."""
+    """The function of an installed operation failed. It is retried as the operation declares."""
 
     def __init__(self, message: str, retries: int) -> None:
         """`retries` is the number of retries before the job is dead."""
@@ -213,7 +171,7 @@ class BadEnvelopeError(JobError):
 
 
 class NewerEnvelopeError(BadEnvelopeError):
-    """A newer hivepipe wrote the envelope."""
+    """A newer hivepipe wrote the envelope, and can read it."""
 
     def __init__(self, version: int) -> None:
         """`version` is the envelope's."""
@@ -226,4 +184,4 @@ class UnknownOperationError(JobError):
 
 
 class MissingParentError(JobError):
-    """The row that this row belongs to does not exist."""
+    """The row that this row belongs to does not exist. Its own job may still be waiting."""

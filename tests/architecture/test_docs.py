@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hivepipe import errors, settings
+from hivepipe import settings
 from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
 from hivepipe.config.setting_table import SETTINGS
@@ -283,11 +283,6 @@ def test_the_envelope_is_described_key_by_key() -> None:
     body = source.split("envelope = {", 1)[1].split("\n    }\n", 1)[0]
     keys = re.findall(r'^ {8}"(\w+)":', body, re.MULTILINE)
     assert keys == [row[0].strip("`") for row in items(ARCHITECTURE, "### Envelope")]
-
-
-def test_every_error_is_in_the_tree_of_errors() -> None:
-    drawn = re.findall(r"\w+Error", str(errors.__doc__))
-    assert sorted(drawn) == sorted(name for name in vars(errors) if name.endswith("Error"))
 
 
 # ---- words and links
