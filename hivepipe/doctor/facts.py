@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.config.config_file import Config
-from hivepipe.errors import SettingsError
+from hivepipe.errors import NoRedisServerError, SettingsError
 from hivepipe.files.regular_file import read_text
 from hivepipe.home import Place, project_of, read_record, real_path
 from hivepipe.install import claude_code, claude_plugin, json_text, settings_text
@@ -20,6 +20,7 @@ from hivepipe.settings import environment
 from hivepipe.stack import supervisor
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
+from hivepipe.stack.redis_server import find_server
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,16 @@ class Facts:
         return supervisor.processes(self.stack)
 
     @cached_property
+    def redis_server(self) -> tuple[str, str]:
+        """Return the path of a server for the home's own Redis, and why none was found, or ""."""
+        if self.stack.url:
+            return "", ""
+        try:
+            return find_server(self.stack.home), ""
+        except NoRedisServerError as error:
+            return "", str(error)
+
+    @cached_property
     def spooled(self) -> list[Path]:
         """Return the files of spooled events, oldest first."""
         return waiting_events(str(self.home))
@@ -136,7 +147,7 @@ def _settings_file(scope: Scope, path: str) -> SettingsFile:
     try:
         text = read_text(path)
         entries = settings_text.entries(text)
-        settings = json_text.parse(text) if text.strip() else {}
+        settings = json_text.parse(text)
     except (OSError, UnicodeDecodeError, SettingsError) as error:
         return SettingsFile(scope, path, {}, [], str(error))
     return SettingsFile(scope, path, settings, entries)

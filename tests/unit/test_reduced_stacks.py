@@ -265,7 +265,6 @@ def test_a_reduced_stack_is_reported_in_sentences(
     monkeypatch.setattr(checks.connection, "connect", lambda _address: redis)
     monkeypatch.setattr(Facts, "is_alive", True)
     monkeypatch.setattr(Facts, "programs", [])
-    (check,) = [check for check in CHECKS if check.name == "reduced"]
-    findings = list(check.look(Facts(Place(str(tmp_path), str(tmp_path), {}), home)))
+    findings = list(CHECKS["reduced"](Facts(Place(str(tmp_path), str(tmp_path), {}), home)))
     assert [finding.text for finding in findings] == [reduction.text for reduction in found]
     assert any(not finding.is_note for finding in findings) is ("no_scheduler" in names)
