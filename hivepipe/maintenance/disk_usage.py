@@ -61,6 +61,8 @@ def _stores(place: Place) -> list[Store]:
     home, kept = Path(place.home), Path(kept_folder(place.home))
     database = database_path(place.home)
     hives = [Path(root) for root in known(place.home)]
+    workers = [hive / name for hive in hives for name in ("workers", "state")]
+    search, memories = index_path(place.home), memory.index_path(place.home)
     logs = {
         *home.glob("logs/*.log*"),
         *kept.glob("*.log*"),
@@ -68,32 +70,20 @@ def _stores(place: Place) -> list[Store]:
     }
     return [
         _store("database", "rows", [database]),
-        _store("wal", "rows not in the database file yet", [*_beside(database)]),
+        _store("wal", "rows not in the database file yet", _with_logs(database)[1:]),
         _store("backups", "the database before each migration", [database.parent / "backups"]),
         _store("aof", "the file of Redis: waiting and failed jobs", [*home.glob("append*")]),
         _store("spool", "events that wait on disk, and unreadable ones", [home / "spool"]),
         _store("archives", "transcripts of sessions", [kept / "main-session"]),
         _store("subagents", "transcripts of subagents", [kept / "subagent"]),
         _store("exports", "skill statistics, the archive's index", [*kept.glob("*.json")]),
-        _store(
-            "search",
-            "the index of `hivepipe search`; can be deleted",
-            [index_path(place.home), *_beside(index_path(place.home))],
-        ),
+        _store("search", "the index of `hivepipe search`; can be deleted", _with_logs(search)),
         _store(
             "memory",
             "the index of memory files, and the texts for prompts; can be deleted",
-            [
-                memory.index_path(place.home),
-                *_beside(memory.index_path(place.home)),
-                home / "recall",
-            ],
+            [*_with_logs(memories), home / "recall"],
         ),
-        _store(
-            "workers",
-            "folders of hive workers",
-            [hive / name for hive in hives for name in ("workers", "state")],
-        ),
+        _store("workers", "folders of hive workers", workers),
         _store("old_workers", "archived hive workers", [hive / "archive" for hive in hives]),
         _store("logs", "of processes, hooks, and the redaction", [*logs]),
     ]
@@ -111,5 +101,5 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _beside(database: Path) -> tuple[Path, Path]:
-    return Path(f"{database}-wal"), Path(f"{database}-shm")
+def _with_logs(database: Path) -> list[Path]:
+    return [database, Path(f"{database}-wal"), Path(f"{database}-shm")]

@@ -7,7 +7,6 @@ moved aside, hivepipe is installed, and the rows are imported; the import is ide
 import hashlib
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.home_database import opened
@@ -24,7 +23,6 @@ from hivepipe.install import (
 from hivepipe.install.claude_code import Scope
 from hivepipe.migration import record as records
 from hivepipe.migration.files import import_files
-from hivepipe.migration.home import old_home
 from hivepipe.migration.hooks import OldHooks, without_old
 from hivepipe.migration.plan import Plan, refuse_foreign_database
 from hivepipe.migration.plan import plan as planned
@@ -224,8 +222,7 @@ def _has_our_hooks(scope: Scope, project: str) -> bool:
 
 
 def _import(plan: Plan, record: Record) -> ImportResult:
-    aside = [old_home(Path(each)) for each in record.asides if os.path.isdir(each)]
-    stays = [plan.found] if plan.found and not plan.moves else []
     with opened(plan.home):
         pass  # it is created if it is missing
-    return import_homes(plan.database, [*aside, *stays, *plan.elsewhere])
+    now = replace(plan, record=record, found=None if plan.moves else plan.found)
+    return import_homes(plan.database, now.homes())

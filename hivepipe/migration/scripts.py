@@ -29,28 +29,16 @@ _PYTHON_MARKS = re.compile(
 )
 _WRITES_HERE = re.compile(r"\.hive-mind/(hive\.db|queue)|\bqueue_db_write\b")
 # Programs that run the command that follows them, or read the script.
+_SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 _RUNNERS = {
-    *(
-        "bash",
-        "sh",
-        "zsh",
-        "dash",
-        "ksh",
-        "env",
-        "exec",
-        "command",
-        "builtin",
-        "source",
-        ".",
-        "eval",
-    ),
+    *(*_SHELLS, "env", "exec", "command", "builtin", "source", ".", "eval"),
     *("nohup", "time", "timeout", "nice", "ionice", "setsid", "stdbuf", "uv"),
 }
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _KEYWORDS = {"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!"}
 _WORDS_BEFORE = {"timeout": 1, "uv": 1}  # operands before the command: a duration, `run`
 _OPTIONS_WITH_VALUE = {
-    *(f"{shell} -{letter}" for shell in ("bash", "sh", "zsh", "dash", "ksh") for letter in "oO"),
+    *(f"{shell} -{letter}" for shell in _SHELLS for letter in "oO"),
     *("nice -n", "ionice -c", "ionice -n", "timeout -k", "timeout -s", "env -u", "env -C"),
     *("stdbuf -i", "stdbuf -o", "stdbuf -e", "uv --project", "uv --with", "uv --python", "uv -p"),
 }

@@ -13,16 +13,13 @@ from hivepipe.errors import StoreError
 from hivepipe.files.file_size import raise_limit
 from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
-from hivepipe.stack.conversion import converted
+from hivepipe.stack.conversion import TURN_SECS, converted
 from hivepipe.stack.data_move import finish_interrupted_move
 from hivepipe.stack.environment import record_environment
 from hivepipe.stack.idle_policy import keep_running
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import refuse_switched_off, set_state, update_sockets
 from hivepipe.stack.stack_processes import stack_processes
-
-# Longer than the slowest start plus the slowest stop, because another command may hold the lock.
-TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 
 
 def bring_up(project: str, stack: Stack) -> Stack:

@@ -47,10 +47,10 @@ def find_server(home: str = "") -> str:
     paths = [*map(find_program, candidates), *([] if configured else [_packaged()])]
     too_old: list[str] = []
     for path in filter(None, paths):
-        version = _recent(path)
-        if version and version >= least:
+        version = version_of(path) or (0, 0, 0)
+        if version >= least:
             return path
-        too_old += [path] if version else []
+        too_old += [path] if version >= OLDEST else []
     raise NoRedisServerError(_why_none(configured, home, too_old))
 
 
@@ -105,12 +105,6 @@ def _packaged() -> str | None:
         return None
     path = os.path.join(os.path.dirname(spec.origin), "bin", "redis-server")
     return path if os.access(path, os.X_OK) else None
-
-
-def _recent(server: str) -> tuple[int, int, int] | None:
-    """Return the version of a server, or None if it is too old or no server."""
-    version = version_of(server)
-    return version if version and version >= OLDEST else None
 
 
 def version_of(server: str) -> tuple[int, int, int] | None:
