@@ -18,14 +18,7 @@ from hivepipe.home import (
     read_record,
     real_path,
 )
-from hivepipe.install import (
-    claude_code,
-    claude_plugin,
-    edits,
-    git_exclude,
-    users_folder,
-    worktrees,
-)
+from hivepipe.install import claude_code, claude_plugin, edits, git_exclude, users_folder, worktrees
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.data import Data, data_of, holds_nothing

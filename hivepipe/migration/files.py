@@ -11,12 +11,7 @@ from typing import NamedTuple
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.operations.found_archives import KINDS, import_found
-from hivepipe.operations.found_exports import (
-    ARCHIVE_INDEX,
-    USAGE,
-    USAGE_INDEX,
-    Row,
-)
+from hivepipe.operations.found_exports import ARCHIVE_INDEX, USAGE, USAGE_INDEX, Row
 from hivepipe.operations.slow import at_once, manual_origin
 
 _EXPORTS = (USAGE, USAGE_INDEX, ARCHIVE_INDEX)
