@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -31,6 +31,10 @@ import redis
 from tests import native_fire
 from tests.forked import Forked, Forker
 from tests.rounds import ASKED_ROUNDS
+
+if TYPE_CHECKING:
+    from tests.native import HookHome
+    from tests.sandbox import Sandbox
 
 # This has to come before any test module imports them.
 pytest.register_assert_rewrite("tests.faults.harness", "tests.real.recorded_sessions")
@@ -115,8 +119,8 @@ def _reset_process_state() -> Iterator[None]:
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
     """Poll until the check returns a true value and return it; fail after a time limit.
 
-    The pause between two checks is as long as a check, because what it waits for needs processor
-    time.
+    The pause between two checks is twice as long as a check, because what it waits for needs
+    processor time.
     """
     end = time.monotonic() + secs
     while True:
@@ -127,7 +131,7 @@ def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> A
         now = time.monotonic()
         if now > end:
             pytest.fail(f"after {secs} s: {what}")
-        time.sleep(max(0.02, now - began))
+        time.sleep(max(0.05, 2 * (now - began)))
 
 
 # ---- hooks
@@ -513,8 +517,8 @@ def find_server() -> str:
         pytest.skip(str(error))
 
 
-@pytest.fixture
-def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
+@contextmanager
+def servers() -> Iterator[Callable[[Home], Server]]:
     """Start servers of homes on the socket that the product computes; end them afterwards."""
     from hivepipe.stack.redis_server import RESTRICTIONS, arguments  # noqa: PLC0415
 
@@ -534,15 +538,43 @@ def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
         server.start()
         return server
 
-    yield make
-    for server in made:
-        server.end(signal.SIGKILL)
+    try:
+        yield make
+    finally:
+        for server in made:
+            server.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
+    """Start servers of homes; end them afterwards."""
+    with servers() as make:
+        yield make
 
 
 @pytest.fixture
 def redis_server(private_home: Home, new_server: Callable[[Home], Server]) -> Server:
     """The running server of the private home."""
     return new_server(private_home)
+
+
+@pytest.fixture
+def sandbox() -> Iterator["Sandbox"]:
+    """A user with one project, without a stack."""
+    from tests.sandbox import new_sandbox  # noqa: PLC0415  it imports this module
+
+    with new_sandbox() as made:
+        yield made
+
+
+@pytest.fixture
+def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator["HookHome"]:
+    """The private home with both hooks."""
+    from tests.native import HookHome  # noqa: PLC0415  it imports this module
+
+    made = HookHome(private_home, new_server)
+    yield made
+    made.end()
 
 
 @pytest.fixture

@@ -12,11 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hivepipe.home import short_hash
+from hivepipe.stack import hook_copy
 from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, until
 
 BUILT = ROOT / "hivepipe" / "_native" / "hook"
-MAKE_COPY = "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
 NOT_COMPARED = (
     *("appendonly.aof", "calls-listed", "intake.log", "intake.slot", "redis.sock", "intake.lock"),
     "starting",
@@ -63,10 +65,10 @@ class HookHome:
         return self._new_server(self.home)
 
     def _copy(self) -> Path:
-        code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {MAKE_COPY}"
-        command = [sys.executable, "-I", "-c", code]
-        said = subprocess.check_output(command, env=self.env, text=True, timeout=PATIENCE_SECS)
-        return Path(said.strip())
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            self.home.use_environment(monkeypatch)
+            hook_copy.write()
+            return Path(hook_copy.launcher())
 
     def intake(self) -> Process:
         """Start an intake and wait until it listens."""
@@ -158,12 +160,7 @@ class HookHome:
 
     def convert(self) -> None:
         """Convert raw events to spool files, as a drain does."""
-        code = (
-            f"import sys; sys.path.insert(0, {str(ROOT)!r});"
-            "from hivepipe.queue.raw_spool import convert_raw_events;"
-            f"convert_raw_events({str(self.home.path)!r})"
-        )
-        command = [sys.executable, "-I", "-c", code]
+        command = [sys.executable, "-I", "-m", "hivepipe.hook.convert_spool", *map(str, self.raw())]
         subprocess.run(command, env=self.env, check=True, timeout=PATIENCE_SECS)
 
 

@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.faults.injections.stacks import is_alive
-from tests.integration.test_stack import (  # noqa: F401  a fixture
-    ONE_OF_EACH,
-    Sandbox,
-    eventually,
-    sandbox,
-)
 from tests.rounds import SEED, rounds
+from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 EVENTS = 12
 
 
-def is_whole(sandbox: Sandbox) -> bool:  # noqa: F811
+def is_whole(sandbox: Sandbox) -> bool:
     """Return whether the stack is healthy, complete and idle."""
     report = sandbox.report()
     accounts = dict(report["accounts"] or {})  # type: ignore[call-overload]
@@ -32,7 +27,7 @@ def is_whole(sandbox: Sandbox) -> bool:  # noqa: F811
     )
 
 
-def fire_some(sandbox: Sandbox, fired: set[str]) -> None:  # noqa: F811
+def fire_some(sandbox: Sandbox, fired: set[str]) -> None:
     for _ in range(EVENTS):
         name = f"s-{len(fired)}"
         sandbox.fire(name, HIVEPIPE_AUTOSTART="0")  # the stack has to repair itself
@@ -112,8 +107,7 @@ FAULTS: tuple[Callable[[Path], None], ...] = (
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_the_stack_repairs_itself_and_nothing_is_lost(
-    fault: Callable[[Path], None],
-    sandbox: Sandbox,  # noqa: F811
+    fault: Callable[[Path], None], sandbox: Sandbox
 ) -> None:
     order = random.Random(SEED)
     sandbox.run("up", "-d")

@@ -32,13 +32,6 @@ STRIDE = 1 if ASKED_ROUNDS else 5  # distance between two tested steps of an eve
 LAUNCHER = Path(__file__).with_name("launch_intake.py")
 
 
-@pytest.fixture
-def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[HookHome]:
-    made = HookHome(private_home, new_server)
-    yield made
-    made.end()
-
-
 def skill_use(number: int) -> bytes:
     """Return an event that becomes one row."""
     skill = {"skill": f"acme:note-{number}"}

@@ -15,12 +15,8 @@ from hivepipe.queue.spool import MOST_SPARE_FILES, all_folders
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.harness import Bench
-from tests.integration.test_stack import (  # noqa: F401  a fixture
-    Sandbox,
-    eventually,
-    sandbox,
-)
 from tests.rounds import SEED, rounds
+from tests.sandbox import Sandbox, eventually
 
 NUMBER = 10
 
@@ -110,7 +106,7 @@ def test_lost_events_are_counted_and_shown(bench: Bench, folders: list[Path]) ->
     assert found.number == NUMBER
 
 
-def test_down_leaves_events_that_only_memory_has(sandbox: Sandbox) -> None:  # noqa: F811
+def test_down_leaves_events_that_only_memory_has(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     spool = Path(sandbox.socket).parent / "spool"
     sandbox.run("down")
@@ -125,10 +121,7 @@ def test_down_leaves_events_that_only_memory_has(sandbox: Sandbox) -> None:  # n
 
 
 @pytest.mark.parametrize("kind", ["redis", "writer"])
-def test_no_event_is_lost_with_immutable_folders_and_a_kill(
-    sandbox: Sandbox,  # noqa: F811
-    kind: str,
-) -> None:
+def test_no_event_is_lost_with_immutable_folders_and_a_kill(sandbox: Sandbox, kind: str) -> None:
     """All sessions are recorded, including those of events during both faults."""
     order = random.Random(SEED)
     sandbox.run("up", "-d")

@@ -7,14 +7,8 @@ import sys
 
 import pytest
 
-from tests.integration.test_stack import (  # noqa: F401  a fixture
-    EVERY,
-    ONE_OF_EACH,
-    Sandbox,
-    eventually,
-    sandbox,
-)
 from tests.rounds import SEED, rounds
+from tests.sandbox import EVERY, ONE_OF_EACH, Sandbox, eventually
 
 with_parent_death = pytest.mark.skipif(
     sys.platform != "linux", reason="no signal at a parent's death"
@@ -22,20 +16,18 @@ with_parent_death = pytest.mark.skipif(
 CHILDREN = [kind for kind in EVERY if kind != "supervisord"]
 
 
-def is_all_done(sandbox: Sandbox) -> bool:  # noqa: F811
+def is_all_done(sandbox: Sandbox) -> bool:
     accounts = dict(sandbox.status()["accounts"])  # type: ignore[call-overload]
     return bool(accounts["accepted"] == accounts["done"])
 
 
-def is_back(sandbox: Sandbox, kind: str, old: int) -> bool:  # noqa: F811
+def is_back(sandbox: Sandbox, kind: str, old: int) -> bool:
     found = sandbox.processes()
     one_of_each = {name: len(group) for name, group in found.items()} == ONE_OF_EACH
     return one_of_each and found[kind][0].pid != old
 
 
-def test_every_killed_child_is_restarted_and_nothing_is_lost(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_every_killed_child_is_restarted_and_nothing_is_lost(sandbox: Sandbox) -> None:
     order = random.Random(SEED)
     sandbox.run("up", "-d")
     supervisor = sandbox.pid("supervisord")
@@ -61,7 +53,7 @@ def test_every_killed_child_is_restarted_and_nothing_is_lost(
 # ---- the supervisor is killed
 
 
-def kill_all_but_redis(sandbox: Sandbox) -> None:  # noqa: F811
+def kill_all_but_redis(sandbox: Sandbox) -> None:
     """Kill all at once, so that none sees another one die."""
     found = sandbox.processes()
     victims = [process for kind in EVERY if kind != "redis" for process in found[kind]]
@@ -72,7 +64,7 @@ def kill_all_but_redis(sandbox: Sandbox) -> None:  # noqa: F811
 
 
 @with_parent_death
-def test_redis_shuts_down_when_all_other_processes_are_killed(sandbox: Sandbox) -> None:  # noqa: F811
+def test_redis_shuts_down_when_all_other_processes_are_killed(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     kill_all_but_redis(sandbox)
     eventually(lambda: sandbox.processes() == {})
@@ -80,9 +72,7 @@ def test_redis_shuts_down_when_all_other_processes_are_killed(sandbox: Sandbox) 
 
 
 @with_parent_death
-def test_hooks_start_a_stack_of_which_all_but_redis_was_killed(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_hooks_start_a_stack_of_which_all_but_redis_was_killed(sandbox: Sandbox) -> None:
     """Each event is applied, including those that Redis had taken, whether workers ran or not."""
     sandbox.run("up", "-d")
     fired = 0
@@ -110,9 +100,7 @@ def test_hooks_start_a_stack_of_which_all_but_redis_was_killed(
 
 
 @with_parent_death
-def test_workers_start_the_stack_after_a_kill_of_its_supervisor(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_workers_start_the_stack_after_a_kill_of_its_supervisor(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     old = sandbox.pid("supervisord")
     os.kill(old, signal.SIGKILL)

@@ -15,12 +15,7 @@ import pytest
 from hivepipe.home import short_hash
 from hivepipe.stack.stack_processes import users_processes, value_or
 from tests.conftest import NEUTRAL, hook_path
-from tests.integration.test_stack import (  # noqa: F401  a fixture
-    ONE_OF_EACH,
-    Sandbox,
-    eventually,
-    sandbox,
-)
+from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 REGISTER = """
 import sys
@@ -34,7 +29,7 @@ register(project, Stack(home, folder), python)
 class UnstartedStack:
     """A registered project whose stack never ran; its Python interpreter records each start."""
 
-    def __init__(self, sandbox: Sandbox) -> None:  # noqa: F811
+    def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self.starts_file = sandbox.folder / "starts"
         python = sandbox.folder / "python"
@@ -84,7 +79,7 @@ class UnstartedStack:
 
 
 @pytest.fixture
-def unstarted(sandbox: Sandbox) -> UnstartedStack:  # noqa: F811
+def unstarted(sandbox: Sandbox) -> UnstartedStack:
     return UnstartedStack(sandbox)
 
 

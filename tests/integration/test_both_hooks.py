@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import payloads
-from tests.conftest import PATIENCE_SECS, ROOT, Home, Server
+from tests.conftest import PATIENCE_SECS, ROOT, Server, made_home, servers
 from tests.native import BUILT, HookHome
 from tests.payloads import changed, encoded
 
@@ -76,13 +76,6 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
 }
 ATTEMPTS = 10
 SAMPLES = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd")
-
-
-@pytest.fixture
-def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[HookHome]:
-    made = HookHome(private_home, new_server)
-    yield made
-    made.end()
 
 
 class Both:
@@ -155,13 +148,24 @@ def prepared(hook_home: HookHome) -> Callable[[], None]:
     return prepare
 
 
-@pytest.fixture(params=["redis", "spool", "away"])
-def both(request: pytest.FixtureRequest, hook_home: HookHome) -> Both:
-    """Events with Redis, with an intake that has no Redis ("spool"), or with neither ("away")."""
-    server = hook_home.redis() if request.param == "redis" else None
-    if request.param != "away":
-        hook_home.intake()
-    return Both(hook_home, server, leave_empty)
+@pytest.fixture(scope="module", params=["redis", "spool", "away"])
+def surroundings(request: pytest.FixtureRequest) -> Iterator[tuple[HookHome, Server | None]]:
+    """A home with Redis, with an intake that has no Redis ("spool"), or with neither ("away").
+
+    All tests of a kind share it, because each comparison begins with an empty home.
+    """
+    with made_home() as home, servers() as new_server:
+        hook_home = HookHome(home, new_server)
+        server = hook_home.redis() if request.param == "redis" else None
+        if request.param != "away":
+            hook_home.intake()
+        yield hook_home, server
+        hook_home.end()
+
+
+@pytest.fixture
+def both(surroundings: tuple[HookHome, Server | None]) -> Both:
+    return Both(*surroundings, leave_empty)
 
 
 @pytest.mark.parametrize("label", GOOD)
@@ -177,8 +181,9 @@ def test_both_hooks_treat_an_invalid_event_alike(both: Both, label: str) -> None
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_both_hooks_read_the_environment_alike(both: Both, name: str) -> None:
     both.prepare = prepared(both.hook_home)
-    for event in SAMPLES:
-        both.compare([(event, encoded(payloads.EVENTS[event]))], **ENVIRONMENTS[name])
+    both.compare(
+        [(event, encoded(payloads.EVENTS[event])) for event in SAMPLES], **ENVIRONMENTS[name]
+    )
 
 
 ARM64 = shutil.which("qemu-aarch64-static") or ""
@@ -192,24 +197,21 @@ def test_both_hooks_treat_events_alike_on_arm64(hook_home: HookHome) -> None:
     assert hook_home.native.read_bytes()[18:20] == b"\xb7\0"
     hook_home.emulator = [ARM64]
     away = Both(hook_home, None, prepared(hook_home))
-    for event in SAMPLES:
-        away.compare([(event, encoded(payloads.EVENTS[event]))])
+    events = [(event, encoded(payloads.EVENTS[event])) for event in SAMPLES]
+    away.compare(events)
     server = hook_home.redis()
     hook_home.intake()
-    near = Both(hook_home, server, prepared(hook_home))
-    for event in SAMPLES:
-        near.compare([(event, encoded(payloads.EVENTS[event]))])
+    Both(hook_home, server, prepared(hook_home)).compare(events)
 
 
 @pytest.mark.parametrize("words", [("plugin",), ("plugin", "copy")])
 def test_both_hooks_treat_events_of_the_plugin_alike(both: Both, words: tuple[str, ...]) -> None:
-    for event in ("SessionStart", "PreToolUse", "Stop"):
-        both.compare([(event, encoded(payloads.EVENTS[event]))], *words)
+    events = ("SessionStart", "PreToolUse", "Stop")
+    both.compare([(event, encoded(payloads.EVENTS[event])) for event in events], *words)
 
 
 def test_both_hooks_treat_missing_arguments_alike(both: Both) -> None:
-    for event in SAMPLES:
-        both.compare([("", encoded(payloads.EVENTS[event]))])
+    both.compare([("", encoded(payloads.EVENTS[event])) for event in SAMPLES])
 
 
 def day() -> list[tuple[str, bytes]]:

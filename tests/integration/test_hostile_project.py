@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from tests.conftest import ROOT, Home, fire, until
-from tests.integration.test_stack import Sandbox, sandbox  # noqa: F401  a fixture
+from tests.sandbox import Sandbox
 
 PLANTED = "*3\r\n$3\r\nSET\r\n$7\r\nplanted\r\n$1\r\n1\r\n"
 
@@ -27,9 +27,7 @@ def git(*words: str, cwd: Path) -> None:
     )
 
 
-def test_a_home_in_the_project_is_refused_until_the_user_adopts_it(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_a_home_in_the_project_is_refused_until_the_user_adopts_it(sandbox: Sandbox) -> None:
     shipped = sandbox.project / ".hive-mind"
     shipped.mkdir(mode=0o700)
     (shipped / "appendonly.aof").write_text(PLANTED)
@@ -43,15 +41,13 @@ def test_a_home_in_the_project_is_refused_until_the_user_adopts_it(
     assert not (shipped / "appendonly.aof").exists()
 
 
-def test_a_link_in_place_of_the_logs_is_refused(sandbox: Sandbox) -> None:  # noqa: F811
+def test_a_link_in_place_of_the_logs_is_refused(sandbox: Sandbox) -> None:
     (sandbox.project / ".claude-state").mkdir(mode=0o700)
     (sandbox.project / ".claude-state" / "logs").symlink_to(sandbox.folder)
     assert "is a link" in sandbox.run("init", "--in-tree", "--no-probe", expect=1)
 
 
-def test_a_subfolder_of_a_worktree_joins_the_main_checkouts_stack(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_a_subfolder_of_a_worktree_joins_the_main_checkouts_stack(sandbox: Sandbox) -> None:
     main = sandbox.project
     git("init", "-q", cwd=main)
     git("commit", "-q", "--allow-empty", "-m", "x", cwd=main)
@@ -68,7 +64,7 @@ def test_a_subfolder_of_a_worktree_joins_the_main_checkouts_stack(
     assert not sandbox.processes()
 
 
-def test_a_home_recreated_after_git_clean_is_ignored_by_git(sandbox: Sandbox) -> None:  # noqa: F811
+def test_a_home_recreated_after_git_clean_is_ignored_by_git(sandbox: Sandbox) -> None:
     git("init", "-q", cwd=sandbox.project)
     sandbox.run("up", "-d")
     sandbox.run("down")
@@ -117,9 +113,7 @@ def test_a_failed_direct_run_does_not_fail_the_hook(private_home: Home, python: 
     assert "direct run failed" in logs[0].read_text()
 
 
-def test_status_is_unhealthy_while_the_store_does_not_answer(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_status_is_unhealthy_while_the_store_does_not_answer(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     holder = sqlite3.connect(sandbox.home / "hive.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

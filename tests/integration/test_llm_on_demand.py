@@ -4,17 +4,17 @@ from contextlib import suppress
 
 import psutil
 
-from tests.integration.test_stack import ONE_OF_EACH, Sandbox, eventually, sandbox  # noqa: F401
+from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 
-def served_queues(sandbox: Sandbox) -> dict[str, list[str]]:  # noqa: F811
+def served_queues(sandbox: Sandbox) -> dict[str, list[str]]:
     report = sandbox.report()
     workers = report["workers"]
     assert isinstance(workers, list)
     return {each["role"]: each["queues"] for each in workers if each["alive"]}
 
 
-def test_the_llm_worker_starts_and_ends_with_the_setting(sandbox: Sandbox) -> None:  # noqa: F811
+def test_the_llm_worker_starts_and_ends_with_the_setting(sandbox: Sandbox) -> None:
     config = sandbox.configure("")
     sandbox.run("up", "-d")
     eventually(lambda: served_queues(sandbox).get("slow") == ["slow", "llm"])

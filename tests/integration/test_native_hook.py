@@ -8,25 +8,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hivepipe.home import short_hash
 from tests import payloads
-from tests.conftest import ROOT, Home, Server, until
+from tests.conftest import ROOT, until
 from tests.native import BUILT, HookHome, jobs_of, may_trace
 from tests.payloads import encoded
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
-
-
-@pytest.fixture
-def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[HookHome]:
-    made = HookHome(private_home, new_server)
-    yield made
-    made.end()
 
 
 def test_an_event_goes_through_the_intake_to_redis(hook_home: HookHome) -> None:

@@ -15,12 +15,7 @@ from rq import Queue
 from hivepipe.home import read_record
 from hivepipe.queue.claims import accounts
 from tests.conftest import find_server
-from tests.integration.test_stack import (  # noqa: F401  a fixture
-    ONE_OF_EACH,
-    Sandbox,
-    eventually,
-    sandbox,
-)
+from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 PASSWORD = "p@ss/word"
 URL_PASSWORD = "p%40ss%2Fword"
@@ -54,7 +49,7 @@ class TheirRedis:
 
 
 @pytest.fixture
-def new_redis(sandbox: Sandbox) -> Iterator[Callable[..., TheirRedis]]:  # noqa: F811
+def new_redis(sandbox: Sandbox) -> Iterator[Callable[..., TheirRedis]]:
     made: list[TheirRedis] = []
 
     def make(*options: str) -> TheirRedis:
@@ -71,13 +66,13 @@ def theirs(new_redis: Callable[..., TheirRedis]) -> TheirRedis:
     return new_redis()
 
 
-def recorded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:  # noqa: F811
+def recorded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     seen = {os.fsencode(name): os.fsencode(value) for name, value in sandbox.env.items()}
     monkeypatch.setattr(posix, "environ", seen)
     return read_record(str(sandbox.project))
 
 
-def counts(sandbox: Sandbox) -> dict[str, int]:  # noqa: F811
+def counts(sandbox: Sandbox) -> dict[str, int]:
     """Return the number of each kind of process, without the server of the test."""
     return {kind: n for kind, n in sandbox.counts().items() if kind != "redis"}
 
@@ -91,9 +86,7 @@ def remote_url(theirs: TheirRedis) -> str:
 
 
 def test_hooks_push_to_a_loopback_redis_with_password_and_database(
-    sandbox: Sandbox,  # noqa: F811
-    new_redis: Callable[..., TheirRedis],
-    monkeypatch: pytest.MonkeyPatch,
+    sandbox: Sandbox, new_redis: Callable[..., TheirRedis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = new_redis("--requirepass", PASSWORD)
     sandbox.run("up", "-d", "--redis-url", f"redis://:{URL_PASSWORD}@localhost:{theirs.port}/3")
@@ -126,17 +119,14 @@ def test_hooks_push_to_a_loopback_redis_with_password_and_database(
     assert client.get("hivepipe:accepted") == accepted, "it got another job"
 
 
-def test_a_unix_socket_with_a_database(sandbox: Sandbox, theirs: TheirRedis) -> None:  # noqa: F811
+def test_a_unix_socket_with_a_database(sandbox: Sandbox, theirs: TheirRedis) -> None:
     sandbox.run("up", "-d", "--redis-url", f"unix://{sandbox.folder}/theirs.sock?db=5")
     sandbox.fire("s-1")
     assert int(theirs.client(5).get("hivepipe:accepted") or 0) == 1  # type: ignore[arg-type]
     eventually(lambda: sandbox.sessions() == {"s-1"})
 
 
-def test_redis_url_alone_is_not_used(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
-) -> None:
+def test_redis_url_alone_is_not_used(sandbox: Sandbox, theirs: TheirRedis) -> None:
     theirs_url = f"redis://127.0.0.1:{theirs.port}/1"
     sandbox.run("up", "-d", REDIS_URL=theirs_url)
     sandbox.fire("s-1", REDIS_URL=theirs_url)
@@ -157,8 +147,7 @@ def test_redis_url_alone_is_not_used(
 
 
 def test_only_the_forwarder_connects_to_a_remote_redis(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
+    sandbox: Sandbox, theirs: TheirRedis
 ) -> None:
     sandbox.run("up", "-d", "--redis-url", remote_url(theirs))
     whole = WITHOUT_REDIS | {"forwarder": 1}
@@ -191,7 +180,7 @@ def test_only_the_forwarder_connects_to_a_remote_redis(
     assert sandbox.status(expect=1)["failed_start"] is None
 
 
-def kill_all(sandbox: Sandbox) -> None:  # noqa: F811
+def kill_all(sandbox: Sandbox) -> None:
     """Stop all processes before killing them, so that none starts another."""
     pids = [sandbox.pid(kind) for kind in counts(sandbox)]
     for name in (signal.SIGSTOP, signal.SIGKILL):
@@ -204,9 +193,7 @@ def kill_all(sandbox: Sandbox) -> None:  # noqa: F811
 
 
 def test_a_redis_of_another_home_is_refused_and_named(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
-    monkeypatch: pytest.MonkeyPatch,
+    sandbox: Sandbox, theirs: TheirRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"redis://127.0.0.1:{theirs.port}/1"
     sandbox.run("up", "-d", "--redis-url", url)
@@ -221,8 +208,7 @@ def test_a_redis_of_another_home_is_refused_and_named(
 
 
 def test_a_redis_of_an_application_is_refused_and_not_changed(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
+    sandbox: Sandbox, theirs: TheirRedis
 ) -> None:
     Queue("high", connection=theirs.client()).enqueue("app.tasks.pay", 1)
     before = theirs.client().keys()
@@ -233,8 +219,7 @@ def test_a_redis_of_an_application_is_refused_and_not_changed(
 
 
 def test_a_foreign_job_is_kept_and_a_hook_starts_a_killed_stack(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
+    sandbox: Sandbox, theirs: TheirRedis
 ) -> None:
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}")
     job = Queue("high", connection=theirs.client()).enqueue("app.tasks.pay", 1)
@@ -255,8 +240,7 @@ def test_a_foreign_job_is_kept_and_a_hook_starts_a_killed_stack(
 
 
 def test_a_cluster_is_refused_with_a_reason(
-    sandbox: Sandbox,  # noqa: F811
-    new_redis: Callable[..., TheirRedis],
+    sandbox: Sandbox, new_redis: Callable[..., TheirRedis]
 ) -> None:
     cluster = new_redis("--cluster-enabled", "yes")
     output = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{cluster.port}", expect=1)
@@ -264,8 +248,7 @@ def test_a_cluster_is_refused_with_a_reason(
 
 
 def test_a_redis_that_evicts_keys_is_named(
-    sandbox: Sandbox,  # noqa: F811
-    new_redis: Callable[..., TheirRedis],
+    sandbox: Sandbox, new_redis: Callable[..., TheirRedis]
 ) -> None:
     evicting = new_redis("--maxmemory-policy", "allkeys-lru")
     output = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{evicting.port}")
@@ -283,10 +266,7 @@ def test_a_redis_that_evicts_keys_is_named(
     ],
 )
 def test_an_unusable_address_is_refused_without_its_password(
-    sandbox: Sandbox,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    url: str,
-    reason: str,
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, url: str, reason: str
 ) -> None:
     output = sandbox.run("up", "-d", "--redis-url", url, expect=1)
     assert reason in output
@@ -294,7 +274,7 @@ def test_an_unusable_address_is_refused_without_its_password(
     assert recorded(sandbox, monkeypatch) == {}
 
 
-def test_only_one_redis_can_be_chosen(sandbox: Sandbox) -> None:  # noqa: F811
+def test_only_one_redis_can_be_chosen(sandbox: Sandbox) -> None:
     sandbox.run("up", "--embedded", "--redis-url", "redis://127.0.0.1", expect=64)
     assert "REDIS_URL is not set" in sandbox.run("up", "--use-env-redis", expect=64)
 
@@ -308,10 +288,7 @@ def unfinished(client: "redis.Redis") -> int:
     return found["waiting"] + found["running"] + found["retrying"]
 
 
-def test_uninstall_deletes_only_keys_of_hivepipe(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
-) -> None:
+def test_uninstall_deletes_only_keys_of_hivepipe(sandbox: Sandbox, theirs: TheirRedis) -> None:
     theirs.client(3).set("mine", "1")
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
     sandbox.fire("s1")
@@ -325,8 +302,7 @@ def test_uninstall_deletes_only_keys_of_hivepipe(
 
 
 def test_uninstall_keeps_unfinished_jobs_unless_it_purges(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
+    sandbox: Sandbox, theirs: TheirRedis
 ) -> None:
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
     os.kill(sandbox.pid("writer"), signal.SIGKILL)

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,20 +23,13 @@ from hivepipe.queue.spooled import has_spooled
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.worker import idle_shutdown
 from tests import payloads
-from tests.conftest import PATIENCE_SECS, ROOT, Home, Server
+from tests.conftest import PATIENCE_SECS, ROOT
 from tests.native import BUILT, HookHome
 from tests.payloads import SESSION, changed, encoded
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
 
 OTHER = "ffffffff-0000-4000-8000-000000000000"
-
-
-@pytest.fixture
-def hook_home(private_home: Home, new_server: Callable[[Home], Server]) -> Iterator[HookHome]:
-    made = HookHome(private_home, new_server)
-    yield made
-    made.end()
 
 
 @pytest.fixture

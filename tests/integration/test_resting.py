@@ -7,13 +7,13 @@ import pytest
 
 from hivepipe.queue.connection import connect
 from tests.integration.test_autostart import UnstartedStack
-from tests.integration.test_stack import ONE_OF_EACH, Sandbox, eventually, sandbox  # noqa: F401
+from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 BRIEFLY = {"HIVEPIPE_IDLE_SECS": "1"}
 
 
 @pytest.fixture
-def unstarted(sandbox: Sandbox) -> UnstartedStack:  # noqa: F811
+def unstarted(sandbox: Sandbox) -> UnstartedStack:
     """A registered project whose stack never ran."""
     return UnstartedStack(sandbox)
 
@@ -32,7 +32,7 @@ def resting(unstarted: UnstartedStack) -> UnstartedStack:
     return unstarted
 
 
-def failed_jobs(sandbox: Sandbox, *words: str) -> list[str]:  # noqa: F811
+def failed_jobs(sandbox: Sandbox, *words: str) -> list[str]:
     return [job["id"] for job in json.loads(sandbox.run("failed", "list", "--json"))["failed"]]
 
 

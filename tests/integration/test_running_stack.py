@@ -13,15 +13,7 @@ import pytest
 from hivepipe.home import record_path
 from hivepipe.queue.connection import connect
 from hivepipe.queue.names import ALL_QUEUES
-from tests.integration.test_stack import (
-    EVERY,
-    ONE_OF_EACH,
-    ROOT,
-    Sandbox,
-    eventually,
-    mode,
-    new_sandbox,
-)
+from tests.sandbox import EVERY, ONE_OF_EACH, ROOT, Sandbox, eventually, mode, new_sandbox
 
 
 @pytest.fixture(scope="module")

@@ -1,190 +1,20 @@
 """The processes of a stack: up, down, status, and never two of a kind."""
 
-import json
 import os
 import posix
-import shutil
 import signal
-import sqlite3
-import stat
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
-from urllib.parse import quote
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
 from hivepipe.queue.connection import connect
-from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, acquire_lock
 from hivepipe.stack.ping import answers
-from tests.conftest import CLI, COMMANDS, fire, home_name, until
-
-STARTED = [entry.name for entry in processes.processes_with("") if not entry.is_on_demand]
-EVERY = ("supervisord", *STARTED)
-KINDS = ("supervisord", *(entry.name for entry in processes.PROCESSES))
-ONE_OF_EACH = dict.fromkeys(EVERY, 1)
-ROOT = processes.root_folder()
-
-
-class Sandbox:
-    """The folders of a user (home, state, runtime) and one project."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        # characters that an ini file, a shell or a format string might misread
-        self.project = folder / "my #1 project; 100%"
-        self.home = folder / "user/.local/share/hivepipe/projects" / home_name(self.project)
-        self.run_folder = folder / "run"
-        self.env = {
-            "PATH": variable("PATH") or os.defpath,
-            "HOME": str(folder / "user"),
-            "XDG_STATE_HOME": str(folder / "state"),
-            "XDG_RUNTIME_DIR": str(self.run_folder),
-            "CLAUDE_SESSION_KEY": "not for the stack",
-            "PYTHONWARNINGS": "ignore",
-        }
-        for path in (self.project, self.run_folder):
-            path.mkdir(mode=0o700)
-
-    def configure(self, text: str) -> Path:
-        """Write the user's settings file."""
-        config = self.folder / "user" / ".config" / "hivepipe" / "config.toml"
-        config.parent.mkdir(parents=True)
-        config.write_text(text)
-        config.chmod(0o600)
-        return config
-
-    def start(self, *arguments: str, **env: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [*CLI, *arguments],
-            cwd=self.project,
-            env=self.env | env,
-            umask=0,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def run(self, *arguments: str, expect: int = 0, **env: str) -> str:
-        done = self.done(*arguments, **env)
-        assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout + done.stderr
-
-    def done(self, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
-        before = os.umask(0)
-        try:
-            return COMMANDS.run(arguments, "", self.env | env, self.project, 90)
-        finally:
-            os.umask(before)
-
-    def status(self, expect: int = 0, **env: str) -> dict[str, object]:
-        return dict(json.loads(self.run("status", "--json", expect=expect, **env)))
-
-    def report(self) -> dict[str, object]:
-        """Return the output of `status --json`, whatever the exit code."""
-        return dict(json.loads(self.done("status", "--json").stdout))
-
-    @property
-    def socket(self) -> str:
-        return self.run("url").strip().removeprefix("unix://")
-
-    def processes(self) -> dict[str, list[psutil.Process]]:
-        """Return every process of this sandbox's stacks, by kind."""
-        found: dict[str, list[psutil.Process]] = {}
-        for process in psutil.process_iter():
-            try:
-                line = " ".join(process.cmdline())
-                is_program = "python" in line or "-server" in line
-                is_command = "cli.main" in line or "web.process" in line
-                if not is_program or is_command or not self.is_owner_of(process, line):
-                    continue
-                kind = next((kind for kind in KINDS if f"{kind}.py" in line), line)
-                kind = "redis" if "-server" in line else kind  # Redis or Valkey
-                kind = "supervisord" if "supervisord" in line else kind
-                found.setdefault(kind, []).append(process)
-            except psutil.Error:
-                continue
-        return found
-
-    def is_owner_of(self, process: psutil.Process, line: str) -> bool:
-        folder = str(self.folder)
-        # Redis overwrites its environment with its title.
-        known = folder in line or folder in process.environ().get("HIVEPIPE_HOME", "")
-        return (known or folder in process.cwd()) and process.status() != psutil.STATUS_ZOMBIE
-
-    def counts(self) -> dict[str, int]:
-        return {kind: len(group) for kind, group in self.processes().items()}
-
-    def pid(self, kind: str) -> int:
-        (process,) = self.processes()[kind]
-        return int(process.pid)
-
-    def kill(self) -> None:
-        for _ in range(3):  # a supervisor that is still alive may start another process
-            for process in chain(*self.processes().values()):
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
-            time.sleep(0.05)
-
-    def sessions(self) -> set[str]:
-        """Return the ids of the sessions in the database, without starting a process."""
-        database = self.home / "hive.db"
-        if not database.exists():
-            return set()
-        with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as asked:
-            made = asked.execute("SELECT 1 FROM sqlite_master WHERE name = 'sessions'").fetchone()
-            return {row[0] for row in asked.execute("SELECT id FROM sessions")} if made else set()
-
-    @property
-    def spooled(self) -> int:
-        return len(list((self.home / "spool").glob("*.json")))
-
-    def fire(self, session: str = "s-1", event: str = "SessionStart", **env: str) -> None:
-        payload = {"session_id": session, "source": "startup", "cwd": str(self.project)}
-        fire(event, payload, self.env | {"CLAUDE_PROJECT_DIR": str(self.project)} | env)
-
-
-@contextmanager
-def new_sandbox() -> Iterator[Sandbox]:
-    """Yield a sandbox, then kill its processes and delete its folder."""
-    try:
-        redis_server.find_server()
-    except NoRedisServerError:
-        if variable("CI"):
-            raise
-        pytest.skip("no Redis server on this machine")
-    # short, because paths of sockets are limited
-    folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
-    made = Sandbox(folder)
-    try:
-        yield made
-    finally:
-        made.kill()
-        shutil.rmtree(folder)
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    with new_sandbox() as made:
-        yield made
-
-
-def eventually(check: Callable[[], object]) -> None:
-    until(check, "it did not happen")
-
-
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.lstat().st_mode)
-
+from tests.sandbox import EVERY, ONE_OF_EACH, ROOT, Sandbox, eventually, mode
 
 # ---- up, down, status
 

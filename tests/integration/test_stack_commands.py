@@ -16,36 +16,28 @@ import pytest
 import redis
 
 from hivepipe.home import read_record
-from tests.integration.test_stack import (  # noqa: F401  a fixture
-    EVERY,
-    ONE_OF_EACH,
-    Sandbox,
-    eventually,
-    sandbox,
-)
 from tests.rounds import rounds
+from tests.sandbox import EVERY, ONE_OF_EACH, Sandbox, eventually
 
 
 def paths_below(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*")}
 
 
-def state_of(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> str:  # noqa: F811
+def state_of(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(
         posix, "environ", {os.fsencode(k): os.fsencode(v) for k, v in sandbox.env.items()}
     )
     return read_record(str(sandbox.project))["state"]
 
 
-def listed_stacks(sandbox: Sandbox) -> list[dict[str, object]]:  # noqa: F811
+def listed_stacks(sandbox: Sandbox) -> list[dict[str, object]]:
     report = json.loads(sandbox.run("stacks", "--json"))
     assert report["schema"] == 1
     return list(report["stacks"])
 
 
-def test_down_leaves_no_runtime_files_and_one_database_file(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_down_leaves_no_runtime_files_and_one_database_file(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     assert paths_below(sandbox.run_folder)
     sandbox.fire()
@@ -58,8 +50,7 @@ def test_down_leaves_no_runtime_files_and_one_database_file(
 
 
 def test_restart_starts_new_processes_and_keeps_the_state_on(
-    sandbox: Sandbox,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.run("up", "-d")
     before = {kind: sandbox.pid(kind) for kind in EVERY}
@@ -74,7 +65,7 @@ def test_restart_starts_new_processes_and_keeps_the_state_on(
     assert state_of(sandbox, monkeypatch) == "on"
 
 
-def test_restart_does_not_wait_for_a_hanging_redis(sandbox: Sandbox) -> None:  # noqa: F811
+def test_restart_does_not_wait_for_a_hanging_redis(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     sandbox.fire("s1")
     eventually(sandbox.sessions)
@@ -92,15 +83,13 @@ def test_restart_does_not_wait_for_a_hanging_redis(sandbox: Sandbox) -> None:  #
     assert "s1" in sandbox.run("sessions")
 
 
-def test_restart_of_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:  # noqa: F811
+def test_restart_of_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:
     assert "hivepipe up" in sandbox.run("restart", expect=1)
 
 
 @pytest.mark.parametrize("seed", range(rounds(1)))
 def test_record_and_processes_agree_after_parallel_commands(
-    sandbox: Sandbox,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    seed: int,
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     sandbox.run("up", "-d")
     words = [("up", "-d"), ("down",)] if seed % 2 else [("down",), ("up", "-d")]
@@ -116,9 +105,7 @@ def test_record_and_processes_agree_after_parallel_commands(
         assert paths_below(sandbox.run_folder) == set()
 
 
-def test_processes_are_found_without_their_runtime_folder(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_processes_are_found_without_their_runtime_folder(sandbox: Sandbox) -> None:
     """A logout removes the folder, while the processes may continue."""
     sandbox.run("up", "-d")
     before = {kind: sandbox.pid(kind) for kind in EVERY}
@@ -136,7 +123,7 @@ main(["up", "-d"])
 """
 
 
-def test_up_replaces_a_stack_of_another_version(sandbox: Sandbox) -> None:  # noqa: F811
+def test_up_replaces_a_stack_of_another_version(sandbox: Sandbox) -> None:
     subprocess.run(
         [sys.executable, "-I", "-c", OLDER],
         cwd=sandbox.project,
@@ -157,7 +144,7 @@ def test_up_replaces_a_stack_of_another_version(sandbox: Sandbox) -> None:  # no
 # ---- stacks
 
 
-def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) -> None:  # noqa: F811
+def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) -> None:
     assert listed_stacks(sandbox) == []
     sandbox.run("up", "-d")
     (entry,) = listed_stacks(sandbox)
@@ -179,9 +166,7 @@ def test_stacks_lists_running_broken_stopped_and_deleted_ones(sandbox: Sandbox) 
     assert listed_stacks(sandbox)[0]["state"] == "gone"
 
 
-def test_down_all_also_stops_the_stack_of_a_deleted_project(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_down_all_also_stops_the_stack_of_a_deleted_project(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     first = sandbox.project
     sandbox.project = sandbox.folder / "second"
@@ -198,7 +183,7 @@ def test_down_all_also_stops_the_stack_of_a_deleted_project(
     assert not first.exists()
 
 
-def test_stacks_of_another_set_of_records_are_separate(sandbox: Sandbox) -> None:  # noqa: F811
+def test_stacks_of_another_set_of_records_are_separate(sandbox: Sandbox) -> None:
     """As in a container, in a test, or with another XDG_STATE_HOME of the same account."""
     other = Sandbox(Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")))
     try:
@@ -214,14 +199,11 @@ def test_stacks_of_another_set_of_records_are_separate(sandbox: Sandbox) -> None
 # ---- logs
 
 
-def test_logs_of_a_stack_that_never_ran_are_empty(sandbox: Sandbox) -> None:  # noqa: F811
+def test_logs_of_a_stack_that_never_ran_are_empty(sandbox: Sandbox) -> None:
     assert sandbox.run("logs") == ""
 
 
-def test_an_opted_out_project_stays_off(
-    sandbox: Sandbox,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_opted_out_project_stays_off(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.run("up", "-d")
     for record in (sandbox.folder / "state" / "hivepipe" / "projects").iterdir():
         record.write_text(record.read_text().replace("state=on", "state=off"))

@@ -8,16 +8,11 @@ import pytest
 
 from hivepipe.queue.connection import connect
 from tests.conftest import find_server, fire
-from tests.integration.test_stack import (  # noqa: F401  a fixture
-    ONE_OF_EACH,
-    Sandbox,
-    eventually,
-    sandbox,
-)
+from tests.sandbox import ONE_OF_EACH, Sandbox, eventually
 
 
 @pytest.mark.parametrize("length", [108, 1000])
-def test_a_project_may_have_a_long_path(sandbox: Sandbox, length: int) -> None:  # noqa: F811
+def test_a_project_may_have_a_long_path(sandbox: Sandbox, length: int) -> None:
     """A socket's path has at most 107 bytes, and Redis silently truncates a longer one."""
     path = sandbox.folder
     while len(str(path)) < length - 100:
@@ -37,7 +32,7 @@ def test_a_project_may_have_a_long_path(sandbox: Sandbox, length: int) -> None: 
     assert [entry for entry in path.iterdir() if entry.name[0] != "."] == []
 
 
-def test_events_are_spooled_while_redis_is_full(sandbox: Sandbox) -> None:  # noqa: F811
+def test_events_are_spooled_while_redis_is_full(sandbox: Sandbox) -> None:
     small = sandbox.folder / "small-redis"
     small.write_text(f'#!/bin/sh\nexec "{find_server()}" "$@" --maxmemory 8mb\n')
     small.chmod(0o755)
@@ -63,9 +58,7 @@ def test_events_are_spooled_while_redis_is_full(sandbox: Sandbox) -> None:  # no
 ANOTHER = "their-laptop\nb00t\npid:[4026532000]\n"
 
 
-def test_a_home_in_use_by_another_machine_or_container_is_refused(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_a_home_in_use_by_another_machine_or_container_is_refused(sandbox: Sandbox) -> None:
     """Locks and sockets do not work between machines, so two stacks would write to one database."""
     sandbox.run("up", "-d")
     kernel = sandbox.home / "kernel"
@@ -92,9 +85,7 @@ def test_a_home_in_use_by_another_machine_or_container_is_refused(
     sandbox.run("up", "-d")
 
 
-def test_a_stack_stops_when_another_machine_uses_its_home(
-    sandbox: Sandbox,  # noqa: F811
-) -> None:
+def test_a_stack_stops_when_another_machine_uses_its_home(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
     (sandbox.home / "kernel").write_text(ANOTHER)
     eventually(lambda: sandbox.processes() == {})
@@ -102,10 +93,7 @@ def test_a_stack_stops_when_another_machine_uses_its_home(
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_down_removes_texts_of_finished_jobs_from_the_disk(
-    sandbox: Sandbox,  # noqa: F811
-    waits: bool,
-) -> None:
+def test_down_removes_texts_of_finished_jobs_from_the_disk(sandbox: Sandbox, waits: bool) -> None:
     texts = [token_hex(8) for _ in range(30)]  # random, so that Redis does not compress them
     sandbox.run("up", "-d")
     for text in texts:
@@ -119,11 +107,11 @@ def test_down_removes_texts_of_finished_jobs_from_the_disk(
     assert not [text for text in texts if text in log_of_redis(sandbox)]
 
 
-def log_of_redis(sandbox: Sandbox) -> str:  # noqa: F811
+def log_of_redis(sandbox: Sandbox) -> str:
     return (sandbox.home / "appendonly.aof").read_text("latin-1")
 
 
-def is_quiet(sandbox: Sandbox) -> bool:  # noqa: F811
+def is_quiet(sandbox: Sandbox) -> bool:
     accounts = sandbox.report()["accounts"]
     assert isinstance(accounts, dict), "Redis does not answer"
     is_busy = any(accounts[name] for name in ("waiting", "running", "retrying"))

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.conftest import fire
-from tests.integration.test_stack import Sandbox, new_sandbox
 from tests.integration.test_web_browser import chromium, pytestmark, sync_api
 from tests.payloads import (
     FAILED_BASH,
@@ -27,6 +26,7 @@ from tests.payloads import (
     USER_PROMPT_SUBMIT,
     changed,
 )
+from tests.sandbox import Sandbox, new_sandbox
 from tests.web_scene import call, prompt, result
 
 __all__ = ["pytestmark"]

@@ -19,7 +19,6 @@ import redis
 
 from hivepipe.queue import latencies
 from tests.conftest import fire, until
-from tests.integration.test_stack import Sandbox, new_sandbox
 from tests.payloads import (
     AGENT,
     FAILED_BASH,
@@ -41,6 +40,7 @@ from tests.payloads import (
     USER_PROMPT_SUBMIT,
     changed,
 )
+from tests.sandbox import Sandbox, new_sandbox
 from tests.web_scene import call, prompt, result
 
 Numbers = dict[str, Any]

@@ -8,11 +8,11 @@ from contextlib import suppress
 import pytest
 
 from tests.conftest import Home, Writer, fire
-from tests.integration.test_stack import Sandbox, sandbox
 from tests.integration.test_web_browser import address, chromium, pytestmark, sync_api
 from tests.payloads import SESSION_START
+from tests.sandbox import Sandbox
 
-__all__ = ["address", "pytestmark", "sandbox"]
+__all__ = ["address", "pytestmark"]
 
 
 class Proxy:
