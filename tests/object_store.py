@@ -4,9 +4,6 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import boto3
-from moto.server import ThreadedMotoServer
-
 KEY = "of-a-member:secret-of-a-member"  # pragma: allowlist secret
 BUCKET = "team-archives"
 
@@ -16,6 +13,8 @@ class ObjectStore:
 
     def __init__(self, port: int) -> None:
         self.endpoint = f"http://127.0.0.1:{port}"
+        import boto3  # noqa: PLC0415  takes long, and few tests need it
+
         name, _, secret = KEY.partition(":")
         self.client = boto3.client(
             "s3",
@@ -56,6 +55,8 @@ class ObjectStore:
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
     """Run a server while the context lasts."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415  takes long, and few tests need it
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

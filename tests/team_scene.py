@@ -45,6 +45,17 @@ class Team:
             schema_steps.apply(connection)
         return team
 
+    def copied(self) -> "Team":
+        """Copy the database with its privileges, which is faster than to prepare another one."""
+        made = Team(self.server, f"team{next(_numbers)}")
+        psql = self.server.psql
+        psql(f"CREATE DATABASE {made.database} OWNER {ADMIN} TEMPLATE {self.database}")
+        psql(
+            "UPDATE pg_database SET datacl = ours.datacl FROM pg_database AS ours "
+            f"WHERE pg_database.datname = '{made.database}' AND ours.datname = '{self.database}'"
+        )
+        return made
+
     @property
     def admin(self) -> Address:
         return address.parse(self.server.url(self.database, f"{ADMIN}:{SECRET}"))

@@ -1,4 +1,4 @@
-"""Fixtures: an installation, an unprivileged user, and a team's PostgreSQL."""
+"""Fixtures: an installation, wheels, an unprivileged user, and a team's PostgreSQL."""
 
 import os
 import posix
@@ -11,8 +11,10 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.installed import Installation, User, require_user
+from tests.object_store import ObjectStore, object_store
 from tests.postgres import Server, serving
 from tests.team_scene import Team
+from tests.wheels import Wheels
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +26,11 @@ def installation() -> Iterator[Installation]:
     yield made
     made.end()
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
+    return Wheels(tmp_path_factory)
 
 
 @pytest.fixture
@@ -42,6 +49,19 @@ def user(installation: Installation, folder: Path) -> Iterator[User]:
 
 
 @pytest.fixture(scope="session")
+def s3() -> Iterator[ObjectStore]:
+    with object_store() as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(s3: ObjectStore) -> ObjectStore:
+    """An empty bucket."""
+    s3.empty()
+    return s3
+
+
+@pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """Start the PostgreSQL 18 of the wheel, or another one whose program folder TEST_PG names."""
     named = os.environ.get("TEST_PG")
@@ -49,8 +69,14 @@ def postgres() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def unused_team(postgres: Server) -> Team:
+    """The team that is copied for each test."""
+    return Team.on(postgres)
+
+
 @pytest.fixture
-def team(postgres: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Team:
+def team(unused_team: Team, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Team:
     """A team in a new database; the user that runs the tests belongs to no team."""
     monkeypatch.setitem(posix.environ, b"XDG_CONFIG_HOME", os.fsencode(tmp_path / "config"))
-    return Team.on(postgres)
+    return unused_team.copied()

@@ -8,11 +8,13 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import venv
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,53 +24,17 @@ import pytest
 from tests.conftest import NEUTRAL, ROOT, until
 from tests.integration.test_readme import steps
 from tests.rounds import ASKED_ROUNDS, SEED
+from tests.wheels import INSTALL_SECS, Wheels, pip
 
-PARTS = (
-    *("hivepipe", "hooks", "workers", "native"),
-    *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "requirements.lock"),
-)
-INSTALL_SECS = 600
 ROUNDS = ASKED_ROUNDS or 3
-THREADS = 2
-
-
-@pytest.fixture(scope="session")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("clone")
-    for part in PARTS:
-        source = ROOT / part
-        ignored = shutil.ignore_patterns("__pycache__")
-        if source.is_dir():
-            shutil.copytree(source, folder / part, ignore=ignored)
-        else:
-            shutil.copy(source, folder)
-    shutil.copytree(ROOT / ".claude-plugin", folder / ".claude-plugin")
-    shutil.copytree(ROOT / "skills", folder / "skills")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip(sys.executable, "wheel", "-w", str(folder), str(clone))
-    (found,) = folder.glob("*.whl")
-    return found
-
-
-def pip(python: str | Path, *words: str) -> None:
-    offline = ("--no-deps", "--no-index", "--no-cache-dir", "--disable-pip-version-check")
-    isolation = () if words[-1].endswith(".whl") else ("--no-build-isolation",)
-    command = [str(python), "-m", "pip", "-q", words[0], *offline, *isolation, *words[1:]]
-    subprocess.run(command, check=True, timeout=INSTALL_SECS)
 
 
 class Account:
-    """A user with an own environment and one project; `fire` runs hooks as Claude Code does."""
+    """A user with an own environment; `fire` runs hooks as Claude Code does in a project."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.project = folder / "shop"
-        self.project.mkdir()
+        self.open("shop")
         venv.create(folder / "venv", symlinks=True, with_pip=False)
         self.bin = folder / "venv" / "bin"
         (self.packages,) = folder.glob("venv/lib/python3*/site-packages")
@@ -79,6 +45,11 @@ class Account:
             "XDG_RUNTIME_DIR": str(folder / "run"),
             "HIVEPIPE_AUTOSTART": "0",
         }
+
+    def open(self, name: str) -> None:
+        """Work in a new project from now on."""
+        self.project = self.folder / name
+        self.project.mkdir()
 
     def install(self, *words: str) -> None:
         pip(self.bin / "python", "install", *words)
@@ -129,6 +100,20 @@ def account(tmp_path: Path) -> Account:
     return Account(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def shared_account(tmp_path_factory: pytest.TempPathFactory, wheels: Wheels) -> Account:
+    made = Account(tmp_path_factory.mktemp("account"))
+    made.install(str(wheels.built()))
+    return made
+
+
+@pytest.fixture
+def installed(shared_account: Account, request: pytest.FixtureRequest) -> Account:
+    """An account with the wheel and a new project; the tests that use it leave the wheel alone."""
+    shared_account.open(request.node.name)
+    return shared_account
+
+
 def assert_records(account: Account, handlers: dict[str, Any]) -> None:
     """Fire two events; both must be stored."""
     start = account.fire(handlers["SessionStart"], "SessionStart", source="startup")
@@ -142,44 +127,40 @@ def assert_records(account: Account, handlers: dict[str, Any]) -> None:
     assert account.recorded()
 
 
+SCOPES = {"--local": "settings.local.json", "--project": "settings.json"}
+# Settings of 1.0.0 in a shared file and the plugin run this command.
+BY_NAME = 'h=$(command -v hivepipe-hook) && exec "$h" {}; exit 0 # hivepipe'
+
+
 @pytest.mark.parametrize("form", ["wheel", "editable"])
-@pytest.mark.parametrize("scope", ["--local", "--project"])
-def test_hooks_of_an_installation_record(
-    account: Account, clone: Path, wheel: Path, form: str, scope: str
-) -> None:
+def test_hooks_of_an_installation_record(account: Account, wheels: Wheels, form: str) -> None:
     if form == "wheel":
-        account.install(str(wheel))
+        account.install(str(wheels.built()))
     else:
-        account.install("-e", str(clone))
+        account.install("-e", str(wheels.clone))
         # hatchling creates a folder with the package's name in an editable environment too
         assert (account.packages / "hivepipe" / "_hooks").is_dir()
-    account.hivepipe("init", scope)
-    name = "settings.json" if scope == "--project" else "settings.local.json"
-    assert_records(account, account.handlers(name))
-
-
-@pytest.mark.parametrize("form", ["wheel", "editable"])
-def test_hivepipe_hook_records_without_a_copy_in_the_state_folder(
-    account: Account, clone: Path, wheel: Path, form: str
-) -> None:
-    """Settings of 1.0.0 in a shared file and the plugin run this command."""
-    account.install(*([str(wheel)] if form == "wheel" else ["-e", str(clone)]))
+    for scope, name in SCOPES.items():
+        account.open(name)
+        account.hivepipe("init", scope)
+        assert_records(account, account.handlers(name))
+    account.open("without-a-copy-in-the-state-folder")
     account.hivepipe("init")
     shutil.rmtree(account.folder / ".local/state/hivepipe/hooks")
-    old = 'h=$(command -v hivepipe-hook) && exec "$h" {}; exit 0 # hivepipe'
     names = {"SessionStart": "session_start", "UserPromptSubmit": "user_prompt_submit"}
-    assert_records(account, {event: {"command": old.format(name)} for event, name in names.items()})
+    by_name = {event: {"command": BY_NAME.format(name)} for event, name in names.items()}
+    assert_records(account, by_name)
 
 
 @pytest.mark.parametrize("tool", ["pipx", "uv"])
-def test_hooks_of_pipx_and_uv_record(account: Account, clone: Path, tool: str) -> None:
+def test_hooks_of_pipx_and_uv_record(account: Account, wheels: Wheels, tool: str) -> None:
     program = shutil.which(tool)
     if not program:
         pytest.skip(f"{tool} is not on PATH")
     line = next(step for step in steps(ROOT / "README.md") if step.startswith("pipx install"))
     if tool == "uv":
         line = "uv tool install --constraints hivepipe/requirements.lock ./hivepipe"
-    (account.folder / "hivepipe").symlink_to(clone)
+    (account.folder / "hivepipe").symlink_to(wheels.clone)
     path = f"{Path(program).parent}:{account.env['PATH']}"
     done = subprocess.run(
         ["sh", "-ec", line],
@@ -201,16 +182,16 @@ def test_hooks_of_pipx_and_uv_record(account: Account, clone: Path, tool: str) -
 
 
 class HookLoad:
-    """Threads that fire hooks until the end, as sessions at work do, and check each answer."""
+    """A thread per settings file fires hooks until the end and checks each answer."""
 
-    def __init__(self, account: Account, handlers: dict[str, Any]) -> None:
+    def __init__(self, account: Account) -> None:
         self.account = account
-        self.handlers = handlers
         self.fired: list[str] = []
         self.wrong: list[object] = []
         self.is_over = threading.Event()
         self.threads = [
-            threading.Thread(target=self._fire_until_over, args=(n,)) for n in range(THREADS)
+            threading.Thread(target=self._fire_until_over, args=(account.handlers(name), name))
+            for name in SCOPES.values()
         ]
 
     def __enter__(self) -> "HookLoad":
@@ -223,105 +204,87 @@ class HookLoad:
         for thread in self.threads:
             thread.join()
 
-    def _fire_until_over(self, thread: int) -> None:
+    def _fire_until_over(self, handlers: dict[str, Any], name: str) -> None:
         number = 0
         while not self.is_over.is_set():
             number += 1
-            prompt = f"prompt {thread} {number}"
-            done = self.account.fire(
-                self.handlers["UserPromptSubmit"],
-                "UserPromptSubmit",
-                prompt=prompt,
-                prompt_id=prompt,
-            )
+            prompt = f"prompt {name} {number}"
+            event = "UserPromptSubmit"
+            done = self.account.fire(handlers[event], event, prompt=prompt, prompt_id=prompt)
             if (done.returncode, done.stdout, done.stderr) != (0, NEUTRAL, ""):
                 self.wrong.append((prompt, done))
             self.fired.append(prompt)
 
 
-@pytest.fixture
-def prompts_of() -> Any:
-    def prompts(account: Account) -> set[str]:
-        account.hivepipe("drain")
-        database = f"{account.hivepipe('home').strip()}/hive.db"
-        code = (
-            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]);"
-            "print(*[row[0] for row in c.execute('SELECT prompt FROM prompts')], sep='\\n')"
-        )
-        output = subprocess.check_output(
-            [sys.executable, "-c", code, database], cwd=account.project, text=True, timeout=90
-        )
-        return set(output.splitlines())
-
-    return prompts
+def prompts_of(account: Account) -> set[str]:
+    account.hivepipe("drain")
+    database = f"{account.hivepipe('home').strip()}/hive.db"
+    with closing(sqlite3.connect(database)) as db:
+        return {prompt for (prompt,) in db.execute("SELECT prompt FROM prompts")}
 
 
-@pytest.mark.parametrize("scope", ["--local", "--project"])
-def test_an_upgrade_under_load_loses_no_event(
-    account: Account, wheel: Path, scope: str, prompts_of: Any
-) -> None:
-    account.install(str(wheel))
-    account.hivepipe("init", scope)
-    name = "settings.json" if scope == "--project" else "settings.local.json"
+def test_an_upgrade_under_load_loses_no_event(installed: Account, wheels: Wheels) -> None:
+    for scope in SCOPES:
+        installed.hivepipe("init", scope)
     pauses = random.Random(SEED)
-    with HookLoad(account, account.handlers(name)) as load:
+    with HookLoad(installed) as load:
         for _ in range(ROUNDS):
-            account.install("--force-reinstall", str(wheel))
+            installed.install("--force-reinstall", str(wheels.built()))
             time.sleep(pauses.random())
     assert load.wrong == []
     assert len(load.fired) > ROUNDS
-    assert prompts_of(account) == set(load.fired)
+    assert prompts_of(installed) == set(load.fired)
 
 
-def test_a_deleted_package_loses_no_event(account: Account, wheel: Path, prompts_of: Any) -> None:
+def test_a_deleted_package_loses_no_event(installed: Account) -> None:
     """The environment is deleted, as by `pipx reinstall`, but the base interpreter stays."""
-    account.install(str(wheel))
-    account.hivepipe("init")
-    handlers = account.handlers()
-    moved = (account.folder / "venv").rename(account.folder / "away")
-    assert not account.bin.exists()
-    done = account.fire(handlers["UserPromptSubmit"], "UserPromptSubmit", prompt="a", prompt_id="a")
+    installed.hivepipe("init")
+    handlers = installed.handlers()
+    moved = (installed.folder / "venv").rename(installed.folder / "away")
+    assert not installed.bin.exists()
+    event = "UserPromptSubmit"
+    done = installed.fire(handlers[event], event, prompt="a", prompt_id="a")
     assert (done.returncode, done.stdout, done.stderr) == (0, NEUTRAL, "")
-    moved.rename(account.folder / "venv")
-    assert prompts_of(account) == {"a"}
+    moved.rename(installed.folder / "venv")
+    assert prompts_of(installed) == {"a"}
 
 
-def test_the_next_start_of_the_stack_updates_the_hooks(account: Account, wheel: Path) -> None:
-    account.install(str(wheel))
-    account.hivepipe("init")
-    hook = Path(account.handlers()["Stop"]["command"])
+def test_the_next_start_of_the_stack_updates_the_hooks(installed: Account) -> None:
+    installed.hivepipe("init")
+    hook = Path(installed.handlers()["Stop"]["command"])
     before = hook.with_name("hook_path").read_bytes()
-    module = account.packages / "hivepipe" / "hook" / "intake.py"
+    module = installed.packages / "hivepipe" / "hook" / "intake.py"
+    text = module.read_text()
     nothing = 'if not text:\n        return b"'
-    assert nothing in module.read_text()
-    module.write_text(module.read_text().replace(nothing, f"{nothing}newer"))
+    assert nothing in text
+    module.write_text(text.replace(nothing, f"{nothing}newer"))
 
     def hook_output() -> str:
-        handler = account.handlers()["UserPromptSubmit"]
-        return account.fire(handler, "UserPromptSubmit", prompt="a", prompt_id="a").stdout
+        handler = installed.handlers()["UserPromptSubmit"]
+        return installed.fire(handler, "UserPromptSubmit", prompt="a", prompt_id="a").stdout
 
     assert hook_output() == NEUTRAL
-    account.hivepipe("up", "-d")
+    installed.hivepipe("up", "-d")
     try:
         assert hook.with_name("hook_path").read_bytes() != before
         until(lambda: hook_output() == "newer", "the old code answers")
     finally:
-        account.hivepipe("down")
+        module.write_text(text)
+        installed.hivepipe("down")
 
 
 def test_entries_of_1_0_0_are_replaced_by_init_and_removed_by_uninstall(
-    account: Account, wheel: Path
+    installed: Account,
 ) -> None:
-    account.install(str(wheel))
-    path = account.project / ".claude" / "settings.local.json"
+    path = installed.project / ".claude" / "settings.local.json"
     path.parent.mkdir()
     hint = "# hivepipe: if this fails, run 'hivepipe init' again or delete this entry"
-    args = ["-I", "-S", str(account.packages / "hivepipe/_hooks/stop.py"), hint]
+    args = ["-I", "-S", str(installed.packages / "hivepipe/_hooks/stop.py"), hint]
     old = {"type": "command", "command": os.path.realpath(sys.executable), "args": args}
     theirs = {"type": "command", "command": "theirs # hivepipe"}
     groups = [{"hooks": [old]}, {"hooks": [theirs]}]
     path.write_text(json.dumps({"hooks": {"Stop": groups}}, indent=2))
-    account.hivepipe("init")
+    installed.hivepipe("init")
     commands = [
         handler["command"]
         for group in json.loads(path.read_text())["hooks"]["Stop"]
@@ -331,6 +294,6 @@ def test_entries_of_1_0_0_are_replaced_by_init_and_removed_by_uninstall(
     assert commands[1].endswith("/hook")
     assert len(commands) == 2
     path.write_text(json.dumps({"hooks": {"Stop": groups}, "model": "opus"}, indent=2))
-    account.hivepipe("uninstall")
+    installed.hivepipe("uninstall")
     left = json.loads(path.read_text())
     assert left == {"hooks": {"Stop": [{"hooks": [theirs]}]}, "model": "opus"}

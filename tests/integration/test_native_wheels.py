@@ -1,7 +1,6 @@
 """Wheels with the native hook of each platform, and the pure wheel: their contents and hooks."""
 
 import json
-import os
 import platform
 import shutil
 import struct
@@ -16,11 +15,11 @@ from tests.conftest import ROOT
 from tests.integration import test_installation_forms as forms
 from tests.integration.test_installation_forms import Account, assert_records
 from tests.native import BUILT
+from tests.wheels import Wheels
 
 pytestmark = pytest.mark.skipif(not BUILT.exists(), reason="no native hook for this machine")
 
 account = forms.account
-clone = forms.clone
 
 PROGRAM = "hivepipe/_native/hook"
 HERE = f"{platform.machine()}-linux-musl"
@@ -39,17 +38,6 @@ HEADERS = {
 }
 
 
-def wheel_of(clone: Path, folder: Path, **env: str) -> Path:
-    """Build a wheel by pip as a user does; `env` names variables without the prefix HIVEPIPE_."""
-    folder.mkdir()
-    words = ["--no-deps", "--no-index", "--no-cache-dir", "--no-build-isolation", "-w", str(folder)]
-    given = {f"HIVEPIPE_{name}": value for name, value in env.items()}
-    command = [sys.executable, "-m", "pip", "-q", "wheel", *words, str(clone)]
-    subprocess.run(command, env={**os.environ, **given}, check=True, timeout=forms.INSTALL_SECS)
-    (found,) = folder.glob("*.whl")
-    return found
-
-
 def program_in(wheel: Path) -> bytes:
     with ZipFile(wheel) as file:
         if PROGRAM not in file.namelist():
@@ -59,10 +47,8 @@ def program_in(wheel: Path) -> bytes:
 
 
 @pytest.mark.parametrize("target", TAGS)
-def test_a_wheel_of_each_platform_has_its_program_and_tag(
-    clone: Path, tmp_path: Path, target: str
-) -> None:
-    wheel = wheel_of(clone, tmp_path / "made", TARGET=target)
+def test_a_wheel_of_each_platform_has_its_program_and_tag(wheels: Wheels, target: str) -> None:
+    wheel = wheels.built(TARGET=target)
     assert wheel.name == f"hivepipe-1.0.0-py3-none-{TAGS[target]}.whl"
     with ZipFile(wheel) as file:
         about = file.read("hivepipe-1.0.0.dist-info/WHEEL").decode()
@@ -75,8 +61,8 @@ def test_a_wheel_of_each_platform_has_its_program_and_tag(
     assert program[at:].startswith(machine)
 
 
-def test_the_pure_wheel_has_no_program(clone: Path, tmp_path: Path) -> None:
-    wheel = wheel_of(clone, tmp_path / "made", BUILD="pure")
+def test_the_pure_wheel_has_no_program(wheels: Wheels) -> None:
+    wheel = wheels.built(BUILD="pure")
     assert wheel.name == "hivepipe-1.0.0-py3-none-any.whl"
     assert program_in(wheel) == b""
 
@@ -88,25 +74,30 @@ def doctor_of(account: Account) -> dict[str, str]:
     return dict(json.loads(done.stdout)["hook"])
 
 
-@pytest.mark.parametrize("kind", ["native", "pure", "of-another-machine"])
+@pytest.mark.parametrize("is_pure", [False, True])
 def test_hooks_of_a_wheel_record_without_a_compiler(
-    account: Account, clone: Path, tmp_path: Path, kind: str
+    account: Account, wheels: Wheels, tmp_path: Path, is_pure: bool
 ) -> None:
     """The environment has no ziglang, and PATH no `cc`."""
-    env = {"BUILD": "pure"} if kind == "pure" else {"TARGET": HERE}
-    account.install(str(wheel_of(clone, tmp_path / "made", **env)))
+    account.install(str(wheels.built(BUILD="pure") if is_pure else wheels.built()))
     account.env["PATH"] = f"{account.bin}:{without_compiler(tmp_path)}"
-    if kind == "of-another-machine":
+    assert_hook(account, "python" if is_pure else "native")
+    if not is_pure:
         other = "aarch64" if platform.machine() == "x86_64" else "x86_64"
-        wheel = wheel_of(clone, tmp_path / "other", TARGET=f"{other}-linux-musl")
-        (account.packages / PROGRAM).write_bytes(program_in(wheel))
+        program = program_in(wheels.built(TARGET=f"{other}-linux-musl"))
+        (account.packages / PROGRAM).write_bytes(program)
+        account.open("with-the-program-of-another-machine")
+        assert_hook(account, "python")
+
+
+def assert_hook(account: Account, kind: str) -> None:
+    """Install hooks in the project; they are of a kind, doctor names it, and they record."""
     account.hivepipe("init")
     handlers = account.handlers()
     begin = Path(handlers["Stop"]["command"]).read_bytes()[:4]
     assert (begin == b"\x7fELF") == (kind == "native")
     hook = doctor_of(account)
-    assert hook["kind"] == ("native" if kind == "native" else "python")
-    assert bool(hook["reason"]) == (kind != "native")
+    assert (hook["kind"], bool(hook["reason"])) == (kind, kind != "native")
     assert_records(account, handlers)
 
 

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.conftest import ROOT
-from tests.integration.test_native_wheels import wheel_of
+from tests.wheels import Wheels
 
 FOLDERS = ("static", "pages")
 PARTS = [
@@ -23,9 +23,9 @@ PARTS = [
 LOADS = re.compile(rb"""(?:\b(?:src|href)=["']?|@import\s|\bimport\s[^;]*from\s["']|url\(["']?)""")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
-    return ZipFile(wheel_of(ROOT, tmp_path_factory.mktemp("built") / "wheel"))
+@pytest.fixture
+def wheel(wheels: Wheels) -> ZipFile:
+    return ZipFile(wheels.built())
 
 
 def test_each_part_of_the_page_is_in_the_wheel_with_its_hash(wheel: ZipFile) -> None:

@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import venv
 from pathlib import Path
 from zipfile import ZipFile
@@ -20,6 +21,7 @@ from tests.conftest import NEUTRAL, ROOT, until
 from tests.installed import AS_USER, Installation, User, changed
 from tests.native import BUILT
 from tests.rounds import ASKED_ROUNDS
+from tests.wheels import INSTALL_SECS, copy_of_the_clone
 
 README = ROOT / "README.md"
 # Pages with a test of their own: several folders (test_moving.py), a stand-in for claude
@@ -29,11 +31,6 @@ TESTED_ELSEWHERE = ("moving.md", "hive.md", "team.md", "first-change.md")
 GUIDES = [
     page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in TESTED_ELSEWHERE
 ]
-FILES_OF_CLONE = (
-    *("hivepipe", "hooks", "workers", "native"),
-    *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "requirements.lock"),
-)
-INSTALL_SECS = 600
 
 # Commands that are not run, by the beginning of the line, with the reason.
 NOT_RUN = {
@@ -179,12 +176,7 @@ class Newcomer(User):
 def repository(folder: Path) -> Path:
     """Return a git repository with the files of a clone that an installation needs."""
     folder.mkdir()
-    for name in FILES_OF_CLONE:
-        if (ROOT / name).is_dir():
-            plain = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, folder / name, ignore=plain)
-        else:
-            shutil.copy2(ROOT / name, folder)
+    copy_of_the_clone(folder)
     me = ("-c", "user.name=a", "-c", "user.email=a@b.c")
     for words in (("init", "-q"), ("add", "-A"), (*me, "commit", "-qm", "all")):
         subprocess.run(["git", *words], cwd=folder, check=True, timeout=60)
@@ -227,11 +219,11 @@ def test_a_package_with_another_hash_is_refused(tmp_path: Path) -> None:
     for name, version in re.findall(r"^([\w.-]+)==([^ ;]+)", lock, re.MULTILINE):
         make_wheel(wheels, name.replace("-", "_"), version)
     (line,) = (step for step in steps(README) if "--require-hashes" in step)
-    outputs = [pip_output(tmp_path / "lock", line, wheels)]
-    outputs += [pip_output(tmp_path / "plain", line.replace("--require-hashes ", ""), wheels)]
-    for each in outputs:
-        assert "THESE PACKAGES DO NOT MATCH THE HASHES" in each
-        assert "Successfully installed" not in each
+    venv.create(tmp_path / "venv", symlinks=True)
+    for each in (line, line.replace("--require-hashes ", "")):
+        output = pip_output(tmp_path / "venv", each, wheels)
+        assert "THESE PACKAGES DO NOT MATCH THE HASHES" in output
+        assert "Successfully installed" not in output
 
 
 def make_wheel(folder: Path, name: str, version: str) -> None:
@@ -245,10 +237,10 @@ def make_wheel(folder: Path, name: str, version: str) -> None:
         wheel.writestr(f"{about}/RECORD", "")
 
 
-def pip_output(folder: Path, line: str, wheels: Path) -> str:
-    """Run a line of the README in a new environment with these wheels only; return the output."""
-    venv.create(folder / "venv", with_pip=True, symlinks=True)
-    line = line.replace("~/.local/venvs/hivepipe", str(folder / "venv"))
+def pip_output(environment: Path, line: str, wheels: Path) -> str:
+    """Run a line of the README in an environment, with these wheels only; return the output."""
+    pip = f"{sys.executable} -m pip --python {environment}"
+    line = line.replace("~/.local/venvs/hivepipe/bin/pip", pip)
     line = line.replace("hivepipe/requirements.lock", str(ROOT / "requirements.lock"))
     done = subprocess.run(
         ["sh", "-ec", line],

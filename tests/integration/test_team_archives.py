@@ -28,7 +28,7 @@ from hivepipe.team.archives.sending import Pass, Sent
 from hivepipe.team.archives.stores import Bucket
 from hivepipe.team.connection import connected, one
 from tests.archive_scene import AGENT, SESSION, Scene, lines
-from tests.object_store import KEY, ObjectStore, object_store
+from tests.object_store import KEY, ObjectStore
 from tests.team_scene import HomeOfTeam, Team
 
 
@@ -40,18 +40,6 @@ def archived_lines(connection: "psycopg.Connection[Any]", home: int, agent: str 
         if archive.agent_id == agent
         for _, line in placed_lines(connection, archive)
     )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ObjectStore]:
-    with object_store() as running:
-        yield running
-
-
-@pytest.fixture
-def bucket(server: ObjectStore) -> ObjectStore:
-    server.empty()
-    return server
 
 
 @pytest.fixture(params=["s3", "database"])

@@ -11,7 +11,6 @@ import pytest
 from hivepipe.team.archives import place
 from tests.archive_scene import line
 from tests.conftest import CLI, ROOT, fire, until
-from tests.integration.test_team_archives import bucket, server  # noqa: F401  fixtures
 from tests.integration.test_team_page import Person
 from tests.object_store import KEY, ObjectStore
 from tests.payloads import EVENTS, SESSION_START, changed
@@ -63,7 +62,7 @@ def table_of(dump: str, name: str) -> str:
 def test_a_session_forgotten_on_a_machine_is_in_no_later_backup(
     team: Team,
     tmp_path: Path,
-    bucket: ObjectStore,  # noqa: F811
+    bucket: ObjectStore,
     where: str,
 ) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")

@@ -5,11 +5,9 @@ import os
 import shlex
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
-import pytest
 
 from hivepipe.db.location import database_path
 from hivepipe.team import address
@@ -17,7 +15,7 @@ from hivepipe.team.shipment import Shipment
 from tests.archive_scene import lines
 from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire
 from tests.integration.test_readme import steps
-from tests.object_store import KEY, ObjectStore, object_store
+from tests.object_store import KEY, ObjectStore
 from tests.payloads import EVENTS, SESSION_START, changed
 from tests.team_scene import ADMIN, SECRET, Team
 
@@ -65,13 +63,6 @@ class Person:
         words = [*CLI[:3], "hivepipe.worker.archive_pass"]
         done = subprocess.run(words, env=self.env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-
-
-@pytest.fixture(scope="module")
-def bucket() -> Iterator[ObjectStore]:
-    with object_store() as running:
-        running.empty()
-        yield running
 
 
 def input_of(step: str, words: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ from hivepipe.db.database import Database
 from hivepipe.summaries.providers import TEAM_STORE, write_credential
 from hivepipe.team.connection import connected, one
 from hivepipe.team.retention import drop_next
-from tests.integration.test_team_archives import Member, bucket, server  # noqa: F401  fixtures
+from tests.integration.test_team_archives import Member
 from tests.object_store import KEY, ObjectStore
 from tests.postgres import debians_folder, serving
 from tests.team_scene import ADMIN, SECRET, HomeOfTeam, Team
@@ -159,7 +159,7 @@ def test_an_invalid_number_of_months_is_refused(text: str) -> None:
 def test_archives_are_dropped_with_their_sessions(
     team: Team,
     tmp_path: Path,
-    bucket: ObjectStore,  # noqa: F811
+    bucket: ObjectStore,
     where: str,
 ) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")

@@ -3,7 +3,6 @@
 import json
 import os
 import posix
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,18 +23,11 @@ from hivepipe.team.connection import connected
 from hivepipe.team.invites import Joined
 from hivepipe.team.membership import Membership
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
-from tests.object_store import KEY, ObjectStore, object_store
+from tests.object_store import KEY, ObjectStore
 from tests.team_scene import HomeOfTeam, Team
 from tests.web_scene import insert
 
 FORMS = ((), ("--markdown",), ("--html",), ("--json",))
-
-
-@pytest.fixture(scope="module")
-def objects() -> Iterator[ObjectStore]:
-    with object_store() as running:
-        running.empty()
-        yield running
 
 
 class Pair:
@@ -92,10 +84,10 @@ class Pair:
 
 @pytest.fixture(params=["database", "s3"])
 def pair(
-    request: Any, team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: ObjectStore
+    request: Any, team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: ObjectStore
 ) -> Pair:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    store = objects.place if request.param == "s3" else request.param
+    store = bucket.place if request.param == "s3" else request.param
     team.query("SELECT hivepipe.set_archive_store(%s)", store)
     write_credential(TEAM_STORE, KEY)
     return Pair(tmp_path, team, monkeypatch)
