@@ -312,7 +312,8 @@ class User:
         """Kill the processes that a failed test left behind, by pid."""
         for _ in range(3):
             for process in self._running():
-                process.kill()
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
 
 
 def _command_of(process: psutil.Process) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -44,8 +45,9 @@ def findings_of(user: User, cwd: Path | None = None, **env: str) -> dict[str, Fi
 
 
 def run_repair(user: User, finding: Finding) -> None:
-    """Run the repair command of a finding as the user would, in the project's folder."""
-    done = user.do("sh", "-c", finding["mend"])
+    """Run the repair command of a finding in the project's folder, by a shell if it needs one."""
+    mend = finding["mend"]
+    done = user.do("sh", "-c", mend) if ";" in mend else user.do(*shlex.split(mend))
     assert done.returncode == 0, f"{finding['mend']}\n{done.stdout}\n{done.stderr}"
 
 

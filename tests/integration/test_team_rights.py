@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg import Connection
 
 from hivepipe.errors import TeamError, TeamRefusedError
 from hivepipe.team import invites, schema_steps
@@ -56,6 +57,18 @@ def refused(login: Address, sql: str, *values: Any) -> bool:
     return False
 
 
+def denied(connection: Connection[Any], *statements: str) -> set[str]:
+    """Return the statements that are refused."""
+    found = set()
+    for sql in statements:
+        try:
+            with translated():
+                connection.execute(sql)
+        except TeamRefusedError:
+            found.add(sql)
+    return found
+
+
 def functions(team: Team) -> Iterator[tuple[str, str]]:
     """Yield the name of every function and a call of it with NULLs."""
     sql = """
@@ -96,23 +109,25 @@ def test_a_login_accesses_only_tables_of_its_role(
     login = team.invited("ann") if kind == "invite" else getattr(people["ann"], kind)
     tables = [name for (name,) in team.rows(TABLES_SQL)]
     assert len(tables) > 20
-    for table in tables:
-        column = team.rows(
-            "SELECT attname FROM pg_attribute WHERE attnum > 0 AND attidentity = '' AND "
-            f"attrelid = 'hivepipe.{table}'::regclass"
-        )[0][0]
-        assert refused(login, f"SELECT * FROM hivepipe.{table}") == (table not in MAY_READ[kind]), (
-            table
-        )
-        for write in (
-            f"INSERT INTO hivepipe.{table} DEFAULT VALUES",
-            f"UPDATE hivepipe.{table} SET {column} = {column}",
-            f"DELETE FROM hivepipe.{table}",
-            f"TRUNCATE hivepipe.{table}",
-            f"DROP TABLE hivepipe.{table}",
-            f"ALTER TABLE hivepipe.{table} DISABLE ROW LEVEL SECURITY",
-        ):
-            assert refused(login, write), write
+    columns = team.rows(
+        "SELECT DISTINCT ON (attrelid) relname, attname FROM pg_attribute "
+        "JOIN pg_class ON pg_class.oid = attrelid WHERE attnum > 0 AND attidentity = '' "
+        "AND NOT attisdropped AND relnamespace = 'hivepipe'::regnamespace"
+    )
+    column_of = dict(columns)
+    with connected(login) as connection:
+        for table in tables:
+            read = f"SELECT * FROM hivepipe.{table}"
+            assert bool(denied(connection, read)) == (table not in MAY_READ[kind]), table
+            writes = {
+                f"INSERT INTO hivepipe.{table} DEFAULT VALUES",
+                f"UPDATE hivepipe.{table} SET {column_of[table]} = {column_of[table]}",
+                f"DELETE FROM hivepipe.{table}",
+                f"TRUNCATE hivepipe.{table}",
+                f"DROP TABLE hivepipe.{table}",
+                f"ALTER TABLE hivepipe.{table} DISABLE ROW LEVEL SECURITY",
+            }
+            assert denied(connection, *writes) == writes
 
 
 @pytest.mark.parametrize("kind", MAY_CALL)
@@ -121,18 +136,14 @@ def test_a_login_calls_only_functions_of_its_role(
 ) -> None:
     team, people = shared
     login = team.invited("ann") if kind == "invite" else getattr(people["ann"], kind)
-    denied = set()
     called = dict(functions(team))
-    for name, call in called.items():
-        if name in MAY_CALL[kind]:
-            continue
-        assert refused(login, call), call
-        denied.add(name)
-    assert denied == set(called) - MAY_CALL[kind]
     assert MAY_CALL[kind] <= set(called)
+    others = {call for name, call in called.items() if name not in MAY_CALL[kind]}
+    with connected(login) as connection:
+        assert denied(connection, *others) == others
 
 
-HOSTILE = (
+HOSTILE = {
     "SET ROLE hivepipe_owner",
     "SET ROLE hivepipe_admin",
     "SET ROLE hivepipe_reader",
@@ -150,12 +161,12 @@ HOSTILE = (
     "COPY (SELECT 1) TO PROGRAM 'id'",
     "SELECT * FROM pg_authid",
     "ALTER SYSTEM SET fsync = off",
-)
+}
 
 
-@pytest.mark.parametrize("sql", HOSTILE)
-def test_hostile_sql_of_a_machine_is_refused(team: Team, sql: str) -> None:
-    assert refused(team.joined("ann").writes, sql), sql
+def test_hostile_sql_of_a_machine_is_refused(team: Team) -> None:
+    with connected(team.joined("ann").writes) as connection:
+        assert denied(connection, *HOSTILE) == HOSTILE
 
 
 def test_a_machine_writes_only_rows_of_its_own_member(

@@ -102,18 +102,18 @@ def test_no_variable_of_the_shell_changes_host_dates_or_texts(
         assert one(connection, "SELECT DATE '2026-11-25'::text") == "2026-11-25"
 
 
-@pytest.mark.parametrize("name", ["Jürgen", "Łukasz Ż", "王小明", "ann@acme.example"])
-def test_a_name_has_letters_of_any_language_under_the_locale_c(team: Team, name: str) -> None:
+def test_a_name_has_letters_of_any_language_under_the_locale_c(team: Team) -> None:
     assert team.rows("SELECT datctype FROM pg_database WHERE datname = current_database()") == [
         ["C"]
     ]
-    assert team.joined(name).member == name
+    for name in ("Jürgen", "Łukasz Ż", "王小明", "ann@acme.example"):
+        assert team.joined(name).member == name
 
 
-@pytest.mark.parametrize("name", ["", " ann", "@ann", "ann/desk", "an\tn", "a" * 101])
-def test_what_is_no_name_of_a_member_is_refused(team: Team, name: str) -> None:
-    with pytest.raises(TeamError, match="members_name_check"):
-        team.invited(name)
+def test_what_is_no_name_of_a_member_is_refused(team: Team) -> None:
+    for name in ("", " ann", "@ann", "ann/desk", "an\tn", "a" * 101):
+        with pytest.raises(TeamError, match="members_name_check"):
+            team.invited(name)
 
 
 @pytest.mark.skipif(debians_folder() is None, reason="the wheel's postgresql has no ICU")

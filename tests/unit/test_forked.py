@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,24 +76,27 @@ main()
 """
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> list[str]:
+TABLE = "COMMANDS = {}\nNUMBER = 1\n"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return the command that starts a Python whose package `hivepipe` has only COMMAND."""
-    folder = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python3*/site-packages")
     (site / "hivepipe" / "cli").mkdir(parents=True)
     for name, text in {
         "__init__": "",
         "cli/__init__": "",
-        "cli/command_table": "COMMANDS = {}\nNUMBER = 1\n",
+        "cli/command_table": TABLE,
         "cli/main": COMMAND,
     }.items():
         (site / "hivepipe" / f"{name}.py").write_text(text)
     return [str(folder / "bin" / "python")]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def forker(package: list[str]) -> Iterator[Forker]:
     made = Forker(package, [*package, *CLI[1:]])
     yield made
@@ -198,6 +202,7 @@ def test_changed_code_is_imported_again(package: list[str], forker: Forker, tmp_
     assert run_forked(forker, ["number"], "", tmp_path) == (0, "22\n", "")
     table.write_text("raise ValueError('of the table')")  # an executed command prints this error
     code, out, error = run_forked(forker, ["number"], "", tmp_path)
+    table.write_text(TABLE)
     assert (code, out, error.splitlines()[-1]) == (1, "", "ValueError: of the table")
 
 
