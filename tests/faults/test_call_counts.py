@@ -15,16 +15,11 @@ from hivepipe.stack.ping import ping
 from tests.conftest import Process, fire, until
 from tests.faults.harness import Bench
 from tests.faults.test_stock_workers import StockStack
-from tests.integration.test_stack import (  # noqa: F401  a fixture
-    Sandbox,
-    eventually,
-    sandbox,
-)
 from tests.payloads import POST_BASH, PRE_BASH, changed
 from tests.rounds import SEED, rounds
+from tests.sandbox import Sandbox
 
 SESSIONS = tuple(f"c0a11000-0000-4000-8000-00000000000{n}" for n in range(5))
-CALLS = 8  # of each session in each round
 
 
 class Callers:
@@ -34,9 +29,9 @@ class Callers:
         self.env = env
         self.fired = dict.fromkeys(SESSIONS, 0)
 
-    def call(self, session: str) -> None:
+    def call(self, session: str, calls: int = 8) -> None:
         """Make the calls of a round, with an event before and one after each call."""
-        for _ in range(CALLS):
+        for _ in range(calls):
             self.fired[session] += 1
             number = self.fired[session]
             call = {
@@ -53,6 +48,11 @@ class Callers:
             fault()
             for each in calling:
                 each.result()
+
+    def call_each(self) -> None:
+        """Make two calls in each session, at once."""
+        with ThreadPoolExecutor(len(SESSIONS)) as pool:
+            list(pool.map(lambda session: self.call(session, 2), SESSIONS))
 
 
 def counted(database: os.PathLike[str]) -> dict[str, int]:
@@ -74,7 +74,7 @@ def all_counted(database: os.PathLike[str], callers: Callers, secs: float = 60) 
 # ---- a whole stack
 
 
-def kill(sandbox: Sandbox, kinds: tuple[str, ...]) -> None:  # noqa: F811
+def kill(sandbox: Sandbox, kinds: tuple[str, ...]) -> None:
     for kind, group in sandbox.processes().items():
         if kind in kinds or not kinds:
             for process in group:
@@ -84,10 +84,7 @@ def kill(sandbox: Sandbox, kinds: tuple[str, ...]) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     "kinds", [("redis",), ("supervisord",), ("redis", "writer"), ()], ids=lambda k: "-".join(k)
 )
-def test_all_calls_are_counted_whatever_is_killed(
-    sandbox: Sandbox,  # noqa: F811
-    kinds: tuple[str, ...],
-) -> None:
+def test_all_calls_are_counted_whatever_is_killed(sandbox: Sandbox, kinds: tuple[str, ...]) -> None:
     order = random.Random(SEED)
     sandbox.run("up", "-d")
     callers = Callers(sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)})
@@ -96,7 +93,7 @@ def test_all_calls_are_counted_whatever_is_killed(
         time.sleep(order.random())
         kill(sandbox, kinds)
 
-    for _ in range(rounds(2)):
+    for _ in range(rounds(1)):
         callers.call_while(fault)
         sandbox.run("up", "-d")
     all_counted(sandbox.home / "hive.db", callers)
@@ -143,14 +140,14 @@ def test_calls_that_redis_refuses_are_counted_later(
 ) -> None:
     callers = Callers(bench.home.env)
     bench.plain_writer()
-    callers.call(SESSIONS[0])
+    callers.call(SESSIONS[0], 1)
     # A writer that Redis refuses at its start ends, and nothing here restarts it.
-    until(lambda: counted(bench.home.database).get(SESSIONS[0]) == CALLS, "no writer")
+    until(lambda: counted(bench.home.database).get(SESSIONS[0]) == 1, "no writer")
     for _ in range(rounds(1)):
         take_again = refuse(bench)
-        callers.call_while(lambda: None)
+        callers.call_each()
         take_again()
-        callers.call(SESSIONS[1])
+        callers.call(SESSIONS[1], 1)
     all_counted(bench.home.database, callers)
 
 
@@ -158,7 +155,7 @@ def test_stock_workers_count_calls_too(bench: Bench) -> None:
     """A row of the scheduler replaces the writer's part."""
     callers = Callers(bench.home.env)
     bench.redis.config_set("maxmemory", 1)
-    callers.call_while(lambda: None)
+    callers.call_each()
     bench.redis.config_set("maxmemory", 0)
     assert (bench.home.path / "call-notes").exists()
     StockStack(bench).start()
