@@ -16,7 +16,7 @@ _API = {
     "locate": "home",
     "operation": "operations.custom",
     "redact_text": "redact",
-    "session_named": "reading.choosing",
+    "session_named": "reading.session_lookup",
     "time_line": "reading.time_line",
     "use_rules": "redact.configured",
 }

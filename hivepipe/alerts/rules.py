@@ -1,6 +1,6 @@
 """The alerts of a stack, computed from its figures. No I/O."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from hivepipe.text.plurals import counted
@@ -82,120 +82,75 @@ def compare(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
 
 def alerts_of(vitals: Vitals) -> list[Alert]:
     """Return the alerts for these figures, urgent ones first."""
-    judged = (
-        _unserved,
-        _clock,
-        _store,
-        _disk,
-        _lost,
-        _dead,
-        _waiting,
-        _spool,
-        _hive,
-        _effectless,
-        _budget,
-        _ratings,
-        _uplink,
-    )
-    found = [alert for judge in judged if (alert := judge(vitals))]
+    rules = (_of_processes, _of_store, _of_jobs, _of_hive, _of_updates, _of_servers)
+    found = [alert for rule in rules for alert in rule(vitals)]
     return sorted(found, key=lambda alert: not alert.is_urgent)
 
 
-def _unserved(vitals: Vitals) -> Alert | None:
-    if not vitals.unserved:
-        return None
-    return Alert("no_worker", f"no worker serves {', '.join(vitals.unserved)}", is_urgent=True)
+def _of_processes(vitals: Vitals) -> Iterator[Alert]:
+    if vitals.unserved:
+        text = f"no worker serves {', '.join(vitals.unserved)}"
+        yield Alert("no_worker", text, is_urgent=True)
+    if vitals.clock_stands_still:
+        text = "no scheduler is active: periodic jobs do not run (`hivepipe logs scheduler`)"
+        yield Alert("no_scheduler", text, is_urgent=True)
 
 
-def _clock(vitals: Vitals) -> Alert | None:
-    if not vitals.clock_stands_still:
-        return None
-    text = "no scheduler is active: periodic jobs do not run (`hivepipe logs scheduler`)"
-    return Alert("no_scheduler", text, is_urgent=True)
+def _of_store(vitals: Vitals) -> Iterator[Alert]:
+    if vitals.store_secs >= STORE_SECS:
+        text = f"the database has not been writable for {_span(vitals.store_secs)}"
+        yield Alert("store", f"{text}: {vitals.store_reason}", is_urgent=True)
+    if vitals.free_bytes is not None and vitals.free_bytes < ROOM_BYTES:
+        free = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk"
+        yield Alert("disk", f"{free}: a full disk loses events", is_urgent=True)
+    if vitals.lost:
+        count, first, last = vitals.lost
+        when = f"between {first[:19]} and {last[:19]} UTC"
+        text = f"{counted(count, 'event')} could not be kept {when}"
+        yield Alert("lost_events", f"{text}: neither Redis nor a disk took them")
 
 
-def _store(vitals: Vitals) -> Alert | None:
-    if vitals.store_secs < STORE_SECS:
-        return None
-    text = (
-        f"the database has not been writable for {_span(vitals.store_secs)}: {vitals.store_reason}"
-    )
-    return Alert("store", text, is_urgent=True)
+def _of_jobs(vitals: Vitals) -> Iterator[Alert]:
+    if vitals.failed:
+        yield Alert("failed_jobs", f"{counted(vitals.failed, 'failed job')}: hivepipe failed list")
+    if vitals.oldest_waiting_secs >= WAITING_SECS:
+        yield Alert("queue_age", f"a job has waited for {_span(vitals.oldest_waiting_secs)}")
+    limit = SPOOLED_SECS if vitals.redis_answers else SPOOLED_WHILE_AWAY_SECS
+    if vitals.spooled and vitals.oldest_spooled_secs >= limit:
+        waiting = counted(vitals.spooled, "event", "wait")
+        oldest = _span(vitals.oldest_spooled_secs)
+        yield Alert("spool", f"{waiting} on disk, the oldest for {oldest}")
 
 
-def _disk(vitals: Vitals) -> Alert | None:
-    if vitals.free_bytes is None or vitals.free_bytes >= ROOM_BYTES:
-        return None
-    text = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk: a full disk loses events"
-    return Alert("disk", text, is_urgent=True)
-
-
-def _lost(vitals: Vitals) -> Alert | None:
-    if not vitals.lost:
-        return None
-    count, first, last = vitals.lost
-    text = f"{counted(count, 'event')} could not be kept between {first[:19]} and {last[:19]} UTC"
-    return Alert("lost_events", f"{text}: neither Redis nor a disk took them")
-
-
-def _dead(vitals: Vitals) -> Alert | None:
-    if not vitals.failed:
-        return None
-    return Alert("failed_jobs", f"{counted(vitals.failed, 'failed job')}: hivepipe failed list")
-
-
-def _waiting(vitals: Vitals) -> Alert | None:
-    if vitals.oldest_waiting_secs < WAITING_SECS:
-        return None
-    return Alert("queue_age", f"a job has waited for {_span(vitals.oldest_waiting_secs)}")
-
-
-def _spool(vitals: Vitals) -> Alert | None:
-    patience = SPOOLED_SECS if vitals.redis_answers else SPOOLED_WHILE_AWAY_SECS
-    if not vitals.spooled or vitals.oldest_spooled_secs < patience:
-        return None
-    oldest = _span(vitals.oldest_spooled_secs)
-    return Alert(
-        "spool", f"{counted(vitals.spooled, 'event', 'wait')} on disk, the oldest for {oldest}"
-    )
-
-
-def _hive(vitals: Vitals) -> Alert | None:
+def _of_hive(vitals: Vitals) -> Iterator[Alert]:
     found = [f"{vitals.hive[state]} {called}" for state, called in _WAITING if state in vitals.hive]
-    if not found:
-        return None
-    return Alert("hive_workers", f"hive workers: {', '.join(found)}; see `hivepipe hive check`")
+    if found:
+        text = f"hive workers: {', '.join(found)}; see `hivepipe hive check`"
+        yield Alert("hive_workers", text)
 
 
-def _effectless(vitals: Vitals) -> Alert | None:
+def _of_updates(vitals: Vitals) -> Iterator[Alert]:
     counts = [
         f"{nothing} of {all_} {operation}"
         for operation, (nothing, all_) in sorted(vitals.effectless.items())
         if all_ >= SHARE_LEAST and nothing * 100 >= all_ * SHARE_PERCENT
     ]
-    if not counts:
-        return None
-    text = f"no-op updates within {_span(SHARE_SECS)}: {', '.join(counts)}"
-    return Alert("no_effect", text)
+    if counts:
+        yield Alert("no_effect", f"no-op updates within {_span(SHARE_SECS)}: {', '.join(counts)}")
 
 
-def _budget(vitals: Vitals) -> Alert | None:
-    return Alert("budget", f"summaries wait: {vitals.budget} today") if vitals.budget else None
-
-
-def _ratings(vitals: Vitals) -> Alert | None:
-    if not vitals.ratings:
-        return None
-    return Alert("memory_server", f"the memory server did not take ratings: {vitals.ratings}")
-
-
-def _uplink(vitals: Vitals) -> Alert | None:
-    if vitals.uplink_secs < UPLINK_SECS and not vitals.uplink:
-        return None
+def _of_servers(vitals: Vitals) -> Iterator[Alert]:
+    if vitals.budget:
+        yield Alert("budget", f"summaries wait: {vitals.budget} today")
+    if vitals.ratings:
+        text = f"the memory server did not take ratings: {vitals.ratings}"
+        yield Alert("memory_server", text)
     lag = f"rows have waited for the team's server for {_span(vitals.uplink_secs)}"
-    if vitals.uplink_secs < UPLINK_SECS:
-        return Alert("uplink", vitals.uplink)
-    return Alert("uplink", f"{lag}: {vitals.uplink}" if vitals.uplink else lag)
+    reasons = [lag] if vitals.uplink_secs >= UPLINK_SECS else []
+    if vitals.uplink:
+        reasons.append(vitals.uplink)
+    if reasons:
+        yield Alert("uplink", ": ".join(reasons))
 
 
 def _span(secs: float) -> str:

@@ -10,7 +10,7 @@ from hivepipe.db.export import exported_rows
 from hivepipe.db.location import database_path
 from hivepipe.home import kept_folder, locate
 from hivepipe.operations.archive import archives_of
-from hivepipe.reading.choosing import session_named
+from hivepipe.reading.session_lookup import session_named
 
 
 @click.command()

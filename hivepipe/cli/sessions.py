@@ -12,8 +12,8 @@ from hivepipe.db.location import database_path
 from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.home import locate
 from hivepipe.operations.liveness import with_activity
-from hivepipe.reading.choosing import session_in
 from hivepipe.reading.session_events import file_of
+from hivepipe.reading.session_lookup import session_in
 from hivepipe.reading.team.session import session_starting, session_store, team_time_line
 from hivepipe.reading.team.sessions import MOST_SESSIONS, team_sessions
 from hivepipe.reading.team.source import opened

@@ -34,7 +34,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.slow import at_once, manual_origin
 from hivepipe.operations.summaries import keep_summary, rate_memories, summary_input_of
 from hivepipe.operations.summariser import Summariser, SummaryInput, SummaryResult
-from hivepipe.reading.choosing import session_named
+from hivepipe.reading.session_lookup import session_named
 from hivepipe.redact import redact_text
 from hivepipe.settings import environment, switched_on
 from hivepipe.summaries import terms

@@ -53,7 +53,13 @@ def _of_redis(report: Report) -> Iterator[Metric]:
     yield _counter("jobs_retried", "attempts that were retried", report["retried"])
     yield _labelled("jobs", "jobs by state", "state", accounts)
     yield _labelled("queue_length", "jobs that wait in a queue", "queue", report["queues"])
-    yield _counted("operations", "executed jobs by operation", report["operations"])
+    yield _labelled(
+        "operations",
+        "executed jobs by operation",
+        "operation",
+        report["operations"],
+        CounterMetricFamily,
+    )
     yield _gauge(
         "oldest_job_seconds", "age of the oldest queued job", report["oldest_waiting_secs"] or 0
     )
@@ -83,15 +89,14 @@ def _counter(name: str, what: str, value: float) -> Metric:
     return CounterMetricFamily(f"hivepipe_{name}", what, value=float(value))
 
 
-def _labelled(name: str, what: str, label: str, values: dict[str, float]) -> Metric:
-    family = GaugeMetricFamily(f"hivepipe_{name}", what, labels=[label])
-    for value, count in values.items():
-        family.add_metric([value], float(count))
-    return family
-
-
-def _counted(name: str, what: str, values: dict[str, int]) -> Metric:
-    family = CounterMetricFamily(f"hivepipe_{name}", what, labels=["operation"])
+def _labelled(
+    name: str,
+    what: str,
+    label: str,
+    values: dict[str, float],
+    kind: type[GaugeMetricFamily | CounterMetricFamily] = GaugeMetricFamily,
+) -> Metric:
+    family = kind(f"hivepipe_{name}", what, labels=[label])
     for value, count in values.items():
         family.add_metric([value], float(count))
     return family

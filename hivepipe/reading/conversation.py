@@ -19,8 +19,8 @@ from hivepipe.config import setting_table
 from hivepipe.errors import ArchiveError, DamagedArchiveError
 from hivepipe.files.change_stamp import stamp
 from hivepipe.operations.archive import archives_of
-from hivepipe.reading.choosing import session_named
 from hivepipe.reading.conversation_reader import Conversation, Line, Reader
+from hivepipe.reading.session_lookup import session_named
 from hivepipe.redact.of_home import load_redactor, rules_in_force
 
 if TYPE_CHECKING:

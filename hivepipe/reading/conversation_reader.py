@@ -66,7 +66,7 @@ class Reader:
     def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
         """Yield all pieces, those of each subagent after its call."""
         self._shown.add(key)
-        for offset, line in self._lines(entry, 0):
+        for offset, line, _ in self._lines(entry, 0):
             for piece in self._pieces(line, offset, depth):
                 if piece.kind == AGENT:
                     yield from self._agent(entry["session_id"], piece)
@@ -82,7 +82,7 @@ class Reader:
         before: deque[Piece] = deque(maxlen=BEFORE)
         behind, found = BEHIND, False
         begin = max(offset - LOOK_BACK_BYTES, 0)
-        for at, line, end in self._lines_with_ends(entry, begin):
+        for at, line, end in self._lines(entry, begin):
             is_hit = at <= offset < end
             found = found or is_hit
             pieces = [each for each in self._pieces(line, at, 0) if each.kind != AGENT]
@@ -138,10 +138,6 @@ class Reader:
         if len(self._calls) > MOST_CALLS:
             del self._calls[next(iter(self._calls))]
 
-    def _lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields]]:
-        for offset, line, _ in self._lines_with_ends(entry, begin):
-            yield offset, line
-
-    def _lines_with_ends(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
+    def _lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
         for line in self.archived.lines(entry, begin):
             yield line.begin, read_line(line.text) or {}, line.end

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.costs.price_table import prices_in_force
@@ -114,14 +115,16 @@ class AgentCost:
 
 def costs_by_agent(home: str, store: Listings, session: str) -> list[AgentCost]:
     """Return the costs of a session by agent and model, highest first."""
-    added: dict[tuple[str, str, str], Bill] = {}
-    for charge in charges(store, sessions=[session]):
-        bill = added.setdefault((charge.agent, charge.agent_type, charge.rate.model), Bill())
-        bill.add(charge.rate, charge.tokens, charge.messages)
+    key_of = attrgetter("agent", "agent_type", "rate.model")
+    return agent_costs(home, bills(store, key_of, sessions=[session]))
+
+
+def agent_costs(home: str, added: Bills) -> list[AgentCost]:
+    """Return the costs of bills by agent, type and model, highest first."""
     prices = prices_in_force(home)
     found = [
-        AgentCost(*key, bill.messages, bill.tokens(), bill.cost(prices).rounded)
-        for key, bill in added.items()
+        AgentCost(agent, kind, model, bill.messages, bill.tokens(), bill.cost(prices).rounded)
+        for (agent, kind, model), bill in added.of.items()
     ]
     return sorted(found, key=lambda each: each.cost_usd or 0, reverse=True)
 

@@ -16,20 +16,14 @@ from hivepipe.reading.session_name import name_of
 
 _WORDS = {"active": "works", "paused": "idle", "waiting": "waits for you", "stalled": "silent"}
 _OPEN = {*_WORDS.values(), "lost"}
-_AGENTS_AT_WORK = """
-    SELECT session_id, COUNT(*) AS number FROM agents
-    WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND completed_at IS NULL
-      AND status IN ('spawned', 'running', 'active') AND deleted_at IS NULL
-    GROUP BY session_id
-"""
-_OPEN_TASKS = """
-    SELECT session_id, COUNT(*) AS number FROM tasks
-    WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND status = 'open'
-    GROUP BY session_id
-"""
-_TRANSCRIPTS = """
-    SELECT id, transcript_path FROM sessions
-    WHERE id IN (SELECT value FROM json_each(:sessions)) AND status IN ('active', 'paused')
+_MORE = """
+    SELECT id, CASE WHEN status IN ('active', 'paused') THEN transcript_path END AS transcript_path,
+      (SELECT COUNT(*) FROM agents WHERE session_id = sessions.id AND completed_at IS NULL
+        AND status IN ('spawned', 'running', 'active') AND deleted_at IS NULL) AS agents_at_work,
+      COALESCE(open.number, 0) AS open_tasks
+    FROM sessions LEFT JOIN (SELECT session_id, COUNT(*) AS number FROM tasks
+      WHERE status = 'open' GROUP BY session_id) AS open ON open.session_id = sessions.id
+    WHERE id IN (SELECT value FROM json_each(:sessions))
 """
 
 
@@ -58,12 +52,12 @@ class OpenSession:
     calls: int
     failed: int
     agents_at_work: int
-    open_tasks: int
-    dollars: float | None
-    last_tool: str
-    context_tokens: int | None
-    context_window: int | None
-    cache_until: str
+    open_tasks: int = 0
+    dollars: float | None = None
+    last_tool: str = ""
+    context_tokens: int | None = None
+    context_window: int | None = None
+    cache_until: str = ""
 
     @property
     def waits(self) -> bool:
@@ -91,21 +85,15 @@ def open_sessions(homes: Iterable[KnownHome], with_ended: bool, limit: int) -> l
 def _of_home(known: KnownHome, store: Listings, with_ended: bool, limit: int) -> list[OpenSession]:
     entries = with_activity(store, store.sessions(with_ended, limit))
     ids = [entry["id"] for entry in entries]
-    chosen = {"sessions": json.dumps(ids)}
-    at_work = {row["session_id"]: row["number"] for row in store.rows(_AGENTS_AT_WORK, chosen)}
-    tasks = {row["session_id"]: row["number"] for row in store.rows(_OPEN_TASKS, chosen)}
-    paths = {row["id"]: row["transcript_path"] for row in store.rows(_TRANSCRIPTS, chosen)}
+    more = {row["id"]: row for row in store.rows(_MORE, {"sessions": json.dumps(ids)})}
     dollars = _dollars(known.home, store, ids)
     about = store.titles(ids)
     return [
         _session(
             known,
-            entry,
-            name=name_of(entry["id"], about.get(entry["id"])),
-            dollars=dollars.get(entry["id"], 0.0),
-            at_work=at_work.get(entry["id"], 0),
-            tasks=tasks.get(entry["id"], 0),
-            end=latest(path) if (path := paths.get(entry["id"])) else Latest(),
+            entry | more.get(entry["id"], {}),
+            name_of(entry["id"], about.get(entry["id"])),
+            dollars.get(entry["id"], 0.0),
         )
         for entry in entries
     ]
@@ -117,35 +105,35 @@ def _dollars(home: str, store: Listings, sessions: list[str]) -> dict[str, float
     return {session: bill.cost(prices).rounded for (session,), bill in added.of.items()}
 
 
-def _session(
-    known: KnownHome,
-    entry: Entry,
-    *,
-    name: str,
-    dollars: float | None,
-    at_work: int,
-    tasks: int,
-    end: Latest,
-) -> OpenSession:
-    model = entry["model"] or ""
+def _session(known: KnownHome, entry: Entry, name: str, dollars: float | None) -> OpenSession:
+    path = entry.get("transcript_path")
+    end = latest(path) if path else Latest()
+    fields = fields_of(entry)
     return OpenSession(
         home=known.key,
-        id=entry["id"],
         project=entry["project"] or known.project,
         name=name,
-        title=entry["objective"] or "",
-        model=model,
-        client=entry["client"],
-        state=state_of(str(entry["condition"])),
-        waits_for=str(entry["waits_for"] or ""),
-        last_active_at=entry["last_active_at"] or "",
-        calls=entry["calls"],
-        failed=entry["failed"],
-        agents_at_work=at_work,
-        open_tasks=tasks,
         dollars=dollars,
+        open_tasks=entry.get("open_tasks", 0),
         last_tool=end.tool,
         context_tokens=end.context_tokens,
-        context_window=context_window(model, end.context_tokens),
+        context_window=context_window(fields["model"], end.context_tokens),
         cache_until=end.cache_until,
+        **fields,
     )
+
+
+def fields_of(entry: Entry) -> Entry:
+    """Return the fields of an OpenSession that a listing of sessions has."""
+    return {
+        "id": entry["id"],
+        "title": entry["objective"] or "",
+        "model": entry["model"] or "",
+        "client": entry["client"],
+        "state": state_of(str(entry["condition"])),
+        "waits_for": str(entry["waits_for"] or ""),
+        "last_active_at": entry["last_active_at"] or "",
+        "calls": entry["calls"],
+        "failed": entry["failed"],
+        "agents_at_work": entry.get("agents_at_work", 0),
+    }

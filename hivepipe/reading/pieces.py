@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from hivepipe.events.claude_code import clean, is_machine_made
-from hivepipe.transcripts.lines import Fields, id_of, moment, part, text
+from hivepipe.transcripts.lines import Fields, id_of, moment, part, text, typed
 from hivepipe.transcripts.usage import is_api_error
 
 MOST_CHARS = 40_000  # of one piece; longer texts are cut
@@ -111,8 +111,8 @@ def _call(block: Fields) -> Piece:
 
 def _spelled_out(arguments: Fields, title: str) -> str:
     """Return the arguments that a title does not contain in full, one per line."""
-    said = ((name, _as_text(value)) for name, value in arguments.items())
-    return clean("\n".join(f"{name}: {value}" for name, value in said if value not in title))
+    texts = ((name, _as_text(value)) for name, value in arguments.items())
+    return clean("\n".join(f"{name}: {value}" for name, value in texts if value not in title))
 
 
 def _as_text(value: object) -> str:
@@ -166,49 +166,41 @@ def _of_user(line: Fields, message: Fields) -> Iterator[Piece]:
                     yield Piece(AGENT, agent, id=agent)
 
 
-def _words(line: Fields, said: str) -> Piece:
+def _words(line: Fields, words: str) -> Piece:
     """Return a text of the user as USER, and a text of Claude Code as NOTE."""
     is_own = line.get("isMeta") is True or line.get("isCompactSummary") is True
-    if is_own or is_machine_made(said):
-        return Piece(NOTE, said)
-    if said.startswith(_OF_LOCAL_COMMANDS):
-        return Piece(NOTE, _LOCAL_TAG.sub("", said))
-    return Piece(USER, _command(said) or said)
+    if is_own or is_machine_made(words):
+        return Piece(NOTE, words)
+    if words.startswith(_OF_LOCAL_COMMANDS):
+        return Piece(NOTE, _LOCAL_TAG.sub("", words))
+    return Piece(USER, _command(words) or words)
 
 
-def _command(said: str) -> str:
+def _command(words: str) -> str:
     """Return a slash command as the user typed it, or "" for any other text."""
-    if not said.lstrip().startswith("<command-") or len(said) > _LONGEST_COMMAND:
+    if not words.lstrip().startswith("<command-") or len(words) > _LONGEST_COMMAND:
         return ""
-    parts = {name: value.strip() for name, value in _COMMAND_TAG.findall(said)}
+    parts = {name: value.strip() for name, value in _COMMAND_TAG.findall(words)}
     name = parts.get("name", "").removeprefix("/")
-    typed = f"/{name} {parts.get('args', '')}".rstrip()
-    return "\n".join(filter(None, (typed, parts.get("contents")))) if name else ""
+    command = f"/{name} {parts.get('args', '')}".rstrip()
+    return "\n".join(filter(None, (command, parts.get("contents")))) if name else ""
 
 
 def _answer(block: Fields) -> str:
-    content = block.get("content")
-    if isinstance(content, str):
-        return clean(content)
-    found = []
-    for item in content if isinstance(content, list) else []:
-        if isinstance(item, dict):
-            found.append("[image]" if item.get("type") == "image" else _text(item, "text"))
-    return "\n".join(filter(None, found))
+    texts = (
+        "[image]" if each.get("type") == "image" else _text(each, "text") for each in _blocks(block)
+    )
+    return "\n".join(filter(None, texts))
 
 
 def _blocks(message: Fields) -> Iterator[Fields]:
-    content = message.get("content")
-    if isinstance(content, str):
+    if isinstance(content := message.get("content"), str):
         yield {"type": "text", "text": content}
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict):
-            yield block
+    yield from (each for each in typed(message, "content", list) if isinstance(each, dict))
 
 
 def _text(fields: Fields, key: str) -> str:
-    value = fields.get(key)
-    return clean(value) if isinstance(value, str) else ""
+    return clean(typed(fields, key, str))
 
 
 def _capped(whole: str) -> str:
@@ -222,17 +214,12 @@ def _capped(whole: str) -> str:
 
 def _diff(arguments: Fields) -> tuple[str, ...]:
     """Return the lines that Edit, MultiEdit or Write removes (-) and adds (+)."""
-    edits = arguments.get("edits")
-    each = [*filter(_is_edit, edits if isinstance(edits, list) else ()), arguments]
-    lines = [line for edit in each for line in _changed(edit)]
+    edits = [edit for edit in typed(arguments, "edits", list) if isinstance(edit, dict)]
+    lines = [line for edit in [*edits, arguments] for line in _changed(edit)]
     if len(lines) > MOST_DIFF_LINES:
         more = len(lines) - MOST_DIFF_LINES
         lines = [*lines[:MOST_DIFF_LINES], f"  [{more:,} more lines]"]
     return tuple(lines)
-
-
-def _is_edit(edit: Any) -> bool:
-    return isinstance(edit, dict)
 
 
 def _changed(edit: Fields) -> list[str]:

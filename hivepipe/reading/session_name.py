@@ -9,6 +9,6 @@ _ID = 8
 def name_of(session: str, about: Entry | None) -> str:
     """Return the name; `about` is its entry in `Listings.titles` or None."""
     known = about or {}
-    said = known.get("objective") or known.get("prompt") or ""
-    line = " ".join(said.split())
+    text = known.get("objective") or known.get("prompt") or ""
+    line = " ".join(text.split())
     return f"{line[:_LONGEST]}…" if len(line) > _LONGEST else line or session[:_ID]

@@ -6,10 +6,10 @@ from hivepipe.costs.bill import Bill
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.db.summaries import list_summaries
-from hivepipe.db.usage import charges
 from hivepipe.errors import HivepipeError
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.liveness import with_activity
+from hivepipe.reading.costs import bills
 from hivepipe.reading.session_events import Event, events_of
 from hivepipe.transcripts.lines import typed
 
@@ -48,7 +48,7 @@ def time_line(home: str, store: Listings, session: str, limit: int) -> TimeLine:
         events=events.shown,
         left_out=events.left_out,
         files=_files(home, session, events.shown),
-        cost=spent_in(home, store, session),
+        cost=spent_of(home, bills(store, lambda _: (), sessions=[session]).total),
         summary=summaries[0] if summaries else None,
     )
 
@@ -103,16 +103,8 @@ def _archived(home: str, session: str) -> dict[str, Any]:
         return {}
 
 
-def spent_in(home: str, store: Listings, session: str) -> Spent:
-    """Return the tokens of a session and their cost."""
-    bill = Bill()
-    for charge in charges(store, sessions=[session]):
-        bill.add(charge.rate, charge.tokens, charge.messages)
-    return spent_of(home, bill)
-
-
 def spent_of(home: str, bill: Bill) -> Spent:
-    """Return the sum of a bill at the prices of `home`."""
+    """Return the tokens of a bill and their cost at the prices of `home`."""
     cost = bill.cost(prices_in_force(home))
     tokens = bill.tokens()
     return Spent(bill.messages, tokens.prompt + tokens.output, cost.rounded, cost.without_price)

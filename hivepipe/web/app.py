@@ -23,13 +23,13 @@ from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.reading.homes import homes_named, known_homes
 from hivepipe.team import membership
-from hivepipe.web.admission import FORMS, TOOLS, Admission, form_token
+from hivepipe.web.authentication import FORMS, TOOLS, Authentication, form_token
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.folders import PAGES, STATIC
 from hivepipe.web.memory import release_memory
-from hivepipe.web.readable import content_of, damage_named
 from hivepipe.web.rq_mount import RQ, RqMount
 from hivepipe.web.view_cache import Answer, ViewCache
+from hivepipe.web.view_content import content_of, damage_named
 from hivepipe.web.view_json import json_of
 from hivepipe.web.view_query import Content, FilterError, ViewQuery
 from hivepipe.web.views import OF_STACKS, SESSION, VIEWS, WITH_TEAM, View, view_of
@@ -51,7 +51,7 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
 
     cache = ViewCache(lambda: signature(databases()))
     changes = Changes(databases)
-    page = _Page(here, form_token(token), cache, changes.tell)
+    page = _Page(here, form_token(token), cache, changes.notify)
 
     async def events(request: Request) -> Response:
         if request.method == "HEAD":  # the stream would never end
@@ -69,16 +69,10 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         reports = await run_in_threadpool(import_module, "hivepipe.web.monitoring")
         return await run_in_threadpool(reports.monitoring, here, request)
 
-    async def settle(request: Request) -> Response:
-        return await _settled(page, token, request)
-
-    async def turn(request: Request) -> Response:
-        return await _switched(page, token, request)
-
     routes: list[BaseRoute] = [Route("/", root), Route("/events", events)]
     routes.append(Route(TOOLS, message, methods=["POST"]))
-    routes.append(Route(f"{FORMS}{{home}}", settle, methods=["POST"]))
-    routes.append(Route(f"{FORMS}{{home}}/stack", turn, methods=["POST"]))
+    for path, action in ((f"{FORMS}{{home}}", "settle"), (f"{FORMS}{{home}}/stack", "switch")):
+        routes.append(Route(path, partial(_act, page, token, action), methods=["POST"]))
     routes += [Route("/status.json", monitored), Route("/metrics", monitored)]
     routes += [Route(f"{RQ}{{home}}", _with_slash), Mount(f"{RQ}{{home}}", RqMount(here))]
     for name in (*VIEWS, SESSION):
@@ -87,7 +81,8 @@ def web_app(here: Place, token: str, reader_token: str = "", *, is_local: bool) 
         routes.append(Route(f"{path}.json", partial(page.json, view, name)))
         routes.append(Route(path, partial(page.view, view, name)))
     static = Mount("/static", StaticFiles(directory=STATIC))
-    return Admission(Starlette(routes=[*routes, static]), token, reader_token, is_local=is_local)
+    app = Starlette(routes=[*routes, static])
+    return Authentication(app, token, reader_token, is_local=is_local)
 
 
 @cache
@@ -107,13 +102,13 @@ def _status_of(error: HivepipeError) -> int:
 class _Page:
     """What all pages share. `form_token` is put into the forms of users with write access.
 
-    `later` tells open pages to load again.
+    `reload_pages` tells open pages to load again.
     """
 
     here: Place
     form_token: str
     cache: ViewCache
-    later: Callable[[], None]
+    reload_pages: Callable[[], None]
 
     def view(self, view: View, name: str, request: Request) -> Response:
         """Return the page of a view."""
@@ -124,8 +119,7 @@ class _Page:
         def refuse(error: HivepipeError) -> bytes:
             return self.problem(request, name, error, _status_of(error)).encode()
 
-        read_query = partial(_query_of, self.here, request, self.later)
-        found = self._found(view, name, request, read_query, show, refuse)
+        found = self._answer(view, name, request, show, refuse, self.reload_pages)
         return HTMLResponse(found.text, found.status)
 
     def json(self, view: View, name: str, request: Request) -> Response:
@@ -134,22 +128,21 @@ class _Page:
         def refuse(error: HivepipeError) -> bytes:
             return json_of({"error": str(error)})
 
-        read_query = partial(_query_of, self.here, request)
-        found = self._found(view, name, request, read_query, json_of, refuse)
+        found = self._answer(view, name, request, json_of, refuse)
         return Response(found.text, found.status, media_type="application/json")
 
-    def _found(
+    def _answer(
         self,
         view: View,
         name: str,
         request: Request,
-        read_query: Callable[[], ViewQuery],
         show: Callable[[Content], bytes],
         refuse: Callable[[HivepipeError], bytes],
+        on_ready: Callable[[], None] | None = None,
     ) -> Answer:
         def make() -> Answer:
             try:
-                content = content_of(view, read_query())
+                content = content_of(view, _query_of(self.here, request, on_ready))
                 with damage_named():
                     text = show(content)
             except HivepipeError as error:
@@ -189,44 +182,31 @@ class _Page:
         return _templates().get_template(file).render({**around, **content})
 
 
-async def _settled(page: _Page, token: str, request: Request) -> Response:
-    """Ask for confirmation, or settle failed jobs and redirect to the result."""
-    client = request.client.host if request.client else "?"
+async def _act(page: _Page, token: str, action: str, request: Request) -> Response:
+    """Do what a form says and redirect to the result, or ask for confirmation first."""
     control = await run_in_threadpool(import_module, "hivepipe.web.control")
+    by = f"page, {request.client.host if request.client else '?'}"
     try:
-        choice = await control.sent_form(request, token)
+        fields = await control.sent_form(request, token)
         (known,) = _query_of(page.here, request).homes
-        outcome = await run_in_threadpool(control.carry_out, known, choice, client)
+        outcome = await run_in_threadpool(getattr(control, action), known, fields, by)
     except HivepipeError as error:
         status = 400 if isinstance(error, control.FormError) else 409
         text = await run_in_threadpool(page.problem, request, "queues", error, status)
         return HTMLResponse(text, status)
-    if outcome.done:
-        return RedirectResponse(control.after(known, outcome.done), 303)
+    if outcome.address:
+        return RedirectResponse(outcome.address, 303)
     text = await run_in_threadpool(page.text, request, "queues", "confirm.html", outcome.question)
     return HTMLResponse(text)
 
 
-async def _switched(page: _Page, token: str, request: Request) -> Response:
-    """Pause or resume the workers of a home, and redirect to its queues."""
-    client = request.client.host if request.client else "?"
-    control = await run_in_threadpool(import_module, "hivepipe.web.control")
-    try:
-        what = await control.sent_switch(request, token)
-        (known,) = _query_of(page.here, request).homes
-        await run_in_threadpool(control.switch, known, what, client)
-    except HivepipeError as error:
-        status = 400 if isinstance(error, control.FormError) else 409
-        text = await run_in_threadpool(page.problem, request, "queues", error, status)
-        return HTMLResponse(text, status)
-    return RedirectResponse(f"/queues?home={known.key}", 303)
-
-
-def _query_of(here: Place, request: Request, later: Callable[[], None] | None = None) -> ViewQuery:
+def _query_of(
+    here: Place, request: Request, on_ready: Callable[[], None] | None = None
+) -> ViewQuery:
     """Parse the URL; raise HivepipeError for a home that is not the user's."""
     key = request.path_params.get("home", "") or request.query_params.get("home", "")
     session_id = request.path_params.get("session", "")
     filters = dict(request.query_params)
     if filters.get("team") == "1" and session_id:  # `key` is a home of the team's server
         return ViewQuery(homes_named(here, ""), filters, session_id, team_home=key)
-    return ViewQuery(homes_named(here, key), filters, session_id, later=later)
+    return ViewQuery(homes_named(here, key), filters, session_id, on_ready=on_ready)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-LOOK_SECS = 0.5
+POLL_SECS = 0.5
 KEEP_ALIVE_SECS = 15.0
 _CHANGED = "data: changed\n\n"
 _ALIVE = ": alive\n\n"  # a write detects a lost connection
@@ -43,11 +43,11 @@ class Changes:
         self._databases = databases
         self._followers: set[asyncio.Event] = set()
         self._watcher: asyncio.Task[None] | None = None
-        self._told = 0
+        self._notifications = 0
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Notify all followers at the next poll; callable from any thread."""
-        self._told += 1
+        self._notifications += 1
 
     async def follow(self) -> AsyncIterator[str]:
         """Yield a server-sent event after each change, and a comment as keep-alive."""
@@ -71,7 +71,7 @@ class Changes:
         """Wake the followers after each change, until the last one leaves."""
         before = self._state()
         while self._followers:
-            await asyncio.sleep(LOOK_SECS)
+            await asyncio.sleep(POLL_SECS)
             now = self._state()
             if now != before:
                 for follower in self._followers:
@@ -79,4 +79,4 @@ class Changes:
             before = now
 
     def _state(self) -> tuple[int, Signature]:
-        return self._told, signature(self._databases())
+        return self._notifications, signature(self._databases())

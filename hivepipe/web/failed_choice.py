@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
-from urllib.parse import parse_qs, quote
+from urllib.parse import quote
 
 from hivepipe.errors import HivepipeError
 from hivepipe.queue.failed_actions import Verb
 from hivepipe.queue.failed_jobs import FailedJob
 
-_MOST_FIELDS = 10_000
+Fields = dict[str, list[str]]  # of a submitted form
 Of = Literal["ticked", "shown"]
 
 
@@ -28,15 +28,10 @@ class Choice:
     reason: str
     until: str
     is_sure: bool
-    token: str
 
     @classmethod
-    def of_form(cls, raw: bytes) -> "Choice":
-        """Parse a URL-encoded form, or raise FormError."""
-        try:
-            found = parse_qs(raw.decode(), max_num_fields=_MOST_FIELDS, keep_blank_values=True)
-        except ValueError:
-            raise FormError("this is not a form of this page") from None
+    def of_form(cls, found: Fields) -> "Choice":
+        """Read the fields of a form, or raise FormError."""
         fields = {name: values[0] for name, values in found.items()}
         verb, _, of = fields.get("what", "").partition(" ")
         if verb not in ("retry", "discard") or of not in ("ticked", "shown"):
@@ -49,7 +44,6 @@ class Choice:
             reason=fields.get("reason", ""),
             until=fields.get("until", ""),
             is_sure=fields.get("sure") == "yes",
-            token=fields.get("token", ""),
         )
 
     def jobs(self, found: Iterable[FailedJob]) -> list[FailedJob]:

@@ -13,13 +13,13 @@ from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
 from hivepipe.times import now
-from hivepipe.web.slow_values import SlowValues
+from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.view_query import Content, ViewQuery
 
 
 @dataclass(frozen=True)
-class _Look:
-    """The result for a home and its project; `disk` is None if `disk_trouble` says why."""
+class _Checks:
+    """The results for a home and its project; `disk` is None if `disk_trouble` says why."""
 
     at: str
     examination: Examination
@@ -28,7 +28,7 @@ class _Look:
 
 
 LATER = "This takes longer: it is shown here in some seconds."
-_looks: SlowValues[_Look] = SlowValues()
+_checks: BackgroundCache[_Checks] = BackgroundCache()
 
 
 def health(query: ViewQuery) -> Content:
@@ -48,7 +48,7 @@ def _has_problem(stack: Entry) -> bool:
 
 
 def _health(query: ViewQuery, known: KnownHome) -> Entry:
-    look = _looks.get(known.home, lambda: _look(known), query.later)
+    found = _checks.get(known.home, lambda: _check(known), query.on_ready)
     place = known.place()
     with settings_of(known.home):
         report = status_report(place, Stack.of(place))
@@ -58,20 +58,20 @@ def _health(query: ViewQuery, known: KnownHome) -> Entry:
         "is_fine": report["condition"] in FINE,
         "key": known.key,
         "project": known.project,
-        "checked_at": look.at if look else "",
-        "doctor": look.examination.entry() if look else None,
-        "disk": look.disk.entry() if look and look.disk else None,
-        "kept": look.disk.kept if look and look.disk else "",
-        "disk_trouble": look.disk_trouble if look else LATER,
+        "checked_at": found.at if found else "",
+        "doctor": found.examination.entry() if found else None,
+        "disk": found.disk.entry() if found and found.disk else None,
+        "kept": found.disk.kept if found and found.disk else "",
+        "disk_trouble": found.disk_trouble if found else LATER,
     }
 
 
-def _look(known: KnownHome) -> _Look:
+def _check(known: KnownHome) -> _Checks:
     """Run doctor's checks in the project's folder, and measure the disk usage."""
     place = known.place()
     with settings_of(known.home):
         examination = examined(Facts(place, Stack.of(place), place.project))
         try:
-            return _Look(now()[0], examination, disk_usage(place), "")
+            return _Checks(now()[0], examination, disk_usage(place), "")
         except RetentionError as error:
-            return _Look(now()[0], examination, None, str(error))
+            return _Checks(now()[0], examination, None, str(error))

@@ -7,7 +7,7 @@ from hivepipe.errors import HivepipeError
 from hivepipe.home import Place, short_hash
 from hivepipe.monitor.metrics import exposition
 from hivepipe.monitor.status import status_report
-from hivepipe.reading.homes import home_named, settings_of
+from hivepipe.reading.homes import homes_named, settings_of
 from hivepipe.reading.whole_status import whole_report
 from hivepipe.stack.lock import Stack
 from hivepipe.web.view_json import json_of
@@ -17,7 +17,7 @@ def monitoring(here: Place, request: Request) -> Response:
     """Answer `/status.json` or `/metrics` for the home in the URL, or for `here`."""
     key = request.query_params.get("home", "") or short_hash(here.home)
     try:
-        known = home_named(here, key)
+        (known,) = homes_named(here, key)
     except HivepipeError as error:
         return PlainTextResponse(f"{error}\n", 404)
     place = known.place()

@@ -15,10 +15,10 @@ from hivepipe.web.server import serve
 def main(reading: int, listening: int) -> None:
     """Serve the page until it is stopped."""
     with os.fdopen(reading, "rb") as pipe:
-        said: dict[str, Any] = json.loads(pipe.read())
+        arguments: dict[str, Any] = json.loads(pipe.read())
     load_and_use()
     try:
-        serve(web_app(locate("."), **said), socket.socket(fileno=listening))
+        serve(web_app(locate("."), **arguments), socket.socket(fileno=listening))
     except KeyboardInterrupt:
         pass
 

@@ -19,9 +19,9 @@ def exec_server(
 
     The tokens go through a pipe, because other users can read the arguments of a process.
     """
-    said = json.dumps({"token": token, "reader_token": reader_token, "is_local": is_local})
+    arguments = json.dumps({"token": token, "reader_token": reader_token, "is_local": is_local})
     reading, writing = os.pipe()
-    os.write(writing, said.encode())
+    os.write(writing, arguments.encode())
     os.close(writing)
     for descriptor in (reading, listening.fileno()):
         os.set_inheritable(descriptor, True)

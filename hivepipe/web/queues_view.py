@@ -11,8 +11,8 @@ from hivepipe.queue.failed_jobs import FailedJob, failed_jobs
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.stack.condition import FINE
 from hivepipe.stack.lock import Stack
+from hivepipe.web.bar_chart import latency_bars
 from hivepipe.web.failed_choice import jobs_matching, name_of
-from hivepipe.web.latency_bars import latency_bars
 from hivepipe.web.view_query import Content, ViewQuery
 
 MOST_FAILED = 500
@@ -37,7 +37,7 @@ def _queues(query: ViewQuery, known: KnownHome) -> Entry:
         with failed_jobs(stack.address) as store:
             found = store.jobs()
     chosen = jobs_matching(found, query.filter("operation"), query.filter("reason"))
-    said = _actions(known.home)
+    log = _actions(known.home)
     return {
         **report,
         "verdict": verdict(report),
@@ -49,8 +49,8 @@ def _queues(query: ViewQuery, known: KnownHome) -> Entry:
         "failed_chosen": len(chosen),
         "failed_operations": Counter(job.operation for job in found),
         "failed": [_described(job) for job in chosen[:MOST_FAILED]],
-        "actions": [each._asdict() for each in said[:MOST_ACTIONS]],
-        "told": next((each._asdict() for each in said if each.at == query.filter("done")), None),
+        "actions": [each._asdict() for each in log[:MOST_ACTIONS]],
+        "told": next((each._asdict() for each in log if each.at == query.filter("done")), None),
     }
 
 

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
-from hivepipe.reading.homes import home_named
+from hivepipe.reading.homes import homes_named
 
 RQ = "/rq/"
 
@@ -30,7 +30,8 @@ class RqMount:
         await answer(scope, receive, send)
 
     def _of_home(self, key: str) -> ASGIApp:
-        address = home_named(self._here, key).place().socket
+        (known,) = homes_named(self._here, key)
+        address = known.place().socket
         if address not in self._made:
             self._made[address] = import_module("hivepipe.web.rq_pages").rq_pages(address)
         return self._made[address]

@@ -60,7 +60,10 @@ def _answer(query: ViewQuery) -> Content:
     return {
         "total": sum(each.total for _, each in found),
         "not_indexed_bytes": sum(each.not_indexed_bytes for _, each in found),
-        "hits": [_hit(known, line) for known, line in hits[:limit]],
+        "hits": [
+            hit_of(line, known.key, f"{known.key}@{line.hit.offset}@{line.hit.key}")
+            for known, line in hits[:limit]
+        ],
         "facets": _facets([each for _, each in found]),
         "opened": _opened(query),
         "troubles": troubles,
@@ -88,13 +91,10 @@ def _find(known: KnownHome, question: Question, limit: int) -> Found:
         return find(known.home, question, limit, indexing_secs=INDEXING_SECS, with_facets=True)
 
 
-def _hit(known: KnownHome, line: Line) -> Content:
-    return {
-        **line.entry(),
-        "parts": [line.before, line.match, line.behind],
-        "home": known.key,
-        "ref": f"{known.key}@{line.hit.offset}@{line.hit.key}",
-    }
+def hit_of(line: Line, home: str | int, ref: str) -> Content:
+    """Return a hit; `ref` is the value of `open` that shows its conversation, or ""."""
+    parts = [line.before, line.match, line.behind]
+    return {**line.entry(), "parts": parts, "home": home, "ref": ref}
 
 
 def _facets(found: list[Found]) -> dict[str, list[tuple[str, int]]]:

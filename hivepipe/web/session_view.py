@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from hivepipe import redact
 from hivepipe.db.listings import Listings
 from hivepipe.errors import ArchiveError, DamagedArchiveError
-from hivepipe.reading.choosing import session_in
 from hivepipe.reading.conversation import conversation, state_of_archives
 from hivepipe.reading.costs import AgentCost, costs_by_agent
 from hivepipe.reading.homes import settings_of
 from hivepipe.reading.now import state_of
 from hivepipe.reading.pieces import USER, Piece
+from hivepipe.reading.session_lookup import session_in
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.session_work import FileChange, work_of
 from hivepipe.reading.state_cache import StateCache

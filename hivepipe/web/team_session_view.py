@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from hivepipe.costs.price_table import prices_in_force
 from hivepipe.errors import ArchiveError, DamagedArchiveError, TeamAwayError, TeamError
-from hivepipe.reading.costs import AgentCost
+from hivepipe.reading.costs import AgentCost, agent_costs
 from hivepipe.reading.pieces import Piece
 from hivepipe.reading.team.conversation import team_conversation
 from hivepipe.reading.team.costs import team_bills
@@ -38,12 +37,7 @@ def _costs(source: Source, found: Found, home: str) -> list[AgentCost]:
     """Return the costs by agent and model, highest first."""
     columns = ("agent", "type", "model")
     bills = team_bills(source, Choice(), columns, sessions=[(found.home, found.id)])
-    prices = prices_in_force(home)
-    costs = [
-        AgentCost(agent, kind, model, bill.messages, bill.tokens(), bill.cost(prices).rounded)
-        for (agent, kind, model), bill in bills.of.items()
-    ]
-    return sorted(costs, key=lambda each: each.cost_usd or 0, reverse=True)
+    return agent_costs(home, bills)
 
 
 def _pieces(source: Source, found: Found, home: str) -> Iterator[Piece]:

@@ -1,7 +1,6 @@
 """The views of a team (`team=1` in the URL), in the same form as those of this machine."""
 
 from hivepipe.errors import SearchError
-from hivepipe.reading.search import Line
 from hivepipe.reading.team.agents import team_agents_by_session
 from hivepipe.reading.team.costs import TeamDayCost, team_costs_by_day
 from hivepipe.reading.team.search import TeamLine, team_search
@@ -11,7 +10,7 @@ from hivepipe.times import now as time_now
 from hivepipe.web.agents_view import MOST_AGENTS
 from hivepipe.web.costs_view import MOST_ROWS, costs_content
 from hivepipe.web.now_view import MOST_SESSIONS
-from hivepipe.web.search_view import HITS, MOST_HITS, empty_content, question_of
+from hivepipe.web.search_view import HITS, MOST_HITS, empty_content, hit_of, question_of
 from hivepipe.web.team_session_view import session
 from hivepipe.web.trend import first_day
 from hivepipe.web.view_query import Content, FilterError, ViewQuery, day_begins
@@ -84,18 +83,8 @@ def search(query: ViewQuery) -> Content:
             found = team_search(source, choice, question, limit)
     except (SearchError, FilterError) as error:
         return {**empty_content(), "error": str(error)}
-    hits = [_hit(line) for line in found.lines]
+    hits = [hit_of(line, line.home, "") for line in found.lines if isinstance(line, TeamLine)]
     return {**empty_content(), "total": found.total, "hits": hits, "limit": limit}
-
-
-def _hit(line: Line) -> Content:
-    home = line.home if isinstance(line, TeamLine) else 0
-    return {
-        **line.entry(),
-        "parts": [line.before, line.match, line.behind],
-        "home": home,
-        "ref": "",
-    }
 
 
 TEAM_VIEWS = {

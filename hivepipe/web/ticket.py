@@ -22,8 +22,8 @@ def with_ticket(address: str) -> str:
 
 
 def _made(token: str, ends: int, number: str = "") -> str:
-    said = f"{ends}.{number or secrets.token_hex(8)}"
-    return f"{said}.{hmac.digest(token.encode(), f'ticket {said}'.encode(), 'sha256').hex()}"
+    content = f"{ends}.{number or secrets.token_hex(8)}"
+    return f"{content}.{hmac.digest(token.encode(), f'ticket {content}'.encode(), 'sha256').hex()}"
 
 
 class Tickets:

@@ -1,25 +1,14 @@
-"""The geometry of the cost chart's SVG, in percent of its width and height."""
+"""The chart of costs by day."""
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, timedelta
 
+from hivepipe.db.listings import Entry
 from hivepipe.reading.costs import DayCost
+from hivepipe.web.bar_chart import bars
 
 DAYS = 30
-_GAP = 0.2  # share of a day's slot
-
-
-@dataclass(frozen=True)
-class DayBar:
-    """The cost of one day; `x`, `y`, `width` and `height` are in percent."""
-
-    day: str
-    cost_usd: float
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 def first_day(last: str) -> str:
@@ -30,25 +19,17 @@ def first_day(last: str) -> str:
         return ""
 
 
-def trend_of(costs: Iterable[DayCost]) -> list[DayBar]:
-    """Return a bar for each of the DAYS days up to the newest one, or [] without costs."""
-    by_day: dict[str, float] = {}
+def trend_of(costs: Iterable[DayCost]) -> list[Entry]:
+    """Return cost and bar of each of the DAYS days up to the newest one, or [] without costs."""
+    by_day: dict[str, float] = defaultdict(float)
     for each in costs:
-        by_day[each.day] = by_day.get(each.day, 0) + (each.cost_usd or 0)
+        by_day[each.day] += each.cost_usd or 0
     first = first_day(max(by_day, default=""))
     if not first:
         return []
     days = [f"{date.fromisoformat(first) + timedelta(number)}" for number in range(DAYS)]
-    dearest = max(by_day.get(day, 0) for day in days) or 1
-    place = 100 / DAYS
+    drawn = bars([by_day[day] for day in days], DAYS)
     return [
-        DayBar(
-            day=day,
-            cost_usd=round(by_day.get(day, 0), 6),
-            x=round(number * place, 3),
-            y=round(100 * (1 - by_day.get(day, 0) / dearest), 3),
-            width=round(place * (1 - _GAP), 3),
-            height=round(100 * by_day.get(day, 0) / dearest, 3),
-        )
-        for number, day in enumerate(days)
+        {"day": day, "cost_usd": round(by_day[day], 6), **bar}
+        for day, bar in zip(days, drawn, strict=True)
     ]

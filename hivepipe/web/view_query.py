@@ -24,7 +24,7 @@ class ViewQuery:
     """The chosen homes, and the filters in the URL.
 
     `team_home` is the home of a team's session, `reader` the member who asks ("" for this user).
-    `later` is called when a slow value is ready; without it, the view waits for the value.
+    `on_ready` is called when a slow value is ready; without it, the view waits for the value.
     """
 
     homes: list[KnownHome]
@@ -32,7 +32,7 @@ class ViewQuery:
     session: str = ""
     team_home: str = ""
     reader: str = ""
-    later: Callable[[], None] | None = None
+    on_ready: Callable[[], None] | None = None
 
     def filter(self, name: str) -> str:
         """Return the value of a filter, or ""."""

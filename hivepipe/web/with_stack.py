@@ -27,8 +27,8 @@ def run(place: Place) -> None:
     token = record().get("token") or secrets.token_urlsafe(24)
     listening = _listening(default_port())
     port = listening.getsockname()[1]
-    said = {"token": token, "address": f"http://{BIND}:{port}/?token={token}"}
-    write_small(record_path(), json.dumps(said))
+    content = {"token": token, "address": f"http://{BIND}:{port}/?token={token}"}
+    write_small(record_path(), json.dumps(content))
     serve(web_app(place, token, is_local=True), listening)
 
 

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from hivepipe.home import locate
 from hivepipe.queue import latencies
 from hivepipe.web.app import web_app
-from hivepipe.web.latency_bars import latency_bars
+from hivepipe.web.bar_chart import latency_bars
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import SESSION_START
 
@@ -95,10 +95,10 @@ def test_stored_samples_are_limited(client: redis.Redis, monkeypatch: pytest.Mon
 def test_bars_stay_visible_beside_a_slow_minute() -> None:
     course = [{"at": "", "jobs": 1, "p50_ms": 1.0, "p99_ms": ms} for ms in (4.0, 20.0, 60_000.0)]
     bars = latency_bars(course)
-    assert [bar.p99_ms for bar in bars] == [4, 20, 60_000]
-    assert 10 < bars[0].height < bars[1].height < bars[2].height == 100
-    assert [bar.y + bar.height for bar in bars] == [100] * 3
-    assert bars[-1].x + bars[-1].width < 100
+    assert [bar["p99_ms"] for bar in bars] == [4, 20, 60_000]
+    assert 10 < bars[0]["height"] < bars[1]["height"] < bars[2]["height"] == 100
+    assert [bar["y"] + bar["height"] for bar in bars] == [100] * 3
+    assert bars[-1]["x"] + bars[-1]["width"] < 100
     assert latency_bars([]) == []
 
 

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from hivepipe.files.action_log import NAME
 from hivepipe.home import locate, short_hash
-from hivepipe.web.admission import form_token
 from hivepipe.web.app import web_app
+from hivepipe.web.authentication import form_token
 from tests.conftest import CLI, Home, Server
 from tests.integration.test_failed import add_failed_job, listed
 

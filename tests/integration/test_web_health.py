@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from hivepipe.home import locate
 from hivepipe.web import health_view
 from hivepipe.web.app import web_app
+from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.health_view import LATER
-from hivepipe.web.slow_values import SlowValues
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import SESSION_START
 
@@ -75,14 +75,14 @@ def test_checks_are_cached_for_some_seconds(
     private_home.command("off")
     assert shown(page)["doctor"] == first["doctor"]
     assert shown(page)["state"] == "off", "the state is outdated"
-    monkeypatch.setattr("hivepipe.web.health_view._looks", SlowValues())
+    monkeypatch.setattr("hivepipe.web.health_view._checks", BackgroundCache())
     later = shown(page)
     assert later["checked_at"] > first["checked_at"]
     assert "hivepipe on" in [each["mend"] for each in later["doctor"]["findings"]]
 
 
 def test_requests_at_the_same_time_share_one_search() -> None:
-    values, found = SlowValues[int](), iter(range(100))
+    values, found = BackgroundCache[int](), iter(range(100))
     search = partial(values.get, "home", lambda: time.sleep(0.05) or next(found))
     with ThreadPoolExecutor(8) as pool:
         assert {each.result() for each in [pool.submit(search) for _ in range(8)]} == {0}
@@ -90,8 +90,8 @@ def test_requests_at_the_same_time_share_one_search() -> None:
 
 
 def test_a_long_search_delays_no_other_request() -> None:
-    values, may_end = SlowValues[int](), Event()
-    search = partial(values.get, "home", lambda: may_end.wait(30) and 7, patience=0.1)
+    values, may_end = BackgroundCache[int](), Event()
+    search = partial(values.get, "home", lambda: may_end.wait(30) and 7, wait_secs=0.1)
     assert search() is None
     may_end.set()
     assert values.get("home", lambda: 8) == 7
@@ -99,7 +99,7 @@ def test_a_long_search_delays_no_other_request() -> None:
 
 
 def test_a_request_that_does_not_wait_is_notified_of_the_value() -> None:
-    values, may_end, notified = SlowValues[int](), Event(), Event()
+    values, may_end, notified = BackgroundCache[int](), Event(), Event()
     search = partial(values.get, "home", lambda: may_end.wait(30) and 7, notified.set)
     assert [search(), search()] == [None, None]
     assert not notified.is_set()
@@ -109,7 +109,7 @@ def test_a_request_that_does_not_wait_is_notified_of_the_value() -> None:
 
 
 def test_all_waiting_requests_get_the_error() -> None:
-    values = SlowValues[int]()
+    values = BackgroundCache[int]()
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             values.get("home", lambda: 1 // 0)
@@ -118,7 +118,7 @@ def test_all_waiting_requests_get_the_error() -> None:
 def test_checks_that_take_longer_are_shown_later(
     page: TestClient, private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SlowValues, "get", lambda *_: None)
+    monkeypatch.setattr(BackgroundCache, "get", lambda *_: None)
     found = shown(page)
     assert (found["doctor"], found["disk"], found["disk_trouble"]) == (None, None, LATER)
     assert "<h3 data-later>" in page.get("/health").text
@@ -127,9 +127,9 @@ def test_checks_that_take_longer_are_shown_later(
 def test_a_page_does_not_wait_for_checks_and_is_notified(
     page: TestClient, private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_end, look = Event(), health_view._look
-    monkeypatch.setattr(health_view, "_look", lambda known: may_end.wait(30) and look(known))
-    monkeypatch.setattr(health_view, "_looks", SlowValues())
+    may_end, check = Event(), health_view._check
+    monkeypatch.setattr(health_view, "_check", lambda known: may_end.wait(30) and check(known))
+    monkeypatch.setattr(health_view, "_checks", BackgroundCache())
     html = page.get("/health").text
     assert "<h3 data-later>" in html
     assert LATER in html

@@ -7,8 +7,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from hivepipe.home import locate, read_record, record_path, short_hash
-from hivepipe.web.admission import form_token
 from hivepipe.web.app import web_app
+from hivepipe.web.authentication import form_token
 from tests.conftest import Home, fire, until
 from tests.payloads import SESSION, SESSION_START
 

@@ -24,7 +24,7 @@ from hivepipe.home import locate, record_path, short_hash
 from hivepipe.mcp_server.server import call
 from hivepipe.mcp_server.tool_call import ToolCall
 from hivepipe.operations.archive import archives_of
-from hivepipe.reading import choosing
+from hivepipe.reading import session_lookup
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.team import capture
 from hivepipe.times import stored_time
@@ -151,7 +151,7 @@ def test_a_session_is_found_beside_a_home_that_cannot_be_read(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return archives_of(path)
 
-    monkeypatch.setattr(choosing, "archives_of", archives)
+    monkeypatch.setattr(session_lookup, "archives_of", archives)
     found = call(locate(str(home.parent)), "timeline", {"session": "s-garden"})
     assert not found.failed, found.text
     found = call(locate(str(home.parent)), "timeline", {"session": "s-unknown"})

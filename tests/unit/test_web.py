@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.home import short_hash
-from hivepipe.monitor.admission import cookie_name, cookie_value
+from hivepipe.monitor.authentication import cookie_name, cookie_value
 from hivepipe.times import stored_time
 from hivepipe.web.changes import Changes, signature
 from hivepipe.web.clock import local_time, time_left
@@ -293,7 +293,7 @@ def test_a_commit_changes_the_signature_and_reading_does_not(home: Path) -> None
 def test_followers_are_notified_and_without_them_nothing_is_watched(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hivepipe.web.changes.LOOK_SECS", 0.01)
+    monkeypatch.setattr("hivepipe.web.changes.POLL_SECS", 0.01)
     path = home / "hive.db"
 
     async def play() -> None:
@@ -307,7 +307,7 @@ def test_followers_are_notified_and_without_them_nothing_is_watched(
             insert(db, "prompts", prompt="next", created_at=AT, session_id=SESSION)
         assert await asyncio.wait_for(waiting, 20) == "data: changed\n\n"
         waiting = asyncio.ensure_future(anext(follower))
-        changes.tell()
+        changes.notify()
         assert await asyncio.wait_for(waiting, 20) == "data: changed\n\n"
         await follower.aclose()  # type: ignore[attr-defined]
         assert changes._watcher is not None

@@ -4,16 +4,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from starlette.testclient import TestClient
 
 from hivepipe.home import locate, short_hash
-from hivepipe.monitor.admission import cookie_name
+from hivepipe.monitor.authentication import cookie_name
 from hivepipe.queue.failed_jobs import FailedJob
-from hivepipe.web.admission import form_token
 from hivepipe.web.app import web_app
+from hivepipe.web.authentication import form_token
 from hivepipe.web.control import LONGEST_FORM
 from hivepipe.web.failed_choice import Choice, FormError, name_of
 from hivepipe.web.views import VIEWS
@@ -52,7 +51,7 @@ def queue_with_a_failed_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chosen(**fields: str) -> Choice:
-    return Choice.of_form(urlencode(fields).encode())
+    return Choice.of_form({name: [value] for name, value in fields.items()})
 
 
 # ---- authentication

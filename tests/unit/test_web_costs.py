@@ -23,11 +23,11 @@ def cost(day: str, dollars: float | None) -> DayCost:
 def test_the_trend_is_to_scale_and_ends_with_the_newest_day() -> None:
     bars = trend_of([cost("2026-11-21", 1), cost("2026-11-21", 1), cost("2026-11-20", 0.5)])
     assert len(bars) == DAYS
-    assert [(bar.day, bar.cost_usd, bar.y, bar.height) for bar in bars[-2:]] == [
+    assert [(bar["day"], bar["cost_usd"], bar["y"], bar["height"]) for bar in bars[-2:]] == [
         ("2026-11-20", 0.5, 75.0, 25.0),
         ("2026-11-21", 2, 0.0, 100.0),
     ]
-    assert all(bar.x + bar.width <= 100 for bar in bars)
+    assert all(bar["x"] + bar["width"] <= 100 for bar in bars)
 
 
 @pytest.mark.parametrize("day", ["", "0001-01-02", "soon"])
@@ -36,7 +36,7 @@ def test_without_a_day_there_is_no_trend(day: str) -> None:
 
 
 def test_a_model_without_a_price_costs_nothing_in_the_trend() -> None:
-    assert {bar.height for bar in trend_of([cost("2026-11-21", None)])} == {0}
+    assert {bar["height"] for bar in trend_of([cost("2026-11-21", None)])} == {0}
 
 
 def test_shares_of_the_cache_and_filters(client: TestClient, home: Path) -> None:

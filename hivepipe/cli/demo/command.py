@@ -31,7 +31,7 @@ console = new_console()
 @click.command()
 def demo() -> None:
     """Run a day of work through real hooks and a real stack, and show the recorded rows."""
-    with _scene() as scene:
+    with _temporary_project() as scene:
         _morning(scene)
         _locked_database(scene)
         _missing_swarm(scene)
@@ -47,7 +47,7 @@ def demo() -> None:
 
 
 @contextmanager
-def _scene() -> Iterator[Scene]:
+def _temporary_project() -> Iterator[Scene]:
     """Yield a folder with a stack; both are removed at the end, also by Ctrl-C and SIGTERM."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     folder = os.path.realpath(tempfile.mkdtemp(prefix="hpdemo", dir="/tmp"))

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from hivepipe.mcp_server.answer import MOST_CHARS, Answer, Row, filled, short
 from hivepipe.mcp_server.tool_call import ToolCall
-from hivepipe.reading.choosing import home_with
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.homes import settings_of
 from hivepipe.reading.pieces import Piece
+from hivepipe.reading.session_lookup import home_with
 
 PART_CHARS = 6000  # a longer text is continued in the next row
 _SHORT = 500

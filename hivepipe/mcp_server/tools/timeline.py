@@ -4,11 +4,11 @@ from typing import Any
 
 from hivepipe.mcp_server.answer import Answer, Row, filled, short
 from hivepipe.mcp_server.tool_call import ToolCall
-from hivepipe.reading.choosing import home_with, session_in
 from hivepipe.reading.conversation import conversation
 from hivepipe.reading.homes import settings_of
 from hivepipe.reading.pieces import Piece
 from hivepipe.reading.session_events import Event
+from hivepipe.reading.session_lookup import home_with, session_in
 from hivepipe.reading.time_line import TimeLine, time_line
 
 MOST_CHARS = 500  # of one text

@@ -52,8 +52,8 @@ def team_agents(
 
     Each also has `person`, `machine`, `home` and `project`. `session` is a prefix of an id.
     """
-    asked = {"session": clean(session), "kind": clean(kind), "state": clean(state)}
-    found = source.rows(_AGENTS, choice.values() | asked | {"limit": limit})
+    filters = {"session": clean(session), "kind": clean(kind), "state": clean(state)}
+    found = source.rows(_AGENTS, choice.values() | filters | {"limit": limit})
     texts = source.texts("agents", [(row["home"], row["id"]) for row in found], "agents")
     return [_entry(row, texts.get((row["home"], row["id"]), {})) for row in found]
 

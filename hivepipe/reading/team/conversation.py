@@ -60,14 +60,14 @@ def _meta(source: Source, found: Found, entry: Entry) -> Row:
 
 
 def _why_none(source: Source, found: Found) -> str:
-    (said,) = source.rows(_WHY, _values(found))
-    if said["store"] == NONE:
+    (policy,) = source.rows(_WHY, _values(found))
+    if policy["store"] == NONE:
         return (
             "the team keeps no archives: its administrator chooses a store by `hivepipe team store`"
         )
-    if said["level"] != "everything":
+    if policy["level"] != "everything":
         return (
-            f"the team shares no archives of this project: its policy is {said['level']}, "
+            f"the team shares no archives of this project: its policy is {policy['level']}, "
             "and only everything includes them"
         )
     what = f"subagent {found.agent}" if found.agent else f"session {found.id}"

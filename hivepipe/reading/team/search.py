@@ -49,9 +49,9 @@ def team_search(source: Source, choice: Choice, question: Question, limit: int) 
     begun = [clean(term.text) for term in terms if term.begins_word and not term.ends_word]
     homes = {row["home"]: row for row in source.rows(_HOMES, choice.values())}
     source.note(_NOTE, whole, begun)
-    asked = {"phrases": whole, "beginnings": begun, "homes": [*homes], "limit": limit}
+    query = {"phrases": whole, "beginnings": begun, "homes": [*homes], "limit": limit}
     rows = source.noted_rows(
-        _FOUND, {**choice.values(), **asked, "session": clean(question.session)}
+        _FOUND, {**choice.values(), **query, "session": clean(question.session)}
     )
     lines: list[Line] = [
         _line(row, homes[row["home"]], around(row["words"], terms)) for row in rows

@@ -11,7 +11,7 @@ from hivepipe.db.listings import Entry, Listings, one_of
 from hivepipe.db.migrations import migrate
 from hivepipe.errors import StoreError
 from hivepipe.files.sqlite_file import open_in_memory
-from hivepipe.reading.choosing import LAST
+from hivepipe.reading.session_lookup import LAST
 from hivepipe.reading.team.costs import session_bills
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, valid_time
 from hivepipe.reading.time_line import TimeLine, spent_of, time_line

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.db.listings import Entry
 from hivepipe.operations.liveness import with_own_activity
-from hivepipe.reading.now import OpenSession, state_of
+from hivepipe.reading.now import OpenSession, fields_of
 from hivepipe.reading.session_name import name_of
 from hivepipe.reading.team.costs import session_bills
 from hivepipe.reading.team.source import CHOSEN, Choice, Source, in_range, valid_time
@@ -91,24 +91,10 @@ def open_team_sessions(
 def _shown(entry: Entry, dollars: float | None) -> TeamSession:
     return TeamSession(
         home=f"{entry['home']}",
-        id=entry["id"],
         project=entry["project"] or "",
         name=name_of(entry["id"], entry),
-        title=entry["objective"] or "",
-        model=entry["model"] or "",
-        client=entry["client"],
-        state=state_of(str(entry["condition"])),
-        waits_for=str(entry["waits_for"] or ""),
-        last_active_at=entry["last_active_at"] or "",
-        calls=entry["calls"],
-        failed=entry["failed"],
-        agents_at_work=entry["agents_at_work"],
-        open_tasks=0,
         dollars=dollars,
-        last_tool="",
-        context_tokens=None,
-        context_window=None,
-        cache_until="",
         person=entry["person"],
         machine=entry["machine"],
+        **fields_of(entry),
     )

@@ -22,11 +22,11 @@ from hivepipe.reading.team.audit import newest_reads
 from hivepipe.reading.team.source import opened
 from hivepipe.web.folders import PAGES, STATIC, TEAM_PAGES
 from hivepipe.web.headers import hardened
-from hivepipe.web.readable import content_of
 from hivepipe.web.team_page.identity import Identity, IdentityError
 from hivepipe.web.team_page.oidc import LOGOUT
 from hivepipe.web.team_views import TEAM_VIEWS
 from hivepipe.web.templates import templates
+from hivepipe.web.view_content import content_of
 from hivepipe.web.view_json import json_of
 from hivepipe.web.view_query import Content, FilterError, ViewQuery
 

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from hivepipe.monitor.admission import is_loopback
+from hivepipe.monitor.authentication import is_loopback
+from hivepipe.web.team_page.browser_sessions import BrowserSessions, signed_in, signing_in
 from hivepipe.web.team_page.identity import IdentityError
-from hivepipe.web.team_page.visits import Visits, signed_in, signing_in
 
 LOGIN, CALLBACK, LOGOUT = "/login", "/callback", "/logout"
 DEFAULT_CLAIM = "email"
@@ -46,7 +46,7 @@ class SignIn:
         demand_https(provider.issuer)
         self._provider = provider
         self._url = url.rstrip("/")
-        self._visits = Visits(is_secure=url.startswith("https://"))
+        self._sessions = BrowserSessions(is_secure=url.startswith("https://"))
         self._client = _client_at(provider)
         self.routes = (
             Route(LOGIN, self._login),
@@ -56,8 +56,8 @@ class SignIn:
 
     def person(self, request: Request) -> str:
         """Return the member who signed in with this browser, or ""."""
-        visit = self._visits.of(request)
-        return visit.person if visit else ""
+        session = self._sessions.of(request)
+        return session.person if session else ""
 
     def ask(self, request: Request) -> Response:
         """Redirect a browser to the sign-in; answer 401 to other clients."""
@@ -68,32 +68,32 @@ class SignIn:
     async def _login(self, request: Request) -> Response:
         try:
             client = await self._checked_client()
-            visit = signing_in()
-            request.scope["session"] = visit.data
+            session = signing_in()
+            request.scope["session"] = session.data
             answer: Response = await client.authorize_redirect(request, f"{self._url}{CALLBACK}")
         except Exception as error:  # noqa: BLE001  a provider may answer anything
             return self._failed(error, 502)
-        self._visits.begin(answer, visit)
+        self._sessions.begin(answer, session)
         return answer
 
     async def _callback(self, request: Request) -> Response:
-        visit = self._visits.of(request)
-        self._visits.end(request)  # a state is valid once
-        if visit is None:
+        session = self._sessions.of(request)
+        self._sessions.end(request)  # a state is valid once
+        if session is None:
             return _refused(
                 IdentityError("this sign-in was not started here or was already used"), 400
             )
-        request.scope["session"] = visit.data
+        request.scope["session"] = session.data
         try:
             person = await self._signed(request)
         except Exception as error:  # noqa: BLE001  as above
             return self._failed(error, 403)
         answer = RedirectResponse("/", 303)
-        self._visits.begin(answer, signed_in(person))
+        self._sessions.begin(answer, signed_in(person))
         return answer
 
     async def _logout(self, request: Request) -> Response:
-        self._visits.end(request)
+        self._sessions.end(request)
         return PlainTextResponse("signed out\n")
 
     async def _signed(self, request: Request) -> str:
@@ -108,11 +108,11 @@ class SignIn:
             raise IdentityError("the provider sent no ID token")
         return self._named(token["userinfo"])
 
-    def _named(self, said: dict[str, Any]) -> str:
-        name = said.get(self._provider.claim)
+    def _named(self, claims: dict[str, Any]) -> str:
+        name = claims.get(self._provider.claim)
         if not isinstance(name, str) or not name:
             raise IdentityError(f"the provider sent no {self._provider.claim}")
-        if self._provider.claim == "email" and said.get("email_verified") is not True:
+        if self._provider.claim == "email" and claims.get("email_verified") is not True:
             raise IdentityError("the provider has not verified this e-mail address")
         return name
 

@@ -4,7 +4,7 @@ import pytest
 
 from hivepipe.errors import HivepipeError, StoreError
 from hivepipe.reading.homes import KnownHome
-from hivepipe.web.readable import content_of
+from hivepipe.web.view_content import content_of
 from hivepipe.web.view_query import Content, ViewQuery
 
 HOMES = [KnownHome(key, f"/homes/{key}", f"/projects/{key}") for key in "abc"]

@@ -21,10 +21,10 @@ def content_of(view: Callable[[ViewQuery], Content], query: ViewQuery) -> Conten
         return {**_read(view, query), "unreadable": []}
     except (FilterError, TeamError):  # not caused by a home
         raise
-    except HivepipeError as error:
-        failed = {known.home: str(error) for known in query.homes}
-    if len(query.homes) > 1:
-        failed = {known.home: _failure(view, query, known) for known in query.homes}
+    except HivepipeError:
+        if len(query.homes) == 1:
+            raise
+    failed = {known.home: _failure(view, query, known) for known in query.homes}
     readable = [known for known in query.homes if not failed[known.home]]
     if not readable:
         raise HivepipeError("; ".join(dict.fromkeys(failed.values())))

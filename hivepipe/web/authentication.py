@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hivepipe.monitor.admission import cookie_name, cookie_value, is_loopback, is_token
+from hivepipe.monitor.authentication import cookie_name, cookie_value, is_loopback, is_token
 from hivepipe.web.headers import hardened
 from hivepipe.web.peer import user_of_peer
 from hivepipe.web.ticket import NAME, Tickets
@@ -24,7 +24,7 @@ def form_token(token: str) -> str:
     return hmac.digest(token.encode(), b"form", "sha256").hex()
 
 
-class Admission:
+class Authentication:
     """ASGI middleware that authenticates requests and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp, token: str, reader_token: str, *, is_local: bool) -> None:

@@ -1,0 +1,77 @@
+"""A cache of values that take seconds to compute, for pages that reload after each change."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+from typing import Generic, TypeVar
+
+from hivepipe.web.memory import release_memory
+
+KEPT_SECS = 20.0
+_SHARE = 20  # a value is kept 20 s longer per second of computing: at most 5 % of a CPU
+WAIT_SECS = 10.0
+
+Value = TypeVar("Value")
+
+
+@dataclass
+class _Slot(Generic[Value]):
+    values: list[Value] = field(default_factory=list)  # at most one
+    errors: list[Exception] = field(default_factory=list)  # instead of a value
+    expires: float = 0.0
+    is_done: Event = field(default_factory=Event)
+    is_computing: bool = False  # a thread computes it now
+    callbacks: set[Callable[[], None]] = field(default_factory=set)
+
+
+class BackgroundCache(Generic[Value]):
+    """A value for each key; concurrent requests share one computation."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._slots: dict[str, _Slot[Value]] = {}
+        self._lock = Lock()
+
+    def get(
+        self,
+        key: str,
+        compute: Callable[[], Value],
+        on_ready: Callable[[], None] | None = None,
+        wait_secs: float = WAIT_SECS,
+    ) -> Value | None:
+        """Return the cached value of a key, or compute it in a thread.
+
+        If that takes longer than `wait_secs`, it continues in the background, and the previous
+        value or None is returned. With `on_ready`, this does not wait, and `on_ready` is called
+        when the value is ready.
+        """
+        with self._lock:
+            slot = self._slots.setdefault(key, _Slot())
+            if not slot.is_computing and time.monotonic() >= slot.expires:
+                slot.is_computing = True
+                slot.is_done.clear()
+                Thread(target=self._compute, args=(slot, compute), daemon=True).start()
+            if on_ready and slot.is_computing:
+                slot.callbacks.add(on_ready)
+        if not on_ready:
+            slot.is_done.wait(wait_secs)
+        if slot.errors:
+            raise slot.errors[0]
+        return slot.values[0] if slot.values else None
+
+    def _compute(self, slot: _Slot[Value], compute: Callable[[], Value]) -> None:
+        began = time.monotonic()
+        try:
+            slot.values, slot.errors = [compute()], []
+        except Exception as error:  # noqa: BLE001 - raised again in `get`
+            slot.errors = [error]
+        ended = time.monotonic()
+        release_memory()
+        with self._lock:
+            slot.expires = ended + KEPT_SECS + _SHARE * (ended - began)
+            slot.is_computing = False
+            slot.is_done.set()
+            callbacks, slot.callbacks = slot.callbacks, set()
+        for callback in callbacks:
+            callback()

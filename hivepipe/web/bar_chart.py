@@ -1,0 +1,31 @@
+"""The geometry of a bar chart's SVG, in percent of its width and height."""
+
+from collections.abc import Sequence
+from math import log
+
+from hivepipe.db.listings import Entry
+
+_GAP = 0.2  # share of a bar's slot
+_FEWEST = 60  # slots, so that a single bar is not as wide as the page
+
+
+def bars(heights: Sequence[float], slots: int) -> list[Entry]:
+    """Return `x`, `y`, `width` and `height` of a bar for each height; the highest has 100 %."""
+    highest = max(heights, default=0) or 1
+    place = 100 / slots
+    return [
+        {
+            "x": round(number * place, 3),
+            "y": round(100 * (1 - height / highest), 3),
+            "width": round(place * (1 - _GAP), 3),
+            "height": round(100 * height / highest, 3),
+        }
+        for number, height in enumerate(heights)
+    ]
+
+
+def latency_bars(course: Sequence[Entry]) -> list[Entry]:
+    """Return the samples, oldest first, each with a bar for the logarithm of its p99."""
+    heights = [log(1 + each["p99_ms"]) for each in course]
+    drawn = bars(heights, max(len(course), _FEWEST))
+    return [each | bar for each, bar in zip(course, drawn, strict=True)]
