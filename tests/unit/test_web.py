@@ -257,6 +257,13 @@ def test_the_regions_of_a_page_have_different_names(
     assert sorted(names) == sorted(set(names))
 
 
+def test_each_field_has_an_id_by_which_a_reload_keeps_its_entry() -> None:
+    pages = "".join(path.read_text() for path in sorted(PAGES.rglob("*.html")))
+    fields = re.findall(r'<(?:input|select) (?!type="hidden")[^>]*>', pages)
+    assert len(fields) > 15
+    assert [field for field in fields if " id=" not in field] == []
+
+
 @pytest.mark.parametrize("name", ["queues", "health"])
 def test_a_region_of_one_stack_names_its_project(name: str) -> None:
     page = (PAGES / f"{name}.html").read_text()

@@ -1,38 +1,67 @@
 // Reload the view after each change, and replace its main element.
 "use strict";
-let waits = null;
+let timer = null; // of the next load
+let again = Infinity; // milliseconds from the end of this load to the next one
+let isLoading = false; // one load at a time: an older answer must not replace a newer one
 let pause = 200; // milliseconds from a change to the next load
+let limit = 60000; // milliseconds for an answer, which never comes over a half-open connection
+
+function later(wait = pause) {
+  if (isLoading) again = Math.min(again, wait);
+  else timer ??= setTimeout(load, wait);
+}
+
+async function load() {
+  [timer, again, isLoading] = [null, Infinity, true];
+  await refresh().catch(() => (trouble = connection === "connection lost" ? "" : `${OUTDATED} does not answer`));
+  isLoading = false;
+  show();
+  if (again < Infinity) later(again);
+}
 
 async function refresh() {
-  waits = null;
   if (document.hidden && !(window.Notification && wanted())) return; // visibilitychange loads it
   if (document.querySelector("form.still")) return; // a confirmation must not change
-  if (document.activeElement?.matches("main :is(input, select)")) return later(2000); // typing
+  if (document.hasFocus() && document.activeElement?.matches(TYPING)) return later(2000);
   const began = performance.now();
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(limit) });
   const isPage = answer.headers.get("Content-Type")?.startsWith("text/html"); // of a view or its error
-  trouble = isPage ? "" : TROUBLES[answer.status] || `not up to date: the server answers ${answer.status}`;
-  show();
-  if (!isPage) return;
   const text = await answer.text();
+  trouble = isPage ? "" : TROUBLES[answer.status] || `${OUTDATED} answers ${answer.status}`;
+  if (!isPage) return;
   pause = Math.min(Math.max(200, 5 * (performance.now() - began)), 10000); // slow views reload less often
   const page = new DOMParser().parseFromString(text, "text/html");
   document.title = page.title;
   goOn(page);
   const [before, after] = [document.querySelector("main"), page.querySelector("main")];
   if (!after) return;
-  const open = new Map([...before.querySelectorAll("details[id]")].map((each) => [each.id, each.open]));
-  for (const each of after.querySelectorAll("details[id]")) each.open = open.get(each.id) ?? each.open;
+  keep(before, after);
   if (before.innerHTML === after.innerHTML) return; // so a selection in it stays
-  const focused = before.contains(document.activeElement) ? selectorOf(document.activeElement) : "";
-  for (const each of before.querySelectorAll("input:checked")) {
-    const same = after.querySelector(`#${CSS.escape(each.id)}`);
-    if (same) same.checked = true;
-  }
-  before.replaceWith(after);
-  if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
+  replace(before, after);
   notify(waiting(before), waiting(after));
   offer();
+}
+
+function keep(before, after) { // what the user has opened and entered
+  for (const each of before.querySelectorAll(":is(details, input, select)[id]")) {
+    const same = after.querySelector(selectorOf(each));
+    if (same) for (const name of ["open", "checked", "value"]) if (name in each) same[name] = each[name];
+  }
+}
+
+function replace(before, after) { // and keep the focus, and how far tables are scrolled
+  const focused = before.contains(document.activeElement) ? selectorOf(document.activeElement) : null;
+  const tables = [...before.querySelectorAll(".wide")].map((each) => [selectorOf(each), each.scrollLeft]);
+  before.replaceWith(after);
+  for (const [table, left] of tables) document.querySelector(table)?.scroll({ left });
+  if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
+}
+
+function selectorOf(element) { // a selector of the same element in the reloaded page
+  if (element.id) return `#${CSS.escape(element.id)}`;
+  const name = ["href", "aria-label", "value"].find((each) => element.hasAttribute(each));
+  const attribute = name ? `[${name}="${CSS.escape(element.getAttribute(name))}"]` : "";
+  return `${selectorOf(element.parentElement.closest("[id], section, details"))} ${element.localName}${attribute}`;
 }
 
 // ---- a notification when a session begins to wait, if the user has switched it on
@@ -66,15 +95,6 @@ async function flip() {
   offer();
 }
 
-function selectorOf(element) { // a selector of the same element in the reloaded page
-  const link = element.getAttribute("href");
-  return element.id ? `#${CSS.escape(element.id)}` : link ? `main a[href="${CSS.escape(link)}"]` : "";
-}
-
-function later(wait = pause) {
-  waits ??= setTimeout(() => refresh().catch(() => {}), wait);
-}
-
 function goOn(page) { // reload for values that were not ready
   if (page.querySelector("[data-later]")) later(3000);
 }
@@ -92,6 +112,8 @@ function choose(home) { // a click shows a project; arrow keys pass many, so a b
   home.addEventListener("change", () => (byKey ? home.after(show) : home.form.submit()));
 }
 
+const TYPING = "main :is(input:not([type=checkbox]), select)";
+const OUTDATED = "not up to date: the server";
 const TROUBLES = { 401: "server restarted: open the address that it printed" };
 const state = document.getElementById("live");
 let connection = state.textContent; // the state of the stream
