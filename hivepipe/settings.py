@@ -8,6 +8,10 @@ from _thread import _local
 
 from hivepipe import sender
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 # New name -> older names, which are accepted too. The first one set is used.
 ALIASES = {
     "HIVEPIPE_USE_QUEUE": ("USE_QUEUE",),
@@ -65,6 +69,9 @@ _INHERITED_OURS = (
     "HIVEPIPE_PM2",
 )
 
+# Of these, the variables that belong to one home: another home has its own values.
+_OF_ONE_HOME = frozenset(_INHERITED_OURS[1:])
+
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
@@ -82,10 +89,23 @@ def use(values: dict[str, str]) -> None:
 
 
 def use_in_thread(values: dict[str, str] | None) -> dict[str, str] | None:
-    """Set other values for this thread, or end that by None; return what this replaces."""
+    """Set the values of a home for this thread, or end that by None; return what this replaces.
+
+    They replace the variables of the environment that belong to one home, too.
+    """
     before: dict[str, str] | None = getattr(_of_thread, "values", None)
     _of_thread.values = values
     return before
+
+
+def of_one_home(environment: "Mapping[bytes, bytes]") -> dict[str, str]:
+    """Return the variables of an environment that count only for the home of its stack."""
+    return {
+        name: value.decode("utf-8", "surrogateescape")
+        for name in _OF_ONE_HOME
+        for candidate in reversed((name, *ALIASES.get(name, ())))
+        if (value := environment.get(candidate.encode()))
+    }
 
 
 def in_use() -> dict[str, str]:
@@ -100,6 +120,8 @@ def _values() -> dict[str, str]:
 
 def variable(name: str) -> str | None:
     """Return the variable or an alias, else the value of a file, else None; "" means unset."""
+    if name in _OF_ONE_HOME and getattr(_of_thread, "values", None) is not None:
+        return _values().get(name)
     return environment(name) or _values().get(name)
 
 

@@ -6,13 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hivepipe import settings
+from hivepipe import sender, settings
 from hivepipe.config import setting_table
 from hivepipe.config.config_file import Config
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.files.change_stamp import stamp
-from hivepipe.home import Place, project_of, read_record, short_hash
+from hivepipe.home import (
+    Place,
+    environment_of,
+    locate,
+    project_of,
+    read_record,
+    short_hash,
+)
 from hivepipe.reading.state_cache import StateCache
 from hivepipe.stack.project_records import records
 
@@ -53,17 +60,25 @@ class KnownHome:
 
 @contextmanager
 def settings_of(home: str) -> Iterator[None]:
-    """Apply the settings of a home in this thread, such as the path of its database.
-
-    The settings of a process are those of the folder in which it was started.
-    """
-    stamps = [stamp(path) for path in setting_table.files(home)]
-    values = _SETTINGS.get(home, stamps, lambda: Config(home).of_files())
+    """Apply the settings of a home in this thread, such as the path of its database."""
+    own = settings.of_one_home(sender.environment())
+    stamps = [stamp(path) for path in (*setting_table.files(home), f"{home}/environment")]
+    values = _SETTINGS.get(home, (own, stamps), lambda: _values(home, own))
     before = settings.use_in_thread(values)
     try:
         yield
     finally:
         settings.use_in_thread(before)
+
+
+def _values(home: str, own: dict[str, str]) -> dict[str, str]:
+    """Return the values of a home's files and of its stack's environment.
+
+    `own` are the variables of this process, which count for the home where it was started.
+    """
+    is_own = locate(".").home == home
+    of_stack = own if is_own else settings.of_one_home(environment_of(home))
+    return {**Config(home).of_files(), **of_stack}
 
 
 def known_homes(here: Place) -> list[KnownHome]:
@@ -77,10 +92,5 @@ def homes_named(here: Place, key: str) -> list[KnownHome]:
     """Return the home with this key, or all for ""; raise HivepipeError for an unknown key."""
     found = [known for known in known_homes(here) if key in ("", known.key)]
     if not found:
-        raise HivepipeError(f"no project has the key {key}: choose one on the page")
+        raise HivepipeError(f"no project has the key {key}: /queues.json lists all keys")
     return found
-
-
-def home_named(here: Place, key: str) -> KnownHome:
-    """Return the home with this key; raise HivepipeError for an unknown key."""
-    return next(known for known in homes_named(here, key) if known.key == key)

@@ -88,6 +88,30 @@ def test_the_database_of_the_pages_own_home_is_not_that_of_other_homes(
     assert len(states(page, "/now.json")) == 1
 
 
+def test_a_variable_counts_only_for_the_home_where_the_page_was_started(
+    two: tuple[TestClient, Path], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, other = two
+    moved = tmp_path / "moved.db"
+    (home / "hive.db").rename(moved)
+    monkeypatch.setenv("HIVE_DB", str(moved))
+    monkeypatch.setenv("HIVEPIPE_STALLED_SECS", "1e8")
+    assert states(page, f"/now.json?home={short_hash(str(other))}") == {"s-garden": "silent"}
+    assert len(states(page, f"/now.json?home={short_hash(str(home))}")) == 1
+    assert len(states(page, "/now.json")) == 2
+
+
+def test_a_home_is_read_with_the_variables_of_its_own_stack(
+    two: tuple[TestClient, Path], home: Path
+) -> None:
+    page, other = two
+    (other / "config.toml").unlink()
+    database = other.parent / "elsewhere.db"
+    (other / "environment").write_text(f"HIVEPIPE_DB={database}\nHIVEPIPE_STALLED_SECS=1e8\n")
+    assert states(page, f"/now.json?home={short_hash(str(other))}") == {"s-garden": "works"}
+    assert len(states(page, "/now.json")) == 2
+
+
 def test_a_status_names_the_files_that_this_home_is_asked_to_trust(
     two: tuple[TestClient, Path], home: Path
 ) -> None:
