@@ -18,14 +18,16 @@ PERIODIC_KEY = "hivepipe:periodic"
 _PLAIN: dict[str, Any] = {"driver_info": None} if hasattr(redis, "DriverInfo") else {}
 
 
-def connect(address: str) -> redis.Redis:
+def connect(address: str, *, has_limit: bool = False) -> redis.Redis:
     """Return a client for a socket path or a URL, which connects at its first command.
 
-    The client never retries: a claim whose reply was lost would be executed twice.
+    The client never retries: a claim whose reply was lost would be executed twice. With
+    `has_limit`, it also waits for a home's own server only for a limited time; workers wait longer.
     """
     never = Retry(NoBackoff(), 0)
     if address.startswith("/"):
-        return redis.Redis(unix_socket_path=address, retry=never, **_PLAIN)
+        secs = REPLY_SECS if has_limit else None
+        return redis.Redis(unix_socket_path=address, retry=never, socket_timeout=secs, **_PLAIN)
     # A remote server can vanish without closing the connection. No command takes as long.
     return redis.Redis.from_url(
         address,

@@ -70,7 +70,7 @@ class FailedJob:
 @contextmanager
 def failed_jobs(address: str) -> Iterator["FailedJobs"]:
     """Yield the failed jobs of a Redis. Raise StackError if it cannot be reached."""
-    with connect(address) as connection:
+    with connect(address, has_limit=True) as connection:
         try:
             yield FailedJobs(connection)
         except RedisError as error:

@@ -33,7 +33,7 @@ def _queues(query: ViewQuery, known: KnownHome) -> Entry:
     with settings_of(known.home):
         report = status_report(place, stack)
     found: list[FailedJob] = []
-    if report["redis"] == "up":
+    if report["queues"] is not None:
         with failed_jobs(stack.address) as store:
             found = store.jobs()
     chosen = jobs_matching(found, query.filter("operation"), query.filter("reason"))

@@ -7,10 +7,10 @@ import rq_dashboard
 from a2wsgi import WSGIMiddleware
 from flask import Flask, Response, current_app, request
 from rq.registry import FinishedJobRegistry
-from rq_dashboard.web import setup_rq_connection
+from rq_dashboard import web as dashboard
 from starlette.types import ASGIApp
 
-from hivepipe.queue.connection import url
+from hivepipe.queue.connection import connect, url
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.restricted_rq import restrict
 from hivepipe.web.rq_templates import policy, use_strict_templates
@@ -32,7 +32,8 @@ def rq_pages(address: str) -> ASGIApp:
     app.config["RQ_DASHBOARD_REDIS_URL"] = url(address)
     app.config["RQ_DASHBOARD_DISABLE_DELETE"] = True
     app.register_blueprint(rq_dashboard.blueprint)
-    setup_rq_connection(app)
+    dashboard.from_url = _connect  # it is called for each request, and would wait without a limit
+    dashboard.setup_rq_connection(app)
     use_strict_templates(app)
     app.before_request(_refuse_changes)
     app.before_request(_forget_expired)
@@ -40,6 +41,10 @@ def rq_pages(address: str) -> ASGIApp:
     app.register_error_handler(redis.ConnectionError, _no_answer)
     app.register_error_handler(redis.TimeoutError, _no_answer)
     return cast(ASGIApp, WSGIMiddleware(cast(Any, app)))
+
+
+def _connect(url: str, **_: object) -> tuple[None, redis.Redis]:
+    return None, connect(url)
 
 
 def _refuse_changes() -> Response | None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hivepipe.home import locate
+from hivepipe.home import locate, short_hash
+from hivepipe.queue import connection
 from hivepipe.web import health_view
 from hivepipe.web.app import web_app
 from hivepipe.web.background_cache import BackgroundCache
@@ -144,3 +145,17 @@ def test_invalid_limits_of_retention_are_named(page: TestClient, private_home: H
     (private_home.path / "config.toml").write_text("[retention]\nlogs = 0\n")
     assert shown(page)["disk"] is None
     assert "logs must be a number above 0" in page.get("/health").text
+
+
+def test_a_redis_that_stops_answering_holds_the_page_up_for_a_limited_time(
+    page: TestClient, private_home: Home, redis_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "REPLY_SECS", 0.2)
+    with redis_server.client() as client:
+        client.execute_command("CLIENT", "PAUSE", 600_000, "WRITE")  # type: ignore[no-untyped-call]
+    for view in ("/queues", "/health"):
+        (stack,) = page.get(f"{view}.json").json()["stacks"]
+        assert (stack["redis"], stack["queues"]) == ("up", None)
+        assert page.get(view).status_code == 200
+    home = short_hash(str(private_home.path))
+    assert page.get(f"/rq/{home}/0/data/queues.json").status_code == 503
