@@ -23,6 +23,7 @@ hook path: `posix` only.
 
 import posix
 from _blake2 import blake2b
+from _thread import allocate_lock
 
 from hivepipe.settings import folder_variables, variable
 
@@ -37,6 +38,7 @@ LARGEST_ENVIRONMENT = 1 << 16  # bytes of the file with the environment of a hom
 LONGEST_SCRIPT = 1 << 14  # in bytes
 LONGEST_NAME = 40  # of a project, in the name of its home
 
+_CHANGES_FOLDER = allocate_lock()  # the working directory is that of all threads
 _IS_FOLDER = 0o040000
 _FILE_KIND = 0o170000
 
@@ -166,10 +168,8 @@ def nearest_record(root: str) -> tuple[str, dict[str, str]]:
 def _up(folder: str, top: str = "") -> list[str]:
     """Return the folder and its parents, up to `top`."""
     found = []
-    while folder:
+    while folder and top not in found:
         found.append(folder)
-        if folder == top:
-            break
         folder = folder.rsplit("/", 1)[0]
     return found
 
@@ -317,22 +317,22 @@ def environment_of(home: str) -> dict[bytes, bytes]:
 def real_path(path: str) -> str:
     """Resolve links as the kernel does; a missing folder keeps its name.
 
-    The process changes to the folder, reads its working directory and changes back: the only
-    portable way without `os.path`.
+    The process changes to the folder and back: the only portable way without `os.path`.
     """
-    try:
-        here = posix.open(".", posix.O_RDONLY | posix.O_CLOEXEC)
-    except OSError:
-        here = -1
-    try:
-        posix.chdir(path)
-        return posix.getcwd()
-    except (OSError, ValueError):
-        return absolute(path).rstrip("/") or "/"
-    finally:
-        if here >= 0:
-            posix.fchdir(here)
-            posix.close(here)
+    with _CHANGES_FOLDER:
+        try:
+            here = posix.open(".", posix.O_RDONLY | posix.O_CLOEXEC)
+        except OSError:
+            here = -1
+        try:
+            posix.chdir(path)
+            return posix.getcwd()
+        except (OSError, ValueError):
+            return absolute(path).rstrip("/") or "/"
+        finally:
+            if here >= 0:
+                posix.fchdir(here)
+                posix.close(here)
 
 
 def absolute(path: str) -> str:

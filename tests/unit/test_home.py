@@ -5,6 +5,7 @@ import pwd
 import resource
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -319,6 +320,18 @@ def test_a_private_folder_is_a_real_one_that_nobody_else_can_enter(tmp_path: Pat
     for mode in (0o750, 0o701, 0o777):
         folder.chmod(mode)
         assert not home.is_private_folder(str(folder))
+
+
+def test_threads_find_real_paths_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [str(tmp_path.resolve() / name) for name in "abcdefgh"]
+    for folder in folders:
+        Path(folder).mkdir()
+    monkeypatch.chdir(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(home.real_path, folders * 500)] == folders * 500
+    assert Path.cwd() == tmp_path.resolve()
 
 
 def test_finding_the_real_path_keeps_the_working_directory(
