@@ -10,6 +10,7 @@ from hivepipe.monitor.status import status_report
 from hivepipe.reading.homes import homes_named, settings_of
 from hivepipe.reading.whole_status import whole_report
 from hivepipe.stack.lock import Stack
+from hivepipe.web.view_content import damage_named
 from hivepipe.web.view_json import json_of
 
 
@@ -21,7 +22,10 @@ def monitoring(here: Place, request: Request) -> Response:
     except HivepipeError as error:
         return PlainTextResponse(f"{error}\n", 404)
     place = known.place()
-    with settings_of(known.home):
-        if request.url.path == "/metrics":
-            return PlainTextResponse(exposition(status_report(place, Stack.of(place))))
-        return Response(json_of(whole_report(place)), media_type="application/json")
+    try:
+        with settings_of(known.home), damage_named():
+            if request.url.path == "/metrics":
+                return PlainTextResponse(exposition(status_report(place, Stack.of(place))))
+            return Response(json_of(whole_report(place)), media_type="application/json")
+    except HivepipeError as error:
+        return PlainTextResponse(f"{error}\n", 500)

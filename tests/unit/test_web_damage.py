@@ -139,6 +139,15 @@ def test_a_database_of_an_older_version_is_named(client_with_archive: Any, home:
     client_with_archive.get("/health")
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/status.json"])
+def test_a_program_is_told_why_a_home_cannot_be_read(
+    client_with_archive: Any, home: Path, path: str
+) -> None:
+    (home / "spool").write_text("no folder")
+    answer = client_with_archive.get(path)
+    assert (answer.status_code, "Not a directory" in answer.text) == (500, True)
+
+
 def test_one_session_id_in_two_homes_is_two_sessions(
     client_with_archive: Any, home: Path, path: str
 ) -> None:
