@@ -275,6 +275,15 @@ def test_a_state_is_valid_once_and_for_its_browser(provider: Provider) -> None:
 
 
 @pytest.mark.usefixtures("page")
+def test_two_tabs_of_a_browser_sign_in_at_the_same_time(provider: Provider) -> None:
+    with signing_in(provider) as browser:
+        first, second = begin_sign_in(browser), begin_sign_in(browser)
+        for back in (first, second, first):
+            assert browser.get(back).url.path == "/now"
+        assert "ann" in browser.get("/now?all=1").text
+
+
+@pytest.mark.usefixtures("page")
 def test_a_code_of_another_sign_in_is_refused(provider: Provider) -> None:
     with (
         signing_in(provider) as browser,

@@ -20,6 +20,7 @@ from hivepipe.web.team_page.identity import IdentityError
 LOGIN, CALLBACK, LOGOUT = "/login", "/callback", "/logout"
 DEFAULT_CLAIM = "email"
 _SECS = 10.0
+_MOST_TABS = 20  # sign-ins of one browser at the same time
 _SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
@@ -68,26 +69,32 @@ class SignIn:
     async def _login(self, request: Request) -> Response:
         try:
             client = await self._checked_client()
-            session = signing_in()
-            request.scope["session"] = session.data
+            state: dict[str, Any] = {}
+            request.scope["session"] = state
             answer: Response = await client.authorize_redirect(request, f"{self._url}{CALLBACK}")
         except Exception as error:  # noqa: BLE001  a provider may answer anything
             return self._failed(error, 502)
-        self._sessions.begin(answer, session)
+        session = self._sessions.of(request)
+        if session is None or session.person or len(session.data) >= _MOST_TABS:
+            session = signing_in()
+            self._sessions.begin(answer, session)
+        session.data |= state  # authlib itself would remove those of other tabs
         return answer
 
     async def _callback(self, request: Request) -> Response:
         session = self._sessions.of(request)
-        self._sessions.end(request)  # a state is valid once
         if session is None:
             return _refused(
                 IdentityError("this sign-in was not started here or was already used"), 400
             )
+        if session.person:  # another tab of the browser has signed in meanwhile
+            return RedirectResponse("/", 303)
         request.scope["session"] = session.data
         try:
-            person = await self._signed(request)
+            person = await self._signed(request)  # authlib removes the state: it is valid once
         except Exception as error:  # noqa: BLE001  as above
             return self._failed(error, 403)
+        self._sessions.end(request)
         answer = RedirectResponse("/", 303)
         self._sessions.begin(answer, signed_in(person))
         return answer
