@@ -144,7 +144,7 @@ def _open_sessions(sessions: list[Entry], utc: bool) -> RenderableType:
     table = Table(title=f"open sessions: {len(sessions)}", title_justify="left")
     for name in ("session", "status", "last", "calls", "agents", "about"):
         justify: JustifyMethod = "right" if name in ("calls", "agents") else "left"
-        table.add_column(name, justify=justify, no_wrap=name in ("session", "last"))
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name == "session")
     for entry in sessions[:MOST_SESSIONS]:
         table.add_row(
             entry["id"][:8],

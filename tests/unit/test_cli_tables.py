@@ -62,7 +62,8 @@ def test_a_worker_with_a_wide_note_takes_one_line(
     assert 58 <= cell_len(line) <= 60
 
 
-def test_brackets_in_a_title_or_an_alert_are_no_markup() -> None:
+def watched(width: int, **session: str) -> str:
+    """Return the screen of `status --watch` in a terminal of this width."""
     report = {
         "condition": "degraded",
         "trouble": None,
@@ -75,7 +76,7 @@ def test_brackets_in_a_title_or_an_alert_are_no_markup() -> None:
         "spool": 0,
         "accounts": None,
     }
-    session = {
+    fields = {
         "id": "s1",
         "condition": "active",
         "last_active_at": "",
@@ -83,12 +84,24 @@ def test_brackets_in_a_title_or_an_alert_are_no_markup() -> None:
         "agents": 0,
         "objective": "answer in [/INST]",
         "project": "/p",
+        **session,
     }
-    console = Console(width=160)
+    console = Console(width=width)
     with console.capture() as shown:
-        console.print(screen(report, [session], None, utc=True))
-    assert "no [/such] file" in shown.get()
-    assert "answer in [/INST]" in shown.get()
+        console.print(screen(report, [fields], None, utc=True))
+    return shown.get()
+
+
+def test_brackets_in_a_title_or_an_alert_are_no_markup() -> None:
+    shown = watched(160)
+    assert "no [/such] file" in shown
+    assert "answer in [/INST]" in shown
+
+
+def test_a_narrow_terminal_hides_no_column_of_a_session() -> None:
+    shown = watched(40, id="01234567", last_active_at="2026-11-21T10:00:00.000Z")
+    (line,) = [line for line in shown.splitlines() if "01234567" in line]
+    assert all(cell.strip() for cell in line.strip("\u2502 ").split("\u2502")), line
 
 
 ID = "11111111-aaaa-4bbb-8ccc-000000000001"
