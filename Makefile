@@ -30,8 +30,10 @@ test: install  ## the checks and all tests
 	  { [ $$? = 1 ] && $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; }
 
 # Compile all test modules once, so that the test processes do not each compile them.
-collect: install
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -qq --collect-only > .venv/collected.log || (cat .venv/collected.log; exit 2)
+collect: .venv/collected.log
+
+.venv/collected.log: .venv/.installed $(shell find hivepipe tests -name '*.py')
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -qq --collect-only > $@ || (cat $@; rm $@; exit 2)
 
 faults: install  ## inject faults in seeded rounds and report them: docs/faults.md
 	HIVEPIPE_TEST_ROUNDS=$${HIVEPIPE_TEST_ROUNDS:-160} \

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import redis
 import yaml
-from compose_spec import PyCompose
 
 from hivepipe.queue.ticks import LOCK_KEY
 from hivepipe.stack import processes
@@ -131,6 +130,8 @@ def _pings(client: redis.Redis) -> bool:
 
 
 def test_the_schema_accepts_the_file_and_rejects_an_unknown_key() -> None:
+    from compose_spec import PyCompose  # noqa: PLC0415  takes half a second
+
     merged = yaml.safe_load(TEXT)  # the schema knows no YAML merge keys
     merged.pop("x-process")
     assert set(PyCompose.from_yaml(yaml.safe_dump(merged)).service_names()) == SERVICES.keys()

@@ -11,7 +11,6 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from compose_spec import PyCompose
 
 from hivepipe.team import address
 from hivepipe.team.archives import place
@@ -114,6 +113,8 @@ def test_the_documentation_names_the_addresses_of_the_servers() -> None:
 
 
 def test_the_schema_accepts_it() -> None:
+    from compose_spec import PyCompose  # noqa: PLC0415  takes half a second
+
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", PATH.read_text())  # apply defaults, as compose does
     merged = yaml.safe_load(text)  # the schema knows no YAML merge keys
     merged.pop("x-confined")

@@ -11,8 +11,6 @@ from urllib.parse import unquote
 
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 
 from hivepipe.mcp_server.protocol import LONGEST_MESSAGE
 from tests.archive_scene import AGENT, SESSION, TOKEN
@@ -79,18 +77,25 @@ def record(home: Home) -> None:
     command(home, "archive", "sweep")
 
 
-def parameters(home: Home) -> StdioServerParameters:
+def library() -> Any:
+    """Import the client's package late: it takes a second, and all test processes collect this."""
+    import mcp.client.streamable_http  # noqa: PLC0415
+
+    return mcp
+
+
+def parameters(home: Home) -> Any:
     zone = {"TZ": "Asia/Kathmandu"}
-    return StdioServerParameters(
+    return library().StdioServerParameters(
         command=CLI[0], args=[*CLI[1:], "mcp"], env=home.env | zone, cwd=home.project
     )
 
 
-def run_client(home: Home, use: Callable[[Client], Awaitable[Any]], mode: str = "auto") -> Any:
+def run_client(home: Home, use: Callable[[Any], Awaitable[Any]], mode: str = "auto") -> Any:
     """Connect a client, pass it to a function, and return the function's result."""
 
     async def connected() -> Any:
-        async with Client(parameters(home), mode=mode, read_timeout_seconds=60) as client:
+        async with library().Client(parameters(home), mode=mode, read_timeout_seconds=60) as client:
             return await use(client)
 
     return asyncio.run(connected())
@@ -99,13 +104,13 @@ def run_client(home: Home, use: Callable[[Client], Awaitable[Any]], mode: str = 
 def texts(home: Home, *calls: tuple[str, dict[str, Any]], failed: bool = False) -> list[str]:
     """Return the text of each call's result."""
 
-    async def use(client: Client) -> list[str]:
+    async def use(client: Any) -> list[str]:
         found = []
         for name, arguments in calls:
             result = await client.call_tool(name, arguments)
             (content,) = result.content
             assert result.is_error is failed, content
-            found.append(content.text)  # type: ignore[union-attr]
+            found.append(content.text)
         return found
 
     answers: list[str] = run_client(home, use)
@@ -134,10 +139,10 @@ def objects(home: Home, *words: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_real_client_lists_and_calls_in_every_version(home: Home, mode: str) -> None:
-    async def use(client: Client) -> tuple[set[str], str, str]:
+    async def use(client: Any) -> tuple[set[str], str, str]:
         tools = (await client.list_tools()).tools
         result = await client.call_tool("search", {"query": "cart"})
-        return {tool.name for tool in tools}, client.protocol_version, result.content[0].text  # type: ignore[union-attr]
+        return {tool.name for tool in tools}, client.protocol_version, result.content[0].text
 
     names, version, found = run_client(home, use, mode)
     assert names == NAMES
@@ -157,8 +162,10 @@ def test_the_page_serves_mcp_over_http(home: Home, mode: str) -> None:
     async def connected() -> str:
         headers = {"Authorization": f"Bearer {unquote(token)}"}
         async with httpx2.AsyncClient(headers=headers) as http:
-            transport = streamable_http_client(f"{address}/mcp", http_client=http)
-            async with Client(transport, mode=mode, read_timeout_seconds=60) as client:
+            transport = library().client.streamable_http.streamable_http_client(
+                f"{address}/mcp", http_client=http
+            )
+            async with library().Client(transport, mode=mode, read_timeout_seconds=60) as client:
                 result = await client.call_tool("search", {"query": "cart"})
                 return str(result.content[0].text)  # type: ignore[union-attr]
 
@@ -252,20 +259,20 @@ def test_a_first_answer_waits_for_few_imports(home: Home) -> None:
 # ---- the plugin's server
 
 
-def server_of_plugin(home: Home, path: str) -> StdioServerParameters:
+def server_of_plugin(home: Home, path: str) -> Any:
     printed = json.loads((ROOT / ".claude-plugin" / ".mcp.json").read_text())
     server = printed["mcpServers"]["hivepipe"]
     args = [word.replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT)) for word in server["args"]]
-    return StdioServerParameters(
+    return library().StdioServerParameters(
         command=server["command"], args=args, env=home.env | {"PATH": path}, cwd=home.project
     )
 
 
-def has_tools(server: StdioServerParameters, mode: str) -> bool:
+def has_tools(server: Any, mode: str) -> bool:
     """Return whether a connecting client is offered tools."""
 
     async def connected() -> bool:
-        async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+        async with library().Client(server, mode=mode, read_timeout_seconds=60) as client:
             return client.server_capabilities.tools is not None
 
     return asyncio.run(connected())

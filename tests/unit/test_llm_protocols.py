@@ -15,10 +15,6 @@ from hivepipe.summaries.question import Memory, question_of, read_answer
 from tests import llm_server
 from tests.llm_server import INPUT_TOKENS, OUTPUT_TOKENS, SUMMARY, Answer, Provider, error, success
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings of the library's imports
-    from hivepipe.summaries.over_http import ask_over_http
-
 QUESTION = question_of("User: mend the parser")
 KEY = "sk-canary-of-the-protocols"
 MODELS = {it.kind: it.model for it in PROVIDERS}
@@ -32,6 +28,9 @@ def server() -> Iterator[Provider]:
 
 
 def ask(server: Provider, kind: str, script: list[Answer], **more: Any) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # warnings of the library, whose import takes 1.5 s
+        from hivepipe.summaries.over_http import ask_over_http  # noqa: PLC0415
     server.script, server.requests = list(script), []
     paths = {"openai": "/v1", "openrouter": "/api/v1"}
     return ask_over_http(
