@@ -74,9 +74,10 @@ class AgentsOfSession:
     agents: list[Agent]
 
     @property
-    def cost_usd(self) -> float:
-        """Return the total cost of these agents."""
-        return round(sum(agent.cost_usd or 0 for agent in self.agents), 6)
+    def cost_usd(self) -> float | None:
+        """Return the total cost of these agents, or None if none of them has one."""
+        costs = [agent.cost_usd for agent in self.agents if agent.cost_usd is not None]
+        return round(sum(costs), 6) if costs else None
 
 
 @dataclass(frozen=True)

@@ -88,3 +88,9 @@ def test_only_the_newest_are_read_in_full(client: TestClient, home: Path) -> Non
     assert [agent.id for each in found.sessions for agent in each.agents] == ["a2"]
     assert found.has_more
     assert not agents([known], 2).has_more
+
+
+def test_a_session_whose_agents_have_no_cost_shows_none(client: TestClient) -> None:
+    page = client.get("/agents").text
+    assert '<th scope="rowgroup"' in page
+    assert "0.0000" not in page
