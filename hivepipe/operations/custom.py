@@ -8,9 +8,10 @@
 The package names the function in its entry points (docs/operations.md).
 """
 
+import logging
 from collections.abc import Callable, Collection
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, distributions
 from typing import Any, NamedTuple, TypeVar
 
 GROUP = "hivepipe.operations"
@@ -29,6 +30,8 @@ EVENTS = {
 
 _Function = TypeVar("_Function", bound=Callable[[dict[str, Any]], object])
 _MARK = "_hivepipe_operation"
+
+logger = logging.getLogger("hivepipe.operations")
 
 
 class Declaration(NamedTuple):
@@ -71,7 +74,19 @@ def declaration_of(function: object) -> Declaration:
     return found
 
 
+def installed_points() -> list[EntryPoint]:
+    """Return the entry points of operations, without packages whose metadata are damaged."""
+    found: list[EntryPoint] = []
+    for package in distributions():
+        try:
+            found += package.entry_points.select(group=GROUP)
+        except Exception as error:  # noqa: BLE001  importlib raises what its parser raises
+            place = getattr(package, "_path", package)
+            logger.warning("the entry points in %s cannot be read: %s", place, error)
+    return found
+
+
 @cache
 def installed_names() -> tuple[str, ...]:
     """Return the names of the installed operations at the first call in this process."""
-    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+    return tuple(sorted({point.name for point in installed_points()}))

@@ -11,10 +11,9 @@ import json
 import os
 import sys
 import traceback
-from importlib.metadata import entry_points
 from typing import Any
 
-from hivepipe.operations.custom import GROUP, declaration_of
+from hivepipe.operations.custom import GROUP, declaration_of, installed_points
 
 
 def main() -> None:
@@ -33,7 +32,7 @@ def main() -> None:
 
 
 def _run(name: str, event: dict[str, Any] | None, header: Any) -> None:
-    points = [point for point in entry_points(group=GROUP) if point.name == name]
+    points = [point for point in installed_points() if point.name == name]
     if not points:
         raise LookupError(f"no installed package has the entry point {name!r} in {GROUP}")
     function = points[0].load()

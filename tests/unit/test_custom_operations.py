@@ -1,5 +1,7 @@
 """Declarations of operations in installed packages, and the jobs that events create for them."""
 
+from pathlib import Path
+
 import pytest
 
 import hivepipe
@@ -67,6 +69,21 @@ def test_each_installed_operation_gets_a_job_with_redacted_data(
 def test_without_installed_operations_there_is_no_job() -> None:
     assert custom.installed_names() == ()
     assert custom_runs.custom_jobs(committed("end_session")) == []
+
+
+@pytest.mark.parametrize("points", [b"[console_scripts]\nno value\n", b"[a]\n\xff = m:f\n"])
+def test_a_package_with_damaged_entry_points_hides_no_other_package(
+    points: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = f"[{custom.GROUP}]\nreport = m:f\n".encode()
+    for name, text in (("damaged", points), ("good", own)):
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_bytes(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert [point.name for point in custom.installed_points()] == ["report"]
+    assert "damaged-1.0.dist-info cannot be read" in caplog.text
 
 
 def test_the_delays_of_a_failed_operation() -> None:
