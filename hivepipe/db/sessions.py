@@ -101,14 +101,21 @@ def _set_newest(row: dict[str, object], column: str, value: str, order: int) -> 
     stays.
     """
     metadata = _object_in(row.get("metadata"))
-    orders = metadata.setdefault("said_ns", {})
+    orders = _orders_in(metadata)
     before = str(row.get(column) or "")
     lowest = -(1 << 63)
     if not value or (order, value) <= (orders.get(column, lowest), before):
         return False
-    row[column], orders[column] = value, order
+    row[column], metadata["said_ns"] = value, orders | {column: order}
     row["metadata"] = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
     return True
+
+
+def _orders_in(metadata: dict[str, Any]) -> dict[str, float]:
+    """Return the order of each column, without other values, which a predecessor wrote."""
+    found = metadata.get("said_ns")
+    orders = found.items() if isinstance(found, dict) else ()
+    return {column: order for column, order in orders if isinstance(order, int | float)}
 
 
 def _object_in(column: object) -> dict[str, Any]:

@@ -109,7 +109,10 @@ def applied(db: Database, operation: str, **payload: object) -> None:
     execute(db, job)
 
 
-@pytest.mark.parametrize("text", [None, "null", "[1]", "{torn", "plain text"])
+@pytest.mark.parametrize(
+    "text",
+    [None, "null", "[1]", "{torn", "plain text", '{"said_ns":1}', '{"said_ns":{"objective":"x"}}'],
+)
 def test_an_imported_session_is_recorded_again_whatever_its_columns_hold(
     tmp_path: Path, text: str | None
 ) -> None:
