@@ -15,7 +15,8 @@ _ADDED = {
     """,
     "log": """
         SELECT id AS number, created_at, session_id,
-          message || COALESCE(' ' || json_extract(data, '$.file_path'), '') AS what
+          message || COALESCE(' ' ||
+            CASE WHEN json_valid(data) THEN json_extract(data, '$.file_path') END, '') AS what
         FROM session_logs
         WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
     """,

@@ -36,6 +36,20 @@ def test_the_first_poll_returns_the_newest_lines_and_later_ones_new_lines(tmp_pa
         assert [line.what for line in of_one.poll(store)] == ["line 42"]
 
 
+def test_a_log_line_of_a_predecessor_may_hold_any_data(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "hive.db")) as db, listings(tmp_path / "hive.db") as store:
+        for number, data in enumerate(("file=a.py", '{"file_path":"b.py"}', "")):
+            db.execute(
+                "INSERT INTO session_logs (log_level, message, data) VALUES ('INFO', :text, :data)",
+                {"text": f"line {number}", "data": data},
+            )
+        assert [line.what for line in Tail(first=3).poll(store)] == [
+            "line 0",
+            "line 1 b.py",
+            "line 2",
+        ]
+
+
 def test_a_change_with_an_earlier_time_is_shown_once(tmp_path: Path) -> None:
     """It waited in the spool, or the clock was set back."""
 
