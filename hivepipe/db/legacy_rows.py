@@ -13,6 +13,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.errors import BadEnvelopeError, MissingParentError
 from hivepipe.events.claude_code import valid_id
+from hivepipe.transcripts.lines import LARGEST_COUNT
 
 # Columns that both hivepipe and its predecessor have; parent tables come first.
 TABLES: dict[str, tuple[str, ...]] = {
@@ -172,7 +173,7 @@ def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> Non
     session = row["session_id"]
     if db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is None:
         raise MissingParentError(f"session {session} does not exist")
-    counts = {name: row[name] or 0 for name in ("checkpoint_count", "operation_count")}
+    counts = {name: _count(row[name]) for name in ("checkpoint_count", "operation_count")}
     if _insert(db, "instance_sessions", row | counts | {"status": "detached"}):
         return
     sql = """
@@ -182,6 +183,11 @@ def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> Non
         WHERE id = :id AND assigned_time_ns = 0
     """
     db.execute(sql, {"id": row["id"], **counts})
+
+
+def _count(value: object) -> int:
+    """Return a count, or 0 for any other value; sums of counts must not overflow."""
+    return value if isinstance(value, int) and 0 <= value < LARGEST_COUNT else 0
 
 
 def _log(db: Database, job_id: str, row: dict[str, object]) -> None:

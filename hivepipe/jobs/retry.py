@@ -35,8 +35,15 @@ _OF_A_JOB = (
 
 
 def is_store_error(error: Exception) -> bool:
-    """Tell whether the store failed, and not the job: it is locked, full, damaged or missing."""
-    return isinstance(error, sqlite3.Error | StoreError) and not isinstance(error, _OF_A_JOB)
+    """Tell whether the store failed, and not the job: it is locked, full, damaged or missing.
+
+    An error of the statement itself, such as the overflow of a sum, is the job's: it would hold up
+    all other jobs without end.
+    """
+    is_of_job = isinstance(error, _OF_A_JOB) or (
+        getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    )
+    return isinstance(error, sqlite3.Error | StoreError) and not is_of_job
 
 
 def store_delay_secs(attempts: int) -> float:

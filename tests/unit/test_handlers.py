@@ -1,5 +1,6 @@
 """Operations: each is declared in one file, and its handler is imported when it is needed."""
 
+import json
 import subprocess
 import sys
 from contextlib import closing
@@ -16,6 +17,7 @@ from hivepipe.operations.declared import OPERATIONS
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.lazy_handler import Handler
 from hivepipe.operations.registry import execute
+from hivepipe.worker.group_commit import commit_batch
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -95,18 +97,22 @@ def run(code: str) -> str:
     return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
 
 
-def applied(db: Database, operation: str, **payload: object) -> None:
-    """Execute one job of the session s1."""
-    job = Envelope(
-        id=operation,
+def job_of(operation: str, instance: str = "i1", **payload: object) -> Envelope:
+    """Return a job of the session s1."""
+    return Envelope(
+        id=f"{operation}-{instance}",
         operation=operation,
         priority=1,
         payload=payload,
         session="s1",
-        instance="i1",
+        instance=instance,
         event_time_ns=10**18,
     )
-    execute(db, job)
+
+
+def applied(db: Database, operation: str, **payload: object) -> None:
+    """Execute one job of the session s1."""
+    execute(db, job_of(operation, **payload))
 
 
 @pytest.mark.parametrize(
@@ -123,6 +129,37 @@ def test_an_imported_session_is_recorded_again_whatever_its_columns_hold(
         applied(db, "update_instance", op_count=3)
         (session,) = db.rows("SELECT status, objective FROM sessions")
     assert tuple(session) == ("active", "Mend it")
+
+
+def test_counts_that_overflow_fail_their_job_alone(tmp_path: Path) -> None:
+    largest = (1 << 63) - 1
+    with closing(Database(tmp_path / "hive.db")) as db:
+        jobs = [
+            job_of("start_session", swarm="swarm-1", source="startup"),
+            job_of("update_instance", op_count=largest),
+            job_of("start_session", "i2", swarm="swarm-1", source="startup"),
+            job_of("update_checkpoint", "i2", op_count=1, type="auto"),
+            job_of("record_prompt", prompt="Mend it."),
+        ]
+        outcome = commit_batch(db, jobs)
+        (session,) = db.rows("SELECT status FROM sessions")
+    assert (outcome.committed, [*outcome.failed]) == ([0, 1, 2, 4], [3])
+    assert "integer overflow" in str(outcome.failed[3])
+    assert session["status"] == "active"
+
+
+@pytest.mark.parametrize("count", [(1 << 63) - 1, -1, "many", 1.5])
+def test_an_imported_count_that_is_none_counts_nothing(
+    tmp_path: Path, count: int | float | str
+) -> None:
+    row = {"id": "i0:s1", "session_id": "s1", "instance_id": "i0", "operation_count": count}
+    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+        import_row(db, "sessions", {"id": "s1"}, "import-1")
+        import_row(db, "instance_sessions", row, "import-2")
+        applied(db, "start_session", swarm="swarm-1", source="resume")
+        applied(db, "update_checkpoint", op_count=3, type="auto")
+        (session,) = db.rows("SELECT checkpoint_data FROM sessions")
+    assert json.loads(session["checkpoint_data"])["operationCount"] == 3
 
 
 @pytest.mark.parametrize("time", ["yesterday", "9999-12-31T23:59:59Z"])
