@@ -3,6 +3,9 @@
 Otherwise a session would ignore new events until the clock reaches the old times.
 """
 
+import math
+import time
+
 from hivepipe.db.database import Database
 
 _ORDERING = {
@@ -13,19 +16,46 @@ _ORDERING = {
     "instance_sessions": ("assigned_time_ns", "detached_time_ns"),
     "tasks": ("state_time_ns", "progress_time_ns", "assigned_time_ns"),
     "identity_baselines": ("time_ns",),
+    "identity_versions": ("time_ns",),
+    "hive_workers": ("status_ns",),
 }
 
 
-def move_back(db: Database, now_ns: int, back_ns: int) -> int:
-    """Move times in the future back by `back_ns`, in one transaction; return the number of rows."""
-    moved = 0
+class ClockSteps:
+    """Steps back of the clock that the stored times do not follow yet.
+
+    A step may be reported repeatedly, and the clock may be set again before the store can be
+    written. So the clock is compared with the furthest one, both as their time at the boot.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a step."""
+        self._furthest_ns = -math.inf
+
+    def note(self, back_ns: int) -> None:
+        """Record that the clock was set back by this time."""
+        self._furthest_ns = max(self._furthest_ns, _time_at_boot_ns() + back_ns)
+
+    def correct(self, db: Database) -> None:
+        """Correct the stored times. Raise sqlite3.Error on failure; then call it again."""
+        back_ns = self._furthest_ns - _time_at_boot_ns()
+        if back_ns > 0:
+            move_back(db, time.time_ns(), int(back_ns))
+        self._furthest_ns = -math.inf
+
+
+def _time_at_boot_ns() -> int:
+    return time.time_ns() - time.monotonic_ns()
+
+
+def move_back(db: Database, now_ns: int, back_ns: int) -> None:
+    """Move times in the future back by `back_ns`, in one transaction."""
     with db.transaction():
         for table, columns in _ORDERING.items():
             earlier = ", ".join(f"{name} = {_earlier(name)}" for name in columns)
             is_ahead = " OR ".join(f"{name} > :now" for name in columns)
             sql = f"UPDATE {table} SET {earlier} WHERE {is_ahead}"
-            moved += db.execute(sql, {"now": now_ns, "back": back_ns})
-    return moved
+            db.execute(sql, {"now": now_ns, "back": back_ns})
 
 
 def _earlier(column: str) -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 import redis
 
 from hivepipe import settings
-from hivepipe.db.clock_set_back import move_back
+from hivepipe.db.clock_set_back import ClockSteps
 from hivepipe.db.database import Database
 from hivepipe.db.home_database import open_database
 from hivepipe.db.tree import refuse_replaced
@@ -86,7 +86,7 @@ class Writer(ClaimingWorker):
     def _open(self) -> None:
         self._db: Database | None = None
         self._could_open = False
-        self._back_ns = 0  # by which stored times are ahead of the clock
+        self._clock_steps = ClockSteps()
         self._shrunk_at = self._tried_at = -math.inf
         self._trouble: str | None = None  # unknown, because an earlier writer may have set it
         self._heartbeats = Heartbeats(self.connection)
@@ -143,16 +143,11 @@ class Writer(ClaimingWorker):
             other_redis.restore_owner_key(self.connection, self._home)
 
     def _on_clock_set_back(self, secs: float) -> None:
-        self._back_ns += int((secs + CLOCK_EVERY_SECS) * 1e9)  # the precision of the measured step
+        # The step is measured with this precision.
+        self._clock_steps.note(int((secs + CLOCK_EVERY_SECS) * 1e9))
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):  # the next commit does it
-                self._move_back(self._db)
-
-    def _move_back(self, db: Database) -> None:
-        """Correct the stored times if the clock was set back. Raise sqlite3.Error on failure."""
-        if self._back_ns:
-            move_back(db, time.time_ns(), self._back_ns)
-            self._back_ns = 0
+                self._clock_steps.correct(self._db)
 
     def _before_leaving(self) -> None:
         if self._db is not None:
@@ -214,7 +209,7 @@ class Writer(ClaimingWorker):
             db = self._db
             if db is None:
                 raise sqlite3.OperationalError("the database is not open")
-            self._move_back(db)
+            self._clock_steps.correct(db)
             outcome = commit_batch(db, [envelope for _, envelope in jobs], self._box.record)
         except sqlite3.DatabaseError as error:
             self._store_failed(jobs, error)

@@ -3,6 +3,7 @@
 import math
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,8 @@ import fakeredis
 import pytest
 import redis
 
+from hivepipe.db import clock_set_back
+from hivepipe.db.clock_set_back import ClockSteps
 from hivepipe.db.database import Database
 from hivepipe.jobs.retry import is_store_error
 from hivepipe.queue.claims import Claimed
@@ -96,18 +99,41 @@ def test_a_locked_store_delays_the_correction_after_the_clock_was_set_back(db: D
     ahead = writer.time.time_ns() + HOUR_NS
     db.execute("INSERT INTO tasks (id, status, state_time_ns) VALUES ('t', 'open', :at)",
                {"at": ahead})  # fmt: skip
-    own = worker(Writer, _db=db, _back_ns=0)
+    own = worker(Writer, _db=db, _clock_steps=ClockSteps())
     other = sqlite3.connect(db.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    own._on_clock_set_back(3600.0)
+    for _ in range(3):  # a full Redis reports the step with each claim
+        own._on_clock_set_back(3600.0)
     with pytest.raises(sqlite3.OperationalError):
-        own._move_back(db)
+        own._clock_steps.correct(db)
     other.execute("ROLLBACK")
     other.close()
-    own._move_back(db)
-    own._move_back(db)
+    own._clock_steps.correct(db)
+    own._clock_steps.correct(db)
     (row,) = db.rows("SELECT state_time_ns FROM tasks")
     assert ahead - HOUR_NS - 10**10 < row["state_time_ns"] < writer.time.time_ns()
+
+
+@pytest.mark.parametrize(
+    ("hours", "moved_hours"), [((-1, -1), 2), ((-1, 1), 0), ((-1, 1, -1), 1), ((-2, 1), 1)]
+)
+def test_several_steps_of_the_clock_count_as_one(
+    db: Database, monkeypatch: pytest.MonkeyPatch, hours: tuple[int, ...], moved_hours: int
+) -> None:
+    now = time.time_ns()
+    shift = 0
+    monkeypatch.setattr(clock_set_back.time, "time_ns", lambda: now + shift)
+    monkeypatch.setattr(clock_set_back.time, "monotonic_ns", lambda: 10**9)
+    db.execute("INSERT INTO tasks (id, status, state_time_ns) VALUES ('t', 'open', :at)",
+               {"at": now - 1})  # fmt: skip
+    steps = ClockSteps()
+    for hour in hours:
+        shift += hour * HOUR_NS
+        if hour < 0:
+            steps.note(-hour * HOUR_NS)
+    steps.correct(db)
+    (row,) = db.rows("SELECT state_time_ns FROM tasks")
+    assert row["state_time_ns"] == now - 1 - moved_hours * HOUR_NS
 
 
 @pytest.mark.parametrize(
