@@ -5,6 +5,7 @@ from pathlib import Path
 from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.errors import StoreError
+from hivepipe.times import ahead_ns, stored_time
 
 
 def raise_alert(db: Database, name: str, text: str, time: str) -> None:
@@ -17,12 +18,15 @@ def raise_alert(db: Database, name: str, text: str, time: str) -> None:
 
 
 def end_alert(db: Database, name: str, time: str) -> None:
-    """Record the end of the alerts of this name that were raised before `time`."""
+    """Record the end of the alerts of this name that were raised before `time`.
+
+    An alert from the future was raised before the clock was set back.
+    """
     sql = """
         UPDATE alerts SET ended_at = :time
-        WHERE name = :name AND ended_at IS NULL AND raised_at < :time
+        WHERE name = :name AND ended_at IS NULL AND (raised_at < :time OR raised_at > :ahead)
     """
-    db.execute(sql, {"name": name, "time": time})
+    db.execute(sql, {"name": name, "time": time, "ahead": stored_time(ahead_ns())})
 
 
 def active_alerts(path: Path) -> dict[str, str]:
