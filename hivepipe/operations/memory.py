@@ -8,15 +8,14 @@ import hashlib
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from hivepipe import settings
 from hivepipe.agents.memory.chunks import chunks
 from hivepipe.agents.memory.embeddings import Provider, embed, similarity
-from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
-from hivepipe.errors import CredentialsError, EmbeddingError
+from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex, opened_index
+from hivepipe.errors import CredentialsError, EmbeddingError, MemoryIndexError
 from hivepipe.home import short_hash
 from hivepipe.hook.identity_snapshots import read_regular
 from hivepipe.jobs.origin import Origin
@@ -45,11 +44,22 @@ def index_path(home: str) -> Path:
 
 def index_memory(context: JobContext, job: Origin, args: IndexMemory) -> None:
     """Update the index from the folders of a session."""
-    with closing(MemoryIndex(index_path(context.home))) as index:
-        for folder in _named_folders(job, args):
-            index.remember_folder(folder)
-        update_index(context.home, index, context.check_stop)
-        embed_missing(index, context.check_stop)
+    index_folders(context, _named_folders(job, args))
+
+
+def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
+    """Add folders to the index, and update it from all of its folders.
+
+    An index that cannot be used is logged; the next search reports it.
+    """
+    try:
+        with opened_index(index_path(context.home)) as index:
+            for folder in added:
+                index.remember_folder(folder)
+            update_index(context.home, index, context.check_stop)
+            embed_missing(index, context.check_stop)
+    except MemoryIndexError as error:
+        logger.warning("memories are not indexed: %s", error)
 
 
 def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:

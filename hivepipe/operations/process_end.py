@@ -9,11 +9,10 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from hivepipe.agents.memory.index import opened_index
 from hivepipe.db import profiles
 from hivepipe.db.database import Database
 from hivepipe.db.home_database import open_database
-from hivepipe.errors import BadEnvelopeError, MemoryIndexError
+from hivepipe.errors import BadEnvelopeError
 from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES
 from hivepipe.home import make_folders
 from hivepipe.hook.identity_snapshots import keep, read_regular
@@ -21,7 +20,7 @@ from hivepipe.jobs.origin import Origin
 from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, SyncProfile
 from hivepipe.operations.identity_files import is_ours, replace, restore
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.memory import embed_missing, index_path, update_index
+from hivepipe.operations.memory import index_folders, index_path
 from hivepipe.operations.pm2 import end_tunnels
 from hivepipe.operations.profiles import digest_of, refusal_of
 
@@ -60,18 +59,8 @@ def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> No
         if refusal:
             logger.warning("%s stays as it is: %s", path, refusal)
     end_tunnels(context.home, job.session)
-    _index_memories(context.home)
-
-
-def _index_memories(home: str) -> None:
-    """Index the memory files that other programs wrote, if there is an index."""
-    if index_path(home).exists():
-        try:
-            with opened_index(index_path(home)) as index:
-                update_index(home, index)
-                embed_missing(index)
-        except MemoryIndexError as error:  # the next search reports it
-            logger.warning("memories are not indexed: %s", error)
+    if index_path(context.home).exists():  # other programs may have written memories, too
+        index_folders(context)
 
 
 def _write_newer_version(db: Database, home: str, profile: str, path: Path) -> None:

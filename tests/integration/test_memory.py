@@ -16,6 +16,8 @@ from click.testing import CliRunner
 from hivepipe.agents.memory.index import AGENT, SWARM, Folder, MemoryIndex
 from hivepipe.cli.main import main
 from hivepipe.home import short_hash
+from hivepipe.operations.job_context import JobContext
+from hivepipe.operations.memory import index_folders
 from tests import payloads
 from tests.conftest import Home, Process, Server, Writer, hook_answer, until
 from tests.hook_contract import checked
@@ -165,6 +167,24 @@ def test_a_damaged_index_is_named_by_every_command(scene: Scene) -> None:
         said = scene.run("memory", *words, code=1)
         assert f"cannot use {path}: " in said
         assert "delete it to rebuild it" in said
+
+
+@pytest.mark.parametrize("damaged_from", [0, 3 * 4096])
+def test_a_damaged_index_holds_up_no_job(
+    scene: Scene, caplog: pytest.LogCaptureFixture, damaged_from: int
+) -> None:
+    scene.home.path.mkdir()
+    (scene.folder / "a.md").write_text("Green tea. " * 3000)
+    context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
+    folder = Folder(str(scene.folder), SWARM, "")
+    index_folders(context, [folder])
+    path = scene.home.path / "memory.db"
+    data = bytearray(path.read_bytes())
+    data[damaged_from:] = b"\xff" * len(data[damaged_from:])
+    path.write_bytes(data)
+    index_folders(context, [folder])
+    assert f"memories are not indexed: cannot use {path}: " in caplog.text
+    assert "delete it to rebuild it" in caplog.text
 
 
 def test_memories_rated_useful_come_first(scene: Scene) -> None:
