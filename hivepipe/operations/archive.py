@@ -13,6 +13,7 @@ from hivepipe.archive import upkeep
 from hivepipe.archive.append import Chunk
 from hivepipe.archive.archives import ArchiveCallbacks, Archives
 from hivepipe.archive.scope import remember_claude_folder
+from hivepipe.archive.search.index_file import remove_index
 from hivepipe.archive.sources import Source, open_source, transcripts_of_agents
 from hivepipe.config import setting_table
 from hivepipe.costs.price_table import built_in, prices_in_force
@@ -31,7 +32,7 @@ from hivepipe.operations.families.archive import ArchiveTranscript
 from hivepipe.operations.families.summaries import SummariseSession
 from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.job_context import JobContext
-from hivepipe.operations.search import forget_index
+from hivepipe.operations.search import index_path
 from hivepipe.operations.usage import usage_jobs
 from hivepipe.redact.audit_log import record_archive, record_cleared, record_redaction
 from hivepipe.redact.of_home import load_redactor
@@ -137,7 +138,7 @@ def callbacks_of(context: JobContext, job: Origin, *, with_usage: bool = True) -
         _audit(kept_folder(context.home), source.key, path, kinds, not chunk.before.length)
 
     def on_cleared(key: str, lines: int) -> None:
-        forget_index(context.home)
+        remove_index(index_path(context.home))  # removed text must not be found in it
         record_cleared(kept_folder(context.home), key, lines)
 
     return ArchiveCallbacks(

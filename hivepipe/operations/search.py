@@ -1,7 +1,7 @@
 """Archives and summaries in the form of the search index, and updates of the index."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -24,13 +24,6 @@ from hivepipe.errors import StoreError
 def index_path(home: str) -> Path:
     """Return the path of a home's index."""
     return Path(home, INDEX_FILE)
-
-
-def forget_index(home: str) -> None:
-    """Empty the index, because indexed lines have changed and removed text must not be found."""
-    if index_path(home).exists():
-        with closing(SearchIndex(index_path(home))) as index:
-            index.start_empty()
 
 
 def archived_of(archives: Archives, key: str, entry: Entry, kept: ArchiveFiles) -> Archived | None:

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from hivepipe.archive import upkeep
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.archive import callbacks_of
+from hivepipe.operations.job_context import JobContext
 from hivepipe.redact.found_values import MOST, Learned
 from hivepipe.redact.redactor import FOUND_BEFORE, Redactor
 from tests.archive_scene import REDACTOR, Scene, line, lines
@@ -42,6 +45,15 @@ def remaining_secrets(values: Secrets, folder: Path) -> list[tuple[str, str]]:
         for name, secret in values._asdict().items()
         if any(each in path.read_bytes() for each in spellings(secret))
     ]
+
+
+def test_clearing_lines_removes_a_search_index_also_if_it_is_damaged(tmp_path: Path) -> None:
+    index = tmp_path / "search.db"
+    index.write_bytes(b"no database " * 1000)
+    context = JobContext(str(tmp_path), "", lambda _job, _jobs: None)
+    job = Origin(id="1", operation="archive_transcript", event_time_ns=1)
+    callbacks_of(context, job).on_cleared("s-1", 3)
+    assert not index.exists()
 
 
 @pytest.mark.parametrize("seed", range(8))
