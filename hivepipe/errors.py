@@ -56,6 +56,10 @@ class NothingRecordedError(StoreError):
         )
 
 
+class DamagedLedgerError(StoreError):
+    """The ledger of costs is damaged."""
+
+
 class BackupError(HivepipeError):
     """A backup cannot be made or restored."""
 

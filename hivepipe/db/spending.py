@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.db.transactions import transaction
-from hivepipe.errors import StoreError
+from hivepipe.errors import DamagedLedgerError, StoreError
 from hivepipe.files.sqlite_file import open_to_write
 from hivepipe.home import make_folders, state_folder
 
@@ -152,7 +152,10 @@ def spending_path() -> Path:
 
 @contextmanager
 def spending() -> Iterator[Spending]:
-    """Open the ledger. Raise StoreError if it cannot be used; then no call may be made."""
+    """Open the ledger. Raise StoreError if it cannot be used; then no call may be made.
+
+    It is a DamagedLedgerError if another attempt cannot succeed.
+    """
     path = spending_path()
     try:
         make_folders(str(path.parent))
@@ -163,7 +166,9 @@ def spending() -> Iterator[Spending]:
     try:
         connection.executescript(_SCHEMA)
         yield Spending(connection)
-    except sqlite3.Error as error:
+    except sqlite3.OperationalError as error:  # locked, or the disk is full or read-only
         raise StoreError(f"cannot use {path}: {error}") from error
+    except sqlite3.Error as error:
+        raise DamagedLedgerError(f"cannot use {path}: {error}; move it away") from error
     finally:
         connection.close()

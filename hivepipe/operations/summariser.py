@@ -19,6 +19,7 @@ from hivepipe.db.spending import MICRO, Amount, Spending, spending
 from hivepipe.db.summaries import COMPACTION, LLM, PLAIN, Summary
 from hivepipe.errors import (
     CredentialsError,
+    DamagedLedgerError,
     PricesError,
     StoppedError,
     SummaryError,
@@ -90,7 +91,7 @@ class Summariser:
             self._refuse(summary_input)
             question = question_of(summary_input.excerpt.text, summary_input.memories)
             return self._by_model(summary_input, self._offer(), question)
-        except (SummaryError, CredentialsError, PricesError) as error:
+        except (SummaryError, CredentialsError, PricesError, DamagedLedgerError) as error:
             result = self._plain(summary_input, str(error))
             self._keep(result)
             return result

@@ -34,6 +34,17 @@ def llm() -> Iterator[Provider]:
         yield server
 
 
+def test_with_a_damaged_ledger_a_session_gets_a_plain_summary(scene: Scene, llm: Provider) -> None:
+    scene.use(llm)
+    ledger = scene.home.root / "state" / "hivepipe" / "spending.db"
+    ledger.write_bytes(b"no database " * 1000)
+    scene.start()
+    scene.end()
+    row = scene.wait_for_summary()
+    assert (row["kind"], llm.requests) == ("plain", [])
+    assert row["reason"].startswith(f"cannot use {ledger}: ")
+
+
 def test_an_ended_session_is_summarised_once(scene: Scene, llm: Provider) -> None:
     scene.use(llm)
     scene.start()
