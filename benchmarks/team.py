@@ -87,7 +87,7 @@ def shipped_a_second(team: Team, login: Address, folder: Path, rows: int) -> flo
     home.work("one", 0)
     write_messages(home.path, rows)
     before = team.count("usage")
-    with Shipment(home.path, login, home.share) as shipment:
+    with Shipment(home.home, login, home.share) as shipment:
         began = time.perf_counter()
         while shipment.ship_next():
             pass
@@ -158,7 +158,7 @@ def one_home(folder: Path, login: Address, end: float, lags: list[float]) -> Non
     writer = threading.Thread(target=write_until, args=(home.path, end))
     writer.start()
     time.sleep(random.random() * GATHER_SECS)
-    with Shipment(home.path, login, home.share) as shipment:
+    with Shipment(home.home, login, home.share) as shipment:
         while time.monotonic() < end:
             mark = shipment.mark
             with listings(home.path) as store:

@@ -103,6 +103,10 @@ class HomeOfTeam:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         Database(self.path).close()
 
+    @property
+    def home(self) -> str:
+        return str(self.path.parent)
+
     def work(self, session: str, prompts: int = 3, project: str = "/p/blue") -> None:
         """Write a session with prompts and messages."""
         with closing(Database(self.path)) as db, db.transaction():
@@ -136,7 +140,7 @@ class HomeOfTeam:
 
     def ship(self, batches: int = 1000) -> int:
         """Ship all rows, or a number of batches; return how many rows were sent."""
-        with Shipment(self.path, self.login, self.share) as shipment:
+        with Shipment(self.home, self.login, self.share) as shipment:
             while batches and shipment.ship_next():
                 batches -= 1
             return shipment.sent

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from hivepipe.db.changes import stop_capture
-from hivepipe.db.database import opened
+from hivepipe.db.home_database import opened
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 
@@ -13,7 +13,6 @@ def stop(home: str) -> None:
 
     A database that cannot be used keeps them.
     """
-    path = database_path(home)
-    if path.exists():
-        with suppress(StoreError), opened(path) as db:
+    if database_path(home).exists():
+        with suppress(StoreError), opened(home) as db:
             stop_capture(db)

@@ -4,10 +4,8 @@ The login is HIVEPIPE_TEAM, the URL of a machine that CI jobs share, or else the
 """
 
 import time
-from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.db.location import database_path
 from hivepipe.errors import TeamAwayError, TeamError
 from hivepipe.team import address, membership
 from hivepipe.team.address import Address
@@ -33,12 +31,11 @@ def send(home: str, limit_secs: float) -> Sent:
 
     TeamError if the server stayed away until the deadline.
     """
-    path = Path(database_path(home))
     login, share = _login()
     deadline = time.monotonic() + limit_secs
     while True:
         try:
-            sent = _send(path, login, share, deadline)
+            sent = _send(home, login, share, deadline)
             return sent if sent.waiting else _with_archives(home, login, share, sent)
         except TeamAwayError as error:
             if time.monotonic() + ATTEMPTS_EVERY_SECS > deadline:
@@ -46,8 +43,8 @@ def send(home: str, limit_secs: float) -> Sent:
             time.sleep(ATTEMPTS_EVERY_SECS)
 
 
-def _send(path: Path, login: Address, share: Policies, deadline: float) -> Sent:
-    with Shipment(path, login, share) as shipment:
+def _send(home: str, login: Address, share: Policies, deadline: float) -> Sent:
+    with Shipment(home, login, share) as shipment:
         while time.monotonic() < deadline and shipment.ship_next():
             pass
         return Sent(shipment.sent, shipment.lag().rows, login.shown)

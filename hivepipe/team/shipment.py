@@ -9,17 +9,17 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, closing
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from hivepipe.db import changes as captured
 from hivepipe.db.changes import Change
-from hivepipe.db.database import Database
-from hivepipe.db.listings import Listings, listings
+from hivepipe.db.home_database import open_database
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
 from hivepipe.db.migrations import MIGRATIONS
 from hivepipe.errors import TeamDataError, TeamError
 from hivepipe.team import connection as server
@@ -28,9 +28,6 @@ from hivepipe.team.batches import Batch, Sharing, batch_of
 from hivepipe.team.policy import Policies, shared_level
 from hivepipe.team.project_names import name_of_session
 from hivepipe.team.retention import Retention, apply_retention
-
-if TYPE_CHECKING:
-    import psycopg
 
 ROWS_AT_ONCE = 200
 # A pause after sending a batch: Linux wakes a server on the same machine on the sender's CPU,
@@ -62,7 +59,7 @@ class Greeting(NamedTuple):
 class Shipment(AbstractContextManager["Shipment"]):
     """A connection between one home and the server; `share` holds the user's policies."""
 
-    def __init__(self, path: Path, address: Address, share: Policies) -> None:
+    def __init__(self, home: str, address: Address, share: Policies) -> None:
         """Connect, start the change capture, and read the server's mark.
 
         Raise TeamAwayError, TeamRefusedError or StoreError.
@@ -75,18 +72,15 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._retention = Retention()
         self.left_out = 0
         self.sent = 0
-        self._connection: psycopg.Connection[dict[str, Any]] = server.connect(address)
-        try:
-            self._db = Database(path)
+        with ExitStack() as opened:
+            self._connection = opened.enter_context(closing(server.connect(address)))
+            self._db = opened.enter_context(closing(open_database(home)))
             captured.start_capture(self._db)
-            self._opened = listings(path)
-            self._store: Listings = self._opened.__enter__()
+            self._store = opened.enter_context(listings(database_path(home)))
             self._db.execute(_SMALL_CACHE, {})
             self._store.rows(_SMALL_CACHE, {})
             self.greet()
-        except BaseException:
-            self._connection.close()
-            raise
+            self._opened = opened.pop_all()
 
     def __exit__(
         self,
@@ -95,9 +89,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         trace: TracebackType | None,
     ) -> None:
         """Close the server's connection and the home's database."""
-        self._db.close()
-        self._connection.close()
-        self._opened.__exit__(None, None, None)
+        self._opened.close()
 
     def greet(self) -> Greeting:
         """Read the server's mark and policies; send all rows again if the terms changed."""

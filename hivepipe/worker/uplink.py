@@ -93,7 +93,7 @@ class Uplink:
         if not self._path.exists():
             self._wait_for_change(GREET_SECS)
             return
-        with Shipment(self._path, address, share) as shipment:
+        with Shipment(self._home, address, share) as shipment:
             self._say("connected", mark=shipment.mark)
             changed_at, seen = time.monotonic(), self._log_state()
             while self._should_continue() and time.monotonic() - changed_at < REST_SECS:

@@ -69,7 +69,7 @@ def test_a_batch_with_old_and_new_rows_stores_each_once(open_team: Team, tmp_pat
 def test_a_repeated_or_late_batch_changes_nothing(open_team: Team, tmp_path: Path) -> None:
     ann = home(tmp_path, open_team, "ann")
     ann.work("one")
-    with Shipment(ann.path, ann.login, ann.share) as late:
+    with Shipment(ann.home, ann.login, ann.share) as late:
         ann.ship()
         ann.sql("UPDATE sessions SET objective = 'newer'")
         ann.ship()
@@ -208,7 +208,7 @@ def test_a_row_that_exceeds_a_limit_of_postgresql_holds_up_no_others(
         "'m', '', '', 1, 2, 0, 0, 0, 0)"
     )
     ann.work("two")
-    with Shipment(ann.path, ann.login, ann.share) as shipment:
+    with Shipment(ann.home, ann.login, ann.share) as shipment:
         while shipment.ship_next():
             pass
         assert shipment.left_out == 1

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import httpx2
 
-from hivepipe.db.location import database_path
 from hivepipe.team import address
 from hivepipe.team.shipment import Shipment
 from tests.archive_scene import lines
@@ -56,8 +55,7 @@ class Person:
             line.split("=", 1) for line in (config / "credentials.env").read_text().splitlines()
         )
         share = json.loads((config / "team.json").read_text())["share"]
-        path = Path(database_path(str(self.home.path)))
-        with Shipment(path, address.parse(kept["HIVEPIPE_TEAM"]), share) as shipment:
+        with Shipment(str(self.home.path), address.parse(kept["HIVEPIPE_TEAM"]), share) as shipment:
             while shipment.ship_next():
                 pass
         words = [*CLI[:3], "hivepipe.worker.archive_pass"]

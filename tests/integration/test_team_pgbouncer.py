@@ -68,7 +68,7 @@ def test_machines_share_one_connection(team: Team, port: int, tmp_path: Path) ->
     ]
     for number, home in enumerate(homes):
         home.work(f"session-{number}", 250)
-    shipments = [Shipment(home.path, home.login, home.share) for home in homes]
+    shipments = [Shipment(home.home, home.login, home.share) for home in homes]
     while any([shipment.ship_next() for shipment in shipments]):
         pass
     for shipment in shipments:

@@ -125,7 +125,7 @@ def test_a_stricter_team_policy_removes_rows_at_once(
 def test_a_batch_under_an_outdated_policy_is_refused(team: Team, tmp_path: Path) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
-    with Shipment(ann.path, ann.login, ann.share) as shipment:
+    with Shipment(ann.home, ann.login, ann.share) as shipment:
         write_session(ann, "one", "/p/blue")
         team.query("SELECT hivepipe.set_policy('*', 'metadata')")
         shipment.ship_next()
@@ -311,7 +311,7 @@ def test_a_new_remote_counts_while_the_uplink_runs(
 ) -> None:
     shutil.rmtree(tmp_path / "secret")
     (tmp_path / "secret").mkdir()
-    with Shipment(secret.path, secret.login, secret.share) as shipment:
+    with Shipment(secret.home, secret.login, secret.share) as shipment:
         while shipment.ship_next():
             pass
         assert texts_in_backup(team) == TEXT_COUNTS["everything"]

@@ -225,7 +225,7 @@ def test_a_revoked_machine_is_refused_at_once_and_its_rows_are_kept(
 ) -> None:
     team, people = shared
     home = HomeOfTeam(tmp_path / "eve" / "hive.db", people["eve"].writes)
-    with Shipment(home.path, home.login, home.share) as connected_before:
+    with Shipment(home.home, home.login, home.share) as connected_before:
         assert team.query("SELECT hivepipe.revoke('eve/laptop')") == "machine eve/laptop"
         home.work("later")
         with pytest.raises(TeamRefusedError, match="revoked"):
