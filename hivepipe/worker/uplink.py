@@ -63,25 +63,31 @@ class Uplink:
 
     def run(self) -> None:
         """Ship until a stop request, a change of the membership, or an upgrade."""
-        while self._should_continue():
-            try:
-                self._ship()
-            except TeamRefusedError as error:
-                self._say("refused", str(error))
-                self._wait(REFUSED_SECS * random.uniform(0.8, 1.2))
-            except (HivepipeError, sqlite3.Error, OSError) as error:
-                self._say("away", str(error))
-                self._failures += 1
-                first, longest = AWAY_SECS
-                delay = backoff_secs(first, self._failures, longest)
-                self._wait(delay * random.uniform(0.5, 1.0))
-            except Exception as error:  # the supervisor starts another uplink
-                self._say("away", f"{type(error).__name__}: {error}")
-                raise
-        self._archives.stop()
+        try:
+            while self._should_continue():
+                self._attempt()
+        except Exception as error:  # the supervisor starts another uplink
+            self._say("away", f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            self._archives.stop()
         if not membership.is_joined():
             with closing(open_database(self._home)) as db:
                 stop_capture(db)
+
+    def _attempt(self) -> None:
+        """Ship once; after a failure wait."""
+        try:
+            self._ship()
+        except TeamRefusedError as error:
+            self._say("refused", str(error))
+            self._wait(REFUSED_SECS * random.uniform(0.8, 1.2))
+        except (HivepipeError, sqlite3.Error, OSError) as error:
+            self._say("away", str(error))
+            self._failures += 1
+            first, longest = AWAY_SECS
+            delay = backoff_secs(first, self._failures, longest)
+            self._wait(delay * random.uniform(0.5, 1.0))
 
     def _should_continue(self) -> bool:
         is_same = installed() == self._version and membership.stamp() == self._joined

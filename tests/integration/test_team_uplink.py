@@ -37,9 +37,12 @@ def test_an_uplink_that_ends_with_an_error_is_not_reported_as_connected(
     def fail() -> None:
         raise UnicodeEncodeError("latin-1", "x", 0, 1, "not in range")
 
+    stopped: list[bool] = []
     monkeypatch.setattr(process, "_ship", fail)
+    monkeypatch.setattr(process._archives, "stop", lambda: stopped.append(True))
     with pytest.raises(UnicodeEncodeError):
         process.run()
+    assert stopped == [True]  # the next uplink starts passes of its own
     found = read_status(str(private_home.path))
     assert found.state == "away"
     assert found.error.startswith("UnicodeEncodeError: ")
