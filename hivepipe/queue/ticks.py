@@ -10,9 +10,10 @@ if it dies between removing it from its set and adding it again.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from redis import Redis
+from redis import Redis, WatchError
 
 from hivepipe.events.job_plan import ENVELOPE_VERSION
 from hivepipe.jobs.schedule_table import (
@@ -85,19 +86,27 @@ def trigger(connection: Redis, name: str, cause: str) -> None:
 
 
 def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> None:
-    """Enqueue the extra runs that were requested."""
-    found: Any = connection.hgetall(TRIGGERED_KEY)
-    if not found:
-        return
-    causes = {name.decode(): cause.decode() for name, cause in found.items()}
-    jobs = [
-        extra_job(row.name, row.operation, causes[row.name], now_ns)
-        for row in rows
-        if row.name in causes
-    ]
-    if jobs:
-        enqueue(connection, jobs, PERIODIC_KEY)
-    connection.hdel(TRIGGERED_KEY, *causes)
+    """Enqueue the extra runs that were requested.
+
+    If another request arrives meanwhile, all stay and get another run, because the first one may be
+    over already.
+    """
+    with connection.pipeline() as watching, suppress(WatchError):
+        watching.watch(TRIGGERED_KEY)  # type: ignore[no-untyped-call]
+        found: Any = watching.hgetall(TRIGGERED_KEY)
+        if not found:
+            return
+        causes = {name.decode(): cause.decode() for name, cause in found.items()}
+        jobs = [
+            extra_job(row.name, row.operation, causes[row.name], now_ns)
+            for row in rows
+            if row.name in causes
+        ]
+        if jobs:
+            enqueue(connection, jobs, PERIODIC_KEY)
+        watching.multi()
+        watching.delete(TRIGGERED_KEY)
+        watching.execute()
 
 
 def fire(connection: Redis, row: Periodic, now: float) -> bool:

@@ -10,10 +10,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import redis
 
 from hivepipe.db.database import Database
 from hivepipe.db.retention import DAYS
+from hivepipe.events.job_plan import Message
+from hivepipe.jobs.envelope import read_envelope
 from hivepipe.operations.declared import PERIODIC
+from hivepipe.queue import ticks
 from hivepipe.queue.deduplication import oldest_job_time
 from hivepipe.queue.ticks import TRIGGERED_KEY, due_times, run_triggered
 from tests.conftest import Home, Server, Writer, fire_all, until
@@ -230,6 +234,25 @@ def test_the_end_of_a_session_or_agent_triggers_a_run_with_its_cause(
         assert not client.exists(TRIGGERED_KEY)
     until(lambda: "done" in Swarm.of(private_home).deleted(), "not deleted")
     assert private_home.rows("SELECT cause FROM cleanups") == [{"cause": cause}]
+
+
+def test_a_request_that_arrives_after_the_run_was_enqueued_gets_a_run(
+    redis_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (row,) = [row for row in PERIODIC if row.name == "cleanup"]
+    causes: list[str] = []
+    with redis_server.client() as client, redis_server.client() as other:
+
+        def enqueue(_connection: redis.Redis, jobs: list[Message], _counter: str) -> None:
+            causes.extend(read_envelope(job.envelope).payload["trigger"] for job in jobs)
+            if len(causes) == 1:  # the writer has executed it, and commits another end
+                ticks.trigger(other, row.name, "session_end")
+
+        monkeypatch.setattr(ticks, "enqueue", enqueue)
+        ticks.trigger(other, row.name, "task_complete")
+        for _ in range(3):
+            run_triggered(client, [row], time.time_ns())
+    assert causes == ["task_complete", "session_end"]
 
 
 def test_a_protected_agent_stays_protected_after_later_events(
