@@ -13,6 +13,7 @@ from hivepipe.db.usage import Charge, charges
 from hivepipe.errors import NothingRecordedError
 from hivepipe.reading.homes import KnownHome
 from hivepipe.skills.statistics import local_day
+from hivepipe.times import now
 
 Key = tuple[str, ...]
 
@@ -75,11 +76,15 @@ class DayCost:
 
 
 def newest_message(homes: Iterable[KnownHome]) -> str:
-    """Return the time of the newest message of all homes; "" if there is none."""
+    """Return the time of the newest message of all homes; "" if there is none.
+
+    Messages from the future do not count: the clock was set back after them.
+    """
+    sql = "SELECT MAX(created_at) AS newest FROM usage WHERE created_at <= :now"
     found = [""]
     for known in homes:
         with suppress(NothingRecordedError), known.store() as store:
-            (row,) = store.rows("SELECT MAX(created_at) AS newest FROM usage", {})
+            (row,) = store.rows(sql, {"now": now()[0]})
             found.append(row["newest"] or "")
     return max(found)
 

@@ -20,11 +20,15 @@ def first_day(last: str) -> str:
 
 
 def trend_of(costs: Iterable[DayCost]) -> list[Entry]:
-    """Return cost and bar of each of the DAYS days up to the newest one, or [] without costs."""
+    """Return cost and bar of each of the DAYS days up to the newest one, or [] without costs.
+
+    A day in the future, before the clock was set back, is not the newest one.
+    """
     by_day: dict[str, float] = defaultdict(float)
     for each in costs:
         by_day[each.day] += each.cost_usd or 0
-    first = first_day(max(by_day, default=""))
+    today = f"{date.today()}"  # noqa: DTZ011  as in `local_day`
+    first = first_day(max(by_day, key=lambda day: (day <= today, day), default=""))
     if not first:
         return []
     days = [f"{date.fromisoformat(first) + timedelta(number)}" for number in range(DAYS)]

@@ -15,6 +15,8 @@ from hivepipe.reading.costs import DayCost
 from hivepipe.web.trend import DAYS, trend_of
 from tests.web_scene import SESSION, insert
 
+FUTURE = "2099-01-01"  # of a message before the clock was set back
+
 
 def cost(day: str, dollars: float | None) -> DayCost:
     return DayCost(day, "claude-opus-5", "shop", 1, Tokens(), dollars)
@@ -64,7 +66,7 @@ def test_own_spending_equals_that_of_the_command(client: TestClient) -> None:
 
 
 def test_the_last_days_are_those_up_to_the_newest_message(client: TestClient, home: Path) -> None:
-    days = ("2026-09-01", "2026-11-22")
+    days = ("2026-09-01", "2026-11-22", FUTURE)
     with closing(Database(home / "hive.db")) as db:
         for day in days:
             insert(db, "usage", message_id=day, request_id="", agent_id="", is_sidechain=0,
@@ -73,6 +75,7 @@ def test_the_last_days_are_those_up_to_the_newest_message(client: TestClient, ho
                    cache_write_1h=0, web_searches=0, session_id=SESSION)  # fmt: skip
     last, whole = (client.get(f"/costs.json{query}").json() for query in ("", "?all=1"))
     assert (last["since"], whole["since"]) == ("2026-10-24", "")
-    assert {each["day"] for each in last["costs"]} & {*days} == {"2026-11-22"}
+    assert {each["day"] for each in last["costs"]} & {*days} == {"2026-11-22", FUTURE}
+    assert last["trend"][-1]["day"] == "2026-11-22"
     assert {each["day"] for each in whole["costs"]} >= {*days}
     assert "Last 30 days" in client.get("/costs").text
