@@ -31,16 +31,29 @@ def liveness_of(
     instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, str]
 ) -> Liveness:
     """Judge a row of `instances` from this machine."""
-    host, boot, pid_space = here
     pid = instance["pid"] or 0
     # An instance named by its launcher has the pid of the hook's parent, not of Claude Code.
-    if pid <= 0 or not _OURS.fullmatch(instance["id"]) or instance["host"] != host:
+    if pid <= 0 or not _OURS.fullmatch(instance["id"]):
         return UNKNOWN
-    if (instance["boot"] or boot) != boot:
+    machine = (instance["host"] or "", instance["boot"] or "", instance["pid_space"] or "")
+    return liveness_on(machine, pid, instance["pid_started"] or "", here)
+
+
+def liveness_on(
+    machine: tuple[str, str, str], pid: int, started: str, here: tuple[str, str, str]
+) -> Liveness:
+    """Judge a process of a machine (host, boot, pid namespace); "" is unknown.
+
+    The id of a boot identifies the machine, which may be renamed meanwhile.
+    """
+    host, boot, pid_space = machine
+    if host != here[0] and (not boot or boot != here[1]):
+        return UNKNOWN
+    if (boot or here[1]) != here[1]:
         return Liveness(False, "machine restarted")
-    if (instance["pid_space"] or pid_space) != pid_space:
+    if (pid_space or here[2]) != here[2]:
         return UNKNOWN
-    return LIVES if lives(pid, instance["pid_started"] or "") else Liveness(False, "process gone")
+    return LIVES if lives(pid, started) else Liveness(False, "process gone")
 
 
 def lives(pid: int, started: str) -> bool:

@@ -16,13 +16,9 @@ def lives(pid: int, started: str, on: str) -> bool | None:
 
     None: it was started on another machine.
     """
-    here = machine()
-    if on != here:
-        host, boot, *_ = [*on.split(" "), "", ""]
-        now_host, now_boot, *_ = here.split(" ")
-        # If this machine was rebooted since, the process is gone.
-        return False if host == now_host and boot != now_boot else None
-    return alive.lives(pid, started)
+    parts = ["" if part == "-" else part for part in on.split(" ")]
+    host, boot, pid_space, *_ = [*parts, "", ""]
+    return alive.liveness_on((host, boot, pid_space), pid, started, this_machine()).lives
 
 
 def group_lives(group: int) -> bool:

@@ -19,6 +19,7 @@ from hivepipe.hook.alive import liveness_of, lives
 from hivepipe.hook.instance import this_machine
 from hivepipe.operations import reaper
 from hivepipe.operations.declared import PERIODIC
+from hivepipe.orchestrator import recorded_process
 from hivepipe.queue.ticks import run_triggered, trigger
 from tests.conftest import Home, Server, Writer, hook_path, until
 
@@ -292,7 +293,7 @@ def test_processes_that_cannot_be_checked_are_not_dead(stack: Stack) -> None:
         "container": {**known, "pid_space": "pid:[1]"},
         "restarted": {**known, "boot": "another-boot"},
         "launcher": {**known},
-        "silent": {**known, "host": "elsewhere"},
+        "silent": {**known, "host": "elsewhere", "boot": "another-boot"},
     }
     now = datetime.now(UTC)
     for number, (name, row) in enumerate(others.items()):
@@ -437,10 +438,27 @@ def test_a_reused_pid_is_another_process() -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"host": "elsewhere"}, {"pid_space": "pid:[1]"}, {"id": "named"}, {"pid": None}]
+    "more",
+    [
+        {"host": "elsewhere", "boot": "another"},
+        {"host": "elsewhere", "boot": None},
+        {"pid_space": "pid:[1]"},
+        {"id": "named"},
+        {"pid": None},
+    ],
 )
 def test_processes_of_other_machines_are_unknown(more: dict[str, Any]) -> None:
     assert liveness_of({**row(2**22 + 1), **more}, this_machine()).lives is None
+
+
+def test_a_process_is_known_after_its_machine_was_renamed() -> None:
+    host, *boot_and_pid_space = this_machine()
+    named_before = " ".join(["elsewhere", *boot_and_pid_space])
+    for pid, lives_on in ((os.getpid(), True), (2**22 + 1, False)):
+        assert liveness_of(row(pid, host="elsewhere"), this_machine()).lives is lives_on
+        assert recorded_process.lives(pid, "", named_before) is lives_on
+        assert recorded_process.lives(pid, "", f"{host} another -") is False
+        assert recorded_process.lives(pid, "", "elsewhere another -") is None
 
 
 def test_rows_without_a_machine_are_checked_by_pid() -> None:
