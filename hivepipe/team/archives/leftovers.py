@@ -1,5 +1,6 @@
 """Delete the objects that the list of segments no longer contains."""
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from hivepipe.errors import TeamError
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     import psycopg
 
 AT_ONCE = 100
+logger = logging.getLogger(__name__)
+
 DELETED = "objects in the store"
 WAITING = "objects that stay in the store until a user with its key runs `hivepipe team store`"
 
@@ -38,7 +41,8 @@ def delete_now_or_later(connection: "psycopg.Connection[dict[str, Any]]") -> dic
     """Do what `delete_now` does; if the store is away, return what waits for it."""
     try:
         return delete_now(connection)
-    except TeamError:
+    except TeamError as error:
+        logger.warning("the objects of archives are not deleted now: %s", error)
         return _waiting(connection)
 
 
