@@ -7,6 +7,7 @@ sessions become stalled without an event. Parts that are no longer needed are re
 """
 
 import logging
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 # The prefixes of our parts. Any other file in the folder belongs to the user.
 _PARTS = ("project-", "left-", "last-", "task-", "goal-", "profile-", "lead-")
+# Another program may write a row whose id cannot be in the name of a file; no hook reads its part.
+_FILE_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 class BriefingFiles:
@@ -77,7 +80,11 @@ class BriefingFiles:
             if self._own_project not in (*self._projects, ""):  # before its first session, too
                 self._projects.append(self._own_project)
             parts = dict(self._parts(store))
-        wanted = {part_path(self._home, name): text for name, text in parts.items() if text}
+        wanted = {
+            part_path(self._home, name): text
+            for name, text in parts.items()
+            if text and _FILE_NAME.fullmatch(name)
+        }
         folder = Path(self._home, "context")
         for path in folder.glob("*.txt"):
             if str(path) not in wanted and path.name.startswith(_PARTS):
