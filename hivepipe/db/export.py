@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.db.forget import NAMING
-from hivepipe.db.listings import listings
+from hivepipe.db.listings import listings, quoted
 
 
 def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -17,7 +17,7 @@ def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str
         every = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
         tables = [row["name"] for row in store.rows(every, {})]
         for table in tables:
-            name = '"{}"'.format(table.replace('"', '""'))
+            name = quoted(table)
             if not session:
                 rows = store.each(f"SELECT * FROM {name}", {})
             elif table in NAMING:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hivepipe.db.database import Database, Row
 from hivepipe.db.hive import end_worker
-from hivepipe.db.listings import listings, prefix_bounds
+from hivepipe.db.listings import listings, prefix_bounds, quoted
 from hivepipe.jobs.forget_query import ForgetQuery
 
 FORGOTTEN = "***FORGOTTEN***"
@@ -135,12 +135,12 @@ def remove_text(db: Database, wanted: ForgetQuery, *, dry_run: bool = False) -> 
     )
     changed = 0
     for table in [row["name"] for row in db.rows(tables)]:
-        keys = f"SELECT name FROM pragma_table_info('{table}') WHERE pk > 0"
-        named_by = {row["name"] for row in db.rows(keys)}
+        keys = "SELECT name FROM pragma_table_info(:table) WHERE pk > 0"
+        named_by = {row["name"] for row in db.rows(keys, {"table": table})}
         column = TABLES.get(table)
         found = [
             (row, columns)
-            for row in db.each(f"SELECT rowid AS row_number, * FROM {table}")
+            for row in db.each(f"SELECT rowid AS row_number, * FROM {quoted(table)}")
             # Unless the row is deleted with its session
             if not (column and row[column] in wanted.sessions)
             and (columns := _columns_with_text(row, wanted))
@@ -157,11 +157,11 @@ def _clean_row(
 ) -> None:
     which = {"row_number": row["row_number"]}
     if named_by.intersection(columns):
-        db.execute(f"DELETE FROM {table} WHERE rowid = :row_number", which)
+        db.execute(f"DELETE FROM {quoted(table)} WHERE rowid = :row_number", which)
         return
-    values = {name: wanted.replaced(row[name], FORGOTTEN) for name in columns}
-    to = ", ".join(f"{name} = :{name}" for name in columns)
-    db.execute(f"UPDATE {table} SET {to} WHERE rowid = :row_number", {**values, **which})
+    values = {f"v{n}": wanted.replaced(row[name], FORGOTTEN) for n, name in enumerate(columns)}
+    to = ", ".join(f"{quoted(name)} = :v{n}" for n, name in enumerate(columns))
+    db.execute(f"UPDATE {quoted(table)} SET {to} WHERE rowid = :row_number", {**values, **which})
 
 
 def _columns_with_text(row: Row, wanted: ForgetQuery) -> list[str]:

@@ -54,6 +54,11 @@ def one_of(kind: str, prefix: str, found: list[str]) -> str:
     return found[0]
 
 
+def quoted(name: str) -> str:
+    """Return the name of a table as SQL; a person may have added any table."""
+    return '"{}"'.format(name.replace('"', '""'))
+
+
 def prefix_bounds(prefix: str) -> dict[str, str]:
     """Return the bounds of ids with this prefix: `:prefix` inclusive, `:behind` exclusive."""
     return {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
@@ -281,7 +286,7 @@ class Listings:
         """Return table -> number of rows."""
         tables = self.rows("SELECT name FROM sqlite_master WHERE type = 'table'", {})
         return {
-            row["name"]: self.rows(f"SELECT COUNT(*) AS n FROM {row['name']}", {})[0]["n"]
+            row["name"]: self.rows(f"SELECT COUNT(*) AS n FROM {quoted(row['name'])}", {})[0]["n"]
             for row in tables
         }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hivepipe.db.database import Database
 from hivepipe.db.forget import FORGOTTEN, TABLES, TIMES, last_seen, remove_text, sessions_with_text
+from hivepipe.db.listings import listings
 from hivepipe.jobs.forget_query import ForgetQuery
 
 KEPT = {"tasks"}  # tasks of the user are released, not removed
@@ -62,3 +63,14 @@ def test_searching_for_a_text_does_not_load_all_rows(tmp_path: Path) -> None:
         row = db.row("SELECT prompt FROM prompts WHERE session_id = 'two'", {})
         assert row
         assert row["prompt"] == f"a {FORGOTTEN}, a"
+
+
+def test_a_persons_own_table_may_have_any_name(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "hive.db")) as db:
+        db._connection.execute('CREATE TABLE "my ""notes""" ("a note" TEXT, [order] TEXT)')
+        db._connection.execute("""INSERT INTO "my ""notes\"\"" VALUES ('quetzalcoatl', 'b')""")
+        with listings(tmp_path / "hive.db") as store:
+            assert store.counts()['my "notes"'] == 1
+        assert remove_text(db, ForgetQuery.text("quetzalcoatl")) == 1
+        (row,) = db.rows('SELECT * FROM "my ""notes"""')
+    assert tuple(row) == (FORGOTTEN, "b")
