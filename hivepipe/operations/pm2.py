@@ -49,10 +49,12 @@ def _tunnels(pm2: str) -> list[_Tunnel]:
     """Return pm2's `artifact-*` processes that have a session id in their environment."""
     found = []
     for entry in json.loads(_run(pm2, "jlist")):
-        environment = entry.get("pm2_env") or {}
-        session = environment.get("HIVEPIPE_SESSION_ID")
-        if str(entry.get("name", "")).startswith(PREFIX) and session:
-            found.append(_Tunnel(entry["pm_id"], entry["name"], session))
+        try:
+            session = entry["pm2_env"].get("HIVEPIPE_SESSION_ID")
+            if entry["name"].startswith(PREFIX) and session:
+                found.append(_Tunnel(entry["pm_id"], entry["name"], session))
+        except (AttributeError, KeyError, TypeError):  # not a process as pm2 lists it
+            continue
     return found
 
 

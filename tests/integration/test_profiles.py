@@ -282,6 +282,7 @@ def test_only_tunnels_of_ended_sessions_are_removed(
     entries += [
         {"pm_id": 5, "name": "web", "pm2_env": {"HIVEPIPE_SESSION_ID": "s-1"}},
         {"pm_id": 6, "name": "artifact-6", "pm2_env": {}},
+        *("a line", None, {"name": "artifact-7"}, {"pm2_env": {"HIVEPIPE_SESSION_ID": "s-1"}}),
     ]
     listed.write_text(json.dumps(entries))
     slow_worker._env |= {"PATH": f"{tools}:{private_home.env['PATH']}", "HIVEPIPE_PM2": "on"}
