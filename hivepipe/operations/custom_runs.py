@@ -16,6 +16,7 @@ from hivepipe.jobs.envelope import Envelope, redacted_value
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.custom import EVENTS, Declaration, installed_names
 from hivepipe.operations.families.custom import RunCustom
+from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.job_context import JobContext
 from hivepipe.programs import end_group
 from hivepipe.redact import redact_text
@@ -36,7 +37,12 @@ def custom_jobs(job: Envelope) -> list[Job]:
 
 
 def run_custom(context: JobContext, job: Origin, args: RunCustom) -> None:
-    """Call the operation's function in a process. Raise OperationFailedError or StoppedError."""
+    """Call the operation's function in a process. Raise OperationFailedError or StoppedError.
+
+    It is not called for a forgotten session.
+    """
+    if is_forgotten(context.home, job.session):
+        return
     event = {
         "id": job.id,
         "event": args.event,

@@ -1,14 +1,21 @@
 """Declarations of operations in installed packages, and the jobs that events create for them."""
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
 
 import hivepipe
+from hivepipe.db.database import Database
+from hivepipe.db.forget import remove_rows
+from hivepipe.errors import OperationFailedError
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import envelope_of
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations import custom, custom_runs
 from hivepipe.operations.custom import declaration_of, operation
+from hivepipe.operations.families.custom import RunCustom
+from hivepipe.operations.job_context import JobContext
 
 
 def committed(operation: str, **payload: object) -> object:
@@ -69,6 +76,17 @@ def test_each_installed_operation_gets_a_job_with_redacted_data(
 def test_without_installed_operations_there_is_no_job() -> None:
     assert custom.installed_names() == ()
     assert custom_runs.custom_jobs(committed("end_session")) == []
+
+
+def test_no_operation_runs_for_a_forgotten_session(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "hive.db")) as db:
+        remove_rows(db, ["s1"])
+    context = JobContext(str(tmp_path), "", lambda _job, _jobs: None)
+    args = RunCustom(name="missing", event="SessionEnd", data={})
+    for session, fails in (("s1", nullcontext()), ("s2", pytest.raises(OperationFailedError))):
+        job = Origin(id="1", operation="run_custom", event_time_ns=1, session=session)
+        with fails:
+            custom_runs.run_custom(context, job, args)
 
 
 @pytest.mark.parametrize("points", [b"[console_scripts]\nno value\n", b"[a]\n\xff = m:f\n"])
