@@ -27,39 +27,23 @@ def record_activity(
     waits_for: str = "",
 ) -> None:
     """Insert or update a row: totals keep their maximum, other columns take the newer values."""
-    newer = (
-        "(excluded.last_active_at >= activity.last_active_at OR activity.last_active_at > :ahead)"
-    )
-    sql = f"""
-        INSERT INTO activity (session_id, since_ms, last_active_at, last_work_at, calls, failed,
-          denied, warned, open_calls, turn_is_open, waits_for, task_id, profile)
-        VALUES (:session, :since_ms, :last_active_at, :last_work_at, :calls, :failed,
-          :denied, :warned, :open_calls, :turn_is_open, :waits_for, :task, :profile)
-        ON CONFLICT (session_id, since_ms) DO UPDATE SET
-          {", ".join(f"{name} = max({name}, excluded.{name})" for name in _TOTALS)},
-          open_calls = CASE WHEN {newer} THEN excluded.open_calls ELSE open_calls END,
-          turn_is_open = CASE WHEN {newer} THEN excluded.turn_is_open ELSE turn_is_open END,
-          waits_for = CASE WHEN {newer} THEN excluded.waits_for ELSE waits_for END,
-          task_id = CASE WHEN {newer} THEN excluded.task_id ELSE task_id END,
-          profile = CASE WHEN {newer} THEN excluded.profile ELSE profile END,
-          last_work_at = CASE WHEN {newer} THEN excluded.last_work_at ELSE last_work_at END,
-          last_active_at = CASE WHEN {newer} THEN excluded.last_active_at
-            ELSE last_active_at END
-    """
-    parameters = {
-        "session": session,
-        "since_ms": since_ms,
-        "last_active_at": last_active_at,
-        "last_work_at": last_work_at,
-        **totals,
+    state = {
         "open_calls": open_calls,
         "turn_is_open": turn_is_open,
         "waits_for": waits_for or None,
-        "task": task or None,
+        "task_id": task or None,
         "profile": profile or None,
-        "ahead": stored_time(ahead_ns()),
+        "last_work_at": last_work_at,
+        "last_active_at": last_active_at,
     }
-    db.execute(sql, parameters)
+    newer = "excluded.last_active_at >= last_active_at OR last_active_at > :ahead"
+    changes = [
+        *(f"{name} = max({name}, excluded.{name})" for name in _TOTALS),
+        *(f"{name} = CASE WHEN {newer} THEN excluded.{name} ELSE {name} END" for name in state),
+    ]
+    row = {"session_id": session, "since_ms": since_ms, **totals, **state}
+    merge = f"(session_id, since_ms) DO UPDATE SET {', '.join(changes)}"
+    db.insert("activity", row, merge, ahead=stored_time(ahead_ns()))
 
 
 def activity_of(store: Listings, session: str) -> Entry:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 
-from hivepipe.db.database import Database
+from hivepipe.db.database import Database, new_values
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.agent_expiry import metadata_of, moment
 from hivepipe.jobs.origin import Origin
@@ -17,6 +17,12 @@ from hivepipe.transcripts.lines import part
 
 TTL_SECS = 3600
 ENDS = ("completed", "failed")
+# The columns that events of an agent change
+_MERGED = (
+    *("name", "type", "metadata", "status", "created_at", "last_active", "tool_use_id", "model"),
+    *("completed_at", "began_at", "outcome", "error"),
+)
+_COLUMNS = ("id", "swarm_id", "session_id", "role", *_MERGED)
 _RANKS = {"spawned": 0, "running": 1, "completed": 2, "failed": 3, "deleted": 4}
 
 
@@ -44,24 +50,11 @@ def record_signal(db: Database, job: Origin, signal: AgentSignal) -> None:
 
     Raise MissingParentError if the session or the swarm is missing.
     """
-    row = db.row("SELECT * FROM agents WHERE id = :id", {"id": signal.agent_id})
+    sql = f"SELECT {', '.join(_COLUMNS)} FROM agents WHERE id = :id"
+    row = db.row(sql, {"id": signal.agent_id})
     known = dict(row) if row else _new_agent(_swarm_of(db, job), job, signal)
     merged = merge(known, job, signal)
-    sql = """
-        INSERT INTO agents (id, swarm_id, name, type, role, metadata, status, created_at,
-          last_active, deleted_at, session_id, tool_use_id, model, completed_at, began_at,
-          outcome, error)
-        VALUES (:id, :swarm_id, :name, :type, :role, :metadata, :status, :created_at,
-          :last_active, :deleted_at, :session_id, :tool_use_id, :model, :completed_at, :began_at,
-          :outcome, :error)
-        ON CONFLICT (id) DO UPDATE SET
-          name = excluded.name, type = excluded.type, metadata = excluded.metadata,
-          status = excluded.status, created_at = excluded.created_at,
-          last_active = excluded.last_active, tool_use_id = excluded.tool_use_id,
-          model = excluded.model, completed_at = excluded.completed_at,
-          began_at = excluded.began_at, outcome = excluded.outcome, error = excluded.error
-    """
-    db.execute(sql, merged)
+    db.insert("agents", merged, f"(id) DO UPDATE SET {new_values(_MERGED)}")
 
 
 def name_model(db: Database, agent: str, model: str) -> None:
@@ -88,21 +81,12 @@ def _new_agent(swarm: str, job: Origin, signal: AgentSignal) -> dict[str, object
     return {
         "id": signal.agent_id,
         "swarm_id": swarm,
-        "name": None,
-        "type": None,
+        "session_id": job.session,
         "role": "task-agent",
-        "metadata": None,
+        **dict.fromkeys(_MERGED),
         "status": "spawned",
         "created_at": job.time,
         "last_active": job.time,
-        "deleted_at": None,
-        "session_id": job.session,
-        "tool_use_id": None,
-        "model": None,
-        "completed_at": None,
-        "began_at": None,
-        "outcome": None,
-        "error": None,
     }
 
 

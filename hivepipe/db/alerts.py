@@ -10,11 +10,7 @@ from hivepipe.times import ahead_ns, stored_time
 
 def raise_alert(db: Database, name: str, text: str, time: str) -> None:
     """Record that an alert was raised; the same name and time are recorded once."""
-    sql = """
-        INSERT INTO alerts (name, text, raised_at) VALUES (:name, :text, :time)
-        ON CONFLICT (name, raised_at) DO NOTHING
-    """
-    db.execute(sql, {"name": name, "text": text, "time": time})
+    db.insert("alerts", {"name": name, "text": text, "raised_at": time})
 
 
 def end_alert(db: Database, name: str, time: str) -> None:

@@ -2,16 +2,12 @@
 
 from hivepipe.db.database import Database
 from hivepipe.jobs.origin import Origin
+from hivepipe.times import now
 
 
 def mark_applied(db: Database, job: Origin) -> bool:
     """Record the job in the transaction of its effect; return False if it was applied before."""
-    sql = """
-        INSERT INTO applied (job_id, applied_at)
-        VALUES (:job, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
-        ON CONFLICT (job_id) DO NOTHING
-    """
-    return db.execute(sql, {"job": job.id}) == 1
+    return db.insert("applied", {"job_id": job.id, "applied_at": now()[0]})
 
 
 def is_applied(db: Database, job_id: str) -> bool:
@@ -21,11 +17,8 @@ def is_applied(db: Database, job_id: str) -> bool:
 
 def count(db: Database, name: str, number: int) -> None:
     """Add to a counter that `hivepipe status` shows."""
-    sql = """
-        INSERT INTO counters (name, value) VALUES (:name, :number)
-        ON CONFLICT (name) DO UPDATE SET value = counters.value + :number
-    """
-    db.execute(sql, {"name": name, "number": number})
+    sum = "(name) DO UPDATE SET value = counters.value + excluded.value"
+    db.insert("counters", {"name": name, "value": number}, sum)
 
 
 def count_effectless(db: Database, what: str, job: Origin) -> None:

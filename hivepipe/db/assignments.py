@@ -22,49 +22,47 @@ class Process(NamedTuple):
 def assign_instance(db: Database, job: Origin, process: Process) -> None:
     """Record that a process started or continues in a session; it leaves its previous session."""
     seen = """
-        INSERT INTO instances
-          (id, pid, pid_started, host, boot, pid_space, status, started_at, last_seen)
-        VALUES (:id, :pid, :started, :host, :boot, :pid_space, 'running', :time, :time)
-        ON CONFLICT (id) DO UPDATE SET
+        (id) DO UPDATE SET
           status = CASE WHEN instances.gone_at >= excluded.last_seen THEN instances.status
             ELSE 'running' END,
           started_at = min(instances.started_at, excluded.started_at),
           last_seen = max(instances.last_seen, excluded.last_seen)
     """
-    parameters = {
+    row = {
         "id": job.instance,
         "pid": process.pid,
-        "started": process.started,
+        "pid_started": process.started,
         "host": process.host,
         "boot": process.boot or None,
         "pid_space": process.pid_space or None,
-        "time": job.time,
+        "status": "running",
+        "started_at": job.time,
+        "last_seen": job.time,
     }
-    db.execute(seen, parameters)
+    db.insert("instances", row, seen)
     note_instance(db, job, process.pid)
 
 
 def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
     """Record an event of the instance in a session, and update the session of the instance."""
-    sql = """
-        INSERT INTO instance_sessions
-          (id, session_id, instance_id, pid, started_at, last_seen, status, assigned_time_ns)
-        VALUES (:id, :session, :instance, :pid, :time, :time, 'detached', :time_ns)
-        ON CONFLICT (id) DO UPDATE SET
+    merge = """
+        (id) DO UPDATE SET
           pid = COALESCE(instance_sessions.pid, excluded.pid),
           started_at = min(instance_sessions.started_at, excluded.started_at),
           last_seen = max(instance_sessions.last_seen, excluded.last_seen),
           assigned_time_ns = max(instance_sessions.assigned_time_ns, excluded.assigned_time_ns)
     """
-    parameters = {
+    row = {
         "id": f"{job.instance}:{job.session}",
-        "session": job.session,
-        "instance": job.instance,
+        "session_id": job.session,
+        "instance_id": job.instance,
         "pid": pid,
-        "time": job.time,
-        "time_ns": job.event_time_ns,
+        "started_at": job.time,
+        "last_seen": job.time,
+        "status": "detached",
+        "assigned_time_ns": job.event_time_ns,
     }
-    db.execute(sql, parameters)
+    db.insert("instance_sessions", row, merge)
     if session_of_instance(db, job.instance) != job.session:
         choose_session(db, job.instance)
 

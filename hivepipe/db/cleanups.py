@@ -41,20 +41,14 @@ def _record(
     db: Database, job_id: str, trigger: str, time: str, judged: list[tuple[str, Verdict]]
 ) -> None:
     counts = Counter(verdict.reason for _, verdict in judged)
-    sql = """
-        INSERT INTO cleanups (job_id, cause, created_at, expired, completed, orphaned, kept)
-        VALUES (:job, :cause, :time, :expired, :completed, :orphaned, :kept)
-    """
-    parameters = {
-        "job": job_id,
+    run = {
+        "job_id": job_id,
         "cause": trigger,
-        "time": time,
-        "expired": counts["expired"],
-        "completed": counts["completed"],
-        "orphaned": counts["orphaned"],
+        "created_at": time,
+        **{reason: counts[reason] for reason in ("expired", "completed", "orphaned")},
         "kept": sum(not verdict.is_outdated for _, verdict in judged),
     }
-    db.execute(sql, parameters)
+    db.insert("cleanups", run)
 
 
 def runs_after(db: Database, run: int, most: int) -> list[tuple[Row, list[Row]]]:

@@ -8,7 +8,7 @@ write (the writer, the direct path, a stock `rq worker`). With BEGIN IMMEDIATE a
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -82,6 +82,21 @@ class Database:
             for name, value in parameters.items()
         }
         return self._connection.execute(sql, clean).rowcount
+
+    def insert(
+        self,
+        table: str,
+        row: Mapping[str, object],
+        on_conflict: str = "DO NOTHING",
+        **more: object,
+    ) -> bool:
+        """Insert a row, with every text redacted; return whether a row was written.
+
+        `on_conflict` is SQL for an existing row, `more` its parameters.
+        """
+        names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
+        sql = f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT {on_conflict}"
+        return self.execute(sql, {**row, **more}) == 1
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Row | None:
         """Return the first row of a query, or None."""
@@ -160,6 +175,11 @@ def opened(path: Path) -> Iterator[Database]:
             yield db
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be used: {error}") from error
+
+
+def new_values(columns: Iterable[str]) -> str:
+    """Return SQL that gives these columns of an existing row the values that were to be inserted."""
+    return ", ".join(f"{name} = excluded.{name}" for name in columns)
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:

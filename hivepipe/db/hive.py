@@ -14,24 +14,13 @@ from hivepipe.times import now
 
 def record_worker(db: Database, worker: dict[str, Any]) -> None:
     """Insert a worker; a known worker stays unchanged."""
-    sql = """
-        INSERT INTO hive_workers (id, session_id, hive, project, project_path, task_id, profile,
-          respawn_of, created_at)
-        VALUES (:id, :session_id, :hive, :project, :project_path, :task_id, :profile,
-          :respawn_of, :created_at)
-        ON CONFLICT (id) DO NOTHING
-    """
-    db.execute(sql, worker)
+    db.insert("hive_workers", worker)
 
 
 def record_run(db: Database, run: dict[str, Any]) -> None:
     """Insert a run, or add its end. Known values stay, and costs only rise."""
-    sql = """
-        INSERT INTO hive_runs (worker_id, session_id, number, kind, machine, pid, pid_started,
-          started_at, ended_at, exit_code, is_lost, outcome, cost_micro_usd)
-        VALUES (:worker_id, :session_id, :number, :kind, :machine, :pid, :pid_started,
-          :started_at, :ended_at, :exit_code, :is_lost, :outcome, :cost_micro_usd)
-        ON CONFLICT (worker_id, number) DO UPDATE SET
+    merge = """
+        (worker_id, number) DO UPDATE SET
           pid = COALESCE(hive_runs.pid, excluded.pid),
           pid_started = COALESCE(hive_runs.pid_started, excluded.pid_started),
           started_at = COALESCE(hive_runs.started_at, excluded.started_at),
@@ -41,18 +30,12 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
           outcome = COALESCE(excluded.outcome, hive_runs.outcome),
           cost_micro_usd = max(hive_runs.cost_micro_usd, excluded.cost_micro_usd)
     """
-    db.execute(sql, run)
+    db.insert("hive_runs", run, merge)
 
 
 def record_status(db: Database, status: dict[str, Any]) -> None:
     """Insert a status of a worker; the newest one becomes its current status."""
-    sql = """
-        INSERT INTO hive_statuses (worker_id, session_id, changed_ns, sha256, status, content,
-          changed_at)
-        VALUES (:worker_id, :session_id, :changed_ns, :sha256, :status, :content, :changed_at)
-        ON CONFLICT (worker_id, changed_ns, sha256) DO NOTHING
-    """
-    db.execute(sql, status)
+    db.insert("hive_statuses", status)
     sql = """
         UPDATE hive_workers SET status = :status, status_at = :changed_at, status_ns = :changed_ns
         WHERE id = :worker_id AND status_ns < :changed_ns

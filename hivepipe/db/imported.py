@@ -2,6 +2,7 @@
 
 from hivepipe.db.applied import is_applied
 from hivepipe.db.database import Database
+from hivepipe.times import now
 
 
 def is_imported(db: Database, id: str) -> bool:
@@ -12,8 +13,4 @@ def is_imported(db: Database, id: str) -> bool:
 
 def mark_imported(db: Database, id: str) -> None:
     """Record an import, in the transaction of its effect."""
-    sql = """
-        INSERT INTO imported (id, imported_at)
-        VALUES (:id, strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) ON CONFLICT (id) DO NOTHING
-    """
-    db.execute(sql, {"id": id})
+    db.insert("imported", {"id": id, "imported_at": now()[0]})

@@ -2,9 +2,10 @@
 
 import json
 from _blake2 import blake2b
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import add
 
-from hivepipe.db.database import Database
+from hivepipe.db.database import Database, Row, new_values
 from hivepipe.db.forget import is_forgotten
 from hivepipe.skills.statistics import ImportedSkill, SkillUse
 
@@ -21,27 +22,19 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
     is_later = any(_is_known(db, use) for use in uses)
     known = db.row("SELECT * FROM imported_skills WHERE skill = :skill", {"skill": skill.skill})
     merged = _merged(known, skill, is_later) if known else skill
-    sql = """
-        INSERT OR REPLACE INTO imported_skills (skill, uses, successes, last_used, days)
-        VALUES (:skill, :uses, :successes, :last_used, :days)
-    """
-    parameters = {
-        "skill": skill.skill,
+    totals = {
         "uses": merged.uses,
         "successes": merged.successes,
         "last_used": merged.last_used,
         "days": json.dumps(merged.days),
     }
-    db.execute(sql, parameters)
+    replace = f"(skill) DO UPDATE SET {new_values(totals)}"
+    db.insert("imported_skills", {"skill": skill.skill, **totals}, replace)
     for use in uses:
         _add_use(db, use)
-    sql = """
-        INSERT INTO imported_skill_sessions (skill, session_id) VALUES (:skill, :session)
-        ON CONFLICT DO NOTHING
-    """
     for session in skill.sessions:
         if not is_forgotten(db, session):
-            db.execute(sql, {"skill": skill.skill, "session": session})
+            db.insert("imported_skill_sessions", {"skill": skill.skill, "session_id": session})
 
 
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
@@ -64,25 +57,14 @@ def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]
     return True
 
 
-def _merged(known: object, skill: ImportedSkill, is_later: bool) -> ImportedSkill:
-    old = ImportedSkill(
-        skill.skill,
-        known["uses"],  # type: ignore[index]
-        known["successes"],  # type: ignore[index]
-        known["last_used"],  # type: ignore[index]
-        (),
-        json.loads(known["days"]),  # type: ignore[index]
-    )
-    days = {**old.days}
-    for day, number in skill.days.items():
-        days[day] = max(days.get(day, 0), number) if is_later else days.get(day, 0) + number
+def _merged(known: Row, skill: ImportedSkill, is_later: bool) -> ImportedSkill:
+    merge: Callable[[int, int], int] = max if is_later else add
+    days = json.loads(known["days"])
     return skill._replace(
-        uses=max(old.uses, skill.uses) if is_later else old.uses + skill.uses,
-        successes=(
-            max(old.successes, skill.successes) if is_later else old.successes + skill.successes
-        ),
-        last_used=max(old.last_used, skill.last_used),
-        days=days,
+        uses=merge(known["uses"], skill.uses),
+        successes=merge(known["successes"], skill.successes),
+        last_used=max(known["last_used"], skill.last_used),
+        days={**days, **{day: merge(days.get(day, 0), n) for day, n in skill.days.items()}},
     )
 
 
@@ -91,21 +73,16 @@ def _is_known(db: Database, use: SkillUse) -> bool:
 
 
 def _add_use(db: Database, use: SkillUse) -> None:
-    sql = """
-        INSERT INTO skill_uses (session_id, skill, kind, arguments, success, created_at, job_id)
-        VALUES (:session, :skill, :kind, :arguments, :success, :time, :id)
-        ON CONFLICT (job_id) DO NOTHING
-    """
-    parameters = {
-        "session": use.session or None,
+    row = {
+        "session_id": use.session or None,
         "skill": use.skill,
         "kind": KIND,
         "arguments": use.arguments,
         "success": use.success,
-        "time": use.time,
-        "id": _id(use),
+        "created_at": use.time,
+        "job_id": _id(use),
     }
-    db.execute(sql, parameters)
+    db.insert("skill_uses", row)
 
 
 def _id(use: SkillUse) -> str:

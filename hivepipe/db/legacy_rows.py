@@ -129,13 +129,13 @@ def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str)
 
 
 def _swarm(db: Database, _job_id: str, row: dict[str, object]) -> None:
-    _insert(db, "swarms", row | {"status": row["status"] or "active"})
+    db.insert("swarms", row | {"status": row["status"] or "active"})
 
 
 def _session(db: Database, _job_id: str, row: dict[str, object]) -> None:
     """Import a session as ended. It becomes active when it is resumed."""
     extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
-    if _insert(db, "sessions", row | extra):
+    if db.insert("sessions", row | extra):
         return
     sql = """
         UPDATE sessions SET checkpoint_data = COALESCE(:checkpoint_data, checkpoint_data),
@@ -151,7 +151,7 @@ def _agent(db: Database, _job_id: str, row: dict[str, object]) -> None:
     if db.row("SELECT 1 FROM swarms WHERE id = :id", {"id": swarm}) is None:
         raise MissingParentError(f"swarm {swarm} does not exist" if swarm else "it has no swarm")
     status = row["status"] if row["status"] in _AGENT_STATES else "completed"
-    _insert(db, "agents", row | {"status": "deleted" if row["deleted_at"] else status})
+    db.insert("agents", row | {"status": "deleted" if row["deleted_at"] else status})
 
 
 def _session_in(metadata: object) -> str | None:
@@ -174,7 +174,7 @@ def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> Non
     if db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is None:
         raise MissingParentError(f"session {session} does not exist")
     counts = {name: _count(row[name]) for name in ("checkpoint_count", "operation_count")}
-    if _insert(db, "instance_sessions", row | counts | {"status": "detached"}):
+    if db.insert("instance_sessions", row | counts | {"status": "detached"}):
         return
     sql = """
         UPDATE instance_sessions SET
@@ -192,7 +192,7 @@ def _count(value: object) -> int:
 
 def _log(db: Database, job_id: str, row: dict[str, object]) -> None:
     row.pop("id")  # our table has its own ids
-    _insert(db, "session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job_id})
+    db.insert("session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job_id})
 
 
 def _task(db: Database, _job_id: str, row: dict[str, object]) -> None:
@@ -201,7 +201,7 @@ def _task(db: Database, _job_id: str, row: dict[str, object]) -> None:
     status = _TASK_STATES.get(status_text.lower(), "open")
     reason = row["reason"] or (status_text if status == "cancelled" else None)
     updated = row["updated_at"] or row["finished_at"] or row["created_at"]
-    _insert(db, "tasks", row | {"status": status, "reason": reason, "updated_at": updated})
+    db.insert("tasks", row | {"status": status, "reason": reason, "updated_at": updated})
 
 
 _IMPORTERS = {
@@ -212,11 +212,3 @@ _IMPORTERS = {
     "session_logs": _log,
     "tasks": _task,
 }
-
-
-def _insert(db: Database, table: str, row: Mapping[str, object]) -> bool:
-    """Insert a row; return False if it exists."""
-    marks = ", ".join(f":{name}" for name in row)
-    names = ", ".join(row)
-    sql = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"
-    return db.execute(sql, dict(row)) == 1

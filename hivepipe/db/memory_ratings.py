@@ -1,6 +1,6 @@
 """Memories that were recalled into sessions, and ratings of their usefulness."""
 
-from hivepipe.db.database import Database
+from hivepipe.db.database import Database, new_values
 from hivepipe.db.listings import Listings
 
 LLM = "llm"  # the source of a rating
@@ -8,14 +8,12 @@ LLM = "llm"  # the source of a rating
 
 def record_retrieval(db: Database, session: str, memory: str, text: str, time: str) -> None:
     """Record that a memory was recalled, once per name and session, with its newest text."""
-    sql = """
-        INSERT INTO retrievals (session_id, memory, text, retrieved_at)
-        VALUES (:session, :memory, :text, :time)
-        ON CONFLICT (session_id, memory) DO UPDATE SET
-          text = excluded.text, retrieved_at = excluded.retrieved_at
+    newest = f"""
+        (session_id, memory) DO UPDATE SET {new_values(("text", "retrieved_at"))}
         WHERE excluded.retrieved_at >= retrievals.retrieved_at
     """
-    db.execute(sql, {"session": session, "memory": memory, "text": text, "time": time})
+    row = {"session_id": session, "memory": memory, "text": text, "retrieved_at": time}
+    db.insert("retrievals", row, newest)
 
 
 def retrieved(store: Listings, session: str) -> list[tuple[str, str]]:
@@ -26,15 +24,12 @@ def retrieved(store: Listings, session: str) -> list[tuple[str, str]]:
 
 def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> None:
     """Record whether a memory was useful in a session; the newest rating counts."""
-    sql = """
-        INSERT INTO memory_ratings (session_id, memory, source, useful, rated_at)
-        VALUES (:session, :memory, :source, :useful, :time)
-        ON CONFLICT (session_id, memory, source) DO UPDATE SET
-          useful = excluded.useful, rated_at = excluded.rated_at
+    newest = f"""
+        (session_id, memory, source) DO UPDATE SET {new_values(("useful", "rated_at"))}
         WHERE excluded.rated_at >= memory_ratings.rated_at
     """
-    parameters = {"session": session, "memory": memory, "source": LLM, "useful": useful}
-    db.execute(sql, {**parameters, "time": time})
+    row = {"session_id": session, "memory": memory, "source": LLM, "useful": useful}
+    db.insert("memory_ratings", {**row, "rated_at": time}, newest)
 
 
 def rated_by(store: Listings, session: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 The current version of a file is the newest by event time.
 """
 
-from hivepipe.db.database import Database, Row
+from hivepipe.db.database import Database, Row, new_values
 from hivepipe.db.listings import Entry, Listings
 
 _ONLINE = """
@@ -14,11 +14,8 @@ _ONLINE = """
 
 def add_profile(db: Database, profile: str, time: str) -> None:
     """Insert a profile; a known one keeps its earliest creation time."""
-    sql = """
-        INSERT INTO profiles (id, created_at, updated_at) VALUES (:id, :time, :time)
-        ON CONFLICT (id) DO UPDATE SET created_at = min(profiles.created_at, excluded.created_at)
-    """
-    db.execute(sql, {"id": profile, "time": time})
+    earliest = "(id) DO UPDATE SET created_at = min(profiles.created_at, excluded.created_at)"
+    db.insert("profiles", {"id": profile, "created_at": time, "updated_at": time}, earliest)
 
 
 def change_profile(
@@ -37,22 +34,12 @@ def enter_profile(
     db: Database, profile: str, session: str, swarm: str, folder: str, time: str
 ) -> None:
     """Record that a session belongs to a profile, and the folder of the profile's files."""
-    sql = """
-        INSERT INTO profile_sessions (profile_id, session_id, swarm_id, folder, entered_at)
-        VALUES (:profile, :session, :swarm, :folder, :time)
-        ON CONFLICT (profile_id, session_id) DO UPDATE SET
-          folder = CASE WHEN excluded.entered_at > profile_sessions.entered_at
-            THEN excluded.folder ELSE profile_sessions.folder END,
-          entered_at = max(profile_sessions.entered_at, excluded.entered_at)
+    newest = f"""
+        (profile_id, session_id) DO UPDATE SET {new_values(("folder", "entered_at"))}
+        WHERE excluded.entered_at > profile_sessions.entered_at
     """
-    parameters = {
-        "profile": profile,
-        "session": session,
-        "swarm": swarm,
-        "folder": folder,
-        "time": time,
-    }
-    db.execute(sql, parameters)
+    row = {"profile_id": profile, "session_id": session, "swarm_id": swarm, "folder": folder}
+    db.insert("profile_sessions", {**row, "entered_at": time}, newest)
 
 
 def current_version(db: Database, profile: str, name: str) -> Row | None:
@@ -87,23 +74,18 @@ def add_version(
     job_id: str,
 ) -> None:
     """Insert one version of a file."""
-    sql = """
-        INSERT INTO identity_versions (profile_id, name, sha256, text, change_source, session_id,
-          created_at, time_ns, job_id)
-        VALUES (:profile, :name, :sha256, :text, :source, :session, :time, :time_ns, :job_id)
-    """
-    parameters = {
-        "profile": profile,
+    row = {
+        "profile_id": profile,
         "name": name,
         "sha256": sha256,
         "text": text,
-        "source": source,
-        "session": session or None,
-        "time": time,
+        "change_source": source,
+        "session_id": session or None,
+        "created_at": time,
         "time_ns": time_ns,
         "job_id": job_id,
     }
-    db.execute(sql, parameters)
+    db.insert("identity_versions", row)
 
 
 def baseline(db: Database, profile: str, folder: str, name: str) -> str:
@@ -120,21 +102,12 @@ def set_baseline(
     db: Database, profile: str, folder: str, name: str, sha256: str, time_ns: int
 ) -> None:
     """Store the hash of the content of a file in a folder, unless a newer one is known."""
-    sql = """
-        INSERT INTO identity_baselines (profile_id, folder, name, sha256, time_ns)
-        VALUES (:profile, :folder, :name, :sha256, :time_ns)
-        ON CONFLICT (profile_id, folder, name) DO UPDATE SET
-          sha256 = excluded.sha256, time_ns = excluded.time_ns
+    newest = f"""
+        (profile_id, folder, name) DO UPDATE SET {new_values(("sha256", "time_ns"))}
         WHERE excluded.time_ns >= identity_baselines.time_ns
     """
-    parameters = {
-        "profile": profile,
-        "folder": folder,
-        "name": name,
-        "sha256": sha256,
-        "time_ns": time_ns,
-    }
-    db.execute(sql, parameters)
+    row = {"profile_id": profile, "folder": folder, "name": name, "sha256": sha256}
+    db.insert("identity_baselines", {**row, "time_ns": time_ns}, newest)
 
 
 def count_versions(db: Database, profile: str) -> int | None:

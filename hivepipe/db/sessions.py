@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from hivepipe.db.database import Database
+from hivepipe.db.database import Database, new_values
 from hivepipe.db.session_state import note_signal
 from hivepipe.errors import MissingParentError
 from hivepipe.jobs.origin import Origin
@@ -42,28 +42,23 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
         _insert_swarm(db, job, start.swarm)
     state_ns = _signal_ns(job, start.source)
     known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
-    sql = """
-        INSERT INTO sessions (id, swarm_id, swarm_name, status, metadata, created_at, updated_at,
-          project, objective, transcript_path, model, source, client, turn, state_time_ns)
-        VALUES (:id, :swarm, :swarm_name, 'active', :metadata, :time, :time,
-          :project, :objective, :transcript_path, :model, :source, :client, 'active', :time_ns)
-        ON CONFLICT (id) DO UPDATE SET
-          created_at = min(sessions.created_at, excluded.created_at),
-          updated_at = max(sessions.updated_at, excluded.updated_at),
-          metadata = excluded.metadata, objective = excluded.objective,
-          transcript_path = excluded.transcript_path, model = excluded.model,
-          source = excluded.source, client = excluded.client
-    """
-    parameters = {
+    merged = _merge_start(dict(known) if known else {}, job, start)
+    row = {
         "id": job.session,
-        "swarm": start.swarm,
+        "swarm_id": start.swarm,
         "swarm_name": job.project.rsplit("/", 1)[-1],
-        "time": job.time,
+        "status": "active",
+        "turn": "active",
         "project": job.project,
-        "time_ns": state_ns,
-        **_merge_start(dict(known) if known else {}, job, start),
+        "created_at": job.time,
+        "updated_at": job.time,
+        "state_time_ns": state_ns,
     }
-    db.execute(sql, parameters)
+    merge = f"""
+        (id) DO UPDATE SET created_at = min(sessions.created_at, excluded.created_at),
+          updated_at = max(sessions.updated_at, excluded.updated_at), {new_values(merged)}
+    """
+    db.insert("sessions", {**row, **merged}, merge)
     if state_ns:
         note_signal(db, job, "active", time_ns=state_ns)
     return True
@@ -154,13 +149,8 @@ _STARTS = {
 
 
 def _insert_swarm(db: Database, job: Origin, swarm: str) -> None:
-    sql = """
-        INSERT INTO swarms (id, name, status, created_at, updated_at)
-        VALUES (:id, :name, 'active', :time, :time)
-        ON CONFLICT (id) DO NOTHING
-    """
-    name = job.project.rsplit("/", 1)[-1]
-    db.execute(sql, {"id": swarm, "name": name, "time": job.time})
+    row = {"id": swarm, "name": job.project.rsplit("/", 1)[-1], "status": "active"}
+    db.insert("swarms", {**row, "created_at": job.time, "updated_at": job.time})
     _touch_swarm(db, job, swarm)
 
 

@@ -6,11 +6,8 @@ from hivepipe.times import stored_time
 
 def record_slot(db: Database, name: str, slot: int, executed_ns: int) -> None:
     """Record one execution; a repeated execution of a slot is counted."""
-    sql = """
-        INSERT INTO slots (name, slot, executed_at) VALUES (:name, :slot, :time)
-        ON CONFLICT (name, slot) DO UPDATE SET executions = executions + 1
-    """
-    db.execute(sql, {"name": name, "slot": slot, "time": stored_time(executed_ns)})
+    row = {"name": name, "slot": slot, "executed_at": stored_time(executed_ns)}
+    db.insert("slots", row, "(name, slot) DO UPDATE SET executions = executions + 1")
 
 
 def is_executed(db: Database, name: str, slot: int) -> bool:

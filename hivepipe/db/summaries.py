@@ -7,17 +7,13 @@ one of the same kind. The order and number of writes do not change the result.
 import json
 from typing import Any, NamedTuple
 
-from hivepipe.db.database import Database
+from hivepipe.db.database import Database, new_values
 from hivepipe.db.listings import Entry, Listings
 
 LLM, PLAIN = "llm", "plain"
 COMPACTION = "compaction"  # the provider of a summary by Claude Code itself
 
 _LISTS = ("key_learnings", "files", "open_ends")
-_COLUMNS = """
-    session_id, state, made_at, kind, provider, model, reason, harness, summary, key_learnings,
-    files, open_ends, requests, input_tokens, output_tokens, cost_usd
-"""
 
 
 class Summary(NamedTuple):
@@ -40,24 +36,18 @@ class Summary(NamedTuple):
     cost_usd: float | None = None
 
 
+_COLUMNS = ", ".join(("session_id", *Summary._fields))
+
+
 def record_summary(db: Database, session: str, made: Summary) -> None:
     """Write a summary, unless a better or newer one of the same state exists."""
-    sql = f"""
-        INSERT INTO summaries ({_COLUMNS})
-        VALUES (:session, :state, :made_at, :kind, :provider, :model, :reason, :harness, :summary,
-          :key_learnings, :files, :open_ends, :requests, :input_tokens, :output_tokens, :cost_usd)
-        ON CONFLICT (session_id, state) DO UPDATE SET
-          made_at = excluded.made_at, kind = excluded.kind, provider = excluded.provider,
-          model = excluded.model, reason = excluded.reason, harness = excluded.harness,
-          summary = excluded.summary, key_learnings = excluded.key_learnings,
-          files = excluded.files, open_ends = excluded.open_ends, requests = excluded.requests,
-          input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
-          cost_usd = excluded.cost_usd
+    better = f"""
+        (session_id, state) DO UPDATE SET {new_values(made._fields)}
         WHERE excluded.kind = '{LLM}' AND summaries.kind = '{PLAIN}'
           OR excluded.kind = summaries.kind AND excluded.made_at > summaries.made_at
     """
     lists = {name: json.dumps(getattr(made, name), ensure_ascii=False) for name in _LISTS}
-    db.execute(sql, {"session": session, **made._asdict(), **lists})
+    db.insert("summaries", {"session_id": session, **made._asdict(), **lists}, better)
 
 
 def list_summaries(store: Listings, session: str = "") -> list[Entry]:

@@ -8,22 +8,15 @@ _COLUMNS = """
 """
 
 
-def add_task(db: Database, task: str, text: str, time: str) -> bool:
-    """Insert an open task; if the id exists, set a missing text and return False."""
-    sql = """
-        INSERT INTO tasks (id, text, status, created_at, updated_at)
-        VALUES (:id, :text, 'open', :time, :time) ON CONFLICT (id) DO NOTHING
+def add_task(db: Database, task: str, text: str, time: str) -> None:
+    """Insert an open task; a known one gets a missing text and its earliest creation time."""
+    known = """
+        (id) DO UPDATE SET text = COALESCE(tasks.text, excluded.text),
+          created_at = CASE WHEN tasks.created_at < excluded.created_at THEN tasks.created_at
+            ELSE excluded.created_at END
     """
-    parameters = {"id": task, "text": text or None, "time": time}
-    if db.execute(sql, parameters):
-        return True
-    sql = """
-        UPDATE tasks SET text = COALESCE(text, :text),
-          created_at = CASE WHEN created_at < :time THEN created_at ELSE :time END
-        WHERE id = :id
-    """
-    db.execute(sql, parameters)
-    return False
+    row = {"id": task, "text": text or None, "status": "open"}
+    db.insert("tasks", {**row, "created_at": time, "updated_at": time}, known)
 
 
 def set_task_state(

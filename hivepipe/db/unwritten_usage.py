@@ -41,15 +41,8 @@ class State(NamedTuple):
 def record(db: Database, session: str, started_ms: int, duration_ms: int, model: str, time: str,
            tokens: Tokens) -> None:  # fmt: skip
     """Store one model's part of a count; reading a line again changes nothing."""
-    names = ", ".join(_COUNTS)
-    values = ", ".join(f":{name}" for name in _COUNTS)
-    sql = f"""
-        INSERT INTO cost_states (session_id, started_ms, duration_ms, model, created_at, {names})
-        VALUES (:session, :started_ms, :duration_ms, :model, :time, {values})
-        ON CONFLICT (session_id, started_ms, duration_ms, model) DO NOTHING
-    """
-    row: dict[str, object] = {"session": session, "started_ms": started_ms, "model": model}
-    db.execute(sql, {**row, "duration_ms": duration_ms, "time": time, **tokens._asdict()})
+    key = {"session_id": session, "started_ms": started_ms, "duration_ms": duration_ms}
+    db.insert("cost_states", {**key, "model": model, "created_at": time, **tokens._asdict()})
 
 
 def unseen(

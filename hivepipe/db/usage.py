@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from hivepipe.costs.tokens import BANDS, Rate, Tokens
-from hivepipe.db.database import Database, Row
+from hivepipe.db.database import Database, Row, new_values
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.db.unwritten_usage import Unseen, unseen
 from hivepipe.db.usage_sums import summed
@@ -18,32 +18,17 @@ def record(db: Database, usage: Usage) -> None:
 
     The message belongs to the older session: a fork copies messages and may be read first.
     """
-    parameters = {"message": usage.message_id, "request": usage.request_id}
+    key = {"message_id": usage.message_id, "request_id": usage.request_id}
     known = db.row(
-        "SELECT * FROM usage WHERE message_id = :message AND request_id = :request", parameters
+        "SELECT * FROM usage WHERE message_id = :message_id AND request_id = :request_id", key
     )
     if known:
         before = _usage_of(known)
         is_older = _began_earlier(db, usage.session, before.session)
         usage = merged(usage, before) if is_older else merged(before, usage)
-    sql = """
-        INSERT INTO usage (message_id, request_id, session_id, agent_id, is_sidechain, is_replay,
-          created_at, model, speed, region, input, output, cache_read, cache_write_5m,
-          cache_write_1h, web_searches)
-        VALUES (:message, :request, :session, :agent, :is_sidechain, :is_replay,
-          :created_at, :model, :speed, :region, :input, :output, :cache_read, :cache_write_5m,
-          :cache_write_1h, :web_searches)
-        ON CONFLICT (message_id, request_id) DO UPDATE SET
-          session_id = excluded.session_id, agent_id = excluded.agent_id,
-          is_sidechain = excluded.is_sidechain, is_replay = excluded.is_replay,
-          created_at = excluded.created_at, model = excluded.model, speed = excluded.speed,
-          region = excluded.region, input = excluded.input, output = excluded.output,
-          cache_read = excluded.cache_read, cache_write_5m = excluded.cache_write_5m,
-          cache_write_1h = excluded.cache_write_1h, web_searches = excluded.web_searches
-    """
     values = {
-        "session": usage.session,
-        "agent": usage.agent,
+        "session_id": usage.session,
+        "agent_id": usage.agent,
         "is_sidechain": usage.is_sidechain,
         "is_replay": usage.is_replay,
         "created_at": usage.time,
@@ -52,7 +37,8 @@ def record(db: Database, usage: Usage) -> None:
         "region": usage.rate.region,
         **usage.tokens._asdict(),
     }
-    db.execute(sql, {**parameters, **values})
+    changes = f"(message_id, request_id) DO UPDATE SET {new_values(values)}"
+    db.insert("usage", {**key, **values}, changes)
 
 
 def _began_earlier(db: Database, session: str, other: str) -> bool:
