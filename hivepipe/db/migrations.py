@@ -12,7 +12,9 @@ from hivepipe.db.transactions import statements, transaction
 from hivepipe.db.usage_sums import USAGE_SUMS
 from hivepipe.errors import StoreError
 
-INITIAL = """
+_STEPS: dict[str, str] = {}
+
+_STEPS["0001 initial"] = """
 CREATE TABLE swarms (
   id TEXT PRIMARY KEY, name TEXT, objective TEXT, status TEXT NOT NULL DEFAULT 'active',
   created_at TEXT, updated_at TEXT, deleted_at TEXT);
@@ -78,7 +80,7 @@ CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
 # One row per message of Claude, however many files have it, with the highest counts.
-USAGE = """
+_STEPS["0002 usage"] = """
 CREATE TABLE usage (
   message_id TEXT NOT NULL, request_id TEXT NOT NULL,
   session_id TEXT NOT NULL, agent_id TEXT NOT NULL,
@@ -93,12 +95,12 @@ CREATE INDEX usage_by_session ON usage (session_id);
 """
 
 # The prompt of a use: a typed skill that Claude then calls counts as one use.
-SKILL_PROMPTS = """
+_STEPS["0003 skill prompts"] = """
 ALTER TABLE skill_uses ADD COLUMN prompt_id TEXT;
 """
 
 # The *_time_ns columns are the times of the newest events for state, progress and session.
-TASKS = """
+_STEPS["0004 tasks"] = """
 CREATE TABLE tasks (
   id TEXT PRIMARY KEY, text TEXT,
   status TEXT NOT NULL CHECK (status IN ('open', 'done', 'cancelled')),
@@ -109,7 +111,7 @@ CREATE TABLE tasks (
 """
 
 # History, without a foreign key. One row for each start of a session's totals.
-ACTIVITY = """
+_STEPS["0005 activity"] = """
 CREATE TABLE activity (
   session_id TEXT NOT NULL, since_ms INTEGER NOT NULL, last_active_at TEXT NOT NULL,
   calls INTEGER NOT NULL, failed INTEGER NOT NULL, denied INTEGER NOT NULL,
@@ -119,19 +121,19 @@ CREATE TABLE activity (
 """
 
 # Unlike a deleted session, a forgotten one does not come back when it is resumed.
-FORGOTTEN = """
+_STEPS["0009 forgotten sessions"] = """
 CREATE TABLE forgotten_sessions (id TEXT PRIMARY KEY, forgotten_at TEXT NOT NULL);
 """
 
 # Executed slots of periodic rows; `executions` shows whether a slot ran twice.
-SLOTS = """
+_STEPS["0010 slots"] = """
 CREATE TABLE slots (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, slot INTEGER NOT NULL, executed_at TEXT NOT NULL,
   executions INTEGER NOT NULL DEFAULT 1, UNIQUE (name, slot));
 """
 
 # Agents are soft-deleted: the row keeps the time, the reason and the run.
-CLEANUPS = """
+_STEPS["0011 cleanups"] = """
 ALTER TABLE agents ADD COLUMN began_at TEXT;
 ALTER TABLE agents ADD COLUMN deleted_reason TEXT;
 ALTER TABLE agents ADD COLUMN deleted_by TEXT;
@@ -143,26 +145,26 @@ CREATE TABLE cleanups (
 """
 
 # The boot and pid namespace in which a pid is valid, and the end of the process.
-MACHINES = """
+_STEPS["0012 machines"] = """
 ALTER TABLE instances ADD COLUMN boot TEXT;
 ALTER TABLE instances ADD COLUMN pid_space TEXT;
 ALTER TABLE instances ADD COLUMN gone_at TEXT;
 """
 
 # An alert without an end is active.
-ALERTS = """
+_STEPS["0013 alerts"] = """
 CREATE TABLE alerts (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT, raised_at TEXT NOT NULL, ended_at TEXT,
   UNIQUE (name, raised_at));
 """
 
 # Each briefing queries the last prompt of a session.
-PROMPTS_BY_SESSION = """
+_STEPS["0018 prompts by session"] = """
 CREATE INDEX prompts_by_session ON prompts (session_id, created_at);
 """
 
 # History, without a foreign key. One row for each summarised state of a session.
-SUMMARIES = """
+_STEPS["0020 summaries"] = """
 CREATE TABLE summaries (
   session_id TEXT NOT NULL, state TEXT NOT NULL, made_at TEXT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('llm', 'plain')),
@@ -172,8 +174,18 @@ CREATE TABLE summaries (
   PRIMARY KEY (session_id, state));
 """
 
+# Memories recalled into a session, and whether they were useful there.
+_STEPS["0021 memory ratings"] = """
+CREATE TABLE retrievals (
+  session_id TEXT NOT NULL, memory TEXT NOT NULL, text TEXT NOT NULL, retrieved_at TEXT NOT NULL,
+  PRIMARY KEY (session_id, memory));
+CREATE TABLE memory_ratings (
+  session_id TEXT NOT NULL, memory TEXT NOT NULL, source TEXT NOT NULL, useful INTEGER NOT NULL,
+  rated_at TEXT NOT NULL, PRIMARY KEY (session_id, memory, source));
+"""
+
 # History, without a foreign key: hive workers, their runs and statuses, kept after their folders.
-HIVE = """
+_STEPS["0030 hive"] = """
 CREATE TABLE hive_workers (
   id TEXT PRIMARY KEY, session_id TEXT, hive TEXT NOT NULL, project TEXT, project_path TEXT,
   task_id TEXT, profile TEXT, respawn_of TEXT, created_at TEXT,
@@ -190,24 +202,14 @@ CREATE TABLE hive_statuses (
   PRIMARY KEY (worker_id, changed_ns, sha256));
 """
 
-# Memories recalled into a session, and whether they were useful there.
-MEMORY_RATINGS = """
-CREATE TABLE retrievals (
-  session_id TEXT NOT NULL, memory TEXT NOT NULL, text TEXT NOT NULL, retrieved_at TEXT NOT NULL,
-  PRIMARY KEY (session_id, memory));
-CREATE TABLE memory_ratings (
-  session_id TEXT NOT NULL, memory TEXT NOT NULL, source TEXT NOT NULL, useful INTEGER NOT NULL,
-  rated_at TEXT NOT NULL, PRIMARY KEY (session_id, memory, source));
-"""
-
 # The state of a worker as of the last check: its own status compared with its process.
-HIVE_STATES = """
+_STEPS["0031 hive states"] = """
 ALTER TABLE hive_workers ADD COLUMN state TEXT;
 """
 
 # The sessions of a profile with the folder of its files; the profile is online while one is open.
 # Every version of an identity file is kept; a baseline is the last known content of a folder.
-PROFILES = """
+_STEPS["0040 profiles"] = """
 CREATE TABLE profiles (
   id TEXT PRIMARY KEY, role TEXT NOT NULL DEFAULT 'worker' CHECK (role IN ('lead', 'worker')),
   write_claude_md INTEGER NOT NULL DEFAULT 0, created_at TEXT, updated_at TEXT);
@@ -226,31 +228,14 @@ CREATE TABLE identity_baselines (
 """
 
 # Without it `session show` reads all skill uses to count them.
-SKILL_USES_BY_SESSION = "CREATE INDEX skill_uses_by_session ON skill_uses (session_id);"
+_STEPS["0050 skill uses by session"] = """
+CREATE INDEX skill_uses_by_session ON skill_uses (session_id);
+"""
 
 # Views for users who open the database. Their names and columns stay when tables change. A column
-# may be added at the end; a migration that changes a table recreates its view.
-VIEWS = """
-CREATE VIEW v_sessions AS SELECT
-  id AS session_id, status, project, objective AS title, model, source,
-  created_at AS started_at, paused_at, ended_at, end_reason,
-  (SELECT max(last_active_at) FROM activity WHERE session_id = sessions.id) AS last_active_at,
-  (SELECT coalesce(sum(calls), 0) FROM activity WHERE session_id = sessions.id) AS calls,
-  (SELECT coalesce(sum(failed), 0) FROM activity WHERE session_id = sessions.id) AS failed_calls,
-  (SELECT count(*) FROM agents WHERE session_id = sessions.id) AS agents,
-  (SELECT count(*) FROM prompts WHERE session_id = sessions.id) AS prompts,
-  (SELECT count(*) FROM skill_uses WHERE session_id = sessions.id) AS skill_uses,
-  (SELECT summary FROM summaries WHERE session_id = sessions.id
-    ORDER BY made_at DESC LIMIT 1) AS summary,
-  transcript_path
-FROM sessions;
-
-CREATE VIEW v_agents AS SELECT
-  id AS agent_id, session_id, status, type, name, model,
-  created_at AS started_at, last_active AS last_active_at, completed_at AS ended_at,
-  deleted_at, deleted_reason
-FROM agents;
-
+# may be added at the end; a migration that changes a table recreates its view. Later migrations
+# make those of sessions and agents.
+_STEPS["0060 views"] = """
 CREATE VIEW v_prompts AS SELECT session_id, created_at AS at, prompt FROM prompts;
 
 CREATE VIEW v_skill_uses AS SELECT
@@ -278,17 +263,19 @@ CREATE VIEW v_alerts AS SELECT name, text, raised_at, ended_at FROM alerts;
 """
 
 # The writer reads all live agents when an agent ends. Deleted agents stay for a month.
-LIVE_AGENTS = "CREATE INDEX live_agents ON agents (created_at) WHERE status <> 'deleted';"
+_STEPS["0070 live agents"] = """
+CREATE INDEX live_agents ON agents (created_at) WHERE status <> 'deleted';
+"""
 
 # Rows and entries imported by `import-db`, `import-queue` and `migrate`, by a hash of their
 # content. Unlike `applied` it is never pruned, because a later import would restore the rows.
-IMPORTED = """
+_STEPS["0080 imported"] = """
 CREATE TABLE imported (id TEXT PRIMARY KEY, imported_at TEXT NOT NULL) WITHOUT ROWID;
 """
 
 # A session ends with its last instance. The newest activity and the newest end have separate
 # columns. `concluded_ns` is the end for which the follow-up work (summary, cleanup) was done.
-SESSION_ENDS = """
+_STEPS["0081 session ends"] = """
 ALTER TABLE sessions ADD COLUMN turn TEXT;
 ALTER TABLE sessions ADD COLUMN last_end_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN last_end_reason TEXT;
@@ -304,21 +291,13 @@ CREATE INDEX unconcluded_sessions ON sessions (last_end_ns)
 """
 
 # Claude Code's own prompts were stored as the user's before 1.1.
-USERS_PROMPTS = "DELETE FROM prompts WHERE ltrim(prompt) LIKE '<task-notification>%';"
-
-# Totals of a predecessor's skill-usage.json. Its listed uses are rows of `skill_uses` of the kind
-# `imported`, and are included in these totals.
-IMPORTED_SKILLS = """
-CREATE TABLE imported_skills (
-  skill TEXT PRIMARY KEY, uses INTEGER NOT NULL, successes INTEGER NOT NULL,
-  last_used TEXT NOT NULL, days TEXT NOT NULL);
-CREATE TABLE imported_skill_sessions (
-  skill TEXT NOT NULL, session_id TEXT NOT NULL, PRIMARY KEY (skill, session_id));
+_STEPS["0082 users prompts"] = """
+DELETE FROM prompts WHERE ltrim(prompt) LIKE '<task-notification>%';
 """
 
 # The cleanup keeps the outcome of an agent and sets only deleted_at. It is unknown whether agents
 # that were cleaned up as completed before had failed.
-OUTCOMES = """
+_STEPS["0083 outcomes"] = """
 ALTER TABLE agents ADD COLUMN outcome TEXT;
 ALTER TABLE agents ADD COLUMN error TEXT;
 UPDATE agents SET outcome = status WHERE status IN ('completed', 'failed');
@@ -326,7 +305,7 @@ UPDATE agents SET outcome = 'lost' WHERE deleted_reason IN ('orphaned', 'expired
 UPDATE agents SET deleted_at = last_active WHERE status = 'deleted' AND deleted_at IS NULL;
 DROP INDEX live_agents;
 CREATE INDEX live_agents ON agents (created_at) WHERE deleted_at IS NULL;
-DROP VIEW v_agents;
+DROP VIEW IF EXISTS v_agents;
 CREATE VIEW v_agents AS SELECT
   id AS agent_id, session_id, status, type, name, model,
   created_at AS started_at, last_active AS last_active_at, completed_at AS ended_at,
@@ -334,14 +313,24 @@ CREATE VIEW v_agents AS SELECT
 FROM agents;
 """
 
+# Totals of a predecessor's skill-usage.json. Its listed uses are rows of `skill_uses` of the kind
+# `imported`, and are included in these totals.
+_STEPS["0090 imported skills"] = """
+CREATE TABLE imported_skills (
+  skill TEXT PRIMARY KEY, uses INTEGER NOT NULL, successes INTEGER NOT NULL,
+  last_used TEXT NOT NULL, days TEXT NOT NULL);
+CREATE TABLE imported_skill_sessions (
+  skill TEXT NOT NULL, session_id TEXT NOT NULL, PRIMARY KEY (skill, session_id));
+"""
+
 # session.yaml shows the end of the last turn, even during the next turn.
-TURN_ENDS = """
+_STEPS["0091 turn ends"] = """
 ALTER TABLE sessions ADD COLUMN turn_ended_at TEXT;
 UPDATE sessions SET turn_ended_at = paused_at;
 """
 
 # A heartbeat after the end of a turn makes a session active again; a repeated end does not.
-WORK = "ALTER TABLE activity ADD COLUMN last_work_at TEXT;"
+_STEPS["0092 work"] = "ALTER TABLE activity ADD COLUMN last_work_at TEXT;"
 
 # Before 1.1 the summary of a compaction was stored with Claude Code's text around it: from `This
 # session is being continued` to `Summary:`, and from `If you need` to the end of the paragraph.
@@ -349,7 +338,7 @@ _FRAME = "'This session is being continued from a previous conversation'"
 _HEADING = "char(10) || 'Summary:' || char(10)"
 _TRANSCRIPT = "char(10) || 'If you need specific details from before compaction'"
 _OUTCOME = "char(10) || 'Outcome: '"
-FRAMES = f"""
+_STEPS["0093 frames"] = f"""
 UPDATE summaries SET summary = substr(summary, 1, instr(summary, {_FRAME}) - 1)
     || substr(summary, instr(summary, {_HEADING}) + 10)
   WHERE kind = 'plain' AND instr(summary, {_FRAME}) > 0
@@ -362,9 +351,9 @@ UPDATE summaries SET summary =
 """
 
 # NULL means Claude Code. Other programs run the hooks of its settings too.
-CLIENTS = """
+_STEPS["0094 clients"] = """
 ALTER TABLE sessions ADD COLUMN client TEXT;
-DROP VIEW v_sessions;
+DROP VIEW IF EXISTS v_sessions;
 CREATE VIEW v_sessions AS SELECT
   id AS session_id, status, project, objective AS title, model, source,
   created_at AS started_at, paused_at, ended_at, end_reason,
@@ -381,7 +370,7 @@ FROM sessions;
 """
 
 # The model of a session or agent is taken from its messages, because hooks rarely name it.
-MODELS = """
+_STEPS["0095 models"] = """
 ALTER TABLE sessions ADD COLUMN effort TEXT;
 UPDATE sessions SET model = COALESCE((SELECT model FROM usage
     WHERE session_id = sessions.id AND agent_id = '' AND NOT is_sidechain
@@ -393,7 +382,7 @@ UPDATE agents SET model = COALESCE((SELECT model FROM usage
 """
 
 # Claude Code's own counts of a session, in addition to the usage of its messages.
-COST_STATES = """
+_STEPS["0096 cost states"] = """
 CREATE TABLE cost_states (
   session_id TEXT NOT NULL, started_ms INTEGER NOT NULL, duration_ms INTEGER NOT NULL,
   model TEXT NOT NULL, created_at TEXT NOT NULL,
@@ -404,50 +393,20 @@ CREATE TABLE cost_states (
 """
 
 # What a session waits for from a person, or NULL.
-WAITS = "ALTER TABLE activity ADD COLUMN waits_for TEXT;"
+_STEPS["0097 waits"] = "ALTER TABLE activity ADD COLUMN waits_for TEXT;"
 
 # A session's cost looks up other sessions with the same start time.
-COST_STATES_BY_START = "CREATE INDEX cost_states_by_start ON cost_states (started_ms);"
+_STEPS["0098 cost states by start"] = """
+CREATE INDEX cost_states_by_start ON cost_states (started_ms);
+"""
 
 # The newest agents of all sessions are listed on the page.
-AGENTS_BY_START = "CREATE INDEX agents_by_start ON agents (created_at DESC, id);"
+_STEPS["0099 agents by start"] = "CREATE INDEX agents_by_start ON agents (created_at DESC, id);"
 
-MIGRATIONS = (
-    ("0001 initial", INITIAL),
-    ("0002 usage", USAGE),
-    ("0003 skill prompts", SKILL_PROMPTS),
-    ("0004 tasks", TASKS),
-    ("0005 activity", ACTIVITY),
-    ("0009 forgotten sessions", FORGOTTEN),
-    ("0010 slots", SLOTS),
-    ("0011 cleanups", CLEANUPS),
-    ("0012 machines", MACHINES),
-    ("0013 alerts", ALERTS),
-    ("0018 prompts by session", PROMPTS_BY_SESSION),
-    ("0020 summaries", SUMMARIES),
-    ("0021 memory ratings", MEMORY_RATINGS),
-    ("0030 hive", HIVE),
-    ("0031 hive states", HIVE_STATES),
-    ("0040 profiles", PROFILES),
-    ("0050 skill uses by session", SKILL_USES_BY_SESSION),
-    ("0060 views", VIEWS),
-    ("0070 live agents", LIVE_AGENTS),
-    ("0080 imported", IMPORTED),
-    ("0081 session ends", SESSION_ENDS),
-    ("0082 users prompts", USERS_PROMPTS),
-    ("0083 outcomes", OUTCOMES),
-    ("0090 imported skills", IMPORTED_SKILLS),
-    ("0091 turn ends", TURN_ENDS),
-    ("0092 work", WORK),
-    ("0093 frames", FRAMES),
-    ("0094 clients", CLIENTS),
-    ("0095 models", MODELS),
-    ("0096 cost states", COST_STATES),
-    ("0097 waits", WAITS),
-    ("0098 cost states by start", COST_STATES_BY_START),
-    ("0099 agents by start", AGENTS_BY_START),
-    ("0100 usage sums", USAGE_SUMS),
-)
+_STEPS["0100 usage sums"] = USAGE_SUMS
+
+MIGRATIONS = tuple(_STEPS.items())
+
 
 _RECORDS = """
 CREATE TABLE IF NOT EXISTS schema_migrations (id TEXT PRIMARY KEY, applied_at TEXT NOT NULL);
