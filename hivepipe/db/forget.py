@@ -16,30 +16,32 @@ from hivepipe.jobs.forget_query import ForgetQuery
 
 FORGOTTEN = "***FORGOTTEN***"
 
-# table -> the column that names the session; referencing tables come before referenced ones
+# table -> the column that names the session, and SQL of a row's last time; referencing tables come
+# before referenced ones
 TABLES = {
-    "instance_sessions": "session_id",
-    "agents": "session_id",
-    "session_logs": "session_id",
-    "prompts": "session_id",
-    "skill_uses": "session_id",
-    "imported_skill_sessions": "session_id",
-    "usage": "session_id",
-    "usage_sums": "session_id",
-    "cost_states": "session_id",
-    "activity": "session_id",
-    "summaries": "session_id",
-    "retrievals": "session_id",
-    "memory_ratings": "session_id",
-    "hive_statuses": "session_id",
-    "hive_runs": "session_id",
-    "hive_workers": "session_id",
-    "profile_sessions": "session_id",
-    "identity_versions": "session_id",
-    "sessions": "id",
+    "instance_sessions": ("session_id", "last_seen"),
+    "agents": ("session_id", "max(created_at, COALESCE(last_active, ''))"),
+    "session_logs": ("session_id", "created_at"),
+    "prompts": ("session_id", "created_at"),
+    "skill_uses": ("session_id", "created_at"),
+    "imported_skill_sessions": ("session_id", "''"),
+    "usage": ("session_id", "created_at"),
+    "usage_sums": ("session_id", "began"),
+    "cost_states": ("session_id", "created_at"),
+    "activity": ("session_id", "last_active_at"),
+    "summaries": ("session_id", "made_at"),
+    "retrievals": ("session_id", "retrieved_at"),
+    "memory_ratings": ("session_id", "rated_at"),
+    "hive_statuses": ("session_id", "COALESCE(changed_at, '')"),
+    "hive_runs": ("session_id", "max(COALESCE(started_at, ''), COALESCE(ended_at, ''))"),
+    "hive_workers": ("session_id", "max(COALESCE(created_at, ''), COALESCE(status_at, ''))"),
+    "profile_sessions": ("session_id", "entered_at"),
+    "identity_versions": ("session_id", "created_at"),
+    "sessions": ("id", "updated_at"),
 }
 
-NAMING = {**TABLES, "tasks": "session_id"}
+# table -> the column that names the session
+NAMING = {**{table: column for table, (column, _) in TABLES.items()}, "tasks": "session_id"}
 
 # Tasks belong to the user: a task stays, without the progress that the session reported.
 TASKS_SQL = """
@@ -78,35 +80,11 @@ def sessions_beginning(db: Database, start: str) -> set[str]:
     return found
 
 
-# table -> SQL expression of a row's last time
-TIMES = {
-    "instance_sessions": "last_seen",
-    "agents": "max(created_at, COALESCE(last_active, ''))",
-    "session_logs": "created_at",
-    "prompts": "created_at",
-    "skill_uses": "created_at",
-    "imported_skill_sessions": "''",
-    "usage": "created_at",
-    "usage_sums": "began",
-    "cost_states": "created_at",
-    "activity": "last_active_at",
-    "summaries": "made_at",
-    "retrievals": "retrieved_at",
-    "memory_ratings": "rated_at",
-    "hive_statuses": "COALESCE(changed_at, '')",
-    "hive_runs": "max(COALESCE(started_at, ''), COALESCE(ended_at, ''))",
-    "hive_workers": "max(COALESCE(created_at, ''), COALESCE(status_at, ''))",
-    "profile_sessions": "entered_at",
-    "identity_versions": "created_at",
-    "sessions": "updated_at",
-}
-
-
 def last_seen(db: Database) -> dict[str, str]:
     """Return session -> time of its last row in any table (UTC)."""
     parts = (
-        f"SELECT {column} AS id, {TIMES[table]} AS time FROM {table}"
-        for table, column in TABLES.items()
+        f"SELECT {column} AS id, {time} AS time FROM {table}"
+        for table, (column, time) in TABLES.items()
     )
     sql = f"""
         SELECT id, max(time) AS time FROM ({" UNION ALL ".join(parts)})
@@ -137,7 +115,7 @@ def remove_text(db: Database, wanted: ForgetQuery, *, dry_run: bool = False) -> 
     for table in [row["name"] for row in db.rows(tables)]:
         keys = "SELECT name FROM pragma_table_info(:table) WHERE pk > 0"
         named_by = {row["name"] for row in db.rows(keys, {"table": table})}
-        column = TABLES.get(table)
+        column, _ = TABLES.get(table, ("", ""))
         found = [
             (row, columns)
             for row in db.each(f"SELECT rowid AS row_number, * FROM {quoted(table)}")
@@ -203,7 +181,7 @@ def remove_rows(db: Database, sessions: Iterable[str]) -> None:
             db.execute(remember, {"session": session})
             for _, worker in hive_workers_of(db, session):
                 end_worker(db, worker, "deleted_at")
-            for table, column in TABLES.items():
+            for table, (column, _) in TABLES.items():
                 db.execute(f"DELETE FROM {table} WHERE {column} = :session", {"session": session})
             db.execute(TASKS_SQL, {"session": session})
 
