@@ -11,7 +11,6 @@ import os
 import sqlite3
 import sys
 import time
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -166,7 +165,7 @@ def apply_in_turn(home: str, path: Path) -> None:
     tried: set[Path] = set()
     while waiting := [file for file in spool_files(path.parent) if file not in tried]:
         with locked_folder(str(path.parent), 0):
-            with closing(open_database(home, BUSY_TIMEOUT_SECS)) as db:
+            with open_database(home, BUSY_TIMEOUT_SECS) as db:
                 apply_files(home, db, waiting)
             SkillExports(home).tidy()
             SessionExport(home).finish()

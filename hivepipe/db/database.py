@@ -9,9 +9,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Self
 
 from hivepipe.db.git_tracked import refuse_tracked
 from hivepipe.db.migrations import migrate
@@ -166,12 +167,20 @@ class Database:
         """Close the connection."""
         self._connection.close()
 
+    def __enter__(self) -> Self:
+        """Return the database, which the end of the block closes."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection."""
+        self.close()
+
 
 @contextmanager
 def opened(path: Path) -> Iterator[Database]:
     """Open a database and close it after the block. Raise StoreError if SQLite fails."""
     try:
-        with closing(Database(path, BUSY_TIMEOUT_SECS)) as db:
+        with Database(path, BUSY_TIMEOUT_SECS) as db:
             yield db
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be used: {error}") from error

@@ -5,12 +5,15 @@ One in a work tree is opened only if it was not replaced, and created with the n
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from hivepipe.db.database import BUSY_TIMEOUT_SECS, Database
 from hivepipe.db.location import database_path
 from hivepipe.db.tree import prepare
 from hivepipe.errors import StoreError, TreeError
+
+# For workers, which try again later: their other jobs do not wait for a lock.
+SHORT_TIMEOUT_SECS = 0.1
 
 
 def open_database(home: str, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> Database:
@@ -29,7 +32,7 @@ def open_database(home: str, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> Da
 def opened(home: str) -> Iterator[Database]:
     """Open a home's database and close it after the block. Raise StoreError if SQLite fails."""
     try:
-        with closing(open_database(home)) as db:
+        with open_database(home) as db:
             yield db
     except sqlite3.Error as error:
         raise StoreError(f"{database_path(home)} cannot be used: {error}") from error

@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
@@ -251,7 +250,7 @@ def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
     if not waiting:
         return set(), ""
     try:
-        with closing(open_database(home)) as db:
+        with open_database(home) as db:
             report = direct.apply_files(home, db, waiting)
     except (HivepipeError, OSError, sqlite3.Error) as error:
         reason = with_limit(str(error))
@@ -313,7 +312,7 @@ def _leave_no_trace(home: str, tokens: set[str]) -> None:
     if not tokens or not database_path(home).exists():
         return
     try:
-        with closing(open_database(home)) as db, db.transaction():
+        with open_database(home) as db, db.transaction():
             db.execute(f"DELETE FROM applied {_OF_TOKENS}", _bound(tokens))
     except (HivepipeError, OSError, sqlite3.Error):
         return

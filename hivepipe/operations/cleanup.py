@@ -1,13 +1,12 @@
 """cleanup_agents soft-deletes outdated agents; log_cleanups writes the runs to a log file."""
 
 import re
-from contextlib import closing
 from datetime import UTC, datetime
 
 from hivepipe.db import cleanups
 from hivepipe.db.applied import mark_applied
 from hivepipe.db.database import Database, Row
-from hivepipe.db.home_database import open_database
+from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.files.export_folder import ExportFolder, locked
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
@@ -17,7 +16,6 @@ from hivepipe.operations.families.retention import CleanupAgents, LogCleanups
 from hivepipe.operations.job_context import JobContext
 from hivepipe.times import stored_time
 
-BUSY_TIMEOUT_SECS = 0.1
 RUNS_AT_A_TIME = 1000
 LOG = "cleanup.log"
 _RUN = re.compile(rb"\[INFO\] run (\d+): .*\n")
@@ -26,7 +24,7 @@ TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 def cleanup_agents(context: JobContext, job: Origin, args: CleanupAgents) -> None:
     """Soft-delete the agents that are outdated at the time of the event, and request the log."""
-    with closing(open_database(context.home, BUSY_TIMEOUT_SECS)) as db, db.transaction():
+    with open_database(context.home, SHORT_TIMEOUT_SECS) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
     # If it is not new, a worker was killed after the commit, perhaps before it enqueued the job.
@@ -44,7 +42,7 @@ def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[s
 
 def log_cleanups(context: JobContext, _job: Origin, _args: LogCleanups) -> None:
     """Append the runs of the store to cleanup.log."""
-    with closing(open_database(context.home)) as db:
+    with open_database(context.home) as db:
         write_log(context.home, db)
 
 

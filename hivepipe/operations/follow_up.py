@@ -6,11 +6,10 @@ neither lost nor applied twice. All other operations are work.
 """
 
 import logging
-from contextlib import closing
 
 from redis import Redis
 
-from hivepipe.db.home_database import open_database
+from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.events.job_plan import Job, Message
@@ -23,7 +22,6 @@ from hivepipe.queue.client import RefusedError
 from hivepipe.queue.enqueue import Work, enqueue, enqueue_work
 from hivepipe.queue.spool import keep_event
 
-BUSY_TIMEOUT_SECS = 0.1
 RESULTS_PER_FILE = 10  # far below the size above which a spool file is refused
 
 logger = logging.getLogger("hivepipe.follow_up")
@@ -69,5 +67,5 @@ def _store(home: str, results: list[Message]) -> None:
     path = database_path(home)
     if not path.exists():  # only the writer creates a store
         raise StoreError(f"{path} is missing")
-    with closing(open_database(home, BUSY_TIMEOUT_SECS)) as db:
+    with open_database(home, SHORT_TIMEOUT_SECS) as db:
         apply_results(db, results)

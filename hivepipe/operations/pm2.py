@@ -7,7 +7,6 @@ an ended one, in their environment are deleted. The list is saved only if one wa
 import json
 import logging
 import subprocess
-from contextlib import closing
 from typing import NamedTuple
 
 from hivepipe import settings
@@ -61,7 +60,7 @@ def _tunnels(pm2: str) -> list[_Tunnel]:
 def _may_go(home: str, tunnel: _Tunnel, session: str) -> bool:
     if tunnel.session == session:
         return True
-    with closing(open_database(home)) as db:
+    with open_database(home) as db:
         return is_ended(db, tunnel.session)
 
 

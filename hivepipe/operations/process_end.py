@@ -6,7 +6,7 @@ are written to it. At the end changed files are stored, and previous content is 
 
 import logging
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.db import profiles
@@ -35,7 +35,7 @@ def sync_profile(context: JobContext, job: Origin, args: SyncProfile) -> None:
     if not folder.startswith("/"):
         raise BadEnvelopeError("no folder")
     make_folders(folder)
-    with closing(open_database(context.home)) as db:
+    with open_database(context.home) as db:
         for name in IDENTITY_FILES:
             _write_newer_version(db, context.home, profile, Path(folder, name))
         _enqueue_files(db, context, job, profile, folder)
@@ -44,7 +44,7 @@ def sync_profile(context: JobContext, job: Origin, args: SyncProfile) -> None:
 
 def finish_process(context: JobContext, job: Origin, _args: FinishProcess) -> None:
     """Clean up after the process of a session, which sent SessionEnd or was killed."""
-    with closing(open_database(context.home)) as db:
+    with open_database(context.home) as db:
         own = profiles.profile_of_session(db, job.session)
         is_last = own is not None and not profiles.other_sessions_in_folder(
             db, job.session, own["folder"]

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -32,7 +31,7 @@ def prune(context: JobContext, job: Origin, _args: Prune) -> None:
     """Delete all rows that are outdated at the time of the event."""
     if job.event_time_ns < Manifest(context.home).installed_at() * 1e9 + DAY_NS:
         return
-    with closing(open_database(context.home)) as db:
+    with open_database(context.home) as db:
         for table, days in _days(context.home).items():
             context.check_stop()
             before = stored_time(job.event_time_ns - int(days * DAY_NS))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from hivepipe.db.assignments import lose_instance
 from hivepipe.db.database import Row
-from hivepipe.db.home_database import open_database
+from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
 from hivepipe.db.short_writes import write_shortly
 from hivepipe.events import parse_event
@@ -40,7 +40,6 @@ SILENT = timedelta(days=7)  # for a session whose process cannot be checked here
 FORGOTTEN_DAYS = 30  # for the file of such an instance
 _SUFFIXES = (".checkpoint", ".settings")  # of the other files of an instance
 CONCLUDED_AFTER_NS = 60 * 10**9  # after an end, whose own job should be done by then
-BUSY_TIMEOUT_SECS = 0.1
 MESSAGES_AT_A_TIME = 500
 
 logger = logging.getLogger("hivepipe.reaper")
@@ -49,7 +48,7 @@ logger = logging.getLogger("hivepipe.reaper")
 def reap_sessions(context: JobContext, job: Origin, _args: ReapSessions) -> None:
     """End the sessions whose processes are gone, mark the instances, and remove their files."""
     machine = this_machine()
-    with closing(open_database(context.home, BUSY_TIMEOUT_SECS)) as db:
+    with open_database(context.home, SHORT_TIMEOUT_SECS) as db:
         instances = running_instances(db)
         sessions = [list(rows) for _, rows in groupby(open_sessions(db), lambda row: row[0])]
         pauses = list(interrupted(db, job, machine))
@@ -138,7 +137,7 @@ def _record_losses(home: str, job: Origin, gone: list[Row]) -> None:
     """Record that the processes of these instances have ended."""
     if not gone:
         return
-    with closing(open_database(home, BUSY_TIMEOUT_SECS)) as db:
+    with open_database(home, SHORT_TIMEOUT_SECS) as db:
         write_shortly(
             db, [partial(lose_instance, db, replace(job, instance=row["id"])) for row in gone]
         )

@@ -4,13 +4,11 @@ While other instances are in the session, a SessionEnd has no follow-up work. Th
 instances arrive in any order, and after the last one is stored the session has ended.
 """
 
-from contextlib import closing
-
 from hivepipe.db.applied import mark_applied
 from hivepipe.db.assignments import end_is_stored
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
-from hivepipe.db.home_database import open_database
+from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.db.session_state import claim_end, process_ended
 from hivepipe.db.sessions import is_deleted, session_exists
 from hivepipe.errors import MissingParentError
@@ -21,15 +19,13 @@ from hivepipe.operations.families.profiles import FinishProcess
 from hivepipe.operations.families.sessions import ConcludeSession
 from hivepipe.operations.job_context import JobContext
 
-BUSY_TIMEOUT_SECS = 0.1
-
 
 def conclude_session(context: JobContext, job: Origin, args: ConcludeSession) -> None:
     """Enqueue the jobs that archive the transcript, summarise it, and clean up after the process.
 
     Raise MissingParentError if the end itself is not stored yet.
     """
-    with closing(open_database(context.home, BUSY_TIMEOUT_SECS)) as db:
+    with open_database(context.home, SHORT_TIMEOUT_SECS) as db:
         with db.transaction():
             is_over = _is_over(db, job)
         follows = [*_archive(job, args), *_clean_up(db, job)] if is_over else []

@@ -6,11 +6,11 @@ Only the store knows the executed slots, because Redis may be lost, emptied or r
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 
 from hivepipe.db import slots
 from hivepipe.db.database import Database
-from hivepipe.db.home_database import open_database
+from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.errors import LockHeldError, StoreError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.jobs.envelope import Envelope
@@ -19,8 +19,6 @@ from hivepipe.jobs.schedule_table import PERIODIC_TRIGGER, extra_job, job_of, re
 from hivepipe.operations.families.upkeep import RecordSlot
 from hivepipe.operations.job_context import JobContext
 from hivepipe.stack.lock import locked_file, runtime_for
-
-BUSY_TIMEOUT_SECS = 0.1
 
 
 def job_due(db: Database | None, tick: Envelope) -> Message | None:
@@ -71,7 +69,7 @@ def turn(context: JobContext, job: Origin) -> Iterator[bool]:
 def _is_executed(home: str, name: str, slot: int) -> bool:
     """Tell whether the slot was executed; False without a usable store."""
     try:
-        with closing(open_database(home, BUSY_TIMEOUT_SECS)) as db:
+        with open_database(home, SHORT_TIMEOUT_SECS) as db:
             return slots.is_executed(db, name, slot)
     except (sqlite3.Error, StoreError):
         return False

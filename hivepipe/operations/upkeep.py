@@ -5,7 +5,6 @@ scheduler enqueues only while that process is missing.
 """
 
 import logging
-from contextlib import closing
 from pathlib import Path
 
 from hivepipe.db.home_database import open_database
@@ -66,7 +65,7 @@ def record_activity(context: JobContext, _job: Origin, _args: RecordActivity) ->
     """Move the activity of sessions into the store."""
     with (
         connect(context.address) as connection,
-        closing(open_database(context.home)) as db,
+        open_database(context.home) as db,
     ):
         Heartbeats(connection).flush(db)
 

@@ -74,7 +74,7 @@ class Shipment(AbstractContextManager["Shipment"]):
         self.sent = 0
         with ExitStack() as opened:
             self._connection = opened.enter_context(closing(server.connect(address)))
-            self._db = opened.enter_context(closing(open_database(home)))
+            self._db = opened.enter_context(open_database(home))
             captured.start_capture(self._db)
             self._store = opened.enter_context(listings(database_path(home)))
             self._db.execute(_SMALL_CACHE, {})

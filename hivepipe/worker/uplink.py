@@ -13,7 +13,6 @@ import os
 import random
 import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 from types import FrameType
 
@@ -72,7 +71,7 @@ class Uplink:
         finally:
             self._archives.stop()
         if not membership.is_joined():
-            with closing(open_database(self._home)) as db:
+            with open_database(self._home) as db:
                 stop_capture(db)
 
     def _attempt(self) -> None:

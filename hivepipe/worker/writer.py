@@ -26,7 +26,7 @@ import redis
 from hivepipe import settings
 from hivepipe.db.clock_set_back import ClockSteps
 from hivepipe.db.database import Database
-from hivepipe.db.home_database import open_database
+from hivepipe.db.home_database import SHORT_TIMEOUT_SECS, open_database
 from hivepipe.db.tree import refuse_replaced
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, TreeError
 from hivepipe.events.job_plan import queue_of, utc
@@ -65,7 +65,6 @@ from hivepipe.worker.group_commit import commit_batch
 from hivepipe.worker.idle_shutdown import IdleWatch
 
 LAST_PLACES = 100  # maximum number of jobs in the last claim, after SIGTERM
-BUSY_TIMEOUT_SECS = 0.1
 SHRINK_EVERY_SECS = 60.0
 TRY_EVERY_SECS = 1.0
 LARGE_LOG_BYTES = 1_000_000
@@ -332,7 +331,7 @@ class Writer(ClaimingWorker):
         if self._db is None:
             try:
                 refuse_replaced(self._home)
-                opened = open_database(self._home, BUSY_TIMEOUT_SECS)
+                opened = open_database(self._home, SHORT_TIMEOUT_SECS)
             except (OSError, StoreError, TreeError, sqlite3.Error) as error:
                 self._could_open = False
                 self._log_once_a_minute("store", str(error))
