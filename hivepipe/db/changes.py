@@ -108,7 +108,7 @@ class Change(NamedTuple):
 
 def is_captured(store: Listings) -> bool:
     """Tell whether changes are captured."""
-    return bool(store.rows("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {}))
+    return store.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {}) is not None
 
 
 def start_capture(db: Database) -> None:
@@ -275,7 +275,7 @@ class SentProject(NamedTuple):
 def sent_project(store: Listings, session: str) -> SentProject | None:
     """Return the stored project name of a session, or None if nothing is stored."""
     sql = "SELECT project, has_moved FROM team_sessions WHERE session_id = :session"
-    row = next(iter(store.rows(sql, {"session": session})), None)
+    row = store.row(sql, {"session": session})
     return SentProject(row["project"], bool(row["has_moved"])) if row else None
 
 
@@ -293,9 +293,7 @@ def keep_sent_project(db: Database, session: str, name: str | None) -> None:
 
 def project_of(store: Listings, session: str) -> str | None:
     """Return the project folder of a session, "" if it has none, or None for an unknown session."""
-    row = next(
-        iter(store.rows("SELECT project FROM sessions WHERE id = :id", {"id": session})), None
-    )
+    row = store.row("SELECT project FROM sessions WHERE id = :id", {"id": session})
     return (row["project"] or "") if row else None
 
 

@@ -215,7 +215,7 @@ class Listings:
               (SELECT COUNT(*) FROM session_logs WHERE session_id = :id) AS log_lines
             FROM sessions WHERE id = :id
         """
-        return next(iter(self.rows(sql, {"id": session})), None)
+        return self.row(sql, {"id": session})
 
     def instances(self, session: str) -> list[Entry]:
         """Return the instances that are or were in a session."""
@@ -267,7 +267,8 @@ class Listings:
             SELECT {_AGENT}, {_OUTCOME} AS outcome, error, role, tool_use_id
             FROM agents WHERE id = :id
         """
-        return next((with_metadata(row) for row in self.rows(sql, {"id": agent})), None)
+        row = self.row(sql, {"id": agent})
+        return with_metadata(row) if row else None
 
     def trouble(self) -> str:
         """Return the error that SQLite's quick check finds, or ""."""
@@ -304,6 +305,11 @@ class Listings:
     ) -> Generator[sqlite3.Row, None, None]:
         """Yield the rows of a long query. Until it ends, it delays checkpoints of the log."""
         yield from self._connection.execute(sql, parameters)
+
+    def row(self, sql: str, parameters: Mapping[str, object]) -> Entry | None:
+        """Return the first row of a query, or None."""
+        found = self._connection.execute(sql, parameters).fetchone()
+        return dict(found) if found else None
 
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:
         """Return all rows of a query."""

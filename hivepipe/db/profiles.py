@@ -212,8 +212,7 @@ def versions(store: Listings, profile: str, name: str = "") -> list[Entry]:
 def version(store: Listings, profile: str, id: int) -> Entry | None:
     """Return name and text of one version, or None."""
     sql = "SELECT name, text FROM identity_versions WHERE profile_id = :profile AND id = :id"
-    rows = store.rows(sql, {"profile": profile, "id": id})
-    return rows[0] if rows else None
+    return store.row(sql, {"profile": profile, "id": id})
 
 
 def current_texts(store: Listings) -> list[Entry]:

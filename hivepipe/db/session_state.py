@@ -121,7 +121,7 @@ def _open(db: Database, session: str, turn: str, signal_ns: int) -> None:
 def is_open(store: Listings, session: str) -> bool:
     """Tell whether the session is known and has not ended."""
     sql = "SELECT 1 FROM sessions WHERE id = :id AND status IN ('active', 'paused')"
-    return bool(store.rows(sql, {"id": session}))
+    return store.row(sql, {"id": session}) is not None
 
 
 # ---- the follow-up work of an end, which is done once

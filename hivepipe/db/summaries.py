@@ -79,11 +79,10 @@ def summary_keys(store: Listings) -> list[Entry]:
     return store.rows("SELECT session_id, state, made_at FROM summaries", {})
 
 
-def summary_of_state(store: Listings, session: str, state: str) -> Entry | None:
-    """Return the summary of one state of a session, or None."""
-    sql = f"SELECT {_COLUMNS} FROM summaries WHERE session_id = :session AND state = :state"
-    rows = store.rows(sql, {"session": session, "state": state})
-    return _entry(rows[0]) if rows else None
+def is_summarised(store: Listings, session: str, state: str) -> bool:
+    """Tell whether this state of a session has a summary."""
+    sql = "SELECT 1 FROM summaries WHERE session_id = :session AND state = :state"
+    return store.row(sql, {"session": session, "state": state}) is not None
 
 
 def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:

@@ -7,28 +7,24 @@ from typing import NamedTuple
 from hivepipe.db.listings import Listings
 from hivepipe.times import stored_time
 
-# kind -> query of append-only rows: (number, time, session, what), newest first
+# kind -> table of rows that are only added, and SQL of a row's text
 _ADDED = {
-    "prompt": """
-        SELECT id AS number, created_at, session_id, prompt AS what FROM prompts
-        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
-    """,
-    "log": """
-        SELECT id AS number, created_at, session_id,
-          message || COALESCE(' ' ||
-            CASE WHEN json_valid(data) THEN json_extract(data, '$.file_path') END, '') AS what
-        FROM session_logs
-        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
-    """,
-    "skill": """
-        SELECT id AS number, created_at, session_id,
-          skill || COALESCE(' ' || arguments, '') ||
-            CASE WHEN success THEN '' ELSE ' (failed)' END AS what
-        FROM skill_uses
-        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
-    """,
+    "prompt": ("prompts", "prompt"),
+    "log": (
+        "session_logs",
+        """
+        message || COALESCE(' ' ||
+          CASE WHEN json_valid(data) THEN json_extract(data, '$.file_path') END, '')
+        """,
+    ),
+    "skill": (
+        "skill_uses",
+        """
+        skill || COALESCE(' ' || arguments, '') || CASE WHEN success THEN '' ELSE ' (failed)' END
+        """,
+    ),
 }
-# kind -> query of rows that change, in the same form: each state of a row is one line
+# kind -> query of rows that change; each state of a row is one line
 _CHANGED = {
     "session": """
         SELECT id, updated_at AS created_at, id AS session_id,
@@ -77,7 +73,12 @@ class Tail:
 
     def _new(self, store: Listings) -> Iterator[Line]:
         parameters = {"since": self._since(), "session": self._session, "most": self._most}
-        for kind, sql in _ADDED.items():
+        for kind, (table, text) in _ADDED.items():
+            sql = f"""
+                SELECT id AS number, created_at, session_id, {text} AS what FROM {table}
+                WHERE id > :after AND (:session = '' OR session_id = :session)
+                ORDER BY id DESC LIMIT :most
+            """
             for row in store.rows(sql, {**parameters, "after": self._after[kind]}):
                 self._after[kind] = max(self._after[kind], row["number"])
                 yield self._line(kind, row)

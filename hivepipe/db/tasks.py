@@ -84,5 +84,4 @@ def list_tasks(store: Listings, with_finished: bool) -> list[Entry]:
 
 def find_task(store: Listings, task: str) -> Entry | None:
     """Return a task by its full id, or None."""
-    rows = store.rows(f"SELECT {_COLUMNS} FROM tasks WHERE id = :id", {"id": task})
-    return rows[0] if rows else None
+    return store.row(f"SELECT {_COLUMNS} FROM tasks WHERE id = :id", {"id": task})

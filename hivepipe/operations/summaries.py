@@ -137,7 +137,7 @@ def rate_memories(home: str, session: str, result: SummaryResult) -> str:
 
 def _is_stored(home: str, session: str, state: str) -> bool:
     with suppress(StoreError), listings(database_path(home)) as store:
-        return summaries.summary_of_state(store, session, state) is not None
+        return summaries.is_summarised(store, session, state)
     return False
 
 

@@ -144,10 +144,10 @@ class SlowWorker(ClaimingWorker):
         except StoppedError:
             self._claims.put_back(job)
         except TryLaterError as error:
-            logger.warning("%s again in %.0f s: %s", envelope.operation, error.delay_secs, error)
-            self._claims.retry([(job, job.queue, error.delay_secs)])
+            self._retry(job, envelope, error, error.delay_secs)
         except OperationFailedError as error:
-            self._operation_failed(job, envelope, error)
+            delay = retry.operation_delay_secs(job.failures + 1, error.retries)
+            self._retry(job, envelope, error, delay)
         except JobError as error:
             self._bury(job, envelope, error)
         except Exception as error:  # a handler's bug must not stop the others
@@ -191,23 +191,24 @@ class SlowWorker(ClaimingWorker):
         is_disk_error = not isinstance(error, OSError) or error.errno in retry.DISK_ERRORS
         failures = job.attempts if is_disk_error else job.failures
         delay = retry.file_delay_secs(failures + 1, is_disk_error)
-        if delay is None:
-            self._bury(job, envelope, error)
-            return
-        logger.warning("%s failed, again in %.0f s: %s", envelope.operation, delay, error)
-        self._claims.retry([(job, job.queue, delay)], held_up=is_disk_error)
+        self._retry(job, envelope, error, delay, held_up=is_disk_error)
         self._is_held_up = self._is_held_up or is_disk_error
 
-    def _operation_failed(
-        self, job: Claimed, envelope: Envelope, error: OperationFailedError
+    def _retry(
+        self,
+        job: Claimed,
+        envelope: Envelope,
+        error: Exception,
+        delay: float | None,
+        *,
+        held_up: bool = False,
     ) -> None:
-        """Retry an installed operation as often as it declares, then bury the job."""
-        delay = retry.operation_delay_secs(job.failures + 1, error.retries)
+        """Retry the job after a delay, or bury it without one."""
         if delay is None:
             self._bury(job, envelope, error)
             return
-        logger.warning("%s failed, again in %.0f s: %s", envelope.operation, delay, error)
-        self._claims.retry([(job, job.queue, delay)])
+        logger.warning("%s again in %.0f s: %s", envelope.operation, delay, error)
+        self._claims.retry([(job, job.queue, delay)], held_up=held_up)
 
     def _bury(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
