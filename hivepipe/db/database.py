@@ -187,7 +187,7 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def new_values(columns: Iterable[str]) -> str:
-    """Return SQL that gives these columns of an existing row the values that were to be inserted."""
+    """Return SQL that gives columns of an existing row the values that were to be inserted."""
     return ", ".join(f"{name} = excluded.{name}" for name in columns)
 
 

@@ -64,12 +64,15 @@ _TASK_STATES = {
 }
 
 
-def utc_time(text: str) -> str:
-    """Return a time in the store's format; a time without a zone is local time."""
+def utc_time(text: str, otherwise: str | None = None) -> str:
+    """Return a time in the store's format; a time without a zone is local time.
+
+    Any other text is returned as it is, or as `otherwise`.
+    """
     try:
         moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
-        return text
+        return text if otherwise is None else otherwise
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

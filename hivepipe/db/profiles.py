@@ -5,10 +5,11 @@ The current version of a file is the newest by event time.
 
 from hivepipe.db.database import Database, Row, new_values
 from hivepipe.db.listings import Entry, Listings
+from hivepipe.jobs.origin import Origin
 
-_ONLINE = """
-    EXISTS (SELECT 1 FROM profile_sessions JOIN sessions ON sessions.id = session_id
-      WHERE profile_id = profiles.id AND sessions.status IN ('active', 'paused'))
+_OPEN = """
+    profile_sessions JOIN sessions
+      ON sessions.id = session_id AND sessions.status IN ('active', 'paused')
 """
 
 
@@ -61,29 +62,19 @@ def is_version(db: Database, profile: str, name: str, sha256: str) -> bool:
 
 
 def add_version(
-    db: Database,
-    *,
-    profile: str,
-    name: str,
-    sha256: str,
-    text: str,
-    source: str,
-    session: str,
-    time: str,
-    time_ns: int,
-    job_id: str,
+    db: Database, job: Origin, profile: str, name: str, sha256: str, text: str, source: str
 ) -> None:
-    """Insert one version of a file."""
+    """Insert one version of a file, which the job stores."""
     row = {
         "profile_id": profile,
         "name": name,
         "sha256": sha256,
         "text": text,
         "change_source": source,
-        "session_id": session or None,
-        "created_at": time,
-        "time_ns": time_ns,
-        "job_id": job_id,
+        "session_id": job.session or None,
+        "created_at": job.time,
+        "time_ns": job.event_time_ns,
+        "job_id": job.id,
     }
     db.insert("identity_versions", row)
 
@@ -122,10 +113,7 @@ def count_versions(db: Database, profile: str) -> int | None:
 
 def open_sessions_of(db: Database, profile: str) -> list[str]:
     """Return the open sessions of a profile."""
-    sql = """
-        SELECT session_id FROM profile_sessions JOIN sessions ON sessions.id = session_id
-        WHERE profile_id = :profile AND sessions.status IN ('active', 'paused') ORDER BY session_id
-    """
+    sql = f"SELECT session_id FROM {_OPEN} WHERE profile_id = :profile ORDER BY session_id"
     return [row["session_id"] for row in db.rows(sql, {"profile": profile})]
 
 
@@ -153,11 +141,9 @@ def writes_claude_md(db: Database, profile: str) -> bool:
 
 def others_in_folder(db: Database, profile: str, folder: str) -> list[str]:
     """Return the other profiles with an open session in this folder."""
-    sql = """
-        SELECT DISTINCT profile_id FROM profile_sessions
-        JOIN sessions ON sessions.id = session_id
+    sql = f"""
+        SELECT DISTINCT profile_id FROM {_OPEN}
         WHERE folder = :folder AND profile_id <> :profile
-          AND sessions.status IN ('active', 'paused')
     """
     found = db.rows(sql, {"folder": folder, "profile": profile})
     return [row["profile_id"] for row in found]
@@ -165,11 +151,7 @@ def others_in_folder(db: Database, profile: str, folder: str) -> list[str]:
 
 def other_sessions_in_folder(db: Database, session: str, folder: str) -> bool:
     """Tell whether another session is open in this folder."""
-    sql = """
-        SELECT 1 FROM profile_sessions JOIN sessions ON sessions.id = session_id
-        WHERE folder = :folder AND session_id <> :session
-          AND sessions.status IN ('active', 'paused')
-    """
+    sql = f"SELECT 1 FROM {_OPEN} WHERE folder = :folder AND session_id <> :session"
     return db.row(sql, {"folder": folder, "session": session}) is not None
 
 
@@ -179,7 +161,9 @@ def other_sessions_in_folder(db: Database, session: str, folder: str) -> bool:
 def list_profiles(store: Listings) -> list[Entry]:
     """Return the profiles, each online or offline, with the time of its last activity."""
     sql = f"""
-        SELECT id, role, CASE WHEN {_ONLINE} THEN 'online' ELSE 'offline' END AS status,
+        SELECT id, role,
+          CASE WHEN EXISTS (SELECT 1 FROM {_OPEN} WHERE profile_id = profiles.id)
+            THEN 'online' ELSE 'offline' END AS status,
           write_claude_md, created_at,
           (SELECT MAX(entered_at) FROM profile_sessions WHERE profile_id = profiles.id)
             AS entered_at,
@@ -191,11 +175,7 @@ def list_profiles(store: Listings) -> list[Entry]:
 
 def profiles_of_sessions(store: Listings) -> dict[str, str]:
     """Return session -> profile of the open sessions."""
-    sql = """
-        SELECT session_id, profile_id FROM profile_sessions
-        JOIN sessions ON sessions.id = session_id
-        WHERE sessions.status IN ('active', 'paused') ORDER BY entered_at
-    """
+    sql = f"SELECT session_id, profile_id FROM {_OPEN} ORDER BY entered_at"
     return {row["session_id"]: row["profile_id"] for row in store.rows(sql, {})}
 
 

@@ -101,24 +101,21 @@ class Spending:
     def _insert(
         self, subject: str, each: Amount, granted: int, provider: str, model: str, home: str
     ) -> int:
-        sql = """
-            INSERT INTO calls (subject, pid, at, provider, model, home, state, requests, tokens,
-              micro_usd)
-            VALUES (:subject, :pid, :at, :provider, :model, :home, 'open', :requests, :tokens,
-              :micro_usd)
-        """
-        parameters = {
+        row = {
             "subject": subject,
             "pid": os.getpid(),
             "at": time.time(),
             "provider": provider,
             "model": model,
             "home": home,
+            "state": "open",
             "requests": granted * each.requests,
             "tokens": granted * each.tokens,
             "micro_usd": granted * each.micro_usd,
         }
-        return int(self._connection.execute(sql, parameters).lastrowid or 0)
+        values = ", ".join(f":{name}" for name in row)
+        sql = f"INSERT INTO calls ({', '.join(row)}) VALUES ({values})"
+        return int(self._connection.execute(sql, row).lastrowid or 0)
 
     def settle(self, id: int, *, answered: bool, amount: Amount) -> None:
         """Record the result and the actual cost of a call."""

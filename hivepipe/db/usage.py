@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from hivepipe.costs.tokens import BANDS, Rate, Tokens
+from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.db.database import Database, Row, new_values
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.db.unwritten_usage import Unseen, unseen
@@ -75,13 +75,6 @@ def tokens_of(row: Row | Entry) -> Tokens:
 def rate_of(row: Row | Entry, band: int) -> Rate:
     """Return the rate of a row's message."""
     return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], band)
-
-
-_PROMPT = "usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h"
-BAND = f"""
-    CASE {" ".join(f"WHEN {_PROMPT} > {size} THEN {size}" for size in sorted(BANDS, reverse=True))}
-    ELSE 0 END
-"""
 
 
 class Charge(NamedTuple):

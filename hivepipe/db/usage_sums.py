@@ -16,7 +16,8 @@ def _quarter(row: str) -> str:
     THEN substr({at}, 1, 14) || {minutes} || ':00.000Z' ELSE {at} END"""
 
 
-def _band(row: str) -> str:
+def band(row: str) -> str:
+    """Return SQL of a message's band, as `hivepipe.costs.tokens` defines it."""
     parts = ("input", "cache_read", "cache_write_5m", "cache_write_1h")
     prompt = " + ".join(f"{row}.{name}" for name in parts)
     return f"CASE WHEN {prompt} > 200000 THEN 200000 WHEN {prompt} > 100000 THEN 100000 ELSE 0 END"
@@ -24,13 +25,13 @@ def _band(row: str) -> str:
 
 def summed(row: str) -> str:
     """Return SQL that gives a row of `usage` the columns of `usage_sums`."""
-    own = {"began": _quarter(row), "band": _band(row)}
+    own = {"began": _quarter(row), "band": band(row)}
     key = ", ".join(own.get(name, f"{row}.{name}") + f" AS {name}" for name in _KEY)
     return f"{key}, 1 AS messages, {', '.join(f'{row}.{name}' for name in _COUNTS)}"
 
 
 _IS_SUM = " AND ".join(
-    f"{name} = {({'began': _quarter('old'), 'band': _band('old')}).get(name, f'old.{name}')}"
+    f"{name} = {({'began': _quarter('old'), 'band': band('old')}).get(name, f'old.{name}')}"
     for name in _KEY
 )
 _ADD = f"""

@@ -6,7 +6,7 @@ another one; its files are not changed.
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import orjson
 from hivepipe.db.home_database import opened
 from hivepipe.db.imported import is_imported, mark_imported
 from hivepipe.db.imported_skills import add_skill, counts_as_own
+from hivepipe.db.legacy_rows import utc_time
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.skills import skill_statistics
@@ -188,11 +189,7 @@ def _list(entry: dict[str, Any], name: str) -> list[Any]:
 
 def _time(value: Any) -> str:
     """Return a time in the store's format, or "". A time without a zone is local."""
-    try:
-        moment = datetime.fromisoformat(value).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        return ""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_time(value, "") if isinstance(value, str) else ""
 
 
 def _days(value: Any) -> dict[str, int]:

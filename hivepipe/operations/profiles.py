@@ -8,6 +8,7 @@ replaces a newer edit.
 
 import hashlib
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -58,18 +59,7 @@ def sync_identity(db: Database, job: Origin, args: SyncIdentity) -> None:
             message = f"{name} of profile {profile} is not stored: {_UNTRUSTED}"
             insert_log(db, job, "WARNING", message, "{}")
             return
-        profiles.add_version(
-            db,
-            profile=profile,
-            name=name,
-            sha256=digest,
-            text=data.decode(),
-            source=source,
-            session=job.session,
-            time=job.time,
-            time_ns=job.event_time_ns,
-            job_id=job.id,
-        )
+        profiles.add_version(db, job, profile, name, digest, data.decode(), source)
     profiles.set_baseline(db, profile, folder, name, digest, job.event_time_ns)
 
 
@@ -133,24 +123,14 @@ class ProfileBook:
         refusal = refusal_of(data)
         if refusal:
             raise ProfileError(f"{name} is not stored: {refusal}")
-        digest, (at, time_ns) = digest_of(data), now()
+        digest, time_ns = digest_of(data), time.time_ns()
+        change = Origin(id=f"{source}-{time_ns}", operation="sync_identity", event_time_ns=time_ns)
         with self._db.transaction():
             current = profiles.current_version(self._db, profile, name)
             if current is not None and current["sha256"] == digest:
                 return False
-            profiles.add_profile(self._db, profile, at)
-            profiles.add_version(
-                self._db,
-                profile=profile,
-                name=name,
-                sha256=digest,
-                text=data.decode(),
-                source=source,
-                session="",
-                time=at,
-                time_ns=time_ns,
-                job_id=f"{source}-{time_ns}",
-            )
+            profiles.add_profile(self._db, profile, change.time)
+            profiles.add_version(self._db, change, profile, name, digest, data.decode(), source)
         return True
 
     def versions(self, profile: str) -> int:

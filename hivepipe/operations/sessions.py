@@ -26,14 +26,7 @@ _warned_of: set[str] = set()
 
 def start_session(db: Database, job: Origin, args: StartSession) -> None:
     """Create or reactivate the session, with its swarm, instance and assignment."""
-    start = sessions.Start(
-        swarm=args.swarm,
-        title=args.title,
-        transcript_path=args.transcript_path,
-        model=args.model,
-        source=args.source,
-        client=args.client,
-    )
+    start = sessions.Start(**{name: getattr(args, name) for name in sessions.Start._fields})
     if not sessions.upsert_session(db, job, start):
         count_effectless(db, "zero_rows", job)
     elif job.instance:
