@@ -295,7 +295,9 @@ class Home:
         (self.path / "hook-settings.json").write_text(json.dumps(settings))
 
     def installed_long_ago(self) -> None:
-        """Move the installation to 1970, because nothing is deleted by age on the first day."""
+        """Move the installation to 1970, and record that outdated data were deleted yesterday."""
+        from hivepipe.db.database import Database  # noqa: PLC0415
+        from hivepipe.db.slots import record_slot  # noqa: PLC0415
         from hivepipe.files.manifest import Manifest  # noqa: PLC0415
 
         self.path.mkdir(mode=0o700, exist_ok=True)
@@ -303,6 +305,9 @@ class Home:
         manifest.begin()
         with closing(sqlite3.connect(manifest.path)) as db, db:
             db.execute("UPDATE facts SET value = '0' WHERE name = 'installed_at'")
+        with Database(self.database) as store:
+            for name in ("prune", "prune_files"):
+                record_slot(store, name, int(time.time() // 86_400) - 1, time.time_ns())
 
     def use_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Use this environment for product code in the test's own process."""

@@ -13,11 +13,14 @@ HIVE = ("hive_statuses", "hive_runs", "hive_workers")
 _IS_GONE = "NOT IN (SELECT id FROM hive_workers)"
 _IS_OVER = "IN (SELECT id FROM hive_workers WHERE archived_at < :before OR deleted_at < :before)"
 
+_NEWEST_SLOT = "(SELECT max(slot) FROM slots AS newest WHERE newest.name = slots.name)"
+
 # table -> (key, condition of outdated rows)
 _OUTDATED = {
     "applied": ("job_id", "applied_at < :before"),
     "agents": ("id", "deleted_at < :before"),
-    "slots": ("id", "executed_at < :before"),
+    # The newest one stays, because the next deletion of files depends on its time.
+    "slots": ("id", f"executed_at < :before AND slot < {_NEWEST_SLOT}"),
     "cleanups": ("id", "created_at < :before"),
     "alerts": ("id", "ended_at < :before"),
     "activity": ("rowid", "last_active_at < :before"),

@@ -3,6 +3,8 @@
 from hivepipe.db.database import Database
 from hivepipe.times import stored_time
 
+LATEST = (1 << 63) - 1
+
 
 def record_slot(db: Database, name: str, slot: int, executed_ns: int) -> None:
     """Record one execution; a repeated execution of a slot is counted."""
@@ -16,7 +18,8 @@ def is_executed(db: Database, name: str, slot: int) -> bool:
     return db.row(sql, {"name": name, "slot": slot}) is not None
 
 
-def last_slot(db: Database, name: str) -> int:
-    """Return the latest executed slot of a row, or -1."""
-    row = db.row("SELECT MAX(slot) FROM slots WHERE name = :name", {"name": name})
+def last_slot(db: Database, name: str, before: int = LATEST) -> int:
+    """Return the latest executed slot of a row, before another one, or -1."""
+    sql = "SELECT MAX(slot) FROM slots WHERE name = :name AND slot < :before"
+    row = db.row(sql, {"name": name, "before": before})
     return int(row[0]) if row and row[0] is not None else -1

@@ -12,8 +12,8 @@ from hivepipe.db.home_database import open_database
 from hivepipe.db.short_writes import write_shortly
 from hivepipe.errors import BadEnvelopeError, RetentionError
 from hivepipe.files.deletion_log import record
-from hivepipe.files.manifest import Manifest
 from hivepipe.jobs.origin import Origin
+from hivepipe.operations.deletion_day import may_delete
 from hivepipe.operations.families.retention import DeleteOutdated, Prune
 from hivepipe.operations.job_context import JobContext
 from hivepipe.queue.connection import connect
@@ -29,7 +29,7 @@ logger = logging.getLogger("hivepipe.prune")
 
 def prune(context: JobContext, job: Origin, _args: Prune) -> None:
     """Delete all rows that are outdated at the time of the event."""
-    if job.event_time_ns < Manifest(context.home).installed_at() * 1e9 + DAY_NS:
+    if not may_delete(context.home, job):
         return
     with open_database(context.home) as db:
         for table, days in _days(context.home).items():

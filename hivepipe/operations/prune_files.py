@@ -23,6 +23,7 @@ from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder, logs_folder
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
+from hivepipe.operations.deletion_day import DAY_SECS, first_deletion, may_delete
 from hivepipe.operations.families.retention import CountDropped, PruneFiles
 from hivepipe.operations.job_context import JobContext
 from hivepipe.operations.search import index_path
@@ -33,7 +34,6 @@ from hivepipe.redact.audit_log import rotate
 from hivepipe.stack.processes import PROCESSES
 from hivepipe.times import stored_time
 
-DAY_SECS = 86_400.0
 AUDIT_DAYS = 90
 
 _OF_A_PROCESS = re.compile(
@@ -69,16 +69,11 @@ def prune_files(context: JobContext, job: Origin, _args: PruneFiles) -> None:
     Nothing is deleted on the first day after an installation; until then `hivepipe status`
     announces it.
     """
-    if job.event_time_ns / 1e9 < first_deletion(context.home):
+    if not may_delete(context.home, job):
         return
     dropped = drop_outdated(context, job)
     if any(dropped):
         logger.info("deleted %d archives, %d logs, %d events, %d archived workers", *dropped)
-
-
-def first_deletion(home: str) -> float:
-    """Return the time of the first deletion, in seconds since 1970."""
-    return Manifest(home).installed_at() + DAY_SECS
 
 
 def drop_outdated(context: JobContext, job: Origin) -> Pruned:

@@ -75,6 +75,18 @@ def _is_executed(home: str, name: str, slot: int) -> bool:
         return False
 
 
+def is_long_after(home: str, job: Origin, slots_between: int) -> bool:
+    """Tell whether the last executed slot of this row is so many slots ago, or unknown.
+
+    Then the clock may have been set forward. A job without a slot was requested by a person.
+    """
+    if job.slot is None:
+        return False
+    with open_database(home) as db:
+        last = slots.last_slot(db, job.periodic, before=job.slot)
+    return last < 0 or job.slot - last > slots_between
+
+
 def _slot_job(job: Origin) -> Job:
     args = RecordSlot(name=job.periodic, opened=job.slot or 0, executed_ns=time.time_ns())
     return args.job(job.periodic)

@@ -7,7 +7,8 @@ from hivepipe.config.asking import waiting
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place
 from hivepipe.monitor.status import status_report
-from hivepipe.operations.prune_files import Outdated, announced_deletions, first_deletion
+from hivepipe.operations.deletion_day import first_deletion
+from hivepipe.operations.prune_files import Outdated, announced_deletions
 from hivepipe.stack.lock import Stack
 from hivepipe.times import stored_time
 
