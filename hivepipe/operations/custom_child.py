@@ -11,6 +11,8 @@ import json
 import os
 import sys
 import traceback
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from hivepipe.operations.custom import GROUP, declaration_of, installed_points
@@ -18,6 +20,8 @@ from hivepipe.operations.custom import GROUP, declaration_of, installed_points
 
 def main() -> None:
     """Load the function, report its declaration, and call it if it names the event."""
+    with suppress(OSError):  # only on Linux: without memory the kernel ends this process first
+        Path("/proc/self/oom_score_adj").write_text("1000")
     request = json.load(sys.stdin)
     header = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

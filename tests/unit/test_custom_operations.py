@@ -1,5 +1,8 @@
 """Declarations of operations in installed packages, and the jobs that events create for them."""
 
+import json
+import subprocess
+import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -76,6 +79,19 @@ def test_each_installed_operation_gets_a_job_with_redacted_data(
 def test_without_installed_operations_there_is_no_job() -> None:
     assert custom.installed_names() == ()
     assert custom_runs.custom_jobs(committed("end_session")) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux chooses a process")
+def test_an_operation_is_ended_before_other_processes_if_there_is_no_memory() -> None:
+    code = (
+        "import sys; from hivepipe.operations import custom_child as child; "
+        "child._run = lambda *_: sys.stderr.write(open('/proc/self/oom_score_adj').read()); "
+        "child.main()"
+    )
+    request = json.dumps({"name": "a", "event": None})
+    words = [sys.executable, "-I", "-c", code]
+    done = subprocess.run(words, input=request, capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "1000"
 
 
 def test_no_operation_runs_for_a_forgotten_session(tmp_path: Path) -> None:
