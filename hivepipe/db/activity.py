@@ -5,6 +5,8 @@ its data. The total of a session is the sum of its rows. Totals only rise, and t
 forward.
 """
 
+from collections.abc import Mapping
+
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Entry, Listings
 from hivepipe.times import ahead_ns, now, stored_time
@@ -14,31 +16,18 @@ _TOTALS = ("calls", "failed", "denied", "warned")
 
 def record_activity(
     db: Database,
-    *,
     session: str,
     since_ms: int,
-    last_active_at: str,
-    last_work_at: str | None,
-    totals: dict[str, int],
-    open_calls: int,
-    turn_is_open: bool,
-    task: str,
-    profile: str,
-    waits_for: str = "",
+    totals: Mapping[str, int],
+    state: Mapping[str, object],
 ) -> None:
-    """Insert or update a row: totals keep their maximum, other columns take the newer values."""
-    state = {
-        "open_calls": open_calls,
-        "turn_is_open": turn_is_open,
-        "waits_for": waits_for or None,
-        "task_id": task or None,
-        "profile": profile or None,
-        "last_work_at": last_work_at,
-        "last_active_at": last_active_at,
-    }
+    """Insert or update a row: totals keep their maximum, the state is that of the newest activity.
+
+    The keys are columns; `state` contains the time `last_active_at`.
+    """
     newer = "excluded.last_active_at >= last_active_at OR last_active_at > :ahead"
     changes = [
-        *(f"{name} = max({name}, excluded.{name})" for name in _TOTALS),
+        *(f"{name} = max({name}, excluded.{name})" for name in totals),
         *(f"{name} = CASE WHEN {newer} THEN excluded.{name} ELSE {name} END" for name in state),
     ]
     row = {"session_id": session, "since_ms": since_ms, **totals, **state}

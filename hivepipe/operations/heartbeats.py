@@ -49,22 +49,15 @@ class Heartbeats:
 
 
 def _record(db: Database, activity: Activity) -> None:
-    record_activity(
-        db,
-        session=activity.session,
-        since_ms=activity.since_ms,
-        last_active_at=stored_time(activity.last_ms * 1_000_000),
-        last_work_at=stored_time(activity.work_ms * 1_000_000) if activity.work_ms else None,
-        totals={
-            "calls": activity.calls,
-            "failed": activity.failed,
-            "denied": activity.denied,
-            "warned": activity.warned,
-        },
-        open_calls=activity.open_calls,
-        turn_is_open=activity.turn_is_open,
-        waits_for=activity.waits_for,
-        task=activity.task,
-        profile=activity.profile,
-    )
+    totals = {name: getattr(activity, name) for name in ("calls", "failed", "denied", "warned")}
+    state = {
+        "open_calls": activity.open_calls,
+        "turn_is_open": activity.turn_is_open,
+        "waits_for": activity.waits_for or None,
+        "task_id": activity.task or None,
+        "profile": activity.profile or None,
+        "last_work_at": stored_time(activity.work_ms * 1_000_000) if activity.work_ms else None,
+        "last_active_at": stored_time(activity.last_ms * 1_000_000),
+    }
+    record_activity(db, activity.session, activity.since_ms, totals, state)
     note_work(db, activity.session)

@@ -189,18 +189,14 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
                 execute(db, job("end_session", 1, reason="other"))
             else:
                 at = stored_time(first_ns + worked_at * 10**9)
-                record_activity(
-                    db,
-                    session=SESSION,
-                    since_ms=1,
-                    last_active_at=at,
-                    last_work_at=at,
-                    totals={"calls": 1, "failed": 0, "denied": 0, "warned": 0},
-                    open_calls=0,
-                    turn_is_open=True,
-                    task="",
-                    profile="",
-                )
+                state = {
+                    "open_calls": 0,
+                    "turn_is_open": True,
+                    "last_work_at": at,
+                    "last_active_at": at,
+                }
+                totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
+                record_activity(db, SESSION, 1, totals, state)
                 note_work(db, SESSION)
         row = db.row("SELECT status, paused_at FROM sessions", {})
     assert row is not None
@@ -297,19 +293,16 @@ def test_times_only_move_forward_and_totals_only_rise(
         with db.transaction():
             db.execute("DELETE FROM activity", {})
             for since, second, calls, _ in order:
-                record_activity(
-                    db,
-                    session="s",
-                    since_ms=since,
-                    last_active_at=f"2026-11-21T01:00:0{second}.000Z",
-                    last_work_at=f"2026-11-21T01:00:0{second}.000Z" if second % 2 else None,
-                    totals={"calls": calls + second, "failed": calls, "denied": 0, "warned": 0},
-                    open_calls=second % 3,
-                    turn_is_open=bool(second % 2),
-                    waits_for="permission: Bash" if second % 2 else "",
-                    task=f"t{second}",
-                    profile="",
-                )
+                state = {
+                    "open_calls": second % 3,
+                    "turn_is_open": bool(second % 2),
+                    "waits_for": "permission: Bash" if second % 2 else "",
+                    "task_id": f"t{second}",
+                    "last_work_at": f"2026-11-21T01:00:0{second}.000Z" if second % 2 else None,
+                    "last_active_at": f"2026-11-21T01:00:0{second}.000Z",
+                }
+                totals = {"calls": calls + second, "failed": calls, "denied": 0, "warned": 0}
+                record_activity(db, "s", since, totals, state)
         rows.append([tuple(row) for row in db.rows("SELECT * FROM activity ORDER BY since_ms")])
         db.close()
     assert rows[0] == rows[1]

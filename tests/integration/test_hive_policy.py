@@ -109,18 +109,13 @@ def note_call(db: Database, session: str, at: datetime) -> None:
     since_ms = int(at.timestamp() * 1000)
     totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
     with db.transaction():
-        record_activity(
-            db,
-            session=session,
-            since_ms=since_ms,
-            last_active_at=f"{utc(since_ms * 1_000_000)[:-4]}Z",
-            last_work_at=None,
-            totals=totals,
-            open_calls=0,
-            turn_is_open=True,
-            task="",
-            profile="",
-        )
+        state = {
+            "open_calls": 0,
+            "turn_is_open": True,
+            "last_work_at": None,
+            "last_active_at": f"{utc(since_ms * 1_000_000)[:-4]}Z",
+        }
+        record_activity(db, session, since_ms, totals, state)
 
 
 @pytest.mark.parametrize(

@@ -53,18 +53,14 @@ def home(tmp_path: Path) -> Path:
             " VALUES ('a', 's1', :id, 'active')",
             {"id": INSTANCE},
         )
-        record_activity(
-            db,
-            session="s1",
-            since_ms=1,
-            last_active_at=stored_time(CALLED_NS),
-            last_work_at=None,
-            totals={"calls": 1, "failed": 0, "denied": 0, "warned": 0},
-            open_calls=1,
-            turn_is_open=True,
-            task="",
-            profile="",
-        )
+        state = {
+            "open_calls": 1,
+            "turn_is_open": True,
+            "last_work_at": None,
+            "last_active_at": stored_time(CALLED_NS),
+        }
+        totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
+        record_activity(db, "s1", 1, totals, state)
     db.close()
     (tmp_path / ".claude" / "sessions").mkdir(parents=True)
     return tmp_path
