@@ -283,7 +283,8 @@ class Writer(ClaimingWorker):
             queue = queue_of(retry.demoted(envelope.priority, attempts))
             retries.append((job, queue, retry.store_delay_secs(attempts)))
         self._claims.retry(retries, held_up=True)
-        self._is_held_up = True
+        # A damaged table fails again, although a test write of another page succeeds.
+        self._is_held_up = isinstance(error, sqlite3.OperationalError | StoreError)
         tries = Counter((envelope.operation, job.attempts + 1) for job, envelope in jobs)
         for (operation, attempt), count in tries.items():
             text = f"attempt {attempt}, {count} jobs" if count > 1 else f"attempt {attempt}"

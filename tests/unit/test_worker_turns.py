@@ -17,7 +17,7 @@ from hivepipe.db import clock_set_back
 from hivepipe.db.clock_set_back import ClockSteps
 from hivepipe.db.database import Database
 from hivepipe.jobs.retry import is_store_error
-from hivepipe.queue.claims import Claimed
+from hivepipe.queue.claims import TROUBLE_KEY, Claimed
 from hivepipe.stack.installed import installed
 from hivepipe.worker import claiming_worker, writer
 from hivepipe.worker.slow_worker import SlowWorker
@@ -165,6 +165,36 @@ def test_only_an_error_of_the_store_is_retried_without_a_limit(
     own._execute_here(Claimed("1", "low", b"", 0, True), envelope, [])
     assert (len(retried), len(failed)) == ((1, 0) if is_stores else (0, 1))
     assert is_store_error(error) is is_stores
+
+
+@pytest.mark.parametrize(
+    ("error", "is_over"),
+    [
+        (sqlite3.DatabaseError("database disk image is malformed"), False),
+        (sqlite3.OperationalError("disk I/O error"), True),
+    ],
+)
+def test_a_test_write_does_not_end_the_trouble_of_a_damaged_table(
+    db: Database, error: sqlite3.Error, is_over: bool
+) -> None:
+    connection = fakeredis.FakeRedis()
+    own = worker(
+        Writer,
+        connection=connection,
+        _db=db,
+        _home=str(db.path.parent),
+        _could_open=True,
+        _trouble="",
+        _is_held_up=True,
+        _tried_at=-math.inf,
+        _box=SimpleNamespace(record=lambda _id: None),
+        _claims=SimpleNamespace(retry=lambda *_, **__: None, hurry=lambda: None),
+    )
+    job = SimpleNamespace(operation="record_prompt", priority=6)
+    own._store_failed([(Claimed("1", "low", b"", 0, True), job)], error)
+    assert own._is_ready()
+    own._db.close()
+    assert connection.hexists(TROUBLE_KEY, "since") is not is_over
 
 
 def test_an_error_in_the_work_of_a_heartbeat_stops_no_job(caplog: pytest.LogCaptureFixture) -> None:
