@@ -13,20 +13,14 @@ from hivepipe.operations.sessions import note_event
 
 def insert_log(db: Database, job: Origin, args: InsertLog) -> None:
     """Log a checkpoint with its tool and file."""
-    data = {
-        "trigger": args.trigger,
-        "file_path": args.file_path,
-        "instance": job.instance,
-    }
-    message = f"Auto-checkpoint: {args.trigger}"
-    history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())
+    data = {"trigger": args.trigger, "file_path": args.file_path}
+    _log(db, job, "INFO", f"Auto-checkpoint: {args.trigger}", data)
 
 
 def record_goal(db: Database, job: Origin, args: RecordGoal) -> None:
     """Log a compaction with its task; the briefing shows both."""
-    data = {"trigger": args.trigger, "task": args.task_id, "instance": job.instance}
-    message = f"Compaction: {args.trigger or 'unknown'}"
-    history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())
+    data = {"trigger": args.trigger, "task": args.task_id}
+    _log(db, job, "INFO", f"Compaction: {args.trigger or 'unknown'}", data)
 
 
 _NOTICES = {
@@ -44,9 +38,12 @@ _NOTICES = {
 def record_notice(db: Database, job: Origin, args: RecordNotice) -> None:
     """Log a notice of Claude Code with its text."""
     level, words = _NOTICES.get(args.kind, ("INFO", args.kind))
-    data = {"notice": args.kind, "instance": job.instance}
-    message = f"{words}: {args.text}"
-    history.insert_log(db, job, level, message, orjson.dumps(data).decode())
+    _log(db, job, level, f"{words}: {args.text}", {"notice": args.kind})
+
+
+def _log(db: Database, job: Origin, level: str, message: str, data: dict[str, str]) -> None:
+    text = orjson.dumps({**data, "instance": job.instance}).decode()
+    history.insert_log(db, job, level, message, text)
 
 
 def record_prompt(db: Database, job: Origin, args: RecordPrompt) -> None:
