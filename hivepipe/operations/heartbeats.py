@@ -10,7 +10,7 @@ from hivepipe.db.activity import record_activity
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.db.session_state import note_work
-from hivepipe.queue.activity import Activity, acknowledge_activity, take_activity
+from hivepipe.queue.activity import Activity, take_activity
 from hivepipe.times import stored_time
 
 EVERY_SECS = 5.0
@@ -45,7 +45,7 @@ class Heartbeats:
         except sqlite3.Error as error:
             logger.warning("activity of %d sessions stays in Redis: %s", len(taken), error)
             return
-        acknowledge_activity(self._connection)
+        take_activity(self._connection, taken)  # newer activity is stored by the next flush
 
 
 def _record(db: Database, activity: Activity) -> None:

@@ -1,12 +1,12 @@
-"""Tool call totals per session, moved from Redis into the store.
+"""Tool call totals per session, copied from Redis into the store.
 
-    hivepipe:active          set    sessions with new activity
-    hivepipe:active:taken    set    sessions whose activity is being written
+    hivepipe:active    set    sessions whose activity is not stored yet
 
-Totals are cumulative and only rise, so writing them twice does no harm. Sessions that a killed
-process left in `taken` are returned again.
+Totals are cumulative and only rise, so storing them twice does no harm. A session stays in the set
+until its newest activity is stored, whatever process stores it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from hivepipe.events.claude_code import valid_id
 from hivepipe.queue.scripts import script
 
 ACTIVE_KEY = "hivepipe:active"
-TAKEN_KEY = "hivepipe:active:taken"
+TAKEN_KEY = "hivepipe:active:taken"  # of older versions
 
 _TAKE = script("take_activity", ACTIVE_KEY=ACTIVE_KEY, TAKEN_KEY=TAKEN_KEY)
 _OPEN_CHARS = 33  # length of a call record without a result: see hivepipe.guard.client
@@ -40,6 +40,7 @@ class Activity:
     waits_for: str  # what the session waits for from a person, or ""
     task: str
     profile: str
+    hash: bytes  # of totals and calls in Redis
 
 
 def has_activity(connection: Redis) -> bool:
@@ -47,28 +48,17 @@ def has_activity(connection: Redis) -> bool:
     return bool(connection.exists(ACTIVE_KEY, TAKEN_KEY))
 
 
-def take_activity(connection: Redis) -> list[Activity]:
-    """Return the activity of all sessions that is not yet acknowledged."""
-    sessions: Any = connection.eval(_TAKE, 0)
-    pipe = connection.pipeline(transaction=False)
-    for session in sessions:
-        pipe.hgetall(b"hivepipe:activity:" + session)
-        pipe.lrange(b"hivepipe:calls:" + session, 0, -1)
-    found = pipe.execute()
-    read = (
-        _read(session.decode("utf-8", "replace"), totals, calls)
-        for session, totals, calls in zip(sessions, found[::2], found[1::2], strict=True)
-    )
+def take_activity(connection: Redis, stored: Iterable[Activity] = ()) -> list[Activity]:
+    """Return the activity that is not stored yet; `stored` is committed to the store."""
+    arguments = [value for each in stored for value in (each.session, each.hash)]
+    found: Any = connection.eval(_TAKE, 0, *arguments)
+    read = (_read(session.decode("utf-8", "replace"), *values) for session, *values in found)
     return [activity for activity in read if activity]
 
 
-def acknowledge_activity(connection: Redis) -> None:
-    """Clear the taken sessions, after their activity is committed."""
-    connection.delete(TAKEN_KEY)
-
-
-def _read(session: str, totals: dict[bytes, bytes], calls: list[bytes]) -> Activity | None:
+def _read(session: str, fields: list[bytes], calls: list[bytes], hash: bytes) -> Activity | None:
     """Return the activity of one session, or None if its id is invalid or its totals are gone."""
+    totals = dict(zip(fields[::2], fields[1::2], strict=True))
     since_ms = _number(totals, "since_ms")
     if valid_id(session) != session or not since_ms:
         return None
@@ -87,6 +77,7 @@ def _read(session: str, totals: dict[bytes, bytes], calls: list[bytes]) -> Activ
         waits_for=totals.get(b"waits", b"").decode("utf-8", "replace"),
         task=valid_id(totals.get(b"task", b"").decode("utf-8", "replace")),
         profile=valid_id(totals.get(b"profile", b"").decode("utf-8", "replace")),
+        hash=hash,
     )
 
 

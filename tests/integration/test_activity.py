@@ -250,6 +250,22 @@ def test_activity_that_a_killed_writer_took_is_written_by_the_next(
         until(lambda: take_activity(client) == [], "taken for ever")
 
 
+def test_activity_stays_until_its_newest_state_is_stored(
+    private_home: Home, redis_server: Server
+) -> None:
+    """As with a scheduler's job that still runs when a writer has started, and is then killed."""
+    fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
+    with redis_server.client() as client:
+        stored = take_activity(client)
+        other = [changed(event, session_id="other") for event in calls(payloads.PRE_BASH, 2)]
+        more = [*calls(payloads.PRE_BASH, 5), *other]
+        fire_all_checked(more, private_home.env, at_once=1)
+        take_activity(client)  # by a process that is then killed
+        left = take_activity(client, stored)
+        assert {(each.session, each.calls) for each in left} == {(SESSION, 5), ("other", 2)}
+        assert take_activity(client, left) == []
+
+
 def test_a_locked_database_loses_no_activity(private_home: Home, redis_server: Server) -> None:
     fire_all_checked(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
     db = Database(private_home.database, 0.1)
