@@ -140,23 +140,29 @@ static int write_all(int file, const char *data, size_t size) {
 }
 
 /* Give the event back on stdin, through a pipe: a file may be limited (ulimit -f). A child writes
-   what the pipe does not hold. */
+   what the pipe does not hold. Without a child (ulimit -u) the event goes through a file. */
 static void give_back_input(void) {
     int ends[2];
     if (pipe(ends)) return;
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
     ssize_t held = write(ends[1], input, input_size);
     size_t done = held > 0 ? (size_t)held : 0;
-    if (done < input_size && fork() == 0) {
+    pid_t child = done < input_size ? fork() : 1;
+    if (child == 0) {
         close(ends[0]);
         fcntl(ends[1], F_SETFL, 0);
         write_all(ends[1], input + done, input_size - done);
         _exit(0);
     }
-    dup2(ends[0], 0);
+    FILE *file = child < 0 ? tmpfile() : NULL;
+    int is_written = file && write_all(fileno(file), input, input_size);
+    if (is_written) rewind(file);
+    dup2(is_written ? fileno(file) : ends[0], 0);
     close(ends[0]);
     close(ends[1]);
 }
+
+static int spool(void);
 
 static void become_python(void) {
     char program[PATH_BYTES];
@@ -165,6 +171,9 @@ static void become_python(void) {
     if (input_size) give_back_input();
     if (here[0] && chdir(here)) here[0] = 0;
     if (join(program, own_folder, "/hook.py")) execv(program, arguments);
+    /* Python was removed: the event waits until it is installed again. */
+    limit_time(DISK_MS);
+    if (frame_size && !is_status_line) spool();
     /* One report per turn is enough, and some programs take exit code 1 as a denial. */
     if (strcmp(event, "session_start") && strcmp(event, "stop")) _exit(0);
     static const char text[] = "hivepipe records nothing (its hook is incomplete): run `hivepipe init`\n";
@@ -635,7 +644,7 @@ static void start_stack(void) {
     int nowhere = open("/dev/null", O_RDWR);
     for (int i = 0; i < 3; i++) dup2(nowhere, i);
     char *words[] = {arguments[0], "start_stack", NULL};
-    input_size = 0;
+    input_size = frame_size = 0;
     arguments = words;
     become_python();
 }
@@ -648,13 +657,12 @@ static int spool(void) {
     snprintf(final, sizeof final, "%s/%020lld_%d.raw", folder, atoll(stamp), (int)getpid());
     snprintf(path, sizeof path, "%s.tmp", final);
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    signal(SIGXFSZ, SIG_IGN); /* a limit (ulimit -f) makes the write fail */
     int file = open(path, flags, 0600);
     if (file < 0 && errno == ENOENT && mkdir(folder, 0700) == 0) file = open(path, flags, 0600);
     if (file < 0) return 0;
-    int is_whole_file = write_all(file, start_of_frame, frame_size);
-    close(file);
-    if (is_whole_file && rename(path, final) == 0) return 1;
+    int is_written = write_all(file, start_of_frame, frame_size);
+    if (close(file)) is_written = 0; /* NFS tells only now that the disk is full */
+    if (is_written && rename(path, final) == 0) return 1;
     unlink(path);
     return 0;
 }
@@ -672,8 +680,8 @@ static int is_yes(const char *word) {
 static int find_itself(void) {
 #ifdef __linux__
     ssize_t size = readlink("/proc/self/exe", own_folder, PATH_BYTES - 1);
-    if (size <= 0) return 0;
-    own_folder[size] = 0;
+    if (size > 0) own_folder[size] = 0;
+    else if (arguments[0][0] != '/' || !join(own_folder, arguments[0], "")) return 0; /* no /proc */
 #else
     char path[PATH_BYTES];
     uint32_t limit = sizeof path;
@@ -695,6 +703,7 @@ int main(int count, char **words) {
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit (ulimit -f) makes a write fail */
     umask(077);
     int is_found = find_itself();
     if (!getcwd(here, PATH_BYTES)) here[0] = 0;

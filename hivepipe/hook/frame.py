@@ -21,13 +21,13 @@ when the spool is converted.
 
 import posix
 
-from hivepipe.hook.stdin import Input
+from hivepipe.hook.stdin import LIMIT_BYTES, Input
 from hivepipe.sender import Sender
 
 MAGIC = b"HPv1"
 PREFIX_BYTES = 12
 MOST_HEAD_BYTES = 1 << 16
-MOST_EVENT_BYTES = 1 << 20
+MOST_EVENT_BYTES = LIMIT_BYTES + 1  # of the spool; the intake gets at most 1 MB
 
 Parts = tuple[int, int]  # sizes of head and event
 

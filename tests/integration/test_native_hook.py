@@ -132,6 +132,68 @@ def test_the_python_hook_gets_the_whole_event(hook_home: HookHome, size: int) ->
     assert not (hook_home.home.path / "logs" / "hook-errors.log").exists()
 
 
+GONE = "#!/nowhere/python -IS\n"
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"])
+@pytest.mark.parametrize("size", [0, 1_200_000])
+def test_without_its_python_the_event_waits_in_the_spool(
+    hook_home: HookHome, event: str, size: int
+) -> None:
+    """As after an upgrade of the system's Python, until hivepipe is installed again."""
+    program = hook_home.python.read_bytes()
+    hook_home.python.write_text(GONE)
+    process = hook_home.start(hook_home.native, event)
+    process.communicate(encoded({**payloads.EVENTS[event], "padding": "x" * size}), timeout=60)
+    assert len(hook_home.raw()) == 1
+    hook_home.python.write_bytes(program)
+    hook_home.convert()
+    (spooled,) = hook_home.home.spool
+    assert json.loads(spooled.read_text())["jobs"]
+
+
+@pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
+def test_the_python_hook_gets_the_whole_event_without_another_process(hook_home: HookHome) -> None:
+    """As with `ulimit -u`, or a container that may have no more processes."""
+    calls = "?fork,?vfork,clone,?clone3"
+    refused = f'exec strace -qq -f -o /dev/null -e inject={calls!r}:error=EAGAIN "$@"'
+    process = hook_home.start(hook_home.native, "Stop", shell=refused)
+    event = {**payloads.EVENTS["Stop"], "last_assistant_message": "x" * 3_000_000, "effort": {}}
+    data = encoded(event)[:-1] + b',"error":"the last word"}'
+    assert process.communicate(data, timeout=60) == (b"", b"")
+    (spooled,) = hook_home.home.spool
+    assert "the last word" in spooled.read_text()
+
+
+@pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
+def test_a_disk_that_is_full_when_the_file_is_closed_loses_no_event(hook_home: HookHome) -> None:
+    """As on NFS, which sends the data at the close."""
+    log = hook_home.home.root / "calls"
+    last = 0
+    for words in ("-e trace=close,?rename,?renameat", "-e inject=close:error=EDQUOT:when={last}"):
+        hook_home.forget(None)
+        (hook_home.runtime / "starting").write_text(f"{time.time() + 60:.0f} 0 not now\n")
+        traced = f'exec strace -qq -o {log} {words.format(last=last)} "$@"'
+        process = hook_home.start(hook_home.native, "Stop", shell=traced)
+        assert process.communicate(encoded(payloads.STOP), timeout=60) == (b"", b"")
+        last = log.read_text().split("rename")[0].count("close(")
+    assert hook_home.raw() == []
+    assert len(hook_home.home.spool) == 1
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="only Linux has /proc")
+def test_an_event_is_kept_where_proc_is_not_mounted(hook_home: HookHome) -> None:
+    """As in a sandbox that shows few folders to Claude Code and its hooks."""
+    hidden = 'mount -t tmpfs none /proc && exec "$@"'
+    unshared = f"exec unshare -m sh -c '{hidden}' sh \"$@\""
+    process = hook_home.start(hook_home.native, "Stop", shell=unshared)
+    _, errors = process.communicate(encoded(payloads.STOP), timeout=60)
+    if b"unshare" in errors or b"mount" in errors:
+        pytest.skip("no namespace of mounts can be made here")
+    assert (process.returncode, errors) == (0, b"")
+    assert len(hook_home.raw()) == 1
+
+
 @pytest.mark.parametrize("has_intake", [True, False])
 def test_a_reader_that_is_gone_is_no_failure(hook_home: HookHome, has_intake: bool) -> None:
     part = hook_home.home.path / f"context/project-{short_hash(str(hook_home.home.project))}.txt"
