@@ -119,16 +119,21 @@ class Server:
         self.listener.bind(temporary)
         self.listener.listen(BACKLOG)
         posix.rename(temporary, path)
+        self.path = path
+        self.socket = _identity(path)
         self.hangs = f"{path.rpartition('/')[0]}/intake-hangs"
         self.readers: dict[int, Reader] = {}
         self.poller = select.poll()
         self.poller.register(self.listener, select.POLLIN)
         self.is_ending = False
-        self.code = _code_on_disk()
+        self.code = _identity(__file__)
         self.parent = posix.getppid()
 
     def serve(self) -> None:
-        """Answer until a signal ends it, an upgrade replaces its code, or its supervisor dies."""
+        """Answer until a signal ends it, an upgrade replaces its code, or its supervisor dies.
+
+        It also ends if a cleaner has removed its socket; the supervisor starts another one.
+        """
         for number in (SIGHUP, SIGINT, SIGTERM):
             signal(number, self._end)
         signal(SIGALRM, _out_of_time)
@@ -143,8 +148,9 @@ class Server:
             _reap()
 
     def _goes_on(self) -> bool:
-        is_current = _code_on_disk() in (self.code, _MISSING)
-        return not self.is_ending and is_current and posix.getppid() == self.parent
+        is_current = _identity(__file__) in (self.code, _MISSING)
+        is_reachable = _identity(self.path) == self.socket
+        return not self.is_ending and is_current and is_reachable and posix.getppid() == self.parent
 
     def _end(self, *_signal: object) -> None:
         self.is_ending = True
@@ -168,7 +174,7 @@ class Server:
                 return
             frame = Frame(reader.data)
             take_in(Exchange(frame, reader, self.slot, self.listed), self._may_be_answered(frame))
-        except (OSError, ValueError):
+        except (OSError, ValueError, LookupError):  # the connection failed, or it is not a frame
             pass
         self._close(reader)
 
@@ -297,21 +303,20 @@ def _log_failure(frame: Frame, error: Exception) -> None:
         return
 
 
-def _code_on_disk() -> tuple[int, int]:
-    """Return inode and time of this module's file, or _MISSING while it is replaced."""
+def _identity(path: str) -> tuple[int, int]:
+    """Return inode and time of a file, or _MISSING without one, as while it is replaced."""
     try:
-        status = posix.stat(__file__)
+        status = posix.stat(path)
     except OSError:
         return _MISSING
     return status.st_ino, status.st_mtime_ns
 
 
 def _remove(path: str) -> None:
-    if posix.access(path, posix.F_OK):
-        try:
-            posix.unlink(path)
-        except OSError:
-            return
+    try:
+        posix.unlink(path)
+    except OSError:  # usually there is no file
+        return
 
 
 _is_timed = False  # while an event is taken in

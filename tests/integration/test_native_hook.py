@@ -194,6 +194,34 @@ def test_an_event_is_kept_where_proc_is_not_mounted(hook_home: HookHome) -> None
     assert len(hook_home.raw()) == 1
 
 
+FOREIGN = {
+    "no-fields": (b"", b"{}"),
+    "no-pid": (b"time=1\0parent=1\0began=1\0", b"{}"),
+    "odd-numbers": (b"time=x\0pid=y\0parent=\0began=-\0", b"{}"),
+    "no-text": (b"\xff\0=\0" * 9, b"\xff" * 9),
+}
+
+
+def test_an_intake_survives_what_is_no_event(hook_home: HookHome) -> None:
+    intake = hook_home.intake()
+    for head, event in FOREIGN.values():
+        sizes = len(head).to_bytes(4, "little") + len(event).to_bytes(4, "little")
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(hook_home.runtime / "intake.sock"))
+            connection.sendall(b"HPv1" + sizes + head + event)
+            assert connection.recv(1) == b""
+    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP))
+    assert intake.is_running
+    assert hook_home.raw() == []
+
+
+def test_an_intake_whose_socket_was_removed_ends(hook_home: HookHome) -> None:
+    """A cleaner of /tmp removes sockets. The supervisor then starts another intake."""
+    intake = hook_home.intake()
+    (hook_home.runtime / "intake.sock").unlink()
+    until(lambda: not intake.is_running, "no hook can reach the intake")
+
+
 @pytest.mark.parametrize("has_intake", [True, False])
 def test_a_reader_that_is_gone_is_no_failure(hook_home: HookHome, has_intake: bool) -> None:
     part = hook_home.home.path / f"context/project-{short_hash(str(hook_home.home.project))}.txt"
