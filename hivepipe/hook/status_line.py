@@ -13,6 +13,7 @@ from _signal import SIG_DFL, SIGPIPE, signal
 
 from hivepipe import home
 from hivepipe.events.claude_code import CAP_PATH, Fields, clean, parse_object, scan_without_json
+from hivepipe.hook.stdin import read_event
 
 FILE = "status-line.json"
 LARGEST = 1 << 16
@@ -24,7 +25,7 @@ def run(_event: str = "") -> None:
     """Print the line for the JSON on stdin, and end the process with 0."""
     try:
         scan_without_json()
-        data = _read(0)
+        data = read_event().data
         if sys.argv[1:]:  # first, so that it is shown even if our line fails
             posix.write(1, _before(sys.argv[1], data))
         posix.write(1, line(data).encode("utf-8", "replace"))

@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -322,6 +323,18 @@ def test_the_native_status_line_equals_that_of_the_python_hook(
         hook_home.fire(hook_home.python, "Statusline", LINES[line])
     )
     assert not (hook_home.home.path / "spool").exists()
+
+
+def test_a_status_line_whose_input_stays_open_is_shown(hook_home: HookHome) -> None:
+    for program in (hook_home.python, hook_home.native):
+        with hook_home.start(program, "Statusline") as process:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(LINES["costs"])
+            process.stdin.flush()
+            ready, _, _ = select.select([process.stdout], [], [], 10)
+            assert ready, program
+            assert process.stdout.read().startswith(b"$1.23 session")
 
 
 def test_the_status_line_needs_no_python_with_an_intake(hook_home: HookHome) -> None:
