@@ -11,7 +11,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from hivepipe import sender, settings
 from hivepipe.events import claude_code
 from hivepipe.files.regular_file import read_bytes
 from hivepipe.hook import intake
@@ -66,10 +65,7 @@ def _take_in(path: Path, frame: Frame) -> None:
     """Write the spool file, after removing the incomplete one of a killed converter."""
     path.with_suffix(".json.tmp").unlink(missing_ok=True)
     frame.sender.is_gone = True
-    sender.use(frame.sender)
-    sys.argv = ["hook", *frame.arguments]
-    settings.use({})
-    frame.enter_folder()
+    frame.act_as_sender()
     if intake.is_wanted(frame.name):
         intake.take_in(frame.name, frame.event, frame.began_ns)
 

@@ -20,7 +20,9 @@ when the spool is converted.
 """
 
 import posix
+import sys
 
+from hivepipe import sender, settings
 from hivepipe.hook.stdin import LIMIT_BYTES, Input
 from hivepipe.sender import Sender
 
@@ -69,8 +71,11 @@ class Frame:
         self.name = words[0].title().replace("_", "") if words else ""
         self.arguments = words[1:]
 
-    def enter_folder(self) -> None:
-        """Change to the folder of the sender, or to `/` if it is not reachable from here."""
+    def act_as_sender(self) -> None:
+        """Take over environment, arguments and folder of the sender, until the next frame does."""
+        sender.use(self.sender)
+        sys.argv = ["hook", *self.arguments]
+        settings.use({})
         try:
             posix.chdir(self.cwd)
         except OSError:  # it was deleted, or a sandbox shows the sender other folders

@@ -25,7 +25,7 @@ import time
 from _signal import ITIMER_REAL, SIGALRM, SIGHUP, SIGINT, SIGTERM, setitimer, signal
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
-from hivepipe import home, sender, settings
+from hivepipe import home, settings
 from hivepipe.events import claude_code
 from hivepipe.guard.client import LISTED
 from hivepipe.guard.listed_calls import ListedCalls
@@ -273,10 +273,7 @@ def _take_in(exchange: Exchange) -> intake.Taken | None:
 
 def _take_in_as_sender(exchange: Exchange) -> intake.Taken:
     frame = exchange.frame
-    sender.use(frame.sender)
-    sys.argv = ["hook", *frame.arguments]
-    settings.use({})
-    frame.enter_folder()
+    frame.act_as_sender()
     if frame.name == _STATUS_LINE:
         from hivepipe.hook.status_line import line  # noqa: PLC0415  optional
 
