@@ -32,29 +32,26 @@ LONGEST_SECS = 4000
 CLOCK_KEY = "hivepipe:clock"
 CLOCK_EVERY_SECS = 5
 
-CLAIM = script(
-    "claim",
-    CLOCK_EVERY_SECS=CLOCK_EVERY_SECS,
-    CLOCK_KEY=CLOCK_KEY,
-    EXECUTION=EXECUTION,
-    NEWER_KEY=NEWER_KEY,
-    NEWER_SECS=NEWER_SECS,
-)
-
-ACKNOWLEDGE = script(
-    "acknowledge", EXECUTED_KEY=EXECUTED_KEY, EXECUTION=EXECUTION, OPERATIONS_KEY=OPERATIONS_KEY
-)
-
-RETRY = script("retry", EXECUTION=EXECUTION, RETRIED_KEY=RETRIED_KEY)
-
-HURRY = script("hurry")
-
-BURY = script("bury", EXECUTION=EXECUTION)
-
-HAND_ON = script("hand_on", EXECUTION=EXECUTION)
-
-PUT_BACK = script("put_back", EXECUTION=EXECUTION)
-
-RENEW = script("renew", EXECUTION=EXECUTION)
-
-RECOVER = script("recover", EXECUTION=EXECUTION, LONGEST_SECS=LONGEST_SECS)
+SCRIPTS = {
+    "claim": script(
+        "claim",
+        CLOCK_EVERY_SECS=CLOCK_EVERY_SECS,
+        CLOCK_KEY=CLOCK_KEY,
+        EXECUTION=EXECUTION,
+        NEWER_KEY=NEWER_KEY,
+        NEWER_SECS=NEWER_SECS,
+    ),
+    "acknowledge": script(
+        "acknowledge",
+        EXECUTED_KEY=EXECUTED_KEY,
+        EXECUTION=EXECUTION,
+        OPERATIONS_KEY=OPERATIONS_KEY,
+    ),
+    "retry": script("retry", EXECUTION=EXECUTION, RETRIED_KEY=RETRIED_KEY),
+    "hurry": script("hurry"),
+    "bury": script("bury", EXECUTION=EXECUTION),
+    "hand_on": script("hand_on", EXECUTION=EXECUTION),
+    "put_back": script("put_back", EXECUTION=EXECUTION),
+    "renew": script("renew", EXECUTION=EXECUTION),
+    "recover": script("recover", EXECUTION=EXECUTION, LONGEST_SECS=LONGEST_SECS),
+}

@@ -16,17 +16,7 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.events.job_plan import ENVELOPE_VERSION, dumps, utc
-from hivepipe.queue.claim_scripts import (
-    ACKNOWLEDGE,
-    BURY,
-    CLAIM,
-    HAND_ON,
-    HURRY,
-    PUT_BACK,
-    RECOVER,
-    RENEW,
-    RETRY,
-)
+from hivepipe.queue.claim_scripts import SCRIPTS
 from hivepipe.queue.client import RESULT_TTL_SECS, job_data
 from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.queue.scripts import script
@@ -88,15 +78,7 @@ class Claims:
         self._queues = queues
         self._worker_name = worker_name
         self._worker_key = worker_key
-        self._claim = connection.register_script(CLAIM)
-        self._acknowledge = connection.register_script(ACKNOWLEDGE)
-        self._retry = connection.register_script(RETRY)
-        self._hurry = connection.register_script(HURRY)
-        self._bury = connection.register_script(BURY)
-        self._hand_on = connection.register_script(HAND_ON)
-        self._put_back = connection.register_script(PUT_BACK)
-        self._renew = connection.register_script(RENEW)
-        self._recover = connection.register_script(RECOVER)
+        self._run = {name: connection.register_script(text) for name, text in SCRIPTS.items()}
 
     def serve(self, queues: Sequence[str]) -> None:
         """Claim from these queues from now on. No other worker may serve them."""
@@ -113,7 +95,7 @@ class Claims:
             int(self._is_shared),
             *self._queues,
         ]
-        found, due, newer, foreign, back = self._claim(args=arguments)
+        found, due, newer, foreign, back = self._run["claim"](args=arguments)
         jobs = [
             Claimed(id.decode(), queue.decode(), data, int(attempts), bool(ours), int(failures))
             for id, queue, data, attempts, ours, failures in found
@@ -126,7 +108,7 @@ class Claims:
         arguments: list[Argument] = [self._worker_key, _now(), RESULT_TTL_SECS, _EMPTIED]
         for job, operation in done:
             arguments += (job.id, job.queue, operation)
-        return int(self._acknowledge(args=arguments)) if done else 0
+        return int(self._run["acknowledge"](args=arguments)) if done else 0
 
     def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
         """Schedule jobs for another attempt, each in a queue after a delay in seconds.
@@ -139,11 +121,11 @@ class Claims:
             failures = job.failures if held_up else job.failures + 1
             arguments += (job.id, job.queue, queue, delay_secs, job.attempts + 1, failures)
         if jobs:
-            self._retry(args=arguments)
+            self._run["retry"](args=arguments)
 
     def hurry(self) -> int:
         """Make the jobs with `held_up` due now; return how many."""
-        return int(self._hurry(args=list(self._queues)))
+        return int(self._run["hurry"](args=list(self._queues)))
 
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
         """Move jobs to the failed registry; `jobs`: job, reason, data and description to keep."""
@@ -151,7 +133,7 @@ class Claims:
         for job, reason, data, description in jobs:
             arguments += (job.id, job.queue, _packed(reason), data, description)
         if jobs:
-            self._bury(args=arguments)
+            self._run["bury"](args=arguments)
 
     def hand_on(self, jobs: list[tuple[Claimed, str, float]]) -> None:
         """Move jobs to the queues of other workers, each after a delay in seconds."""
@@ -159,15 +141,15 @@ class Claims:
         for job, target, delay_secs in jobs:
             arguments += (job.id, job.queue, target, delay_secs)
         if arguments:
-            self._hand_on(args=arguments)
+            self._run["hand_on"](args=arguments)
 
     def put_back(self, job: Claimed) -> None:
         """Return a job to the head of its queue without counting an attempt."""
-        self._put_back(args=[job.id, job.queue])
+        self._run["put_back"](args=[job.id, job.queue])
 
     def renew(self, job: Claimed) -> None:
         """Renew the lease of a job."""
-        self._renew(args=[job.id, job.queue, LEASE_SECS, _now()])
+        self._run["renew"](args=[job.id, job.queue, LEASE_SECS, _now()])
 
     def recover(self, blamed: str) -> int:
         """Return the jobs of a dead worker to their queues; return how many.
@@ -175,7 +157,7 @@ class Claims:
         `blamed` is the id of the job that it was executing when it died, or "".
         """
         reason = _packed("killed its worker three times")
-        return int(self._recover(args=[blamed, DEATHS, reason, _now(), *self._queues]))
+        return int(self._run["recover"](args=[blamed, DEATHS, reason, _now(), *self._queues]))
 
 
 def _now() -> str:
