@@ -119,9 +119,9 @@ class Event:
         self.agent_type = self._text(fields, "agent_type", CAP_NAME)
         self.transcript_path = self._text(fields, "transcript_path", CAP_PATH)
         self.cwd = self._text(fields, "cwd", CAP_PATH)
-        self.read(fields)
+        self._read(fields)
 
-    def read(self, fields: Fields) -> None:
+    def _read(self, fields: Fields) -> None:
         """Read the fields of this kind of event."""
 
     @property
@@ -180,8 +180,7 @@ class SessionStart(Event):
 
     __slots__ = ("model", "source", "title")
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.source = self._text(fields, "source", CAP_NAME)
         self.model = self._text(fields, "model", CAP_NAME)
         self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
@@ -201,8 +200,7 @@ class UserPromptSubmit(Event):
     __slots__ = ("is_users", "prompt", "title", "whole_prompt")
     is_activity = True
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.prompt = self._text(fields, "prompt", CAP_TEXT)
         self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
         whole = fields.get("prompt")
@@ -216,11 +214,21 @@ class UserPromptExpansion(Event):
 
     __slots__ = ("arguments", "command", "expansion")
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.expansion = self._text(fields, "expansion_type", CAP_NAME)
         self.command = self._text(fields, "command_name", CAP_NAME)
         self.arguments = self._text(fields, "command_args", CAP_ARGUMENTS)
+
+
+class _TextOf:
+    """A text in `tool_input` or `response` of a call, read at each use."""
+
+    def __init__(self, part: str, key: str, cap: int = CAP_NAME) -> None:
+        self._where = part, key, cap
+
+    def __get__(self, event: "ToolEvent", _owner: object) -> str:
+        part, key, cap = self._where
+        return event._text(getattr(event, part), key, cap)
 
 
 class ToolEvent(Event):
@@ -229,8 +237,7 @@ class ToolEvent(Event):
     __slots__ = ("duration_ms", "outcome", "response", "tool", "tool_input", "tool_use_id")
     is_activity = True
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.tool = self._tool(fields)
         self.tool_use_id = self._id(fields, "tool_use_id")
         self.tool_input = self._object(fields, "tool_input")
@@ -251,40 +258,19 @@ class ToolEvent(Event):
         key = "notebook_path" if self.tool == "NotebookEdit" else "file_path"
         return self._text(self.tool_input, key, CAP_PATH)
 
-    @property
-    def command(self) -> str:
-        """Return the shell command of this call, or ""."""
-        return self._text(self.tool_input, "command", CAP_COMMAND)
-
-    @property
-    def subagent_type(self) -> str:
-        """Return the requested type of agent."""
-        return self._text(self.tool_input, "subagent_type", CAP_NAME)
-
-    @property
-    def model(self) -> str:
-        """Return the requested model."""
-        return self._text(self.tool_input, "model", CAP_NAME)
-
-    @property
-    def resolved_model(self) -> str:
-        """Return the model that the agent runs on."""
-        return self._text(self.response, "resolvedModel", CAP_NAME)
-
-    @property
-    def description(self) -> str:
-        """Return the short description of the agent's task."""
-        return self._text(self.tool_input, "description", CAP_DESCRIPTION)
+    # of the call
+    command = _TextOf("tool_input", "command", CAP_COMMAND)
+    description = _TextOf("tool_input", "description", CAP_DESCRIPTION)
+    model = _TextOf("tool_input", "model")
+    subagent_type = _TextOf("tool_input", "subagent_type")
+    # of the agent that it spawned
+    resolved_model = _TextOf("response", "resolvedModel")
+    spawned_type = _TextOf("response", "agentType")
 
     @property
     def spawned_agent(self) -> str:
         """Return Claude Code's id of the spawned agent."""
         return self._id(self.response, "agentId")
-
-    @property
-    def spawned_type(self) -> str:
-        """Return the type of the spawned agent."""
-        return self._text(self.response, "agentType", CAP_NAME)
 
     @property
     def launch(self) -> str:
@@ -343,9 +329,8 @@ class PostToolUseFailure(ToolEvent):
 
     __slots__ = ("error", "is_interrupt")
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
-        super().read(fields)
+    def _read(self, fields: Fields) -> None:
+        super()._read(fields)
         self.outcome = fields.get("error")
         self.error = self._text(fields, "error", CAP_TEXT)
         self.is_interrupt = self._flag(fields, "is_interrupt")
@@ -366,8 +351,7 @@ class SubagentStop(Event):
 
     __slots__ = ("agent_transcript_path", "error", "failed")
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.agent_transcript_path = self._text(fields, "agent_transcript_path", CAP_PATH)
         task = self._id(fields, "task_id")
         if task and not self.agent_id:
@@ -385,8 +369,7 @@ class PreCompact(Event):
 
     __slots__ = ("trigger",)
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.trigger = self._text(fields, "trigger", CAP_NAME)
 
 
@@ -396,8 +379,7 @@ class Stop(Event):
     __slots__ = ("background_tasks", "effort", "error", "last_message")
     is_activity = True
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.error = self._text(fields, "error", CAP_ERROR)
         self.last_message = ""  # Claude's text is kept for errors only
         self.effort = self._text(self._object(fields, "effort"), "level", CAP_NAME)
@@ -415,9 +397,8 @@ class StopFailure(Stop):
 
     __slots__ = ()
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
-        super().read(fields)
+    def _read(self, fields: Fields) -> None:
+        super()._read(fields)
         self.last_message = self._text(fields, "last_assistant_message", CAP_ERROR)
 
 
@@ -426,8 +407,7 @@ class SessionEnd(Event):
 
     __slots__ = ("reason",)
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.reason = self._text(fields, "reason", CAP_NAME)
 
 

@@ -32,9 +32,8 @@ class PermissionDenied(ToolEvent):
 
     __slots__ = ("reason",)
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
-        super().read(fields)
+    def _read(self, fields: Fields) -> None:
+        super()._read(fields)
         self.outcome = fields.get("reason")
         self.reason = self._text(fields, "reason", CAP_ERROR)
 
@@ -69,8 +68,7 @@ class PostToolBatch(Event):
     __slots__ = ("calls",)
     is_activity = True
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         found = fields.get("tool_calls")
         if not isinstance(found, list):
             if found is not None:
@@ -89,8 +87,7 @@ class Notification(Event):
 
     __slots__ = ("kind", "message")
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.kind = self._text(fields, "notification_type", CAP_NAME)
         self.message = self._text(fields, "message", CAP_ERROR)
 
@@ -110,8 +107,7 @@ class PostModelSwitch(Event):
 
     __slots__ = ("from_model", "source", "to_model")
 
-    def read(self, fields: Fields) -> None:
-        """Read the fields of this kind of event."""
+    def _read(self, fields: Fields) -> None:
         self.from_model = self._text(fields, "from_model", CAP_NAME)
         self.to_model = self._text(fields, "to_model", CAP_NAME)
         self.source = self._text(fields, "source", CAP_NAME)
