@@ -15,7 +15,7 @@ from hivepipe.events.claude_code import Event, PostToolUse, PostToolUseFailure
 
 TYPE_CHECKING = False  # to import `typing` and `collections.abc` takes a quarter of a bare start
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 try:
@@ -124,64 +124,28 @@ NOT_COUNTED = Count(False, None, None)
 
 
 class Context:
-    """The circumstances of an event: its session, process and time."""
+    """The circumstances of an event: its session, process and time.
 
-    __slots__ = (
-        *("claude_folder", "count", "cwd", "enters_session", "event_time_ns", "instance"),
-        *("machine", "own_session", "pid", "pid_started", "profile", "profile_folder", "project"),
-        *("recalled", "session", "shown", "snapshot", "swarm", "task", "wants_memories"),
-    )
+    `own_session` is the known session of this instance, or "" if the store must find it;
+    `enters_session`: this is its first event there, also after an end. `claude_folder` is set if it
+    is not the default. `snapshot` is the copy of an identity file that this call changed. With
+    `wants_memories`, memories are added to prompts; `recalled` are those added to this prompt, and
+    `shown` their ids. `machine` (host, boot, pid namespace) is set at a start.
+    """
 
-    def __init__(
-        self,
-        *,
-        event_time_ns: int,
-        session: str = "",
-        own_session: str = "",
-        instance: str = "",
-        enters_session: bool = False,
-        project: str = "",
-        cwd: str = "",
-        swarm: str = "",
-        task: str = "",
-        pid: int = 0,
-        pid_started: str = "",
-        machine: tuple[str, str, str] = ("", "", ""),
-        count: Count = NOT_COUNTED,
-        claude_folder: str = "",
-        profile: str = "",
-        profile_folder: str = "",
-        snapshot: str = "",
-        wants_memories: bool = False,
-    ) -> None:
-        """Set the values.
+    session = own_session = instance = pid_started = project = cwd = swarm = task = ""
+    claude_folder = profile = profile_folder = snapshot = ""
+    enters_session = wants_memories = False
+    pid = 0
+    machine = ("", "", "")
+    count = NOT_COUNTED
+    recalled: "Sequence[dict[str, str]]" = ()
+    shown: "Sequence[str]" = ()
 
-        `own_session` is the known session of this instance, or "" if the store must find it;
-        `enters_session`: this is its first event there, also after an end. `claude_folder` is set
-        if it is not the default. `snapshot` is the copy of an identity file that this call changed.
-        With `wants_memories`, memories are added to prompts; `recalled` are those added to this
-        prompt, and `shown` their ids. `machine` (host, boot, pid namespace) is set at a start.
-        """
+    def __init__(self, event_time_ns: int, **values: "Any") -> None:
+        """Set some of the values above."""
         self.event_time_ns = event_time_ns
-        self.session = session
-        self.own_session = own_session
-        self.instance = instance
-        self.enters_session = enters_session
-        self.project = project
-        self.cwd = cwd
-        self.swarm = swarm
-        self.task = task
-        self.pid = pid
-        self.pid_started = pid_started
-        self.machine = machine
-        self.count = count
-        self.claude_folder = claude_folder
-        self.profile = profile
-        self.profile_folder = profile_folder
-        self.snapshot = snapshot
-        self.wants_memories = wants_memories
-        self.recalled: list[dict[str, str]] = []
-        self.shown: list[str] = []
+        self.__dict__.update(values)
 
 
 class Message:
