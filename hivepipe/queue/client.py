@@ -175,24 +175,15 @@ def keep_connections() -> None:
 def _talk_again(path: str, request: bytes, reply_secs: float) -> bytes:
     """Send a command over the kept connection, or over a new one if that one is closed."""
     assert _kept is not None
-    connection = _kept.pop(path, None)
-    if connection:
-        try:
-            reply = _ask(connection, request, reply_secs)
-            _kept[path] = connection
-            return reply
-        except TimeoutError:
-            connection.close()
-            raise
-        except OSError:  # the server was restarted; executing the command twice is harmless
-            connection.close()
-    connection = socket(AF_UNIX, SOCK_STREAM)
+    known = _kept.pop(path, None)
+    connection = known or _connected(AF_UNIX, path)
     try:
-        connection.settimeout(CONNECT_SECS)
-        connection.connect(path)
         reply = _ask(connection, request, reply_secs)
-    except BaseException:
+    except BaseException as error:
         connection.close()
+        if known and isinstance(error, OSError) and not isinstance(error, TimeoutError):
+            # The server was restarted; executing the command twice is harmless.
+            return _talk_again(path, request, reply_secs)
         raise
     _kept[path] = connection
     return reply
@@ -202,10 +193,8 @@ def _talk(
     family: int, place: str | tuple[str, int], requests: list[bytes], reply_secs: float
 ) -> bytes:
     """Send the commands in order until one fails; return the last reply."""
-    connection = socket(family, SOCK_STREAM)
+    connection = _connected(family, place)
     try:
-        connection.settimeout(CONNECT_SECS)
-        connection.connect(place)
         reply = b""
         for request in requests:
             reply = _ask(connection, request, reply_secs)
@@ -214,6 +203,17 @@ def _talk(
         return reply
     finally:
         connection.close()
+
+
+def _connected(family: int, place: str | tuple[str, int]) -> socket:
+    connection = socket(family, SOCK_STREAM)
+    try:
+        connection.settimeout(CONNECT_SECS)
+        connection.connect(place)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _ask(connection: socket, request: bytes, reply_secs: float) -> bytes:
