@@ -86,7 +86,7 @@ class Watch:
         self.session = context.own_session
         self.time_ms = context.event_time_ns // 1_000_000
         self.task = task_of(home, self.session)
-        self.profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
+        self.profile = context.profile
         self.kind = kind
         self.mode = ""  # the guard's mode, once hivepipe.guard.check has read it
         self.verdict_note: Note | None = None  # the note for a denied call

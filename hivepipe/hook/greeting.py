@@ -28,15 +28,14 @@ PART_BYTES = 1 << 16
 PARTS_OF_A_KIND = 2
 
 
-def greeting(event: Event, place: Place, context: Context, unfinished: str = "") -> bytes:
+def greeting(event: Event, place: Place, context: Context, by_plugin: bool) -> bytes:
     """Return the answer to a SessionStart, or b"" if there is nothing to say."""
     source = getattr(event, "source", "")
-    task = _task(place.home, context.own_session)
-    profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
-    export_names(context, task, profile, event.session_id)
-    text = briefing(place, source, context.own_session, context.swarm, task, profile)
-    at = context.event_time_ns
-    line = "" if source == "compact" else notice(place.home, place.runtime, unfinished, at)
+    assigned = read_small(f"{place.home}/tasks/sessions/{context.own_session}").strip()
+    task = context.task or valid_id(assigned)
+    export_names(context, task, event.session_id)
+    text = briefing(place, source, context.own_session, context.swarm, task, context.profile)
+    line = "" if source == "compact" else _line(place, context.event_time_ns, by_plugin)
     if not text and not line:
         return b""
     from hivepipe.hook import answers  # noqa: PLC0415  most starts have nothing to say
@@ -44,14 +43,14 @@ def greeting(event: Event, place: Place, context: Context, unfinished: str = "")
     return answers.context(event.name, text, line) if text else answers.message(line)
 
 
-def _task(home: str, session: str) -> str:
-    """Return the session's task, or ""; most sessions have none, and do not load the guard."""
-    named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
-    if not named and not read_small(f"{home}/tasks/sessions/{session}"):
-        return ""
-    from hivepipe.guard.client import task_of  # noqa: PLC0415  half of the time of a start
+def _line(place: Place, time_ns: int, by_plugin: bool) -> str:
+    """Return the line for the user: the plugin has no package, or events wait; or ""."""
+    missing = ""
+    if by_plugin:
+        from hivepipe.hook.plugin import unfinished  # noqa: PLC0415  rare
 
-    return task_of(home, session)
+        missing = unfinished(place)
+    return notice(place.home, place.runtime, missing, time_ns)
 
 
 def briefing(place: Place, source: str, session: str, swarm: str, task: str, profile: str) -> str:
@@ -100,7 +99,7 @@ def read_part(home: str, part: str) -> str:
     return read_small(part_path(home, part), PART_BYTES).strip()
 
 
-def export_names(context: Context, task: str, profile: str, session_id: str) -> None:
+def export_names(context: Context, task: str, session_id: str) -> None:
     """Write the ids into CLAUDE_ENV_FILE, which the session's shell commands source.
 
     HIVEPIPE_EXPORTED tells a `claude` started in such a shell that it is another session of the
@@ -113,7 +112,7 @@ def export_names(context: Context, task: str, profile: str, session_id: str) -> 
     names = {
         "HIVEPIPE_SESSION_ID": context.own_session,
         "HIVEPIPE_INSTANCE_ID": context.instance,
-        "HIVEPIPE_AGENT_ID": profile,
+        "HIVEPIPE_AGENT_ID": context.profile,
         "HIVEPIPE_TASK_ID": task,
         "HIVEPIPE_EXPORTED": "1",
     }

@@ -44,22 +44,18 @@ place_of_event: "home.Place | None" = None  # once known
 
 def is_wanted(name: str) -> bool:
     """Tell whether the hook does anything at all in this environment."""
-    return not (
-        settings.switched_on("HIVEPIPE_DISABLED")
-        or settings.switched_on("HIVEPIPE_NESTED")
-        or (is_plugins() and _has_nothing_to_do(name))
-    )
+    if settings.switched_on("HIVEPIPE_DISABLED") or settings.switched_on("HIVEPIPE_NESTED"):
+        return False
+    if not is_plugins():
+        return True
+    from hivepipe.hook.plugin import has_nothing_to_do
+
+    return not has_nothing_to_do(name)
 
 
 def is_plugins() -> bool:
     """Tell whether this runs as a hook of the plugin (`hooks/plugin.sh`)."""
     return sys.argv[1:2] == ["plugin"]
-
-
-def _has_nothing_to_do(name: str) -> bool:
-    from hivepipe.hook.plugin import has_nothing_to_do
-
-    return has_nothing_to_do(name)
 
 
 def take_in(
@@ -224,7 +220,7 @@ def _answer(
     if event.name == "SessionStart":
         from hivepipe.hook.greeting import greeting
 
-        return greeting(event, place, context, _unfinished(place))
+        return greeting(event, place, context, is_plugins())
     if watch and watch.may_be_answered(note_result):
         from hivepipe.guard.check import check
 
@@ -303,15 +299,6 @@ def _spool(
         return
 
 
-def _unfinished(place: home.Place) -> str:
-    """Return the plugin's message about a missing package, or ""."""
-    if not is_plugins():
-        return ""
-    from hivepipe.hook.plugin import unfinished
-
-    return unfinished(place)
-
-
 def _with_prompt(
     event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object, recalled: str
 ) -> bytes:
@@ -374,6 +361,7 @@ def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Co
         claude_folder=settings.variable(event.folder_variable) or "",
         profile=profile,
         profile_folder=_profile_folder(place, profile),
+        task=_task(place),
         wants_memories=settings.means_yes(settings.of_files("HIVEPIPE_MEMORY_RECALL") or ""),
     )
 
@@ -381,7 +369,6 @@ def _context(event: Event, event_time_ns: int, place: home.Place) -> job_plan.Co
 def _identify(context: job_plan.Context, event: Event, place: home.Place) -> "instances.Instance":
     """Add the process, its session and the count of its operations to the context."""
     instance = instances.identify(context, event, place.home)
-    context.task = _task(place)
     context.count = _count(event, context.session, context.event_time_ns, place, instance)
     return instance
 
