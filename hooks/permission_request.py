@@ -3,8 +3,7 @@
 import sys
 
 try:
-    root = __file__.rsplit("/", 3 if "/_hooks/" in __file__ else 2)[0]
-    sys.path.append(root)
+    sys.path.append(__file__.rsplit("/", 3 if "/_hooks/" in __file__ else 2)[0])
     from hivepipe.hook.run import run
 
     run("PermissionRequest")

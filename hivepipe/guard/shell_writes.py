@@ -27,24 +27,10 @@ _OUTPUT = {
     "wget": ("O", "--output-document"),
 }
 _READING = (
-    *(
-        "cat",
-        "ls",
-        "cd",
-        "pwd",
-        "head",
-        "tail",
-        "less",
-        "more",
-        "wc",
-        "grep",
-        "egrep",
-        "rg",
-        "find",
-    ),
-    *("stat", "file", "du", "df", "tree", "diff", "cmp", "sort", "uniq", "cut", "jq", "echo"),
-    *("printf", "test", "[", "[[", "md5sum", "sha256sum", "realpath", "readlink", "basename"),
-    *("dirname", "awk", "xxd", "od", "strings", "true", "false", "export", "set"),
+    *("cat", "ls", "cd", "pwd", "head", "tail", "less", "more", "wc", "grep", "egrep", "rg"),
+    *("find", "stat", "file", "du", "df", "tree", "diff", "cmp", "sort", "uniq", "cut", "jq"),
+    *("echo", "printf", "test", "[", "[[", "md5sum", "sha256sum", "realpath", "readlink"),
+    *("basename", "dirname", "awk", "xxd", "od", "strings", "true", "false", "export", "set"),
 )
 
 
