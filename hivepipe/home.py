@@ -156,12 +156,10 @@ def nearest_record(root: str) -> tuple[str, dict[str, str]]:
     through its main checkout and the folders above that, then the folders above the worktree.
     """
     top, main = _linked_worktree(root)
-    chains = (_up(root, top), _up(main), _up(top)) if main else (_up(root),)
-    for chain in chains:
-        for folder in chain:
-            record = read_record(folder)
-            if record:
-                return folder, record
+    for folder in (*_up(root, top), *_up(main), *_up(top)):
+        record = read_record(folder)
+        if record:
+            return folder, record
     return main or root, {}
 
 
@@ -369,8 +367,10 @@ def read_small(path: str, limit: int = 4096) -> str:
         return ""
     try:
         # Python allocates the requested size; files in /proc report a size of 0.
-        size = min(limit, max(posix.fstat(descriptor).st_size, 4096))
-        return posix.read(descriptor, size).decode("utf-8", "surrogateescape")
+        size = posix.fstat(descriptor).st_size or limit
+        return posix.read(descriptor, min(limit, max(size, 4096))).decode(
+            "utf-8", "surrogateescape"
+        )
     except OSError:
         return ""
     finally:
@@ -386,20 +386,15 @@ def lua_text(path: str) -> str:
     return "".join([f"{line}\n" for line in lines if line and not line.lstrip().startswith("--")])
 
 
-def overwrite_small(path: str, text: str) -> None:
-    """Write a small file in place, mode 0600; a longer old text is cut after the write.
-
-    This takes a third of the time of a rename, which makes ext4 write the file out at once. Readers
-    must recognise the end of the text; they see each write as a whole.
-    """
-    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
-    descriptor = posix.open(path, flags, 0o600)
+def open_or_make(path: str, flags: int) -> int:
+    """Open a file of ours, and make it, mode 0600, and its folder if they are missing."""
+    # O_NONBLOCK: a named pipe in place of the file must not block the hook.
+    flags |= posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     try:
-        data = text.encode("utf-8", "surrogateescape")
-        posix.pwrite(descriptor, data, 0)
-        posix.ftruncate(descriptor, len(data))
-    finally:
-        posix.close(descriptor)
+        return posix.open(path, flags, 0o600)
+    except FileNotFoundError:
+        make_folders(path.rpartition("/")[0])
+        return posix.open(path, flags, 0o600)
 
 
 def write_small(path: str, text: str) -> None:

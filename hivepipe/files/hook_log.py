@@ -8,7 +8,7 @@ the file. Hooks import this module, so it must stay small.
 import posix
 import time
 
-from hivepipe.home import make_folders
+from hivepipe.home import open_or_make
 
 LIMIT_BYTES = 500
 
@@ -19,25 +19,13 @@ def log_line(folder: str, event: str, level: str, message: str) -> None:
     line = f"[{stamp}] [{_kebab(event)}] [{level}] {message}".replace("\n", " ")
     data = line.encode("utf-8", "replace")[: LIMIT_BYTES - 1] + b"\n"
     try:
-        _append(f"{folder}/hook-errors.log", data)
-    except FileNotFoundError:
+        descriptor = open_or_make(f"{folder}/hook-errors.log", posix.O_WRONLY | posix.O_APPEND)
         try:
-            make_folders(folder)
-            _append(f"{folder}/hook-errors.log", data)
-        except OSError:
-            return
+            posix.write(descriptor, data)
+        finally:
+            posix.close(descriptor)
     except (OSError, ValueError):
         return
-
-
-def _append(path: str, data: bytes) -> None:
-    flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
-    # O_NONBLOCK: a named pipe in place of the log must not block the hook.
-    descriptor = posix.open(path, flags | posix.O_NONBLOCK, 0o600)
-    try:
-        posix.write(descriptor, data)
-    finally:
-        posix.close(descriptor)
 
 
 def _kebab(event: str) -> str:

@@ -10,7 +10,7 @@ from hivepipe.events import claude_code
 from hivepipe.events.claude_code import Event, PreToolUse, ToolEvent
 from hivepipe.guard.client import OTHER, PROMPT, VERDICT_SCRIPT, Note, Watch, cancellation_path
 from hivepipe.guard.rules import CANCELLED, SHARED_DISK, Call, Limits, Verdict, judge, kind_of
-from hivepipe.home import make_folders, read_small, short_hash
+from hivepipe.home import open_or_make, read_small, short_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,9 +162,7 @@ def is_first_notice(home: str, session: str, cancelled: str) -> bool:
     """Tell whether a session sees this cancellation for the first time, and record that."""
     path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
     try:
-        make_folders(path.rsplit("/", 1)[0])
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
-        posix.close(posix.open(path, flags, 0o600))
+        posix.close(open_or_make(path, posix.O_WRONLY | posix.O_EXCL))
     except FileExistsError:
         return False
     except OSError:  # a full disk: it is shown again

@@ -16,6 +16,7 @@ from hivepipe.home import (
     Place,
     environment_of,
     locate_for_hook,
+    open_or_make,
     read_small,
     spare_runtime_folder,
 )
@@ -77,8 +78,7 @@ def _is_due(text: str) -> bool:
 
 def _wins(path: str) -> bool:
     """Move the time ahead under the lock; return True for one of many concurrent hooks."""
-    flags = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
-    descriptor = posix.open(path, flags, 0o600)
+    descriptor = open_or_make(path, posix.O_RDWR)
     try:
         posix.lockf(descriptor, posix.F_TLOCK, 0)
         text = posix.read(descriptor, 4096).decode("utf-8", "replace")

@@ -8,7 +8,7 @@ On the hook path, after an edit of a profile's own file.
 import posix
 
 from hivepipe import sender
-from hivepipe.home import make_folders
+from hivepipe.home import open_or_make
 
 MOST_BYTES = 1 << 18
 
@@ -24,9 +24,7 @@ def keep(home: str, path: str, time_ns: int) -> str:
         time_ns += 1
         name = _name(path, time_ns)
     try:
-        make_folders(f"{home}/identity")
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
-        descriptor = posix.open(f"{home}/identity/{name}", flags, 0o600)
+        descriptor = open_or_make(f"{home}/identity/{name}", posix.O_WRONLY | posix.O_TRUNC)
         try:
             whole = posix.write(descriptor, data) == len(data)
         finally:

@@ -23,7 +23,7 @@ from _blake2 import blake2b
 
 from hivepipe import sender
 from hivepipe.events.claude_code import Event, SessionEnd, valid_id
-from hivepipe.home import make_folders, overwrite_small, read_small
+from hivepipe.home import open_or_make, read_small
 from hivepipe.settings import of_this_process
 
 TYPE_CHECKING = False
@@ -147,11 +147,22 @@ def remember(home: str, instance: Instance, session: str, by_plugin: bool = Fals
         *([] if by_plugin else [(_settings_marker(home, instance), f"{process}\n")]),
     )
     for path, content in files:
-        try:
-            overwrite_small(path, content)
-        except FileNotFoundError:
-            make_folders(path.rsplit("/", 1)[0])
-            overwrite_small(path, content)
+        overwrite_small(path, content)
+
+
+def overwrite_small(path: str, text: str) -> None:
+    """Write a small file of ours in place; a longer old text is cut after the write.
+
+    This takes a third of the time of a rename, which makes ext4 write the file out at once. Readers
+    must recognise the end of the text; they see each write as a whole.
+    """
+    descriptor = open_or_make(path, posix.O_WRONLY)
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+        posix.pwrite(descriptor, data, 0)
+        posix.ftruncate(descriptor, len(data))
+    finally:
+        posix.close(descriptor)
 
 
 def forget(home: str, instance: Instance, session: str) -> None:
@@ -270,12 +281,8 @@ def own_start_ns() -> int:
 def waited_for_cpu() -> int | None:
     """Return how long this process has waited for a CPU, in ns, or None outside Linux."""
     try:
-        descriptor = posix.open("/proc/thread-self/schedstat", posix.O_RDONLY | posix.O_CLOEXEC)
-        try:
-            return int(posix.read(descriptor, 100).split()[1])
-        finally:
-            posix.close(descriptor)
-    except (OSError, ValueError, IndexError):
+        return int(read_small("/proc/thread-self/schedstat").split()[1])
+    except (ValueError, IndexError):
         return None
 
 
@@ -290,16 +297,7 @@ def _start_epoch(started: str) -> int:
 def _boot_epoch() -> int:
     """Return the boot time of the machine in seconds since 1970, or 0.
 
-    `btime` comes after a line per core in `/proc/stat`, so a large part is read.
+    It comes after a line per core, so a large part is read.
     """
-    try:
-        descriptor = posix.open("/proc/stat", posix.O_RDONLY | posix.O_CLOEXEC)
-    except OSError:
-        return 0
-    try:
-        found = posix.read(descriptor, 1 << 20).partition(b"\nbtime ")[2].split()
-        return int(found[0]) if found else 0
-    except (OSError, ValueError):
-        return 0
-    finally:
-        posix.close(descriptor)
+    found = read_small("/proc/stat", 1 << 20).partition("\nbtime ")[2].split()
+    return int(found[0]) if found else 0

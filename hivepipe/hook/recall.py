@@ -15,7 +15,8 @@ import posix
 
 from hivepipe.events.claude_code import Event, UserPromptSubmit, parse_object
 from hivepipe.events.job_plan import Context
-from hivepipe.home import make_folders, overwrite_small, read_small, short_hash
+from hivepipe.home import open_or_make, read_small, short_hash
+from hivepipe.hook.instance import overwrite_small
 
 PART_BYTES = 1 << 20
 MOST_MEMORIES = 5
@@ -182,10 +183,9 @@ def note_shown(home: str, context: Context) -> None:
     """Record memories as shown, after the hand-over, so that they are not shown again."""
     if not context.own_session:
         return
-    flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    path = recalled_path(home, context.own_session)
     try:
-        make_folders(f"{home}/recall")
-        descriptor = posix.open(recalled_path(home, context.own_session), flags, 0o600)
+        descriptor = open_or_make(path, posix.O_WRONLY | posix.O_APPEND)
         try:
             posix.write(descriptor, "".join([f"{id}\n" for id in context.shown]).encode())
         finally:
@@ -200,7 +200,6 @@ def forget_shown(home: str, session: str) -> None:
     Also touch the `wanted` file, which makes workers keep the parts up to date.
     """
     try:
-        make_folders(f"{home}/recall")
         overwrite_small(wanted_path(home), "1\n")
         posix.unlink(recalled_path(home, session))
     except OSError:

@@ -11,9 +11,8 @@ lock ends with the process; then the event is converted like any other.
 import fcntl
 import posix
 
+from hivepipe.home import open_or_make
 from hivepipe.queue.spool import make_private_folder
-
-_FLAGS = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
 
 
 class Slot:
@@ -58,6 +57,6 @@ class Slot:
     def _open(self) -> None:
         self.leave()
         make_private_folder(self._spool)
-        self._file = posix.open(self._idle, _FLAGS, 0o600)
+        self._file = open_or_make(self._idle, posix.O_RDWR)
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         posix.ftruncate(self._file, 0)

@@ -16,7 +16,7 @@ import time
 from _blake2 import blake2b
 
 from hivepipe.events.job_plan import Count
-from hivepipe.home import make_folders
+from hivepipe.home import open_or_make, read_small
 
 REMEMBERED_SESSIONS = 8
 REMEMBERED_EVENTS = 16
@@ -101,28 +101,13 @@ def _count(state: _State, session: bytes, event_time_ns: int, interval_ns: int) 
 
 def read_totals(path: str, session: str) -> Count:
     """Return the running totals without counting; they are None if nothing was counted."""
-    try:
-        flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
-        descriptor = posix.open(path, flags)
-    except OSError:
-        return Count(False, None, None)
-    try:
-        sessions = _State(posix.pread(descriptor, _SIZE_BYTES, 0)).sessions
-    except OSError:
-        return Count(False, None, None)
-    finally:
-        posix.close(descriptor)
-    totals = sessions.get(session.encode() or b"-")
+    state = _State(read_small(path, _SIZE_BYTES).encode("utf-8", "surrogateescape"))
+    totals = state.sessions.get(session.encode() or b"-")
     return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)
 
 
 def _open_locked(path: str) -> int:
-    flags = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
-    try:
-        descriptor = posix.open(path, flags, 0o600)
-    except FileNotFoundError:
-        make_folders(path.rsplit("/", 1)[0])
-        descriptor = posix.open(path, flags, 0o600)
+    descriptor = open_or_make(path, posix.O_RDWR)
     end = time.monotonic() + LOCK_SECS
     while True:
         try:

@@ -12,7 +12,8 @@ spools are listed at most every ten minutes. On the hook path, at SessionStart o
 import posix
 import time
 
-from hivepipe.home import overwrite_small, read_small, spare_folders
+from hivepipe.home import read_small, spare_folders
+from hivepipe.hook.instance import overwrite_small
 
 LATE_SECS = 600
 LOOK_SECS = 600
@@ -62,6 +63,7 @@ def _store(folders: tuple[str, ...], looked: float, shown: float) -> None:
     """Write the times to the first folder that takes them; without one the notice is repeated."""
     for folder in folders:
         try:
+            posix.stat(folder)  # a missing folder is not made
             overwrite_small(f"{folder}/notice", f"{int(looked)} {int(shown)}\n")
         except OSError:
             continue

@@ -23,6 +23,7 @@ from hivepipe.home import (
     is_in_project,
     is_private_folder,
     make_folders,
+    open_or_make,
     project_of,
     read_record,
     spare_folders,
@@ -38,10 +39,6 @@ MOST_SPARE_FILES = 4000
 MOST_SPARE_BYTES = 1 << 24
 
 _FULL = 28  # ENOSPC: importing `errno` costs another module
-_APPEND = (
-    posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
-    | posix.O_NOFOLLOW | posix.O_NONBLOCK
-)  # fmt: skip
 
 
 def spool_folders(home: str) -> list[str]:
@@ -143,7 +140,7 @@ def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
     # The line starts with a newline, because the previous one may be torn.
     data = f"\n{line}\n".encode("ascii")
     for _ in range(3):
-        descriptor = _open(folder, path)
+        descriptor = open_or_make(path, posix.O_WRONLY | posix.O_APPEND)
         try:
             before = posix.fstat(descriptor)
             if before.st_size >= most_bytes:
@@ -158,24 +155,12 @@ def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
             posix.close(descriptor)
 
 
-def _open(folder: str, path: str) -> int:
-    try:
-        return posix.open(path, _APPEND, 0o600)
-    except FileNotFoundError:
-        make_folders(folder)
-        return posix.open(path, _APPEND, 0o600)
-
-
 def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str:
     """Write the messages of one event; return the path. Raise OSError if nothing was written."""
     path = temporary = f"{folder}/{event_time_ns:020d}_{sender.pid()}.json"
     jobs = ",".join(_entry(message) for message in messages)
     data = f'{{"v":1,"jobs":[{jobs}]}}\n'.encode("ascii")
-    try:
-        _write(f"{path}.tmp", data)
-    except FileNotFoundError:
-        make_folders(folder)
-        _write(f"{path}.tmp", data)
+    _write(f"{path}.tmp", data)
     while posix.access(path, posix.F_OK):
         if sender.is_gone():
             # A killed intake kept this event before. Its file stays: a session's first event has
@@ -194,8 +179,7 @@ def _entry(message: Message) -> str:
 
 
 def _write(path: str, data: bytes) -> None:
-    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
-    descriptor = posix.open(path, flags, 0o600)
+    descriptor = open_or_make(path, posix.O_WRONLY | posix.O_EXCL)
     try:
         view = memoryview(data)
         while view:
