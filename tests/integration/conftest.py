@@ -63,9 +63,12 @@ def bucket(s3: ObjectStore) -> ObjectStore:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """Start the PostgreSQL 18 of the wheel, or another one whose program folder TEST_PG names."""
+    """Start the PostgreSQL 18 of the wheel, or another one whose program folder TEST_PG names.
+
+    It does not sync, because no test cuts the power: a killed server finds what the kernel has.
+    """
     named = os.environ.get("TEST_PG")
-    with serving(Path(named) if named else None) as server:
+    with serving(Path(named) if named else None, "-c", "fsync=off") as server:
         yield server
 
 
