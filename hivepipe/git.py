@@ -28,7 +28,8 @@ def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
     try:
         return subprocess.run(
             [git, *_OPTIONS, "-C", folder, *words],
-            env=_environment(),
+            # Without GIT_DIR and the like, which git hooks set, and without prompts.
+            env=settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=ANSWER_SECS,
@@ -62,8 +63,3 @@ def is_below_a_repository(folder: str) -> bool:
     """Tell whether a folder or one above it has a `.git`."""
     path = Path(os.path.realpath(folder))
     return any(os.path.lexists(each / ".git") for each in (path, *path.parents))
-
-
-def _environment() -> dict[bytes, bytes]:
-    """Return an environment without GIT_DIR and the like, which git hooks set, and no prompts."""
-    return settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C"}

@@ -38,7 +38,10 @@ class Request:
             self.unreadable = f"cannot be read: {error}"
             return
         rules, problems = keyword_rules(self.path, found.pop(CONTEXT, []))
-        self.keyword_rules = [{**rule, "text": _as_quote(rule["text"])} for rule in rules]
+        self.keyword_rules = [
+            {**rule, "text": of_repository(NAME, rule["text"], MOST_CONTEXT_CHARS)}
+            for rule in rules
+        ]
         self.problems = [*problems, *self._take(found, home)]
 
     def _take(self, found: dict[str, Any], home: str) -> Iterator[str]:
@@ -55,7 +58,3 @@ class Request:
                 yield f"{self.path}: {name} must be {setting.kind}"
             else:
                 self.values[name] = text
-
-
-def _as_quote(text: str) -> str:
-    return of_repository(NAME, text, MOST_CONTEXT_CHARS)

@@ -72,7 +72,7 @@ def switched_off(facts: Facts) -> Iterator[Finding]:
 
 def trusted(facts: Facts) -> Iterator[Finding]:
     """Find a folder that is not trusted: interactive sessions do not run its hooks."""
-    state = read_object(_state_file())
+    state = read_object(f"{environment('CLAUDE_CONFIG_DIR') or user_folder()}/.claude.json")
     projects = state.get("projects", {})
     if not state or not isinstance(projects, dict) or not facts.settings_files:
         return
@@ -119,8 +119,3 @@ def managed_files() -> list[str]:
     """Return the possible paths of an administrator's settings files."""
     extra = (sorted(Path(path).parent.glob("managed-settings.d/*.json")) for path in _MANAGED)
     return [*_MANAGED, *(str(path) for paths in extra for path in paths)]
-
-
-def _state_file() -> str:
-    folder = environment("CLAUDE_CONFIG_DIR")
-    return f"{folder or user_folder()}/.claude.json"

@@ -163,10 +163,9 @@ def doubled(facts: Facts) -> Iterator[Finding]:
         yield Finding(text, "" if is_of_team else _init(files[0]), is_note=is_of_team)
     elif len({str(sorted(file.entries, key=str)) for file in files}) > 1:
         names = " and ".join(file.path for file in files)
-        yield Finding(
-            f"{names} run different copies of hivepipe's hooks: one is enough",
-            _uninstall(files[-1]),
-        )
+        text = f"{names} run different copies of hivepipe's hooks: one is enough"
+        of_user = " --user" if files[-1].scope is Scope.USER else ""
+        yield Finding(text, f"hivepipe uninstall{of_user}")
 
 
 def _launchers(file: SettingsFile) -> set[str]:
@@ -186,10 +185,6 @@ def _needed(entry: Entry) -> list[str]:
 
 def _init(file: SettingsFile) -> str:
     return "hivepipe init" if file.scope is Scope.LOCAL else f"hivepipe init --{file.scope}"
-
-
-def _uninstall(file: SettingsFile) -> str:
-    return "hivepipe uninstall" + (" --user" if file.scope is Scope.USER else "")
 
 
 def _has_hivepipe(python: str) -> bool:

@@ -118,8 +118,8 @@ def _hive_workers(home: str) -> Iterator[tuple[str, str]]:
                 yield str(path), "" if is_own else "hivepipe did not start this worker"
             for path in _folders_in(f"{state}/{kind}"):
                 yield str(path), ""
-        for file in (*_files_in(state), f"{state}.lock"):
-            yield file, ""
+        files = [str(path) for path in sorted(Path(state).glob("*")) if path.is_file()]
+        yield from ((path, "") for path in (*files, f"{state}.lock"))
 
 
 def _folders_in(folder: str) -> list[Path]:
@@ -127,10 +127,6 @@ def _folders_in(folder: str) -> list[Path]:
         return []
     found = (path for path in Path(folder).iterdir() if not path.is_symlink())
     return sorted(path for path in found if path.is_dir())
-
-
-def _files_in(folder: str) -> list[str]:
-    return sorted(str(path) for path in Path(folder).glob("*") if path.is_file())
 
 
 def _elsewhere(place: Place) -> Iterator[str]:

@@ -64,7 +64,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
 
     With `purge`, every file that would be deleted is examined, too.
     """
-    place = _users_place() if user else _projects_place()
+    place = _place(user)
     paths = _settings_paths(place, user)
     settings = [edit for path in paths if _is_ours(edit := _settings_edit(path, user))]
     is_shared = _is_shared(place)
@@ -160,16 +160,12 @@ def _restore_mode(folder: str, manifest: Manifest) -> None:
         os.chmod(folder, int(mode, 8))
 
 
-def _users_place() -> Place:
-    home = default_home()
-    return Place(home, home, read_record(home))
-
-
-def _projects_place() -> Place:
+def _place(user: bool) -> Place:
     """Return the place that the record names, because HIVEPIPE_HOME may differ from it."""
-    project = locate(".").project
+    project = default_home() if user else locate(".").project
     record = read_record(project)
-    return Place(project, record.get("home") or home_of_project(project), record)
+    home = project if user else record.get("home") or home_of_project(project)
+    return Place(project, home, record)
 
 
 def _settings_paths(place: Place, user: bool) -> list[str]:

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 from hivepipe.errors import SettingsError
@@ -40,7 +41,8 @@ def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
 
 def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
     """Tell whether the text has exactly these entries of hivepipe."""
-    return sorted(entries(text), key=_event) == sorted(wanted.items(), key=_event)
+    event = itemgetter(0)
+    return sorted(entries(text), key=event) == sorted(wanted.items(), key=event)
 
 
 def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]:
@@ -58,7 +60,7 @@ def file_has_entries(path: str) -> bool:
 
 def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
     """Return the text without the selected entries, and without containers left empty."""
-    while path := _first(text, is_wanted):
+    while path := next((path for _, _, path in _entries(_hooks(text), is_wanted)), ()):
         text = json_text.remove(text, path)
         group, event, hooks = path[:-2], path[:-3], path[:-4]
         for emptied, container in ((path[:-1], group), (event, event), (hooks, hooks)):
@@ -66,10 +68,6 @@ def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
                 break
             text = json_text.remove(text, container)
     return text
-
-
-def _event(pair: tuple[str, Entry]) -> str:
-    return pair[0]
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
@@ -103,12 +101,6 @@ def _entries(
                 if is_wanted(handler):
                     path = ("hooks", event, at, "hooks", number)
                     yield event, {**group, "hooks": [handler]}, path
-
-
-def _first(text: str, is_wanted: IsWanted) -> json_text.Path:
-    for _, _, path in _entries(_hooks(text), is_wanted):
-        return path
-    return ()
 
 
 def _value(text: str, path: json_text.Path) -> Any:

@@ -40,18 +40,13 @@ def unusable_state_folder() -> str:
     for folder in (Path(state_folder()), Path(data_folder())):
         there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-            return _unusable(folder, there)
+            named = f"HOME is {home}" if (home := variable("HOME")) else "HOME is not set"
+            why = "cannot be written" if there.is_dir() else "is not a folder"
+            return (
+                f"hivepipe keeps its records in {folder}, and {there} {why} ({named}): "
+                "set HOME, or XDG_STATE_HOME and XDG_DATA_HOME, to a folder of yours"
+            )
     return ""
-
-
-def _unusable(folder: Path, there: Path) -> str:
-    home = variable("HOME")
-    named = f"HOME is {home}" if home else "HOME is not set"
-    why = "cannot be written" if there.is_dir() else "is not a folder"
-    return (
-        f"hivepipe keeps its records in {folder}, and {there} {why} ({named}): "
-        "set HOME, or XDG_STATE_HOME and XDG_DATA_HOME, to a folder of yours"
-    )
 
 
 def tidy() -> None:

@@ -184,18 +184,14 @@ def interpreter_of(path: str) -> list[str]:
 
 
 def _python_hook() -> bytes:
-    return program().encode("utf-8", "surrogateescape")
-
-
-def program() -> str:
-    """Return the text of the Python hook."""
     # The real path avoids shims, such as pyenv's, which make a hook several times slower.
     python = os.path.realpath(sys.executable)
     is_plain = " " not in python and "\t" not in python
     fits = is_plain and len(os.fsencode(python)) <= _LONGEST_SHEBANG
     first = _SHEBANG.format(python=python) if fits else _BY_SHELL.format(python=shlex.quote(python))
     root = str(PACKAGE.parent)
-    return first + _PROGRAM.format(root=root, python=python, index_bytes=INDEX_BYTES)
+    text = first + _PROGRAM.format(root=root, python=python, index_bytes=INDEX_BYTES)
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _replace(path: Path, data: bytes, mode: int) -> None:

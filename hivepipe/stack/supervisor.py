@@ -101,7 +101,8 @@ def stop(stack: Stack) -> None:
     """End every process of the stack; return when the last one has ended."""
     found = stack_processes(stack)
     supervisors = found.get(SUPERVISOR, [])
-    everyone = [process for entry in supervisors for process in _others_of(entry)]
+    tree = [process for entry in supervisors for process in process_tree(entry)]
+    everyone = [process for process in tree if process.pid != os.getpid()]
     signal_all(everyone, psutil.Process.resume)  # a suspended process cannot handle SIGTERM
     if not stack.url and found.get("redis") and listens(stack.socket) and not ping(stack.socket):
         # Redis hangs. All others would wait for it until they are killed. No data is lost, as it
@@ -118,11 +119,6 @@ def stop(stack: Stack) -> None:
         return
     with locked_file(stack.lock("supervisor"), KILL_SECS):
         _end_survivors(stack)
-
-
-def _others_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return a process and its descendants, except the calling process."""
-    return [entry for entry in process_tree(process) if entry.pid != os.getpid()]
 
 
 def processes(stack: Stack) -> list[dict[str, Any]]:
