@@ -27,6 +27,7 @@ _REREAD_BYTES = 256
 _MOST_REMEMBERED = 1024  # values of a rule that are not secrets
 _NOT_IN_BYTES = 256  # the longest match of `not_in`
 AROUND_BYTES = 1 << 9  # bytes before and after a disguise that are decoded with it
+_INNER_BYTES = range(0x80, 0xC0)  # of a UTF-8 character, behind its first byte
 MEMORY_BYTES = 64 << 20  # per automaton; a pattern that needs more is refused
 
 
@@ -148,7 +149,7 @@ class Scanner:
                 continue
             if rule.may_be_glued and group == _GLUED and not _is_token_in_word(text, start, secret):
                 continue
-            found.append(Span(start, end, number))
+            found.append(Span(*_with_whole_characters(text, start, end), number))
         return found
 
     def _is_allowed(self, secret: bytes) -> bool:
@@ -225,6 +226,16 @@ def _is_token_in_word(text: bytes, start: int, token: bytes) -> bool:
     before = text[max(0, start - _BLOB_BYTES) : start]
     is_blob = len(before) == _BLOB_BYTES and _BLOB.fullmatch(before) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
+
+
+def _with_whole_characters(text: bytes, start: int, end: int) -> tuple[int, int]:
+    """Widen a range so that it cuts no UTF-8 character, because patterns match bytes."""
+    first, last = max(start - 3, 0), min(end + 3, len(text))
+    while start > first and text[start] in _INNER_BYTES:
+        start -= 1
+    while end < last and text[end] in _INNER_BYTES:
+        end += 1
+    return start, end
 
 
 def merged(spans: list[Span]) -> list[Span]:

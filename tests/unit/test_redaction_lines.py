@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hivepipe.redact import redact_line
 from hivepipe.redact.redactor import UNREDACTABLE, Redactor
+from hivepipe.redact.rule import Rule
 from tests.redaction_corpus import expand
 
 TOKEN = expand("ghp_<A36>", random.Random(1))
@@ -69,6 +70,24 @@ def test_keys_are_redacted_too() -> None:
     assert redacted(f'{{"{TOKEN}": {{"ana@shop.io": 1}}}}') == (
         '{"***REDACTED***": {"***EMAIL***": 1}}'
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "clean"),
+    [
+        ("code ([^ ]{4})", "code abcé, code xyz€ d", "code ***REDACTED***, code ***REDACTED*** d"),
+        ("code .([^ ]{3})", "code éabc", "code ***REDACTED***c"),
+    ],
+)
+def test_a_pattern_that_cuts_a_character_takes_all_of_it(
+    pattern: str, text: str, clean: str
+) -> None:
+    """Patterns match bytes. Half a character would make JSON invalid."""
+    redactor = Redactor([Rule("code", "code", pattern, sieve="code ")])
+    assert redactor.redact_text(text) == clean
+    assert json.loads(redactor.redact_line(json.dumps([text]).encode())[0]) == [clean]
+    raw = json.dumps([text], ensure_ascii=False).encode()
+    assert json.loads(redactor.redact_line(raw)[0]) == [clean]
 
 
 def test_a_key_identifies_its_value() -> None:
