@@ -38,6 +38,7 @@ from hivepipe.errors import RedactionRuleError
 from hivepipe.redact.rule import REDACTED, START, WORDS, Rule
 from hivepipe.redact.scanner import Scanner, compiled
 
+OWN_KIND = "text of a rule of your own"
 ENGINE_WORDS: Mapping[str, str] = {"START": START, "WORDS": WORDS}  # patterns of the scanner
 
 _TEXT, _TEXTS, _ALTERNATIVES = "a text", "a list of texts", "a text or a list of texts"
@@ -77,15 +78,20 @@ class Section:
     words: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse(text: str, words: Mapping[str, str], try_examples: bool = True) -> Section:
-    """Parse a file with predefined `words`; RedactionRuleError names the rule and its error."""
+def parse(
+    text: str, words: Mapping[str, str], *, kind: str = OWN_KIND, try_examples: bool = True
+) -> Section:
+    """Parse a file with predefined `words`; RedactionRuleError names the rule and its error.
+
+    `kind` is that of rules without one.
+    """
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise RedactionRuleError(f"cannot be read: {error}") from error
     section = _checked("[redaction]", content.get("redaction", {}), _SECTION)
     own = _words(section, words)
-    rules = tuple(_rules(section, {**words, **own}))
+    rules = tuple(_rules(section, {**words, **own}, kind))
     if try_examples:
         for rule in rules:
             _try_examples(rule)
@@ -148,7 +154,7 @@ def _allowed(section: dict[str, Any]) -> Iterator[str]:
         yield _bytewise(pattern, "allow")
 
 
-def _rules(section: dict[str, Any], words: Mapping[str, str]) -> Iterator[Rule]:
+def _rules(section: dict[str, Any], words: Mapping[str, str], kind: str) -> Iterator[Rule]:
     for number, table in enumerate(section.get("rules", []), 1):
         name = table.get("name") if isinstance(table, dict) else None
         what = f"rule {name!r}" if name else f"rule number {number}"
@@ -156,14 +162,14 @@ def _rules(section: dict[str, Any], words: Mapping[str, str]) -> Iterator[Rule]:
         for key in ("name", "pattern"):
             if not entry.get(key):
                 raise RedactionRuleError(f"{what} has no {key}")
-        yield _rule(entry, what, words)
+        yield _rule({"kind": kind, **entry}, what, words)
 
 
 def _rule(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> Rule:
     replacement = entry.get("replacement", REDACTED)
     if not re.fullmatch(r"[ -~]+", replacement) or set(replacement) & set('"\\'):
         raise RedactionRuleError(f"{what}: replacement must be plain ASCII without quotes or \\")
-    kind = entry.get("kind", "text of a rule of your own")
+    kind = entry["kind"]
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9 -]{0,30}", kind):
         raise RedactionRuleError(f"{what}: kind must be a few words of letters and digits")
     is_token = entry.get("token", False)
