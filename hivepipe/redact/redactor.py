@@ -1,6 +1,7 @@
 """Replace the secrets in texts and transcript lines. Every other byte stays unchanged."""
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
@@ -29,6 +30,7 @@ _NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")
 _TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in rules
 _DEEPEST = 4  # levels of escapes that are decoded
 _SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
+_ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")  # hides a word from the sieves
 
 Redacted = tuple[bytes, tuple[str, ...]]
 
@@ -220,7 +222,7 @@ class Redactor:
             return self._find(spelled, deadline, suspects)
         strings = [(start - leaf.start, end - leaf.start) for start, end in leaf.strings]
         read = Reading(spelled, strings, deadline)
-        if b"\\u" in spelled and self._scanner.is_disguise(suspects):
+        if self._scanner.is_disguise(suspects) and _ESCAPED_ASCII.search(spelled):
             suspects = sorted({*suspects, *self._scanner.suspects(read.text)})
         spans = self._find(read.text, deadline, suspects)
         return [Span(*read.origin(span.start, span.end), span.rule) for span in spans]
