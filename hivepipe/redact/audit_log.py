@@ -37,7 +37,7 @@ def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> Non
     if not found.total():
         append(folder, f"No sensitive data in session {session}")
         return
-    listed = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in sorted(found.items()) if n)
+    listed = ", ".join(counted(n, kind) for kind, n in sorted(found.items()) if n)
     append(folder, f"Redacted {listed} from session {session}")
 
 
@@ -105,10 +105,3 @@ def _free_name(path: str) -> str:
 
 def _stamp(secs: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(secs))
-
-
-def _plural(kind: str, number: int) -> str:
-    if number == 1:
-        return kind
-    head, separator, rest = kind.partition(" of ")
-    return f"{head}{'es' if head.endswith('ss') else 's'}{separator}{rest}"

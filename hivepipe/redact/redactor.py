@@ -46,7 +46,7 @@ class Redactor:
         self.is_built_in = rules is None and not allowed
         self._rules = built_in_rules.rules() if rules is None else tuple(rules)
         self._kinds = {rule.name: rule.kind for rule in self._rules}
-        self._kinds |= {UNREDACTABLE: "whole text", FOUND_BEFORE: "secret found before"}
+        self._kinds |= {UNREDACTABLE: "whole text", FOUND_BEFORE: "known secret"}
         self._scanner = Scanner(self._rules, allowed, disguise=IN_TEXT, suspect=IN_JSON)
         self.checksum = 0
         self._tags: Tags | None = None

@@ -1,7 +1,5 @@
 """Numbers with English nouns: the only module that forms plurals."""
 
-_IRREGULAR = {"process": "processes", "search": "searches"}
-
 
 def counted(number: int, thing: str, verb: str = "") -> str:
     """Return a number with its noun, and with a verb that agrees.
@@ -13,11 +11,13 @@ def counted(number: int, thing: str, verb: str = "") -> str:
 
 
 def plural(thing: str) -> str:
-    """Return the plural of a noun, or of a phrase that ends with one."""
-    before, space, noun = thing.rpartition(" ")
-    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        return f"{before}{space}{noun[:-1]}ies"
-    return f"{before}{space}{_IRREGULAR.get(noun, f'{noun}s')}"
+    """Return the plural of a noun, or of a phrase with its noun at the end or before `of`."""
+    head, of, rest = thing.partition(" of ")
+    if head.endswith("y") and head[-2:-1] not in "aeiou":
+        head = f"{head[:-1]}ie"
+    elif head.endswith(("ss", "ch")):
+        head += "e"
+    return f"{head}s{of}{rest}"
 
 
 def agreeing(number: int, verb: str) -> str:

@@ -19,6 +19,7 @@ from hivepipe.text.plurals import agreeing, counted, plural
         (2, "entry", "", "2 entries"),
         (2, "day", "", "2 days"),
         (3, "Claude Code process", "", "3 Claude Code processes"),
+        (2, "text of a rule", "", "2 texts of a rule"),
     ],
 )
 def test_noun_and_verb_agree_with_the_number(
