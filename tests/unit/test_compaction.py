@@ -1,6 +1,7 @@
 """The summary of a compaction without the text that Claude Code puts around it."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -44,6 +45,13 @@ def test_a_summary_that_quotes_an_older_frame_is_kept_whole() -> None:
 
 def test_a_text_without_a_summary_is_kept() -> None:
     assert without_frame(HEAD) == HEAD
+
+
+def test_no_text_takes_long() -> None:
+    words = f"{HEAD}\n\nAnalysis:\n" + "\n" * 99_000
+    begun = time.thread_time()
+    assert without_frame(words).startswith("Analysis:")
+    assert time.thread_time() - begun < 0.5
 
 
 def compacted(words: str) -> bytes:

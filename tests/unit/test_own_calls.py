@@ -1,6 +1,7 @@
 """Calls of hivepipe's own commands are recognized and come last in a search."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,14 @@ def test_a_tool_of_hivepipe_is_its_own(name: str) -> None:
 )
 def test_another_call_is_not_its_own(name: str, arguments: dict[str, str]) -> None:
     assert tool_uses(line(1, call("t1", name, **arguments))).own == ()
+
+
+@pytest.mark.parametrize("unit", [";", "(x", "\n", " ", "a/", ";a/"])
+def test_no_command_takes_long(unit: str) -> None:
+    command = (unit * 65_536)[:65_000]
+    begun = time.thread_time()
+    assert tool_uses(line(1, call("t1", command=f"{command};hivepipe tail"))).own == ("t1",)
+    assert time.thread_time() - begun < 0.5
 
 
 def test_a_line_with_other_calls_or_text_is_mixed() -> None:
