@@ -95,7 +95,7 @@ def _object(arguments: object) -> Fields:
 
 def _result(payload: Fields) -> Fields:
     output = payload.get("output")
-    text = output if isinstance(output, str) else orjson.dumps(output).decode()
+    text = output if isinstance(output, str) else _as_json(output)
     code = _EXIT.search(text[:_HEAD_CHARS])
     block = {
         "type": "tool_result",
@@ -104,6 +104,14 @@ def _result(payload: Fields) -> Fields:
         "is_error": code is not None and code[1] != "0",
     }
     return {"type": "user", "message": {"role": "user", "content": [block]}}
+
+
+def _as_json(output: object) -> str:
+    """Return a value as text, or "" for one that orjson cannot write: too deep, half a letter."""
+    try:
+        return orjson.dumps(output).decode()
+    except orjson.JSONEncodeError:
+        return ""
 
 
 def _used(payload: Fields) -> Fields:

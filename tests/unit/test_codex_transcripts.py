@@ -133,6 +133,14 @@ def test_invalid_token_counts_are_zero(usage: object) -> None:
     assert all(not any(each.tokens) for each in totals([raw]).take_usages())
 
 
+@pytest.mark.parametrize("output", ['["\\ud83d"]', "[" * 300 + "]" * 300])
+def test_an_output_that_is_no_text_breaks_nothing(output: str) -> None:
+    raw = item("function_call_output", call_id="call_1", output=0).replace(b":0}", b":%s}")
+    found = read_line(raw % output.encode())
+    assert found is not None
+    assert found["message"]["content"][0]["content"] == ""
+
+
 def test_a_line_of_claude_code_stays_as_it_is() -> None:
     record = {"type": "user", "payload": {"type": "message"}, "message": {"content": "hello"}}
     assert read_line(orjson.dumps(record)) == record
