@@ -40,6 +40,7 @@ from hivepipe.summaries.providers import (
 )
 
 Environ = dict[bytes, bytes]
+ENDLESS = r"sh -c 'exec tr \\0 k < /dev/zero'"
 ORDER = ("OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", CODEX, *SETTABLE[3:])
 
 
@@ -120,12 +121,15 @@ def test_the_environment_comes_before_the_file_of_the_same_name(
         ("secret-1", "does not start: No such file"),
         ("printf 'unclosed", "does not start"),
         ("sleep 60", "took longer"),
+        ("yes", "not a line of ASCII"),
+        (ENDLESS, "not a line of ASCII"),
     ],
 )
 def test_a_command_prints_the_key(
     environ: Environ, monkeypatch: pytest.MonkeyPatch, command: str, expected: str
 ) -> None:
-    monkeypatch.setattr(key_command, "LIMIT_SECS", 0.2 if "sleep" in command else 10.0)
+    secs = {"sleep 60": 0.2, "yes": 1.0, ENDLESS: 1.0}.get(command, 10.0)
+    monkeypatch.setattr(key_command, "LIMIT_SECS", secs)
     environ[b"PATH"] = os.environb[b"PATH"]
     write_credential("OPENAI_API_KEY", "kept-before")
     write_credential("OPENAI_API_KEY", command, by_command=True)
@@ -139,6 +143,16 @@ def test_a_command_prints_the_key(
         assert "secret-" not in str(raised.value)
     write_credential("OPENAI_API_KEY", "kept-after")
     assert (found_offer().secret, read_commands()) == ("kept-after", {})
+
+
+def test_lines_of_a_large_file_are_not_lost(environ: Environ) -> None:
+    write_credential("OPENAI_API_KEY", "a")
+    path = credentials_path()
+    text = path.read_text() + "# a comment\n" * 6000 + "ANTHROPIC_API_KEY=b\n"
+    path.write_text(text)
+    with pytest.raises(CredentialsError, match="cannot be read: larger than"):
+        write_credential("OPENAI_API_KEY", "c")
+    assert path.read_text() == text
 
 
 def test_a_secret_is_in_no_repr(environ: Environ) -> None:
