@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from hivepipe.errors import CredentialsError
-from hivepipe.files.regular_file import read_bytes
+from hivepipe.files.regular_file import read_bytes, whole
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
 from hivepipe.settings import environment, of_files, variable
 from hivepipe.summaries.extra import missing_for
@@ -225,14 +225,22 @@ def _lines() -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise CredentialsError(f"{path} cannot be read: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
+        raise _unreadable(path, error) from None
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise CredentialsError(f"{path} is not a regular file of this user")
         if status.st_mode & 0o077:
             raise CredentialsError(f"others may read {path}: chmod 600 {path}")
-        return file.read(LIMIT_BYTES).decode("utf-8-sig", "surrogateescape").splitlines()
+        try:
+            data = whole(file, path, LIMIT_BYTES)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        return data.decode("utf-8-sig", "surrogateescape").splitlines()
+
+
+def _unreadable(path: Path, error: OSError) -> CredentialsError:
+    return CredentialsError(f"{path} cannot be read: {error.strerror}")
 
 
 def write_credential(name: str, secret: str | None, *, by_command: bool = False) -> None:
