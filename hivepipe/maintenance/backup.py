@@ -68,9 +68,9 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
             with os.fdopen(descriptor, "wb") as file:
                 with tarfile.open(fileobj=file, mode="w:gz") as tar:
                     for path, name in _parts(home, copy if has_store else None):
-                        if not _add(tar, path, name, sums) and path.suffix == ".jsonl":
-                            # An archive that was compressed meanwhile
-                            _add(tar, Path(f"{path}.gz"), f"{name}.gz", sums)
+                        if name not in sums and not _add(tar, path, name, sums):
+                            # Perhaps an archive that was compressed or unpacked meanwhile
+                            _add(tar, Path(_other_form(str(path))), _other_form(name), sums)
                     manifest = _manifest(home, sums)
                     _add_text(tar, MANIFEST, json.dumps(manifest, indent=1))
                 file.flush()
@@ -129,6 +129,10 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> b
         tar.addfile(member, summed)
         sums[name] = summed.digest.hexdigest()
     return True
+
+
+def _other_form(path: str) -> str:
+    return path.removesuffix(".gz") if path.endswith(".gz") else f"{path}.gz"
 
 
 class _Summed(io.RawIOBase):

@@ -301,25 +301,29 @@ def test_a_file_system_without_hard_links_takes_a_backup(
     assert not list(home.root.glob("*.tmp"))
 
 
-def test_an_archive_that_is_compressed_meanwhile_is_not_missing(
-    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("listed_form", ["one.jsonl", "one.jsonl.gz"])
+def test_an_archive_that_is_compressed_or_unpacked_meanwhile_is_not_missing(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch, listed_form: str
 ) -> None:
     home, _ = saved
     month = home.kept / "main-session" / "2026-11"
     month.mkdir(parents=True)
-    (month / "one.jsonl").write_text('{"type": "user"}\n')
+    line = b'{"type": "user"}\n'
+    forms = {"one.jsonl": line, "one.jsonl.gz": gzip.compress(line)}
+    (month / listed_form).write_bytes(forms.pop(listed_form))
+    ((other_form, content),) = forms.items()
     listed = backup._parts
 
     def parts(*given: Any) -> Iterator[tuple[Path, str]]:
         for path, name in [*listed(*given)]:
-            if path.name == "one.jsonl":
-                (month / "one.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+            if path.name == listed_form:
+                (month / other_form).write_bytes(content)
                 path.unlink()
             yield path, name
 
     monkeypatch.setattr(backup, "_parts", parts)
     found = back_up(str(home.path), home.root / "c.tar.gz")
-    assert "kept/main-session/2026-11/one.jsonl.gz" in found["sha256"]
+    assert f"kept/main-session/2026-11/{other_form}" in found["sha256"]
     monkeypatch.undo()
     other = home.another("other")
     restore(str(other.path), home.root / "c.tar.gz", replace=False)
