@@ -4,12 +4,12 @@ import hashlib
 import secrets
 import threading
 import time
-from base64 import urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote_plus, urlencode
 
 import uvicorn
 from joserfc import jwt
@@ -41,6 +41,8 @@ class Provider:
     metadata: dict[str, Any] = field(default_factory=dict)
     signs: str = "RS256"
     has_token: bool = True
+    secret: str = SECRET
+    info: dict[str, Any] | None = None  # claims of the user info that the ID token lacks
     wrong: dict[str, Any] = field(default_factory=dict)  # whole answers by the path's last part
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
@@ -50,6 +52,7 @@ class Provider:
     def reset(self) -> None:
         self.person, self.signs, self.has_token = "ann@acme.example", "RS256", True
         self.claims, self.metadata, self.refused, self.wrong = {}, {}, [], {}
+        self.secret, self.info = SECRET, None
 
     def discovery(self, _: Request) -> Response:
         return JSONResponse(
@@ -58,6 +61,7 @@ class Provider:
                 "authorization_endpoint": f"{self.issuer}/authorize",
                 "token_endpoint": f"{self.issuer}/token",
                 "jwks_uri": f"{self.issuer}/jwks",
+                "userinfo_endpoint": f"{self.issuer}/userinfo",
                 "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
                 **self.metadata,
             }
@@ -80,9 +84,11 @@ class Provider:
     async def token(self, request: Request) -> Response:
         """Exchange a code once for a token, given the verifier and the client's secret."""
         form = {name: str(value) for name, value in (await request.form()).items()}
+        if self.client_of(request, form) != (CLIENT, self.secret):
+            self.refused.append("client")
+            return JSONResponse({"error": "invalid_client"}, 401)
         asked = self.codes.pop(form.get("code", ""), None)
-        basic = request.headers.get("Authorization", "")
-        if asked is None or not basic.startswith("Basic "):
+        if asked is None:
             self.refused.append("code")
             return JSONResponse({"error": "invalid_grant"}, 400)
         if s256(form.get("code_verifier", "")) != asked["code_challenge"]:
@@ -93,6 +99,19 @@ class Provider:
             answer["id_token"] = self.signed(asked["nonce"])
         return JSONResponse(answer)
 
+    def client_of(self, request: Request, form: dict[str, str]) -> tuple[str, str]:
+        """Return id and secret: from the form if only that is supported, else RFC 6749 2.3.1."""
+        ways = self.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        if ways == ["client_secret_post"]:
+            return form.get("client_id", ""), form.get("client_secret", "")
+        basic = b64decode(request.headers["Authorization"].removeprefix("Basic ")).decode()
+        name, _, secret = basic.partition(":")
+        return unquote_plus(name), unquote_plus(secret)
+
+    def userinfo(self, request: Request) -> Response:
+        assert request.headers["Authorization"].startswith("Bearer ")
+        return JSONResponse({"sub": "7", **(self.info or {})})
+
     def signed(self, nonce: str) -> str:
         now = int(time.time())
         claims = {
@@ -100,7 +119,12 @@ class Provider:
             "exp": now + 300, "email": self.person, "email_verified": True,
             "preferred_username": self.person.partition("@")[0], **self.claims,
         }  # fmt: skip
-        claims = {name: value for name, value in claims.items() if value is not None}
+        left_out = self.info or {}
+        claims = {
+            name: value
+            for name, value in claims.items()
+            if value is not None and (name == "sub" or name not in left_out)
+        }
         if self.signs == "none":
             head = urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').decode().rstrip("=")
             body = jwt.encode({"alg": "RS256"}, claims, self.key).split(".")[1]
@@ -126,6 +150,7 @@ class Provider:
                 Route("/jwks", self.jwks),
                 Route("/authorize", self.authorize),
                 Route("/token", self.token, methods=["POST"]),
+                Route("/userinfo", self.userinfo),
             ],
             middleware=[Middleware(BaseHTTPMiddleware, dispatch=self.answer)],
         )

@@ -275,6 +275,48 @@ def test_a_state_is_valid_once_and_for_its_browser(provider: Provider) -> None:
 
 
 @pytest.mark.usefixtures("page")
+def test_claims_may_be_in_the_user_info(provider: Provider) -> None:
+    """OpenID Connect Core 5.4: claims of scopes are there in the code flow."""
+    names = {"email": "bob", "email_verified": True, "preferred_username": "ann"}
+    for claim, member in (("preferred_username", "ann"), ("email", "bob")):
+        with signing_in(provider, claim) as browser:
+            provider.info = names
+            assert f'<span class="quiet">{member}</span>' in browser.get("/login").text
+    for wrong in ({"sub": "8"}, {"sub": None}, {"preferred_username": 7}):
+        with signing_in(provider) as browser:
+            provider.info = names | wrong
+            assert browser.get("/now").status_code == 403, wrong
+    with signing_in(provider) as browser:
+        provider.info = names
+        provider.metadata = {"userinfo_endpoint": "http://evil.example/userinfo"}
+        assert browser.get("/now").status_code == 403
+
+
+@pytest.mark.parametrize("ways", [None, ["client_secret_post"], ["client_secret_basic"]])
+@pytest.mark.usefixtures("page")
+def test_a_secret_of_any_characters_is_sent_as_the_provider_asks(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, ways: list[str] | None
+) -> None:
+    secret = "a+b%2F:c/d e\u00e9"  # pragma: allowlist secret
+    monkeypatch.setattr(f"{__name__}.SECRET", secret)
+    provider.secret = secret
+    provider.metadata = {"token_endpoint_auth_methods_supported": ways} if ways else {}
+    with signing_in(provider) as browser:
+        assert browser.get("/now?all=1").url.path == "/now"
+        assert not provider.refused
+
+
+def test_a_refusal_is_one_line_of_the_log(
+    provider: Provider, page: Members, caplog: pytest.LogCaptureFixture
+) -> None:
+    with signing_in(provider) as browser:
+        back = begin_sign_in(browser).copy_with(query=b"error=x&error_description=a%0Ab%1b[31m")
+        assert browser.get(back).status_code == 403
+    (said,) = [each.getMessage() for each in caplog.records if each.name == "hivepipe.web"]
+    assert said == r"sign-in failed: OAuthError: x: a\nb\x1b[31m"
+
+
+@pytest.mark.usefixtures("page")
 def test_two_tabs_of_a_browser_sign_in_at_the_same_time(provider: Provider) -> None:
     with signing_in(provider) as browser:
         first, second = begin_sign_in(browser), begin_sign_in(browser)

@@ -1,12 +1,13 @@
 """Sign-in by OpenID Connect: code flow with PKCE, state and nonce, by authlib.
 
-This module checks what authlib leaves to its caller: the issuer's name, the audience, and that
-signatures are asymmetric.
+This module does what authlib leaves to its caller: it checks the issuer's name, the audience, and
+that signatures are asymmetric, and encodes the client's secret.
 """
 
 import logging
+from base64 import b64encode
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, urlsplit
 
 from authlib.integrations.starlette_client import OAuth
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from hivepipe.monitor.authentication import is_loopback
+from hivepipe.text.visible import printable
 from hivepipe.web.team_page.browser_sessions import BrowserSessions, signed_in, signing_in
 from hivepipe.web.team_page.identity import IdentityError
 
@@ -21,8 +23,9 @@ LOGIN, CALLBACK, LOGOUT = "/login", "/callback", "/logout"
 DEFAULT_CLAIM = "email"
 _SECS = 10.0
 _MOST_TABS = 20  # sign-ins of one browser at the same time
-_SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
+_ASYMMETRIC = ("RS", "PS", "ES", "Ed")  # the first letters of signature algorithms
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+_BASIC, _POST = "client_secret_basic", "client_secret_post"
 
 logger = logging.getLogger("hivepipe.web")
 
@@ -104,16 +107,24 @@ class SignIn:
         return PlainTextResponse("signed out\n")
 
     async def _signed(self, request: Request) -> str:
-        """Return the member's name in the provider's ID token."""
+        """Return the member's name in the provider's ID token, or else in its user info."""
         client = await self._checked_client()
         claims: dict[str, Any] = {
             "iss": {"essential": True, "values": [self._provider.issuer]},
             "aud": {"essential": True, "values": [self._provider.client_id]},
         }
         token = await client.authorize_access_token(request, claims_options=claims)
-        if "userinfo" not in token:
+        said = token.get("userinfo")
+        if said is None:
             raise IdentityError("the provider sent no ID token")
-        return self._named(token["userinfo"])
+        endpoint = client.server_metadata.get("userinfo_endpoint")
+        if endpoint and self._provider.claim not in said:  # OpenID Connect Core 5.4 permits this
+            demand_https(str(endpoint))
+            more = await client.userinfo(token=token)
+            if more.get("sub") != said["sub"]:
+                raise IdentityError("the user info is of another person")
+            said = more
+        return self._named(said)
 
     def _named(self, claims: dict[str, Any]) -> str:
         name = claims.get(self._provider.claim)
@@ -136,11 +147,19 @@ class SignIn:
             raise IdentityError(f"the provider calls itself {found.get('issuer')}")
         for name in _ENDPOINTS:
             demand_https(str(found.get(name)))
-        known = found.get("id_token_signing_alg_values_supported") or ["RS256"]
-        found["id_token_signing_alg_values_supported"] = [
-            each for each in known if each in _SIGNATURES
-        ] or ["RS256"]
+        known = found.get("id_token_signing_alg_values_supported") or ()
+        safe = [each for each in known if each.startswith(_ASYMMETRIC)]
+        found["id_token_signing_alg_values_supported"] = safe or ["RS256"]
+        ways = found.get("token_endpoint_auth_methods_supported") or [_BASIC]
+        found["token_endpoint_auth_method"] = _basic if _BASIC in ways else _POST
         return client
+
+
+def _basic(client: Any, _method: str, uri: str, headers: Any, body: Any) -> tuple[Any, ...]:
+    """Send id and secret in the encoding of RFC 6749 2.3.1, which authlib leaves out."""
+    words = ":".join(map(quote_plus, (client.client_id, client.client_secret)))
+    headers["Authorization"] = f"Basic {b64encode(words.encode()).decode()}"
+    return uri, headers, body
 
 
 def _client_at(provider: Provider) -> Any:
@@ -167,5 +186,5 @@ def demand_https(url: str) -> None:
 
 def _refused(error: Exception, status: int) -> Response:
     """Log why a sign-in failed; the response omits it, as it may contain untrusted text."""
-    logger.warning("sign-in failed: %s: %s", type(error).__name__, error)
+    logger.warning("sign-in failed: %s: %s", type(error).__name__, printable(error))
     return PlainTextResponse("you are not signed in: try again at /login\n", status)
