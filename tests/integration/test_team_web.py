@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from hivepipe.cli.main import main
+from hivepipe.cli.team.page import page as page_command
 from hivepipe.errors import TeamRefusedError
 from hivepipe.home import locate
 from hivepipe.reading.team.source import Source, opened
@@ -458,6 +459,35 @@ def test_a_page_without_identity_is_refused(words: tuple[str, ...], why: str) ->
     done = CliRunner().invoke(main, ["team", "page", *words])
     assert done.exit_code
     assert why in done.output
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("hive.acme", "https://", "ftp://hive.acme", "https://hive.acme/team", "https://h:99999"),
+        *("https://ann@hive.acme", "https://hive.acme?x", "https://hive.acme#x", "https://[::1"),
+    ],
+)
+def test_an_address_that_no_browser_sends_is_refused(url: str) -> None:
+    words = ["team", "page", "--header", "X", "--proxy", "10.0.0.7", "--url", url]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 64
+    assert "is not https://HOST" in done.output
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("HTTPS://Hive.Acme:443/", "https://hive.acme"),
+        ("http://127.0.0.1:80", "http://127.0.0.1"),
+        ("https://h\u00f6he.example:8443", "https://xn--hhe-sna.example:8443"),
+        ("http://[::1]:9183", "http://[::1]:9183"),
+        ("", ""),
+    ],
+)
+def test_an_address_is_compared_as_browsers_send_it(given: str, sent: str) -> None:
+    (option,) = [each for each in page_command.params if each.name == "url"]
+    assert option.type.convert(given, None, None) == sent
 
 
 def test_a_page_without_its_login_or_secret_is_refused(members: Members) -> None:  # noqa: F811

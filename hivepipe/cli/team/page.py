@@ -1,6 +1,7 @@
 """Commands `team page` and `team page-login`: the views of a team in a browser, for its members."""
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
 
 import click
 
@@ -20,6 +21,31 @@ if TYPE_CHECKING:
     from hivepipe.web.team_page.identity import Identity
 
 DEFAULT_PORT = 9183
+_PORTS = {"http": 80, "https": 443}
+
+
+class _Site(click.ParamType[str]):
+    """The address of a site in the form in which browsers name it in Host and Origin."""
+
+    name = "url"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return scheme, host and port, without a default port; "" stays."""
+        if not value:
+            return value
+        try:
+            parts = urlsplit(value)
+            host, port = (parts.hostname or "").encode("idna").decode(), parts.port
+        except ValueError:
+            host, port = "", None
+        if not host or parts.scheme not in _PORTS or "@" in parts.netloc or _is_longer(parts):
+            self.fail(f"{value!r} is not https://HOST or https://HOST:PORT", param, ctx)
+        given = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
+        return f"{parts.scheme}://{in_url(host)}{given}"
+
+
+def _is_longer(parts: SplitResult) -> bool:
+    return bool(parts.path.strip("/") or parts.query or parts.fragment)
 
 
 @click.command(name="page-login")
@@ -49,7 +75,10 @@ def page_login(revoke: bool, admin: str | None, as_json: bool) -> None:
 @click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
 @bind_option
 @click.option(
-    "--url", default="", help="Its address as browsers see it, such as https://hive.acme."
+    "--url",
+    type=_Site(),
+    default="",
+    help="Its address as browsers see it, such as https://hive.acme.",
 )
 @click.option("--header", metavar="NAME", help="Trust this header of a proxy to name the member.")
 @click.option(
