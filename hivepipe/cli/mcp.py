@@ -9,6 +9,7 @@ from hivepipe.cli.terminal import ignoring_closed_pipe, say_json
 from hivepipe.home import locate
 from hivepipe.mcp_server.protocol import answer_to, messages
 from hivepipe.mcp_server.server import tool_server
+from hivepipe.stack.installed import installed
 
 
 @click.command()
@@ -22,5 +23,15 @@ def mcp() -> None:
     served = tool_server(lambda: locate("."))
     with ignoring_closed_pipe():
         for raw in messages(sys.stdin.buffer):
-            if (answer := answer_to(served, raw)) is not None:
+            if installed() not in (served.version, ""):
+                _answer_by_new_version(raw)
+            elif (answer := answer_to(served, raw)) is not None:
                 say_json(answer)
+
+
+def _answer_by_new_version(raw: bytes) -> None:
+    """Let a new process answer: after an upgrade, modules of two versions would be mixed here."""
+    import subprocess  # noqa: PLC0415  a fast start
+
+    words = [sys.executable, "-I", "-m", "hivepipe.cli.main", "mcp"]
+    subprocess.run(words, input=raw or b"\n", check=False)

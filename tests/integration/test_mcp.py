@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,6 +16,7 @@ import pytest
 from hivepipe.mcp_server.protocol import LONGEST_MESSAGE
 from tests.archive_scene import AGENT, SESSION, TOKEN
 from tests.conftest import CLI, COMMANDS, PATIENCE_SECS, ROOT, Home, fire_all, made_home
+from tests.installed import Installation
 from tests.integration.test_cli_listings import DAY, OTHER, command
 from tests.integration.test_transcript_command import HOSTILE, answer, call, text, transcript_line
 
@@ -254,6 +256,47 @@ def test_a_first_answer_waits_for_few_imports(home: Home) -> None:
     packages = {name.partition(".")[0] for name in loaded}
     assert packages - sys.stdlib_module_names == {"click", "hivepipe"}
     assert len(loaded) < MOST_MODULES
+
+
+def test_after_an_upgrade_the_new_version_answers(home: Home, tmp_path: Path) -> None:
+    installed = Installation(tmp_path)
+    (packages,) = installed.folder.glob(".venv/lib/python3*/site-packages")
+    upgrade_to("1.0.0", packages)
+    words = [str(installed.bin / "python"), *CLI[1:], "mcp"]
+    with subprocess.Popen(
+        words, env=home.env, cwd=home.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+
+        def asked(message: bytes) -> dict[str, Any]:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(message + b"\n")
+            process.stdin.flush()
+            return dict(json.loads(process.stdout.readline()))
+
+        call = b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"costs"}}'
+        assert asked(b'{"id":1,"method":"ping"}')["result"] == {}
+        for path in (installed.folder / "hivepipe" / "mcp_server").rglob("*.py"):
+            path.write_text(path.read_text().replace("short", "shortened"))
+        upgrade_to("9.9.9", packages)
+        result = asked(call)["result"]
+        assert not result["isError"], result["content"]
+        assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["version"] == "9.9.9"
+        assert asked(b"x" * (LONGEST_MESSAGE + 1))["error"]["code"] == -32700
+        upgrade_to("", packages)  # in the middle of another upgrade
+        assert asked(b'{"id":1,"method":"ping"}')["result"] == {}
+    installed.end()
+
+
+def upgrade_to(version: str, packages: Path) -> None:
+    """Replace the metadata of the installed version, as pip does; "" leaves none."""
+    for old in packages.glob("hivepipe-*.dist-info"):
+        shutil.rmtree(old)
+    if version:
+        folder = packages / f"hivepipe-{version}.dist-info"
+        folder.mkdir()
+        text = f"Metadata-Version: 2.1\nName: hivepipe\nVersion: {version}\n"
+        (folder / "METADATA").write_text(text)
 
 
 # ---- the plugin's server
