@@ -46,6 +46,11 @@ class Item(NamedTuple):
     project: str = ""
 
     @property
+    def is_by_month(self) -> bool:
+        """Tell whether the row is of a table with partitions by month."""
+        return self.change.table in _BY_MONTH
+
+    @property
     def month(self) -> str:
         """Return the first day of the month that the key begins with."""
         return month_of(self.change.key.partition(SEPARATOR)[0])
@@ -99,7 +104,7 @@ class Batch(NamedTuple):
 
     def months(self) -> set[str]:
         """Return the months whose partitions the rows need."""
-        return {each.month for each in self.items if each.change.table in _BY_MONTH}
+        return {each.month for each in self.items if each.is_by_month}
 
     def halves(self) -> tuple["Batch", "Batch"]:
         """Return two batches with half of the items each."""

@@ -11,22 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hivepipe.errors import TeamError
 from hivepipe.team.batches import Batch, Item
 from hivepipe.team.connection import one, translated
-from hivepipe.team.shared_rows import FAR_PAST
+from hivepipe.team.shared_rows import FAR_PAST, SHARED
 
 if TYPE_CHECKING:
     import psycopg
 
     Connection = psycopg.Connection[dict[str, Any]]
-
-# The times that decide about rows of tables that are not partitioned by month
-_TIMES = {
-    "sessions": "updated_at",
-    "instance_sessions": "last_seen",
-    "agents": "created_at",
-    "activity": "last_active_at",
-    "cost_states": "created_at",
-    "summaries": "made_at",
-}
 
 logger = logging.getLogger("hivepipe.uplink")
 
@@ -56,8 +46,7 @@ class Retention(NamedTuple):
 
 
 def _time_of(item: Item) -> str | None:
-    table = item.change.table
-    return item.value(_TIMES[table]) if table in _TIMES else item.month
+    return item.month if item.is_by_month else item.value(SHARED[item.change.table].time)
 
 
 def retention_of(connection: "Connection") -> Retention:

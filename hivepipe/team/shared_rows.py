@@ -24,6 +24,7 @@ class Shared(NamedTuple):
     hidden_at: Level = "prompts"
     level: Level = "metadata"  # below it no row is sent
     session: str = "session_id"
+    time: str = "created_at"  # decides whether retention keeps a row of a table without months
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -52,8 +53,13 @@ _BY_JOB = """
       OR (t.job_id IS NULL AND t.id = CAST(substr(wanted.p1, 2) AS INTEGER)))
 """
 _INTEGER = "iif(typeof({0}) = 'integer', {0}, NULL)"
-# Only tokens and duration of an agent's metadata, because it may also contain texts.
+# Of texts that may say anything: tokens and duration of an agent's metadata, and of what a session
+# waits for the tool whose call a person must permit.
 _COMPUTED = {
+    "waits_for": """
+        iif(t.waits_for GLOB 'permission: *' AND t.waits_for NOT GLOB '* * *', t.waits_for,
+          iif(t.waits_for <> '', 'an answer', t.waits_for))
+    """,
     "metadata": """
         iif(json_valid(t.metadata), iif(json_type(t.metadata, '$.usage') = 'object',
           json_object('usage', json_object('tokens', {}, 'duration_ms', {})), NULL), NULL)
@@ -62,7 +68,7 @@ _COMPUTED = {
             _INTEGER.format(f"json_extract(t.metadata, '$.usage.{name}')")
             for name in ("tokens", "duration_ms")
         )
-    )
+    ),
 }
 SHARED = {
     "sessions": Shared(
@@ -73,11 +79,13 @@ SHARED = {
         ),
         hidden=("objective",),
         session="id",
+        time="updated_at",
     ),
     "instance_sessions": Shared(
         "t.id = wanted.p0",
         _words("id session_id instance_id status started_at last_seen"),
         _words("operation_count checkpoint_count"),
+        time="last_seen",
     ),
     "agents": Shared(
         "t.id = wanted.p0",
@@ -90,8 +98,10 @@ SHARED = {
     ),
     "activity": Shared(
         "t.session_id = wanted.p0 AND t.since_ms = CAST(wanted.p1 AS INTEGER)",
-        _words("session_id last_active_at last_work_at waits_for"),
+        _words("session_id last_active_at last_work_at"),
         _words("since_ms calls failed denied warned open_calls turn_is_open"),
+        computed=("waits_for",),
+        time="last_active_at",
     ),
     "cost_states": Shared(
         "t.session_id = wanted.p0 AND t.started_ms = CAST(wanted.p1 AS INTEGER)",
@@ -105,6 +115,7 @@ SHARED = {
         ("cost_usd",),
         hidden=_words("summary key_learnings files open_ends"),
         level="prompts",
+        time="made_at",
     ),
     "usage": Shared(
         "t.message_id = wanted.p1 AND t.request_id = wanted.p2",
