@@ -1,4 +1,7 @@
-"""Create and update the server's schema by numbered .sql files; each is applied once."""
+"""Create and update the server's schema by numbered .sql files; each is applied once.
+
+A number is missing if later steps replaced all that its step made.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,10 +34,8 @@ def apply(connection: "psycopg.Connection[dict[str, Any]]") -> list[str]:
     with connection.transaction():
         _lock_schema(connection)
         done = applied(connection)
-        if unknown := done - {*step_names()}:
-            raise TeamError(
-                f"a newer hivepipe made this schema ({max(unknown)}): upgrade hivepipe here"
-            )
+        if (newest := max(done, default="")) > step_names()[-1]:
+            raise TeamError(f"a newer hivepipe made this schema ({newest}): upgrade hivepipe here")
         missing = [name for name in step_names() if name not in done]
         for name in missing:
             if name != _ROLES:

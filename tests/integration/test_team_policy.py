@@ -3,7 +3,9 @@
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hivepipe import git
 from hivepipe.db.database import Database
 from hivepipe.errors import TeamError
 from hivepipe.team import project_names
+from hivepipe.team.connection import connected
 from hivepipe.team.policy import LEVELS, level_of, shared_level
 from hivepipe.team.project_names import name_of_remote, project_name
 from hivepipe.team.shipment import Shipment
@@ -45,6 +48,11 @@ def write_session(home: HomeOfTeam, session: str, project: str) -> None:
             (
                 "INSERT INTO summaries VALUES (:session, 's', '2026-11-24', 'plain', '', '', '', "
                 "'', :text, :text, :text, :text, 0, 0, 0, 0.5)"
+            ),
+            (
+                "INSERT INTO activity (session_id, since_ms, last_active_at, calls, failed, "
+                "denied, warned, open_calls, turn_is_open, waits_for) "
+                "VALUES (:session, 1, '2026-11-24', 0, 0, 0, 0, 0, 0, :text)"
             ),
         ):
             names = {"text": TEXT, "session": session}
@@ -104,6 +112,27 @@ def test_the_stricter_level_applies(team: Team, tmp_path: Path, users: str, team
         assert team.rows(sql) == [['{"usage":{"tokens":7,"duration_ms":8}}', "blue"]]
 
 
+@pytest.mark.parametrize(
+    ("asked", "shared"),
+    [
+        ("permission: mcp__db__drop", "permission: mcp__db__drop"),
+        (f"permission: may {TEXT} be deleted?", "an answer"),
+        (TEXT, "an answer"),
+        ("", ""),
+    ],
+)
+def test_a_question_of_a_session_is_not_shared(
+    team: Team, tmp_path: Path, asked: str, shared: str
+) -> None:
+    """The text of a notification may say anything, as an MCP server's question does."""
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    write_session(ann, "one", "/p/blue")
+    ann.sql(f"UPDATE activity SET waits_for = '{asked}'")
+    ann.ship()
+    assert team.rows("SELECT '=' || waits_for FROM hivepipe.activity") == [[f"={shared}"]]
+
+
 @pytest.mark.parametrize("level", LEVELS[:-1])
 def test_a_stricter_team_policy_removes_rows_at_once(
     team: Team, tmp_path: Path, level: str
@@ -134,6 +163,53 @@ def test_a_batch_under_an_outdated_policy_is_refused(team: Team, tmp_path: Path)
             pass
     assert texts_in_backup(team) == 0
     assert team.count("sessions") == 1
+
+
+DELETIONS = {
+    "a stricter policy": "SELECT hivepipe.set_policy('*', 'metadata')",
+    "a forgotten session": "SELECT hivepipe.forget_session('one')",
+    "a forgotten member": "SELECT hivepipe.forget_member('ann')",
+    "a machine that leaves": "SELECT hivepipe.leave(true)",
+}
+
+
+@pytest.mark.parametrize("what", DELETIONS)
+def test_a_deletion_also_deletes_rows_on_their_way(team: Team, tmp_path: Path, what: str) -> None:
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    write_session(ann, "one", "/p/blue")
+
+    def delete() -> None:
+        with connected(ann.login if "leave" in what else team.admin) as connection:
+            connection.execute(DELETIONS[what])
+
+    with (
+        Shipment(ann.home, ann.login, ann.share) as shipment,
+        ThreadPoolExecutor() as threads,
+        shipment._connection.transaction(),
+    ):
+        shipment.ship_next()
+        deletion = threads.submit(delete)
+        with pytest.raises(TimeoutError):
+            deletion.result(0.5)
+    deletion.result(20)
+    assert texts_in_backup(team) == 0
+
+
+def test_rows_wait_for_a_policy_on_its_way(team: Team, tmp_path: Path) -> None:
+    team.query("SELECT hivepipe.set_policy('*', 'everything')")
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    with (
+        Shipment(ann.home, ann.login, ann.share) as shipment,
+        ThreadPoolExecutor() as threads,
+        connected(team.admin) as connection,
+    ):
+        write_session(ann, "one", "/p/blue")
+        connection.execute("BEGIN")
+        connection.execute("SELECT hivepipe.set_policy('*', 'nothing')")
+        threads.submit(lambda: (time.sleep(0.5), connection.execute("COMMIT")))
+        shipment.ship_next()
+    assert team.count("sessions") == 0
 
 
 @pytest.mark.parametrize("level", LEVELS[:-1])

@@ -237,6 +237,22 @@ def test_a_revoked_machine_is_refused_at_once_and_its_rows_are_kept(
     assert team.count("sessions", "id = 'later'") == 0
 
 
+def test_logins_that_own_something_are_ended(team: Team) -> None:
+    """PostgreSQL drops no role with a large object, which every login can make."""
+    invited, joined = team.invited("ann"), team.joined("ann")
+    with connected(team.admin) as connection:
+        page = invites.add_page(connection, team.admin.with_login("", ""))
+    logins = (invited, joined.writes, joined.reads, page)
+    for login in logins:
+        with connected(login) as connection:
+            connection.execute("SELECT lo_create(0)")
+    assert team.query("SELECT hivepipe.revoke('ann')") == "1 open invites of ann"
+    team.query("SELECT hivepipe.forget_member('ann')")
+    assert team.query("SELECT hivepipe.end_pages()") == 1
+    assert all(refused(login, "SELECT 1") for login in logins)
+    assert team.count("members") == 0
+
+
 # ---- readers
 
 

@@ -170,27 +170,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hivepipe.delete_homes(_homes int[]) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  each text;
-  gone bigint;
-  places jsonb := '{}';
-BEGIN
-  FOR each IN SELECT tbl FROM hivepipe.shared_tables LOOP
-    EXECUTE format('DELETE FROM hivepipe.%I WHERE home = ANY ($1)', each) USING _homes;
-    GET DIAGNOSTICS gone = ROW_COUNT;
-    IF gone > 0 THEN
-      places := places || jsonb_build_object('table ' || each, gone);
-    END IF;
-  END LOOP;
-  DELETE FROM hivepipe.tombstones WHERE home = ANY (_homes);
-  DELETE FROM hivepipe.homes WHERE id = ANY (_homes);
-  GET DIAGNOSTICS gone = ROW_COUNT;
-  RETURN places || jsonb_build_object('homes', gone);
-END
-$$;
-
 GRANT EXECUTE ON FUNCTION hivepipe.leave(boolean) TO hivepipe_machine;
 GRANT EXECUTE ON FUNCTION hivepipe.invite(text, text, text, text, text, double precision),
   hivepipe.add_machine(text, text, text, text, text) TO hivepipe_admin;

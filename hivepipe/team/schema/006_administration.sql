@@ -22,25 +22,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY length(pattern) DESC, pattern DESC LIMIT 1), 'metadata')
 $$;
 
--- Set or remove (NULL) the team's level of a pattern. What a stricter level does not allow is
--- deleted at once. Machines must read the new policies before their next batch is stored.
-CREATE FUNCTION hivepipe.set_policy(_pattern text, _level text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF _pattern !~ '^[^[:cntrl:]]{1,200}$' OR _pattern ~ '[\[\]]' THEN
-    RAISE invalid_parameter_value USING MESSAGE = 'a pattern is a name of a project with * and ?';
-  END IF;
-  UPDATE hivepipe.settings SET value = (value::bigint + 1)::text WHERE name = 'policy_version';
-  IF _level IS NULL THEN
-    DELETE FROM hivepipe.policies WHERE pattern = _pattern;
-  ELSE
-    INSERT INTO hivepipe.policies VALUES (_pattern, _level)
-      ON CONFLICT (pattern) DO UPDATE SET level = excluded.level;
-  END IF;
-  RETURN hivepipe.remove_unshared();
-END
-$$;
-
 -- The columns that hold texts, and the level that shares them.
 CREATE TABLE hivepipe.hidden_columns (
   tbl text NOT NULL REFERENCES hivepipe.shared_tables, name text NOT NULL,
@@ -57,43 +38,6 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT array_position(ARRAY['nothing', 'metadata', 'prompts', 'everything'], _level)
 $$;
 
-CREATE FUNCTION hivepipe.remove_unshared() RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  each record;
-  gone bigint;
-  places jsonb := '{}';
-BEGIN
-  CREATE TEMP TABLE unshared ON COMMIT DROP AS
-    SELECT home, id, hivepipe.rank(level) AS rank FROM hivepipe.sessions, LATERAL (
-      SELECT hivepipe.team_level(project) AS level) l WHERE level <> 'everything';
-  CREATE INDEX ON pg_temp.unshared (home, id);
-  FOR each IN SELECT t.*, (SELECT string_agg(format('%I = NULL', name), ', ')
-      FROM hivepipe.hidden_columns c WHERE c.tbl = t.tbl) AS sets
-    FROM hivepipe.shared_tables t ORDER BY tbl = 'sessions'
-  LOOP
-    EXECUTE format('DELETE FROM hivepipe.%I t USING pg_temp.unshared u
-      WHERE t.home = u.home AND t.%I = u.id AND u.rank < $1', each.tbl, each.session_column)
-      USING hivepipe.rank(each.level);
-    GET DIAGNOSTICS gone = ROW_COUNT;
-    IF gone > 0 THEN
-      places := places || jsonb_build_object('table ' || each.tbl, gone);
-    END IF;
-    IF each.sets IS NOT NULL THEN
-      EXECUTE format('UPDATE hivepipe.%I t SET %s FROM pg_temp.unshared u
-        WHERE t.home = u.home AND t.%I = u.id AND u.rank < 3', each.tbl, each.sets,
-        each.session_column);
-    END IF;
-  END LOOP;
-  DROP TABLE pg_temp.unshared;
-  IF places <> '{}' THEN
-    INSERT INTO hivepipe.deletions (by_role, cause, places)
-      VALUES (session_user, 'a stricter policy', places);
-  END IF;
-  RETURN places;
-END
-$$;
-
 CREATE VIEW hivepipe.v_members AS
   SELECT m.name AS member, m.team, m.sees, c.name AS machine, c.hivepipe,
     CASE WHEN c.revoked_at IS NULL THEN 'joined' ELSE 'revoked' END AS state,
@@ -106,34 +50,6 @@ CREATE VIEW hivepipe.v_members AS
   ORDER BY 1, 4;
 GRANT SELECT ON hivepipe.v_members TO hivepipe_admin;
 
--- Revoke a machine (MACHINE or MEMBER/MACHINE), or the open invites of a member.
-CREATE FUNCTION hivepipe.revoke(_what text) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  found int[];
-  each record;
-  number int := 0;
-BEGIN
-  SELECT array_agg(c.id) INTO found FROM hivepipe.machines c JOIN hivepipe.members m
-    ON m.id = c.member WHERE c.revoked_at IS NULL AND (c.name = _what OR m.name || '/' || c.name = _what);
-  IF cardinality(found) > 1 THEN
-    RAISE invalid_parameter_value USING MESSAGE = 'several members have a machine of this name: MEMBER/MACHINE';
-  END IF;
-  IF found IS NOT NULL THEN
-    PERFORM hivepipe.end_machine(found[1]);
-    RETURN 'machine ' || _what;
-  END IF;
-  FOR each IN SELECT i.role FROM hivepipe.invites i JOIN hivepipe.members m ON m.id = i.member
-    WHERE i.used_at IS NULL AND m.name = _what
-  LOOP
-    DELETE FROM hivepipe.invites WHERE role = each.role;
-    EXECUTE format('DROP ROLE %I', each.role);
-    number := number + 1;
-  END LOOP;
-  RETURN CASE WHEN number > 0 THEN number || ' open invites of ' || _what END;
-END
-$$;
-
 -- Delete the sessions of this id of all members; return the proof.
 CREATE FUNCTION hivepipe.forget_session(_session text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -145,39 +61,6 @@ BEGIN
     places := hivepipe.added(places, hivepipe.delete_session(each, _session));
   END LOOP;
   RETURN hivepipe.proof('forgotten by an administrator', NULL, _session, places);
-END
-$$;
-
--- Delete a member: rows, homes, logins, name. Audit entries of its reads stay without a name.
-CREATE FUNCTION hivepipe.forget_member(_name text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  number int;
-  each record;
-  places jsonb;
-BEGIN
-  SELECT id INTO number FROM hivepipe.members WHERE name = _name FOR UPDATE;
-  IF number IS NULL THEN
-    RAISE invalid_parameter_value USING MESSAGE = 'there is no member of this name';
-  END IF;
-  places := hivepipe.delete_homes(ARRAY(SELECT id FROM hivepipe.homes WHERE member = number));
-  FOR each IN SELECT r.role FROM hivepipe.readers r WHERE r.member = number
-    UNION SELECT m.role FROM hivepipe.machines m WHERE m.member = number
-    UNION SELECT i.role FROM hivepipe.invites i WHERE i.member = number
-  LOOP
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = each.role) THEN
-      EXECUTE format('DROP ROLE %I', each.role);
-      places := hivepipe.added(places, '{"logins": 1}');
-    END IF;
-  END LOOP;
-  DELETE FROM hivepipe.readers WHERE member = number;
-  DELETE FROM hivepipe.invites WHERE member = number;
-  DELETE FROM hivepipe.machines WHERE member = number;
-  DELETE FROM hivepipe.forgotten WHERE member = number;
-  DELETE FROM hivepipe.audit WHERE owner = number;
-  UPDATE hivepipe.audit SET reader = NULL WHERE reader = number;
-  DELETE FROM hivepipe.members WHERE id = number;
-  RETURN hivepipe.proof('forgotten by an administrator', number, NULL, places);
 END
 $$;
 
@@ -201,8 +84,7 @@ END
 $$;
 
 GRANT EXECUTE ON FUNCTION hivepipe.terms_of_machine() TO hivepipe_machine;
-GRANT EXECUTE ON FUNCTION hivepipe.set_policy(text, text), hivepipe.team_policies(),
-  hivepipe.revoke(text), hivepipe.forget_session(text), hivepipe.forget_member(text)
+GRANT EXECUTE ON FUNCTION hivepipe.team_policies(), hivepipe.forget_session(text)
   TO hivepipe_admin;
 
 CREATE FUNCTION hivepipe.sessions_beginning(_start text) RETURNS text[]

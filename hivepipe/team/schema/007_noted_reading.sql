@@ -1,3 +1,4 @@
+-- Reading: row-level security for the login of the connection.
 -- A read of other members' rows is recorded first, in a transaction of its own, so that a rollback
 -- cannot remove the record. It permits reads for ten minutes, or for an hour for a list.
 
@@ -18,6 +19,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WHERE r.role = session_user AND r.serves
 $$;
 
+-- The homes whose rows this login sees: those of its member, those of its team, or all.
 CREATE OR REPLACE FUNCTION hivepipe.visible_homes() RETURNS SETOF int
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT h.id FROM hivepipe.me() me JOIN hivepipe.homes h ON true
@@ -32,6 +34,14 @@ CREATE OR REPLACE FUNCTION hivepipe.own_homes() RETURNS SETOF int
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT h.id FROM hivepipe.me() me JOIN hivepipe.homes h ON h.member = me.id
 $$;
+
+-- Member, machine and home of the rows that a login sees.
+CREATE OR REPLACE VIEW hivepipe.v_homes AS
+  SELECT h.id AS home, m.name AS person, m.team, c.name AS machine, h.shipped_at
+  FROM hivepipe.homes h JOIN hivepipe.members m ON m.id = h.member
+    JOIN hivepipe.machines c ON c.id = h.machine
+  WHERE h.id = ANY (ARRAY(SELECT hivepipe.visible_homes()));
+GRANT SELECT ON hivepipe.v_homes TO hivepipe_reader;
 
 -- Readers see visible homes; texts of sessions, agents and skills only through `hidden_texts`.
 CREATE OR REPLACE FUNCTION hivepipe.write_read_policies() RETURNS void
@@ -102,7 +112,7 @@ END
 $$;
 
 -- Return the rows of a session in one table as JSON; another member's only after a recorded read.
-DROP FUNCTION hivepipe.read_session(int, text, text);
+DROP FUNCTION IF EXISTS hivepipe.read_session(int, text, text);
 CREATE FUNCTION hivepipe.session_rows(_home int, _session text, _tbl text) RETURNS SETOF jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -219,7 +229,9 @@ CREATE OR REPLACE VIEW hivepipe.v_audit AS
   WHERE pg_has_role(session_user, 'hivepipe_admin', 'MEMBER')
     OR a.owner IN (SELECT id FROM hivepipe.me());
 
-GRANT EXECUTE ON FUNCTION hivepipe.me(), hivepipe.note_list(int[], text),
+GRANT SELECT ON hivepipe.v_audit TO hivepipe_reader, hivepipe_admin;
+GRANT EXECUTE ON FUNCTION hivepipe.visible_homes(), hivepipe.own_homes(), hivepipe.me(),
+  hivepipe.note_read(int, text, text), hivepipe.note_list(int[], text),
   hivepipe.session_rows(int, text, text), hivepipe.hidden_texts(text, int[], text[]),
   hivepipe.words(text), hivepipe.note_search(text[], text[]),
   hivepipe.find_texts(text[], text[], int[], text, text, text, int) TO hivepipe_reader;

@@ -61,17 +61,6 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT value FROM hivepipe.settings WHERE name = 'archive_store'
 $$;
 
--- Set another store: archives in the present one are deleted. A pass that is running is refused.
-CREATE FUNCTION hivepipe.set_archive_store(_store text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  UPDATE hivepipe.settings SET value = _store WHERE name = 'archive_store';
-  UPDATE hivepipe.settings SET value = (value::bigint + 1)::text WHERE name = 'policy_version';
-  DELETE FROM hivepipe.archives;
-  UPDATE hivepipe.archive_leftovers SET due_at = now();
-END
-$$;
-
 CREATE FUNCTION hivepipe.own_home(_home text) RETURNS hivepipe.homes
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -232,43 +221,6 @@ $$;
 
 -- ---- forgetting, leaving, stricter policies
 
-ALTER FUNCTION hivepipe.delete_session(int, text) RENAME TO delete_rows_of_session;
-CREATE FUNCTION hivepipe.delete_session(_member int, _session text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  places jsonb := hivepipe.delete_rows_of_session(_member, _session);
-BEGIN
-  RETURN hivepipe.added(places, hivepipe.delete_archives(ARRAY(
-    SELECT id FROM hivepipe.archives WHERE member = _member AND session_id = _session)));
-END
-$$;
-
-ALTER FUNCTION hivepipe.delete_homes(int[]) RENAME TO delete_rows_of_homes;
-CREATE FUNCTION hivepipe.delete_homes(_homes int[]) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  places jsonb := hivepipe.delete_archives(ARRAY(
-    SELECT id FROM hivepipe.archives WHERE home = ANY (_homes)));
-BEGIN
-  RETURN hivepipe.added(places, hivepipe.delete_rows_of_homes(_homes));
-END
-$$;
-
-ALTER FUNCTION hivepipe.remove_unshared() RENAME TO remove_unshared_rows;
-CREATE FUNCTION hivepipe.remove_unshared() RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  places jsonb := hivepipe.delete_archives(ARRAY(
-    SELECT id FROM hivepipe.archives WHERE hivepipe.team_level(project) <> 'everything'));
-BEGIN
-  IF places <> '{}' THEN
-    INSERT INTO hivepipe.deletions (by_role, cause, places)
-      VALUES (session_user, 'a stricter policy', places);
-  END IF;
-  RETURN hivepipe.added(places, hivepipe.remove_unshared_rows());
-END
-$$;
-
 -- Delete archives; return the counts of segments by place. Objects wait for a login with the key.
 CREATE FUNCTION hivepipe.delete_archives(_archives bigint[]) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -349,6 +301,5 @@ GRANT EXECUTE ON FUNCTION hivepipe.listed_archives(text),
   hivepipe.drop_archives(text, text[]), hivepipe.drop_machines_archives() TO hivepipe_machine;
 GRANT EXECUTE ON FUNCTION hivepipe.due_leftovers(int), hivepipe.end_leftovers(text[])
   TO hivepipe_machine, hivepipe_admin;
-GRANT EXECUTE ON FUNCTION hivepipe.set_archive_store(text) TO hivepipe_admin;
 GRANT EXECUTE ON FUNCTION hivepipe.level_of_session(int, text), hivepipe.session_segments(int, text),
   hivepipe.segment_content(int, text, text) TO hivepipe_reader;

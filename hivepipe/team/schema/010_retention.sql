@@ -45,58 +45,6 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WHERE month < hivepipe.kept_from() ORDER BY 1
 $$;
 
--- Drop one month, or else a part of the older rows of tables without months and of the archives.
--- Return the proof, or NULL if nothing is due. An administrator calls it until then, each machine
--- once when it connects, so a call takes at most some seconds. It waits only briefly for locks,
--- because shipping has priority.
-CREATE FUNCTION hivepipe.drop_old() RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
-DECLARE
-  since date := hivepipe.kept_from();
-  old date;
-  places jsonb;
-BEGIN
-  IF NOT pg_has_role(session_user, 'hivepipe_admin', 'MEMBER') THEN
-    PERFORM hivepipe.this_machine();
-  END IF;
-  IF since IS NULL OR since::text <= (SELECT value FROM hivepipe.settings WHERE name = 'dropped_before')
-      OR NOT pg_try_advisory_xact_lock(hashtext('hivepipe.drop_old')) THEN
-    RETURN NULL;
-  END IF;
-  SELECT min(m) INTO old FROM hivepipe.months_to_drop() m;
-  IF old IS NOT NULL THEN
-    places := hivepipe.drop_month(old);
-  ELSE
-    places := hivepipe.delete_before(since);
-  END IF;
-  IF places = '{}' THEN
-    UPDATE hivepipe.settings SET value = since WHERE name = 'dropped_before';
-    RETURN NULL;
-  END IF;
-  RETURN hivepipe.proof('older than ' || since, NULL, NULL, places);
-END
-$$;
-
-CREATE FUNCTION hivepipe.drop_month(_month date) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  part text;
-  gone bigint;
-  places jsonb := '{}';
-BEGIN
-  FOR part IN SELECT tbl || '_' || to_char(_month, 'YYYY_MM') FROM hivepipe.shared_tables
-    WHERE by_month ORDER BY tbl
-  LOOP
-    CONTINUE WHEN to_regclass(format('hivepipe.%I', part)) IS NULL;
-    EXECUTE format('LOCK TABLE hivepipe.%I IN SHARE MODE', part);
-    EXECUTE format('SELECT count(*) FROM hivepipe.%I', part) INTO gone;
-    EXECUTE format('DROP TABLE hivepipe.%I', part);
-    places := places || jsonb_build_object('partition ' || part, gone);
-  END LOOP;
-  RETURN places;
-END
-$$;
-
 -- Delete rows by their own time: sessions by their last activity, and archives with their session.
 -- Rows without a valid time stay.
 CREATE FUNCTION hivepipe.delete_before(_since date) RETURNS jsonb
@@ -126,7 +74,6 @@ BEGIN
 END
 $$;
 
-GRANT EXECUTE ON FUNCTION hivepipe.retention(), hivepipe.drop_old()
-  TO hivepipe_machine, hivepipe_admin;
+GRANT EXECUTE ON FUNCTION hivepipe.retention() TO hivepipe_machine, hivepipe_admin;
 GRANT EXECUTE ON FUNCTION hivepipe.set_retention(int), hivepipe.months_to_drop()
   TO hivepipe_admin;

@@ -8,19 +8,4 @@ BEGIN
 END
 $$;
 
--- End all of them; open connections can no longer read.
-CREATE FUNCTION hivepipe.end_pages() RETURNS int
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  each name;
-  number int := 0;
-BEGIN
-  FOR each IN DELETE FROM hivepipe.readers WHERE serves RETURNING role LOOP
-    EXECUTE format('DROP ROLE %I', each);
-    number := number + 1;
-  END LOOP;
-  RETURN number;
-END
-$$;
-
-GRANT EXECUTE ON FUNCTION hivepipe.add_page(text, text), hivepipe.end_pages() TO hivepipe_admin;
+GRANT EXECUTE ON FUNCTION hivepipe.add_page(text, text) TO hivepipe_admin;

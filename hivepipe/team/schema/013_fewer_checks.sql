@@ -1,7 +1,8 @@
--- Store a batch with fewer checks: arrays become rows without a tuple store, tombstones are only
--- looked up for homes that have some, and rows of monthly tables, which are almost always new, are
--- first inserted without a conflict check. `ship` locks the home, so there are no other writers.
-
+-- Generate the functions that store and delete a batch from the current columns of the tables.
+-- Rows arrive by columns: {table: {column: [value of each row, ...]}}. Unknown names are ignored;
+-- missing columns are NULL. Tombstones are only looked up for homes that have some, and rows of
+-- monthly tables, which are almost always new, are first inserted without a conflict check. `ship`
+-- locks the home, so there are no other writers.
 CREATE OR REPLACE FUNCTION hivepipe.write_store_functions() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,7 @@
 -- Locks that no member can take. Any login may take an advisory lock and block all others with it,
 -- so these functions lock rows that only the owner may lock.
 
+-- Create the partition of a plausible month; rows of other months go to `_other`.
 CREATE OR REPLACE FUNCTION hivepipe.ensure_month(_month date) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -25,6 +26,10 @@ BEGIN
 END
 $$;
 
+-- Drop one month, or else a part of the older rows of tables without months and of the archives.
+-- Return the proof, or NULL if nothing is due. An administrator calls it until then, each machine
+-- once when it connects, so a call takes at most some seconds. It waits only briefly for locks,
+-- because shipping has priority.
 CREATE OR REPLACE FUNCTION hivepipe.drop_old() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '3s' AS $$
 DECLARE
@@ -80,3 +85,6 @@ BEGIN
   RETURN places;
 END
 $$;
+
+GRANT EXECUTE ON FUNCTION hivepipe.ensure_month(date) TO hivepipe_machine;
+GRANT EXECUTE ON FUNCTION hivepipe.drop_old() TO hivepipe_machine, hivepipe_admin;
