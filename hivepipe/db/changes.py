@@ -142,7 +142,7 @@ class Home(NamedTuple):
 
     `terms` are the policies and versions that the sent rows follow. The server deletes its rows
     with versions lower than `sweep_below` when it has all rows up to `sweep_at`, which is None
-    until all rows have new versions.
+    until all rows have new versions. After that `sweep_below` is None.
     """
 
     id: str
@@ -171,7 +171,7 @@ def _request_pass(db: Database) -> None:
 def end_pass(db: Database) -> None:
     """Record that the server has deleted the old rows."""
     with db.transaction():
-        db.execute("UPDATE team_home SET sweep_below = NULL, sweep_at = NULL", {})
+        db.execute("UPDATE team_home SET sweep_below = NULL", {})
 
 
 def _triggers() -> Iterator[str]:

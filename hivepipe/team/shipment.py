@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
 from functools import partial
 from importlib.metadata import version
-from types import TracebackType
 from typing import NamedTuple
 
 from hivepipe.db import changes as captured
@@ -73,22 +72,18 @@ class Shipment(AbstractContextManager["Shipment"]):
         self.left_out = 0
         self.sent = 0
         with ExitStack() as opened:
-            self._connection = opened.enter_context(closing(server.connect(address)))
             self._db = opened.enter_context(open_database(home))
             captured.start_capture(self._db)
+            self._collect()  # also while the server is away, so that the log does not grow
+            self._connection = opened.enter_context(closing(server.connect(address)))
             self._store = opened.enter_context(listings(database_path(home)))
             self._db.execute(_SMALL_CACHE, {})
             self._store.rows(_SMALL_CACHE, {})
             self.greet()
             self._opened = opened.pop_all()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the server's connection and the home's database."""
+    def __exit__(self, *_: object) -> None:
+        """Close the home's database and the server's connection."""
         self._opened.close()
 
     def greet(self) -> Greeting:
@@ -112,7 +107,11 @@ class Shipment(AbstractContextManager["Shipment"]):
         return self.greeting
 
     def _keep_terms(self, home: captured.Home) -> None:
-        """Start sending all rows again if policies or the columns of either side changed."""
+        """Start sending all rows again if policies or the columns of either side changed.
+
+        A server that was restored to a time before the last pass may have rows that this pass
+        deleted: it gets another one.
+        """
         terms = json.dumps(
             {
                 "share": dict(sorted(self._share.items())),
@@ -123,8 +122,9 @@ class Shipment(AbstractContextManager["Shipment"]):
                 **({"months_added": added} if (added := self._retention.added) else {}),
             }
         )
-        is_new = home.terms != terms
-        if not is_new and not (home.sweep_below is not None and home.sweep_at is None):
+        is_swept = home.sweep_below is None
+        is_new = home.terms != terms or (is_swept and self.mark < (home.sweep_at or 0))
+        if not is_new and (is_swept or home.sweep_at is not None):
             return
         if is_new:
             captured.start_pass(self._db, terms)

@@ -13,9 +13,11 @@ from hivepipe.db.changes import is_captured, stop_capture
 from hivepipe.db.database import Database
 from hivepipe.db.forget import remove_rows
 from hivepipe.db.listings import listings
+from hivepipe.errors import TeamAwayError
 from hivepipe.team import schema_steps
 from hivepipe.team.connection import connected
 from hivepipe.team.shipment import ROWS_AT_ONCE, Shipment
+from tests.postgres import free_port
 from tests.team_scene import HomeOfTeam, Team, same_rows
 
 
@@ -136,6 +138,39 @@ def test_a_restored_server_gets_missing_rows(open_team: Team, tmp_path: Path) ->
     assert not same_rows(open_team, ann)
     ann.ship()
     assert same_rows(open_team, ann)
+
+
+def test_a_restored_server_keeps_no_rows_that_are_shared_no_more(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one")
+    ann.ship()
+    backup = tmp_path / "backup.sql"
+    open_team.server.dump(open_team.database, backup)
+    ann.share = {"*": "metadata"}
+    ann.ship()
+    open_team.server.restore(open_team.database, backup)
+    assert open_team.count("prompts") == 3
+    ann.ship()
+    assert open_team.count("prompts") == 0
+    assert open_team.count("sessions", "objective IS NULL") == 1
+    assert ann.ship() == 0
+
+
+def test_the_log_of_changes_does_not_grow_while_the_server_is_away(
+    open_team: Team, tmp_path: Path
+) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.work("one")
+    ann.ship()
+    away = HomeOfTeam(ann.path, ann.login._replace(port=free_port()))
+    for number in range(20):
+        ann.sql(f"UPDATE sessions SET objective = 'title {number}'")
+    with pytest.raises(TeamAwayError):
+        away.ship()
+    assert ann.count("team_log") == 0
+    assert ann.ship() == 1
 
 
 def test_shipped_rows_survive_a_crash_of_the_server(open_team: Team, tmp_path: Path) -> None:
