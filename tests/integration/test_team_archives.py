@@ -110,6 +110,21 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"hivepipe.team.archives.{module}.SEGMENT_BYTES", 2048)
 
 
+def test_a_damaged_archive_holds_up_no_others(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(20)
+    agent = ann.scene.agent_path()
+    agent.write_bytes(lines(20))
+    ann.extend(agent, session=SESSION)
+    path = ann.scene.only(f"*_{SESSION}.jsonl")
+    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:-20])
+    path.unlink()
+    for _ in range(2):
+        with pytest.raises(TeamError, match=rf"1 archive cannot be sent, such as .*{SESSION}"):
+            ann.send()
+        assert ann.read(AGENT) == ann.scene.only(f"*_{AGENT}.jsonl").read_bytes()
+
+
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 

@@ -6,8 +6,8 @@ The list is the state: after a crash, sending continues at the first segment tha
 `leftovers` deletes an object that was announced but not listed within an hour.
 """
 
+import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from hivepipe.archive.index import Entry
 from hivepipe.db import changes as captured
 from hivepipe.db.listings import Listings, listings
 from hivepipe.db.location import database_path
-from hivepipe.errors import TeamAwayError
+from hivepipe.errors import TeamAwayError, TeamDataError, TeamError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.team.archives import leftovers, place
@@ -39,6 +39,7 @@ from hivepipe.team.connection import one, translated
 from hivepipe.team.policy import Policies, includes, shared_level
 from hivepipe.team.project_names import name_of_session
 from hivepipe.team.retention import retention_of
+from hivepipe.text.plurals import counted
 
 if TYPE_CHECKING:
     import psycopg
@@ -105,6 +106,7 @@ class Pass:
         }
         self._bucket: Bucket | None = None
         self._segments = self._bytes = self._dropped = 0
+        self._failed: list[str] = []  # archives that this pass left out
 
     @property
     def has_work(self) -> bool:
@@ -112,16 +114,21 @@ class Pass:
         return self._place.text != place.NONE or bool(self._listed)
 
     def run(self) -> Sent:
-        """Drop what is not shared, send what is missing, and delete unlisted objects."""
+        """Drop what is not shared, send what is missing, and delete unlisted objects.
+
+        Raise TeamError at the end if an archive was left out.
+        """
         self._drop_unshared()
         if self._place.text == place.NONE:
             return Sent(dropped=self._dropped)
         cipher = kept_cipher()
         with listings(self._path) as store:
             for entry, project in self._shared(store):
-                with suppress(FileNotFoundError), self._catalog.opened(entry) as kept:
-                    self._send_archive(kept, entry, project, cipher)
+                self._try_to_send(entry, project, cipher)
         deleted = leftovers.delete_now(self._connection).get(leftovers.DELETED, 0)
+        if self._failed:
+            number = counted(len(self._failed), "archive")
+            raise TeamError(f"{number} cannot be sent, such as {self._failed[0]}")
         return Sent(self._segments, self._bytes, self._dropped, deleted)
 
     # ---- selection
@@ -151,6 +158,16 @@ class Pass:
         return bool(store.rows(sql, values))
 
     # ---- one archive
+
+    def _try_to_send(self, entry: Entry, project: str, cipher: Cipher | None) -> None:
+        """Send an archive; a damaged one, or one that the server rejects, holds up no others."""
+        try:
+            with self._catalog.opened(entry) as kept:
+                self._send_archive(kept, entry, project, cipher)
+        except FileNotFoundError:
+            pass
+        except (OSError, EOFError, zlib.error, TeamDataError) as error:
+            self._failed.append(f"{entry['path']}: {error}")
 
     def _send_archive(
         self, kept: ArchiveFiles, entry: Entry, project: str, cipher: Cipher | None
