@@ -1,5 +1,6 @@
 """Connections to a team's server. psycopg is imported only where a team is used."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -21,6 +22,10 @@ _ISO_UTC = "SET DateStyle TO 'ISO'; SET TimeZone TO 'UTC'"
 _REFUSED = ("28", "42501", "42883", "3D000", "3F000")
 
 _TOO_LARGE = "54"  # a row exceeds a limit of PostgreSQL; psycopg calls it operational
+
+# A connection error has no SQLSTATE, and its text may be in any language. It names the login if the
+# server rejects this one, or if it has too many connections.
+_LOGIN = re.compile(r"hivepipe_(machine|reader|invite)_[0-9a-f]{16}")
 
 _NO_LOGIN = ("authentication failed", "not permitted to log in", "no such user")  # pgbouncer's
 
@@ -103,7 +108,7 @@ def translated() -> Iterator[None]:
         state = error.sqlstate or ""
         if any(words in text for words in _NO_LOGIN):
             raise TeamRefusedError("the login is not valid: revoked, used up, or expired") from None
-        if state.startswith(_REFUSED) or _is_refusal(text):
+        if state.startswith(_REFUSED) or (not state and _is_refusal(text)):
             raise TeamRefusedError(text) from None
         if isinstance(error, psycopg.DataError) or state.startswith(_TOO_LARGE):
             raise TeamDataError(text) from None
@@ -113,14 +118,15 @@ def translated() -> Iterator[None]:
 
 
 def _is_refusal(text: str) -> bool:
-    """Tell whether libpq's text means a refusal: connection errors have no SQLSTATE."""
+    """Tell whether the text of a connection error means a refusal."""
     words = (
         "certificate",
         "does not support SSL",
         "no password supplied",
         "no pg_hba.conf entry",
     )
-    return any(word in text for word in words)
+    names_login = bool(_LOGIN.search(text)) and "too many connections" not in text
+    return names_login or any(word in text for word in words)
 
 
 def one(connection: "psycopg.Connection[dict[str, Any]]", sql: str, *values: Any) -> Any:
