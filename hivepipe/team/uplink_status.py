@@ -44,24 +44,11 @@ def uplink_report(home: str) -> dict[str, Any] | None:
     """Return the uplink of a home for `status --json`, or None if no team is joined."""
     if not membership.is_joined():
         return None
+    said, archives = read_status(home), read_result(home)
     try:
         known = membership.read()
     except TeamError as error:
-        return {
-            "server": "",
-            "member": "",
-            "machine": "",
-            "lag_rows": None,
-            "lag_secs": None,
-            "state": "refused",
-            "error": str(error),
-            "since_secs": 0,
-            "shipped_secs": None,
-            "left_out": 0,
-            "archives_secs": None,
-            "archives_error": "",
-        }
-    said, archives = read_status(home), read_result(home)
+        known, said.state, said.error = membership.Membership(), "refused", str(error)
     rows, secs = _lag(home, said.mark)
     return {
         "server": known.server,
