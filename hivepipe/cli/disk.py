@@ -1,6 +1,7 @@
 """Command `disk`: size and retention of each store; deletes expired data."""
 
 import os
+from dataclasses import asdict
 
 import click
 
@@ -49,7 +50,7 @@ def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
 
 def _show_log(found: list[Deletion], as_json: bool, utc: bool) -> None:
     if as_json:
-        show_json(deletions=[each._asdict() for each in found])
+        show_json(deletions=[asdict(each) for each in found])
         return
     rows = [
         (shown_time(each.at, utc), each.kind, f"{each.age_days:g} days", each.rule, _what(each))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -152,7 +153,7 @@ def list_actions(as_json: bool, utc: bool) -> None:
     """List the actions on failed jobs and who took them, newest first."""
     found = actions(locate(".").home)
     if as_json:
-        show_json(actions=[each._asdict() for each in found])
+        show_json(actions=[asdict(each) for each in found])
         return
     rows = [
         (

@@ -8,16 +8,17 @@ One JSON object per line:
 
 import os
 import pwd
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from hivepipe.files.json_log import append, entries
 from hivepipe.times import now
 
 NAME = "actions.log"
-_TYPES = {"chosen": int, "done": int, "operations": dict, "ids": list}
 
 
-class Action(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Action:
     """One action; `by` is the command or the page, `ids` are the ids of the first jobs."""
 
     at: str
@@ -33,22 +34,13 @@ class Action(NamedTuple):
 def record(home: str, **fields: Any) -> Action:
     """Append an action of this user with the current time. Raises OSError."""
     action = Action(at=now()[0], user=_user(), **fields)
-    append(home, NAME, action._asdict())
+    append(home, NAME, action)
     return action
 
 
 def actions(home: str) -> list[Action]:
     """Return the actions, newest first; invalid lines are skipped. Raises OSError."""
-    found = [Action(**entry) for entry in entries(home, NAME) if _is_action(entry)]
-    return found[::-1]
-
-
-def _is_action(entry: object) -> bool:
-    return (
-        isinstance(entry, dict)
-        and set(entry) == set(Action._fields)
-        and all(isinstance(value, _TYPES.get(name, str)) for name, value in entry.items())
-    )
+    return [*entries(home, NAME, Action)][::-1]
 
 
 def _user() -> str:

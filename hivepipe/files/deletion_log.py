@@ -5,14 +5,15 @@
 """
 
 import time
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from hivepipe.files.json_log import append, entries
 
 NAME = "deletions.log"
 
 
-class Deletion(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Deletion:
     """One deleted file, or a number of rows of one table."""
 
     at: str
@@ -26,16 +27,9 @@ class Deletion(NamedTuple):
 def record(home: str, kind: str, path: str, age_secs: float, rule: str, number: int = 1) -> None:
     """Append one deletion in a single write. Raises OSError."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    entry = Deletion(at, kind, path, round(age_secs / 86_400, 1), rule, number)
-    append(home, NAME, entry._asdict())
+    append(home, NAME, Deletion(at, kind, path, round(age_secs / 86_400, 1), rule, number))
 
 
 def deletions(home: str) -> list[Deletion]:
     """Return the deletions, oldest first; invalid lines are skipped."""
-    found = []
-    for entry in entries(home, NAME):
-        try:
-            found.append(Deletion(**entry))
-        except TypeError:
-            continue
-    return found
+    return [*entries(home, NAME, Deletion)]

@@ -3,18 +3,24 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 import orjson
 
 from hivepipe.files.log_lines import append_whole
 from hivepipe.files.regular_file import is_open_as, regular
 from hivepipe.home import make_folders
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
+
 LARGEST_BYTES = 4_000_000
 
 
-def append(home: str, name: str, entry: dict[str, Any]) -> None:
+def append(home: str, name: str, entry: "DataclassInstance") -> None:
     """Append one entry as a whole; a full log is renamed to `<name>.1`. Raises OSError."""
     make_folders(f"{home}/logs")
     path = f"{home}/logs/{name}"
@@ -29,11 +35,8 @@ def append(home: str, name: str, entry: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def entries(home: str, name: str) -> Iterator[Any]:
-    """Yield the values of both files, oldest first, without lines that are not JSON.
-
-    Raises OSError.
-    """
+def entries(home: str, name: str, kind: type[T]) -> Iterator[T]:
+    """Yield the entries of both files, oldest first, without invalid lines. Raises OSError."""
     for each in (f"{name}.1", name):
         try:
             with open(f"{home}/logs/{each}", "rb", opener=regular) as file:
@@ -42,8 +45,8 @@ def entries(home: str, name: str) -> Iterator[Any]:
             continue
         for line in lines:
             try:
-                yield orjson.loads(line)
-            except ValueError:
+                yield msgspec.convert(orjson.loads(line), kind)
+            except ValueError:  # also msgspec's
                 continue
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import asdict
 
 from hivepipe.db.listings import Entry
 from hivepipe.files.action_log import Action, actions
@@ -49,8 +50,8 @@ def _queues(query: ViewQuery, known: KnownHome) -> Entry:
         "failed_chosen": len(chosen),
         "failed_operations": Counter(job.operation for job in found),
         "failed": [_described(job) for job in chosen[:MOST_FAILED]],
-        "actions": [each._asdict() for each in log[:MOST_ACTIONS]],
-        "told": next((each._asdict() for each in log if each.at == query.filter("done")), None),
+        "actions": [asdict(each) for each in log[:MOST_ACTIONS]],
+        "told": next((asdict(each) for each in log if each.at == query.filter("done")), None),
     }
 
 
