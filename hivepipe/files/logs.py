@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from hivepipe.files.exports import move_aside, move_back
+from hivepipe.files.exports import move_aside, restore_names
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Manifest
 from hivepipe.files.regular_file import regular
@@ -57,23 +57,15 @@ def restore_log_names(path: str, manifest: Manifest, home: str) -> list[str]:
 
     hivepipe's own logs under these names are appended to those in `logs` of the home.
     """
-    refused = []
-    with Folder(path) as folder:
-        for name in NAMES:
-            copy = manifest.renamed().get(name)
-            if copy is None:
-                continue
-            if folder.status(copy) is not None:
-                log = Path(path, name)
-                if folder.status(name) is not None and not is_own(log, manifest):
-                    refused.append(name)
-                    continue
-                if folder.status(name) is not None:
-                    _keep(log, home)
-                move_back(folder, copy, name)
-            manifest.remove_rename(name)
-            manifest.disown(name)
-    return refused
+
+    def may_replace(folder: Folder, manifest: Manifest, name: str) -> bool:
+        log = Path(folder.path, name)
+        if not is_own(log, manifest):
+            return False
+        _keep(log, home)
+        return True
+
+    return restore_names(path, manifest, NAMES, may_replace)
 
 
 def _keep(log: Path, home: str) -> None:
