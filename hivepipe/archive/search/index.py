@@ -211,18 +211,12 @@ class SearchIndex:
 
     def _claim(self, archived: Archived) -> int:
         sql = """
-            INSERT INTO archives (key, session_id, agent, project, bytes, edition)
-            VALUES (:key, :session, :agent, :project, 0, :edition)
+            INSERT INTO archives (key, session_id, agent, project, edition, bytes)
+            VALUES (?, ?, ?, ?, ?, 0)
             ON CONFLICT (key) DO UPDATE SET project = excluded.project RETURNING id
         """
-        known = {
-            "key": archived.key,
-            "session": archived.session,
-            "agent": archived.agent,
-            "project": archived.project,
-            "edition": archived.edition,
-        }
-        return int(self._db.execute(sql, known).fetchone()[0])
+        who = (archived.key, archived.session, archived.agent, archived.project)
+        return int(self._db.execute(sql, (*who, archived.edition)).fetchone()[0])
 
     def _add(self, archive: int, lines: Iterator[tuple[int, bytes]]) -> tuple[int, int]:
         """Index up to LINES_PER_COMMIT lines; return the numbers of passages and of lines read.

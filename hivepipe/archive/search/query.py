@@ -41,6 +41,17 @@ class Term:
         return match.span() if match else None
 
 
+_CONDITIONS = {
+    "project": "AND substr(a.project || '/', 1, length(:project)) = :project",
+    "session": "AND substr(a.session_id, 1, length(:session)) = :session",
+    "agent": "AND a.agent = :agent",
+    "who": "AND p.who = :who",
+    "tool": "AND p.tool = :tool",
+    "since": "AND p.time >= :since",
+    "until": "AND p.time < :until",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """SQL conditions besides the terms; without conditions, all lines match."""
@@ -49,32 +60,14 @@ class Filters:
     values: dict[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        *,
-        project: str = "",
-        session: str = "",
-        agent: str = "",
-        who: str = "",
-        tool: str = "",
-        since: str = "",
-        until: str = "",
-    ) -> "Filters":
-        """Return the conditions; `session` may be a prefix of an id, and times are in UTC."""
-        conditions = {
-            "AND substr(a.project || '/', 1, length(:project)) = :project": project,
-            "AND substr(a.session_id, 1, length(:session)) = :session": session,
-            "AND a.agent = :agent": agent,
-            "AND p.who = :who": who,
-            "AND p.tool = :tool": tool,
-            "AND p.time >= :since": since,
-            "AND p.time < :until": until,
-        }
-        wanted = {sql: value for sql, value in conditions.items() if value}
+    def of(cls, *, project: str = "", **others: str) -> "Filters":
+        """Return the conditions, by the names in `_CONDITIONS`; an empty text is no condition.
+
+        `session` may be a prefix of an id, and times are in UTC.
+        """
         below = f"{project.rstrip('/')}/" if project else ""
-        names = {"project": below, "session": session, "agent": agent, "who": who}
-        values = {**names, "tool": tool, "since": since, "until": until}
-        return cls(" ".join(wanted), {k: v for k, v in values.items() if v})
+        wanted = {name: each for name, each in {"project": below, **others}.items() if each}
+        return cls(" ".join(_CONDITIONS[name] for name in wanted), dict(wanted))
 
 
 def flat(text: str) -> str:
