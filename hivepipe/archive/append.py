@@ -8,10 +8,10 @@ written again.
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, BinaryIO
 
-from hivepipe.archive.archive_files import ArchiveFiles, summed
+from hivepipe.archive.archive_files import REMOVED_LINES, ArchiveFiles, summed
 from hivepipe.archive.offsets import Offsets
 from hivepipe.archive.reading import LineReader, tail_checksum
 from hivepipe.archive.removed_lines import RemovedLines
@@ -67,7 +67,7 @@ def chunks(
     if before:
         if size == before.source_bytes:
             return
-        removed_lines = RemovedLines(kept.removed_lines() if before.removed_lines else b"")
+        removed_lines = RemovedLines(kept.hidden(REMOVED_LINES) if before.removed_lines else b"")
         if removed_lines.checksum != before.removed_lines:
             before = None
     if offsets:
@@ -156,74 +156,66 @@ def _read_all(archive: IO[bytes]) -> tuple[Offsets, RemovedLines]:
     return Offsets(reader.offset, reader.checksum), removed_lines
 
 
+@dataclass(slots=True)
 class _Growth:
     """The state of extending one archive from one transcript."""
 
-    def __init__(
-        self,
-        source: Source,
-        redact: Redact,
-        counted: Counted,
-        removed_lines: RemovedLines,
-        committed: Offsets | None,
-        before: Offsets,
-    ) -> None:
-        self._source = source
-        self._redact = redact
-        self._counted = counted
-        self._removed_lines = removed_lines
-        self._committed = committed
-        self._before = before
-        self._lines = 0
-        self._redactions = Counter[str]()
+    source: Source
+    redact: Redact
+    counted: Counted
+    removed_lines: RemovedLines
+    committed: Offsets | None
+    before: Offsets
+    lines: int = 0
+    redactions: Counter[str] = field(default_factory=Counter)
 
     def chunks(self, archive: IO[bytes], should_stop: Callable[[], bool]) -> Iterator[Chunk]:
         reader = LineReader(
-            self._source.descriptor, self._before.source_bytes, self._before.source_checksum
+            self.source.descriptor, self.before.source_bytes, self.before.source_checksum
         )
         for batch in reader.batches():
             self._append(archive, batch)
             must_stop = should_stop()
-            if must_stop or reader.offset - self._before.source_bytes >= PORTION_BYTES:
+            if must_stop or reader.offset - self.before.source_bytes >= PORTION_BYTES:
                 yield self._chunk(archive, reader)
             if must_stop:
                 raise StoppedError
-        if self._offsets(reader) != self._committed:
+        if self._offsets(reader) != self.committed:
             yield self._chunk(archive, reader)
 
     def _append(self, archive: IO[bytes], batch: list[bytes]) -> None:
-        redacted = [self._redact(line) for line in batch]
-        added = [(line, found) for line, found in redacted if not self._removed_lines.take(line)]
+        redacted = [self.redact(line) for line in batch]
+        added = [(line, found) for line, found in redacted if not self.removed_lines.take(line)]
         archive.writelines(line + b"\n" for line, _ in added)
-        self._counted.feed([line for line, _ in added])
-        self._lines += len(added)
+        self.counted.feed([line for line, _ in added])
+        self.lines += len(added)
         for _, found in added:
-            self._redactions.update(found)
+            self.redactions.update(found)
 
     def _chunk(self, archive: IO[bytes], reader: LineReader) -> Chunk:
         archive.flush()
         os.fsync(archive.fileno())
         chunk = Chunk(
-            before=self._before,
+            before=self.before,
             after=self._offsets(reader, os.fstat(archive.fileno()).st_mtime_ns),
-            removed_lines=self._removed_lines.text(),
-            lines=self._lines,
-            redactions=self._redactions,
-            usages=self._counted.totals.take_usages(),
-            facts=self._counted.totals.take_facts(),
-            counted=self._counted,
+            removed_lines=self.removed_lines.text(),
+            lines=self.lines,
+            redactions=self.redactions,
+            usages=self.counted.totals.take_usages(),
+            facts=self.counted.totals.take_facts(),
+            counted=self.counted,
         )
-        self._before = self._committed = chunk.after
-        self._lines, self._redactions = 0, Counter()
+        self.before = self.committed = chunk.after
+        self.lines, self.redactions = 0, Counter()
         return chunk
 
     def _offsets(self, reader: LineReader, stamp: int = 0) -> Offsets:
         return Offsets(
-            length=self._counted.length,
-            checksum=self._counted.checksum,
+            length=self.counted.length,
+            checksum=self.counted.checksum,
             source_bytes=reader.offset,
             source_checksum=reader.checksum,
-            source_tail=tail_checksum(self._source.descriptor, reader.offset),
-            removed_lines=self._removed_lines.checksum,
+            source_tail=tail_checksum(self.source.descriptor, reader.offset),
+            removed_lines=self.removed_lines.checksum,
             stamp=stamp,
         )

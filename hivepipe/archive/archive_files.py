@@ -27,6 +27,8 @@ Meta = dict[str, Any]
 
 COPY_BYTES = 1 << 20
 META_SUFFIX = ".meta.json"
+# Hidden files: found secrets, hashes of lines that the transcript no longer has, totals
+LEARNED, REMOVED_LINES, TOTALS = "learned", "surplus", "tally"
 _META_SUM = "meta_crc32"
 
 
@@ -40,10 +42,10 @@ class ArchiveFiles:
         self._lines = f"{name.stem}.jsonl"
         self._packed = f"{name.stem}.jsonl.gz"
         self._meta = f"{name.stem}{META_SUFFIX}"
-        self._offsets = f".{name.stem}.reach"
-        self._totals = f".{name.stem}.tally"
-        self._removed_lines = f".{name.stem}.surplus"
-        self._learned = f".{name.stem}.learned"
+        self._offsets = self._hidden("reach")
+
+    def _hidden(self, suffix: str) -> str:
+        return f".{self.name.stem}.{suffix}"
 
     # ---- files other than the lines
 
@@ -67,13 +69,17 @@ class ArchiveFiles:
         self._folder.overwrite(self._offsets, offsets.text())
         self._folder.touch()
 
-    def learned(self) -> bytes:
-        """Return the learned secrets; empty if there are none."""
-        return self._folder.read(self._learned) or b""
+    def hidden(self, suffix: str) -> bytes:
+        """Return the content of a hidden file; empty if there is none."""
+        return self._folder.read(self._hidden(suffix)) or b""
 
-    def write_learned(self, data: bytes) -> None:
-        """Write the learned secrets."""
-        self._folder.replace(self._learned, data)
+    def write_hidden(self, suffix: str, data: bytes) -> None:
+        """Replace a hidden file."""
+        self._folder.replace(self._hidden(suffix), data)
+
+    def remove_hidden(self, suffix: str) -> None:
+        """Remove a hidden file."""
+        self._folder.remove(self._hidden(suffix))
 
     def meta(self) -> Meta | None:
         """Return the metadata, or None if they are missing or cannot be parsed."""
@@ -106,42 +112,18 @@ class ArchiveFiles:
 
     def changed_ns(self) -> int:
         """Return when the committed lines last changed (ns since 1970), or 0 without lines."""
-        found = (self._folder.status(each) for each in (self._offsets, self._learned, self._meta))
+        names = (self._offsets, self._hidden(LEARNED), self._meta)
+        found = map(self._folder.status, names)
         return max((status.st_ctime_ns for status in found if status), default=0)
 
     def lines_stamp(self) -> Stamp:
         """Return a value that changes whenever the committed lines or the learned secrets do."""
-        names = (self._lines, self._packed, self._offsets, self._learned)
-        found = [self._folder.status(each) for each in names]
+        names = (self._lines, self._packed, self._offsets, self._hidden(LEARNED))
         return tuple(
             number
-            for status in found
+            for status in map(self._folder.status, names)
             for number in ((status.st_ino, status.st_ctime_ns) if status else (0, 0))
         )
-
-    def totals(self) -> bytes:
-        """Return the saved totals; empty if there are none."""
-        return self._folder.read(self._totals) or b""
-
-    def write_totals(self, data: bytes) -> None:
-        """Save totals."""
-        self._folder.replace(self._totals, data)
-
-    def remove_totals(self) -> None:
-        """Remove the saved totals."""
-        self._folder.remove(self._totals)
-
-    def removed_lines(self) -> bytes:
-        """Return the hashes of lines that the transcript no longer has."""
-        return self._folder.read(self._removed_lines) or b""
-
-    def write_removed_lines(self, data: bytes) -> None:
-        """Write the hashes of lines that the transcript no longer has."""
-        self._folder.replace(self._removed_lines, data)
-
-    def clear_removed_lines(self) -> None:
-        """Remove the hashes, after the transcript has all lines again."""
-        self._folder.remove(self._removed_lines)
 
     # ---- lines
 
@@ -261,8 +243,8 @@ class ArchiveFiles:
 
     def remove(self) -> int:
         """Remove all files of the archive, the lines last; return how many there were."""
-        hidden = (self._offsets, self._totals, self._removed_lines, self._learned)
-        names = (self._meta, *hidden, self._packed, self._lines)
+        hidden = map(self._hidden, (TOTALS, REMOVED_LINES, LEARNED))
+        names = (self._meta, self._offsets, *hidden, self._packed, self._lines)
         halves = (f".{name.removeprefix('.')}.tmp" for name in names)
         return sum(self._folder.remove(name) for name in (*halves, *names))
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from hivepipe.archive.append import Chunk, chunks
-from hivepipe.archive.archive_files import ArchiveFiles, Meta
+from hivepipe.archive.archive_files import REMOVED_LINES, ArchiveFiles, Meta
 from hivepipe.archive.catalog import Catalog, entry_of
 from hivepipe.archive.found_values import Learning, checksum_of, clear, is_cleared_of
 from hivepipe.archive.locks import locked
@@ -146,13 +146,13 @@ class Archives(Catalog):
                 Learning.of(kept).with_known(new).write(kept)
                 before.update(new)
             if chunk.removed_lines:
-                kept.write_removed_lines(chunk.removed_lines)
+                kept.write_hidden(REMOVED_LINES, chunk.removed_lines)
             if rules is None:
                 rules = _rules_of(chunk.before, callbacks.redactor)
             after = replace(chunk.after, rules=rules)
             kept.write_offsets(after)
             if offsets and offsets.removed_lines and not chunk.removed_lines:
-                kept.clear_removed_lines()
+                kept.remove_hidden(REMOVED_LINES)
             offsets = after
             self._totals_cache.keep(kept, chunk.counted)
             lines += chunk.lines

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from hivepipe.archive.archive_files import ArchiveFiles
+from hivepipe.archive.archive_files import LEARNED, TOTALS, ArchiveFiles
 from hivepipe.archive.offsets import Offsets
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Learning:
     def of(cls, kept: ArchiveFiles) -> "Learning":
         """Read the learned secrets of an archive."""
         try:
-            data = orjson.loads(kept.learned() or b"{}")
+            data = orjson.loads(kept.hidden(LEARNED) or b"{}")
             return cls(tuple(map(str, data["known"])), int(data["cleared"]), int(data["edition"]))
         except (ValueError, KeyError, TypeError):
             return cls()
@@ -40,7 +40,7 @@ class Learning:
     def write(self, kept: ArchiveFiles) -> None:
         """Write them to the archive."""
         data = {"known": self.known, "cleared": self.cleared, "edition": self.edition}
-        kept.write_learned(orjson.dumps(data))
+        kept.write_hidden(LEARNED, orjson.dumps(data))
 
     def with_known(self, known: Iterable[str]) -> "Learning":
         """Return a copy that also has these secrets, in the order in which they were found."""
@@ -79,7 +79,7 @@ def clear(kept: ArchiveFiles, redactor: "Redactor") -> int:
         # Written first, so that a search index of the old lines sees that they changed.
         replace(learning, edition=learning.edition + 1).write(kept)
         kept.replace_lines(counted(), offsets)
-        kept.remove_totals()
+        kept.remove_hidden(TOTALS)
     return changed
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from hivepipe.archive.archive_files import COPY_BYTES, ArchiveFiles
+from hivepipe.archive.archive_files import COPY_BYTES, TOTALS, ArchiveFiles
 from hivepipe.archive.offsets import Offsets
 from hivepipe.transcripts.totals import Totals
 
@@ -77,7 +77,7 @@ class TotalsCache:
         if counted.length - counted.saved_length >= GROWTH_PER_SIZE * counted.size:
             head = {"bytes": counted.length, "crc32": f"{counted.checksum:08x}"}
             data = orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + counted.totals.dump()
-            kept.write_totals(data)
+            kept.write_hidden(TOTALS, data)
             counted.saved_length, counted.size = counted.length, len(data)
 
     def drop(self, kept: ArchiveFiles) -> None:
@@ -87,7 +87,7 @@ class TotalsCache:
 
 def _saved(kept: ArchiveFiles) -> Counted:
     """Return the saved totals, or empty ones if they are missing or of another version."""
-    data = kept.totals()
+    data = kept.hidden(TOTALS)
     first, _, dumped = data.partition(b"\n")
     try:
         head = orjson.loads(first)
