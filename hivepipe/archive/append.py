@@ -55,8 +55,8 @@ def chunks(
 ) -> Iterator[Chunk]:
     """Append new lines, yielding at least every 32 MB.
 
-    `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before a file is
-    made. `redact` may learn secrets from line to line; `redact_alone` uses the rules only.
+    `offsets` is the last checkpoint, or None if it is unknown. `claim` is called before lines
+    are appended. `redact` may learn secrets from line to line; `redact_alone` uses the rules only.
 
     Raises StoppedError if the process is to stop, and EditedArchiveError if another program changed
     the archive.

@@ -13,7 +13,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
 import orjson
@@ -41,6 +41,8 @@ class ArchiveFiles:
         self._folder = folder
         self._lines = f"{name.stem}.jsonl"
         self._packed = f"{name.stem}.jsonl.gz"
+        # The plain file is tried twice, because another process may unpack the lines meanwhile.
+        self._forms = (self._lines, self._packed, self._lines)
         self._meta = f"{name.stem}{META_SUFFIX}"
         self._offsets = self._hidden("reach")
 
@@ -99,7 +101,10 @@ class ArchiveFiles:
         meta = _meta_of(data)
         if data is None or meta is None:
             return True
-        return _META_SUM.encode() not in data or data == _meta_text(meta)
+        try:
+            return _META_SUM.encode() not in data or data == _meta_text(meta)
+        except orjson.JSONEncodeError:  # nested deeper than hivepipe writes
+            return False
 
     def meta_size(self) -> int:
         """Return the size of the metadata in bytes, or 0 without metadata."""
@@ -139,7 +144,7 @@ class ArchiveFiles:
 
     def lines_status(self) -> os.stat_result | None:
         """Return the file status of the lines, or None if there is no file."""
-        return self._folder.status(self._lines) or self._folder.status(self._packed)
+        return next(filter(None, map(self._folder.status, self._forms)), None)
 
     def open_to_append(self) -> int:
         """Return a descriptor to read and append lines, after unpacking a compressed archive."""
@@ -154,10 +159,9 @@ class ArchiveFiles:
         Raises FileNotFoundError without lines, and BadGzipFile, also during reading, if they are
         damaged.
         """
-        packed = self.is_packed
-        descriptor = self._folder.open(self._packed if packed else self._lines)
+        descriptor, is_packed = self._open_any_form()
         with os.fdopen(descriptor, "rb") as file:
-            if not packed:
+            if not is_packed:
                 yield file
                 return
             try:
@@ -165,6 +169,13 @@ class ArchiveFiles:
                     yield cast(BinaryIO, unpacked)
             except (EOFError, zlib.error) as error:
                 raise gzip.BadGzipFile(str(error)) from error
+
+    def _open_any_form(self) -> tuple[int, bool]:
+        """Return a descriptor of the lines, and whether they are compressed."""
+        for name in self._forms[:2]:
+            with suppress(FileNotFoundError):
+                return self._folder.open(name), name == self._packed
+        return self._folder.open(self._lines), False
 
     def replace_lines(self, lines: Iterable[bytes], offsets: Offsets) -> Offsets:
         """Replace all lines atomically, keep their modification time, return the new checkpoint."""

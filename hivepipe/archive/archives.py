@@ -6,6 +6,7 @@ session.
 """
 
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -187,8 +188,12 @@ class Archives(Catalog):
             return True
 
     def _claim(self, kept: ArchiveFiles, source: Source) -> None:
-        """Record an archive before its file is made, so that `forget` finds it after a kill."""
+        """Record an archive before its first line, so that `forget` finds it after a kill.
+
+        The file is made before its entry, because others read what is in the index.
+        """
         self.manifest.claim(kept.name.path)
+        os.close(kept.open_to_append())
         self._enter_in_index(kept, source)
 
     def _enter_in_index(self, kept: ArchiveFiles, source: Source) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.archive import append, reading, totals
+from hivepipe.archive.index import Entry, Index
 from hivepipe.archive.reading import LineReader
 from hivepipe.errors import StoppedError
 from hivepipe.transcripts.description import describe
@@ -91,6 +92,21 @@ def test_an_empty_transcript_leaves_nothing(scene: Scene) -> None:
 
 
 # ---- the end of a file that grows
+
+
+def test_every_entry_of_the_index_has_a_file(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    change = Index.change
+    paths: list[str] = []
+
+    def checked(index: Index, changes: dict[str, Entry | None]) -> None:
+        change(index, changes)
+        paths.extend(entry["path"] for entry in changes.values() if entry)
+        assert all((scene.kept / path).exists() for path in paths)
+
+    monkeypatch.setattr(Index, "change", checked)
+    scene.path.write_bytes(lines(2))
+    scene.extend()
+    assert paths
 
 
 def test_half_a_line_is_archived_once_it_is_complete(scene: Scene) -> None:

@@ -16,6 +16,7 @@ from hivepipe.archive.catalog import Catalog
 from hivepipe.archive.index import Index
 from hivepipe.archive.upkeep import compress, rebuild_index, verify
 from hivepipe.errors import ArchiveError, StoppedError
+from hivepipe.files.folders import Folder
 from hivepipe.redact.redactor import Redactor
 from tests.archive_scene import AGENT, SESSION, Scene, full_disk, line, lines
 
@@ -199,6 +200,27 @@ def test_a_resumed_session_continues_its_compressed_archive(scene: Scene) -> Non
     assert scene.meta["message_count"] == 9
 
 
+def test_an_archive_that_is_unpacked_meanwhile_is_read(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(scene)
+    scene.age_files(31)
+    compress(scene.archives, lambda: None)
+    entry = scene.archives.index.entries()[SESSION]
+    opened = Folder.open
+
+    def unpacking(folder: Folder, name: str, flags: int = os.O_RDONLY) -> int:
+        if name.endswith(".gz"):
+            monkeypatch.undo()
+            with scene.archives.opened(entry) as other:
+                os.close(other.open_to_append())
+        return opened(folder, name, flags)
+
+    monkeypatch.setattr(Folder, "open", unpacking)
+    with scene.archives.opened(entry) as kept, kept.open_to_read() as file:
+        assert file.read() == lines(4)
+
+
 def test_an_archive_that_cannot_be_compressed_does_not_stop_the_others(scene: Scene) -> None:
     filled(scene)
     scene.age_files(31)
@@ -318,6 +340,15 @@ def test_metadata_without_a_source_is_a_fault(scene: Scene, source: object) -> N
     path.write_text(json.dumps({**meta, "source": source}))
     (problem,) = problems(scene)
     assert problem.startswith("its metadata are missing or damaged")
+
+
+def test_metadata_that_are_nested_too_deeply_are_a_fault(scene: Scene) -> None:
+    filled(scene)
+    path = scene.only(f"*_{SESSION}.meta.json")
+    path.write_bytes(path.read_bytes().replace(b"{", b'{"x":%s,' % (b"[" * 300 + b"]" * 300), 1))
+    assert problems(scene) == ["its metadata were changed"]
+    scene.path.write_bytes(lines(5))
+    assert scene.extend(settled=True) == 1
 
 
 def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:
