@@ -132,12 +132,11 @@ class Scene:
         return found
 
     def wait_for_state(self, worker: str, state: str) -> dict[str, Any]:
-        """Wait until a worker has a state and, if its process has ended, its run is recorded."""
+        """Wait until a worker has a state, and return its row."""
 
         def look() -> dict[str, Any] | None:
             found = self.row(worker)
-            is_over = found["lives"] or self.is_recorded(worker, found["run"])
-            return found if found["state"] == state and is_over else None
+            return found if found["state"] == state else None
 
         found: dict[str, Any] = until(look, f"{worker} is not {state}: {self.row(worker)}")
         return found

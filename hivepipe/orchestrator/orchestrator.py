@@ -29,6 +29,7 @@ from hivepipe.settings import hive_stale_secs
 from hivepipe.times import now
 
 _START_SECS = 10.0
+_RECORD_SECS = 10.0  # for the runner of a process that has just ended
 _LOOK_SECS = 0.05
 
 
@@ -181,11 +182,11 @@ class Orchestrator:
         return checked_workers
 
     def record_unrecorded_end(self, worker: Worker) -> None:
-        """Record the end of a worker's last run if its runner did not."""
+        """Record the end of a worker's last run if its runner is gone; else wait for the runner."""
         run = worker.last_run()
         if run is None or not ended_unrecorded(run):
             return
-        with suppress(HiveError), locked(worker, 0):  # or its runner holds the lock
+        with suppress(HiveError), locked(worker, _RECORD_SECS):
             run = worker.last_run()
             if run and ended_unrecorded(run):
                 write_end(worker, run)

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -134,6 +135,20 @@ def test_without_claude_nothing_is_created(scene: Scene) -> None:
     done = scene.result("spawn", "project-a", "Do it.", expect=1)
     assert "install Claude Code" in done.stderr
     assert scene.check() == []
+
+
+def test_a_check_waits_until_the_end_of_a_run_is_recorded(scene: Scene) -> None:
+    go = scene.home.root / "go"
+    worker = scene.spawn(script([f"wait {go}", "cost 0.04"]))
+    until(lambda: scene.played(), "it did not begin")
+    run = run_of(scene, worker)
+    os.kill(run["runner_pid"], signal.SIGSTOP)
+    go.touch()
+    until(lambda: run["pid"] not in scene.processes(), "it runs on")
+    threading.Timer(1, os.kill, (run["runner_pid"], signal.SIGCONT)).start()
+    found = scene.row(worker)
+    assert (found["state"], found["exit_code"], found["cost_usd"]) == ("ended", 0, "0.04")
+    assert "its last words" in found["note"]
 
 
 def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
