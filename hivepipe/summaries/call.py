@@ -14,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hivepipe.errors import AnswerError
 from hivepipe.programs import end_group
@@ -29,6 +29,7 @@ LOOK_EVERY_SECS = 0.2
 GRACE_SECS = 5.0  # after the time limit, a process without its parent ends itself
 REASON_CHARACTERS = 300
 SHORTEST_SECRET = 8  # a shorter secret protects nothing, and may be part of any text
+_ERRORS_BYTES = 2_000  # of stderr
 
 # Kind of failure -> whether a retry may succeed
 FAILURES = {
@@ -104,9 +105,10 @@ def ask(
         "ends_after_secs": timeout_secs + GRACE_SECS,
         "dollars": dollars,
     }
-    output, failure = _run(json.dumps(request).encode(), timeout_secs, should_stop)
-    if failure:
-        return Reply(None, Used(granted, None, None, granted), failure, _REASONS[failure])
+    output = _run(json.dumps(request).encode(), timeout_secs, should_stop)
+    if output.failure:
+        nothing = Used(granted, None, None, granted)
+        return Reply(None, nothing, output.failure, _REASONS[output.failure])
     reply = _read(output, offer, question, granted)
     return reply._replace(reason=_without(reply.reason, offer))
 
@@ -118,61 +120,87 @@ _REASONS = {
 }
 
 
-def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> tuple[bytes, str]:
-    """Run the process; return its output, and the kind of failure if it was killed ("" if not)."""
+class _Output(NamedTuple):
+    """What the process printed."""
+
+    printed: bytes
+    errors: bytes  # the end of its stderr
+    failure: str = ""  # the kind of failure if it was killed here
+    exit_code: int = 0
+
+    @property
+    def ending(self) -> str:
+        """Return how a process without a result ended, with its last line."""
+        words = "the process of the request ended without a result"
+        if self.exit_code:
+            code = self.exit_code
+            words += f" (killed by signal {-code})" if code < 0 else f" (exit code {code})"
+        lines = (self.printed + b"\n" + self.errors).decode("utf-8", "replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return f"{words}: {last}" if last else words
+
+
+def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> _Output:
+    """Run the process and return its output."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "hivepipe.summaries.asker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         cwd="/",
         env=inherited(),
         start_new_session=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     try:
-        return _converse(process.stdin, process.stdout, data, timeout_secs, should_stop)
+        output = _converse(process, data, timeout_secs, should_stop)
     finally:
         end_group(process)  # also after success, because it may have children left
+    return output._replace(exit_code=process.returncode)
 
 
 def _converse(
-    stdin: IO[bytes],
-    stdout: IO[bytes],
+    process: subprocess.Popen[bytes],
     data: bytes,
     timeout_secs: float,
     should_stop: Callable[[], bool],
-) -> tuple[bytes, str]:
-    # A broken pipe means that the process ended early; its stdout may contain the reason
-    with suppress(BrokenPipeError), stdin:
+) -> _Output:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    # A broken pipe means that the process ended early; its output may contain the reason
+    with suppress(BrokenPipeError), process.stdin as stdin:
         stdin.write(data)
-    output = b""
+    printed = errors = b""
     deadline = time.monotonic() + timeout_secs
     with selectors.DefaultSelector() as selector:
-        selector.register(stdout, selectors.EVENT_READ)
+        for pipe in (process.stdout, process.stderr):
+            selector.register(pipe, selectors.EVENT_READ)
         while time.monotonic() < deadline:
             if should_stop():
-                return output, "stopped"
-            if not selector.select(LOOK_EVERY_SECS):
-                continue
-            chunk = os.read(stdout.fileno(), 1 << 16)
-            if not chunk:
-                return output, ""
-            output += chunk
-            if len(output) > LONGEST_ANSWER_BYTES:
-                return b"", "too large"
-    return output, "timeout"
+                return _Output(printed, errors, "stopped")
+            ready = {key.fileobj for key, _ in selector.select(LOOK_EVERY_SECS)}
+            if process.stderr in ready:  # before the end of stdout is read
+                chunk = os.read(process.stderr.fileno(), 1 << 16)
+                errors = (errors + chunk)[-_ERRORS_BYTES:]
+                if not chunk:
+                    selector.unregister(process.stderr)
+            elif process.stdout in ready:
+                chunk = os.read(process.stdout.fileno(), 1 << 16)
+                printed += chunk
+                if not chunk:
+                    return _Output(printed, errors)
+                if len(printed) > LONGEST_ANSWER_BYTES:
+                    return _Output(b"", errors, "too large")
+    return _Output(printed, errors, "timeout")
 
 
-def _read(output: bytes, offer: Offer, question: Question, granted: int) -> Reply:
+def _read(output: _Output, offer: Offer, question: Question, granted: int) -> Reply:
     try:
-        fields = json.loads(output)
+        fields = json.loads(output.printed)
         if not isinstance(fields, dict):
             raise ValueError
     except (ValueError, RecursionError):
-        nothing = Used(granted, None, None, granted)
-        return Reply(None, nothing, "broken", "the process of the request ended without a result")
+        return Reply(None, Used(granted, None, None, granted), "broken", output.ending)
     if offer.provider.kind == "claude":
         return _reply_of_claude(fields, question)
     return _reply_of(fields, question)

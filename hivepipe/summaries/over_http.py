@@ -32,9 +32,11 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.ModelConnectionError, "unreachable"),
     (exceptions.ModelUnavailableError, "server"),
     (exceptions.ModelServerError, "server"),
+    (exceptions.ModelHTTPError, "refused"),  # of a status without a class, such as 413
     (exceptions.AgentRunError, "answer"),
 )
 _BEFORE_IT_IS_SENT = ("pool", "connect")
+_REQUEST_TIMEOUT = 408
 
 
 class TooLargeError(Exception):
@@ -160,6 +162,8 @@ def _failure(error: BaseException, *, was_sent: bool) -> dict[str, Any]:
     kind = next((kind for known, kind in _KINDS if isinstance(error, known)), unforeseen)
     if kind == "unreachable" and getattr(error, "phase", None) not in _BEFORE_IT_IS_SENT:
         kind = "cut off"
+    if getattr(error, "status_code", None) == _REQUEST_TIMEOUT:
+        kind = "timeout"
     after = getattr(error, "retry_after", None)
     return {
         "failure": kind,

@@ -1,7 +1,10 @@
 """The reason of a failed call as a sentence for users, without class names and library output."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from pydantic_ai import exceptions
 
 from hivepipe.errors import AnswerError
 
@@ -18,10 +21,18 @@ _SENTENCES = {
     "broken": "the question could not be sent",
 }
 _BY_THE_SYSTEM = ("unreachable", "cut off", "broken")
+_WITHOUT_ANSWER: tuple[tuple[type[Exception], str], ...] = (
+    (exceptions.ContentFilterError, "the model declined to answer"),
+    (exceptions.OutputTokenLimitExceeded, "the answer was cut off at the limit of its tokens"),
+)
+_MARKUP = re.compile(r"<[^>]*>")
 
 
 def sentence(kind: str, chain: Sequence[BaseException]) -> str:
     """Return the reason; `chain` contains the error and its causes."""
+    for known, words in _WITHOUT_ANSWER:
+        if isinstance(chain[0], known):
+            return words
     details = (_of_answer(chain), _of_provider(chain), _of_system(kind, chain))
     detail = next(filter(None, details), "")
     return f"{_SENTENCES[kind]}: {detail}" if detail else _SENTENCES[kind]
@@ -43,11 +54,24 @@ def _of_provider(chain: Sequence[BaseException]) -> str:
 
 
 def _message(body: Any) -> str:
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        words = inner.get("message") if isinstance(inner, dict) else inner
-        return " ".join(words.split()) if isinstance(words, str) else ""
-    return ""
+    """Return the texts of a body: those of its message, or else all of them."""
+    inner = (body.get("error") or body) if isinstance(body, dict) else body
+    fields = inner if isinstance(inner, dict) else {}
+    metadata = fields.get("metadata")  # OpenRouter's: the answer of the provider behind it
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    words = [*_texts(fields.get("message")), *_texts(raw)] or [*_texts(inner)]
+    return " ".join(_MARKUP.sub(" ", " ".join(words)).split())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
 
 
 def _of_system(kind: str, chain: Sequence[BaseException]) -> str:

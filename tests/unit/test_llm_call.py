@@ -1,6 +1,7 @@
-"""What a call to a model is charged if its process dies."""
+"""What a call to a model is charged, and its reason, if its process dies."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,11 +10,35 @@ from hivepipe.summaries.providers import PROVIDERS, Offer
 from hivepipe.summaries.question import Question
 
 
+def ask(granted: int) -> call.Reply:
+    offer = Offer(PROVIDERS[0], "key", "environment", "m", "http://127.0.0.1:1/", "secret-key")
+    return call.ask(offer, Question("i", "t"), requests=granted, timeout_secs=5, dollars=1.0)
+
+
 @pytest.mark.parametrize("granted", [1, 2])
 def test_a_process_that_dies_is_charged_what_it_was_granted(
     monkeypatch: pytest.MonkeyPatch, granted: int
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    offer = Offer(PROVIDERS[0], "key", "environment", "m", "http://127.0.0.1:1/", "secret-key")
-    reply = call.ask(offer, Question("i", "t"), requests=granted, timeout_secs=5, dollars=1.0)
+    reply = ask(granted)
     assert (reply.failure, reply.used) == ("broken", call.Used(granted, None, None, granted))
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo error: unknown option --json-schema >&2; exit 1", " (exit code 1): error: unknown"),
+        ("echo Please run /login", ": Please run /login"),
+        ("echo wrong: secret-key >&2", ": wrong: ***REDACTED***"),
+        ("kill -9 $$", " (killed by signal 9)"),
+        ("yes >&2", "no answer in time; the process was killed"),
+    ],
+)
+def test_a_process_without_a_result_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, reason: str
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert reason in ask(1).reason

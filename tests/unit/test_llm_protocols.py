@@ -127,6 +127,9 @@ FAILING: dict[str, tuple[Answer, str]] = {
     "403": (error(403, "permission_error", "not yours"), "auth"),
     "404": (error(404, "not_found_error", "no such model"), "refused"),
     "400": (error(400, "invalid_request_error", "what?"), "refused"),
+    "408": (error(408, "timeout_error", "too slow"), "timeout"),
+    "409": (error(409, "conflict_error", "at once"), "refused"),
+    "413": (error(413, "request_too_large", "too large"), "refused"),
     "no JSON": (llm_server.raw(b"<html>nothing</html>"), "answer"),
     "half JSON": (llm_server.raw(b'{"id": "chatcmpl-1", "choices": [{'), "answer"),
     "other JSON": (llm_server.raw(b'{"hello": "world"}'), "answer"),
@@ -164,6 +167,65 @@ def test_quota_refusal_timeout_and_unreachable_server_are_named(
     assert reply["failure"] == "timeout"
     reply = ask(server, kind, [], url="http://127.0.0.1:1")
     assert reply["failure"] == "unreachable"
+
+
+# body of a refusal -> what of it is shown
+ODD_BODIES = {
+    b"": "",
+    b"no healthy upstream": ": no healthy upstream",
+    b"<html><h1>Bad request</h1> nginx</html>": ": Bad request nginx",
+    b'"no"': ": no",
+    b"null": "",
+    b'{"error": null}': "",
+    b'{"error": "no such model"}': ": no such model",
+    b'{"detail": [{"loc": ["body", 1], "msg": "field required"}]}': ": body field required",
+    b'{"error": {"type": "some_error", "message": null}}': ": some_error",
+    b'{"error": {"message": "Provider returned error", "metadata": {"raw": "too long"}}}': (
+        ": Provider returned error too long"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("body", ODD_BODIES)
+def test_a_refusal_is_shown_with_the_texts_of_its_body(
+    server: Provider, kind: str, body: bytes
+) -> None:
+    reply = ask(server, kind, [lambda it: it.send(400, body)])
+    assert reply["failure"] == "refused"
+    assert reply["reason"] == f"the provider refused the request: HTTP 400{ODD_BODIES[body]}"
+
+
+def ended(anthropic: str, openai: str) -> Answer:
+    """Return an answer without content that ended for this reason, in each protocol."""
+
+    def send(handler: llm_server.Handler) -> None:
+        body = llm_server.reply(handler, SUMMARY)
+        if llm_server.is_anthropic(handler):
+            body |= {"content": [], "stop_reason": anthropic}
+        else:
+            body["choices"][0] |= {"finish_reason": openai}
+            body["choices"][0]["message"]["content"] = ""
+        handler.send(200, json.dumps(body).encode())
+
+    return send
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (ended("refusal", "content_filter"), "the model declined to answer"),
+        (ended("max_tokens", "length"), "the answer was cut off at the limit of its tokens"),
+    ],
+)
+def test_a_call_without_an_answer_has_its_reason(
+    server: Provider, kind: str, answer: Answer, reason: str
+) -> None:
+    reply = ask(server, kind, [answer])
+    assert (reply["failure"], reply["reason"]) == ("answer", reason)
+    assert len(server.requests) == 1
+    assert reply["input_tokens"] == INPUT_TOKENS  # the provider charges it
 
 
 def test_the_usage_of_the_first_request_is_kept_if_the_second_fails(server: Provider) -> None:
