@@ -21,7 +21,7 @@ from hivepipe.cli.tables import (
     shown_time,
     utc_option,
 )
-from hivepipe.cli.terminal import ignoring_closed_pipe, say, say_archived_line
+from hivepipe.cli.terminal import document, say, say_archived_line
 from hivepipe.home import kept_folder, locate
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.found_archives import import_found, unimported_archives
@@ -117,7 +117,7 @@ def _number(value: object) -> int:
 
 
 def _print_lines(archives: Archives, entry: Entry) -> None:
-    with archives.opened(entry) as kept, kept.open_to_read() as lines, ignoring_closed_pipe():
+    with archives.opened(entry) as kept, kept.open_to_read() as lines, document():
         for line in lines:
             say_archived_line(line)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.terminal import ignoring_closed_pipe, say_json
+from hivepipe.cli.terminal import document, say_json
 from hivepipe.db.export import exported_rows
 from hivepipe.db.location import database_path
 from hivepipe.home import kept_folder, locate
@@ -27,7 +27,7 @@ def export(as_jsonl: bool, session: str | None) -> None:
     if not as_jsonl:
         raise click.UsageError("--jsonl is required")
     home = locate(".").home
-    with ignoring_closed_pipe():
+    with document():
         for line in _lines(home, "" if session is None else session_named(home, session)):
             say_json({"schema": 1, **line}, at_once=False)
 

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from hivepipe.cli.terminal import ignoring_closed_pipe, say_json
+from hivepipe.cli.terminal import document, say_json
 from hivepipe.home import locate
 from hivepipe.mcp_server.protocol import answer_to, messages
 from hivepipe.mcp_server.server import tool_server
@@ -21,7 +21,7 @@ def mcp() -> None:
     """
     os.umask(0o077)
     served = tool_server(lambda: locate("."))
-    with ignoring_closed_pipe():
+    with document():
         for raw in messages(sys.stdin.buffer):
             if installed() not in (served.version, ""):
                 _answer_by_new_version(raw)

@@ -78,8 +78,14 @@ def flush() -> None:
 
 
 @contextmanager
-def ignoring_closed_pipe() -> Iterator[None]:
-    """Stop the output silently when the reader of the pipe, such as `head`, closes it."""
+def document() -> Iterator[None]:
+    """Print a document: in UTF-8 to a file or a pipe in any locale.
+
+    The output stops silently when the reader of the pipe, such as `head`, closes it.
+    """
+    stream = raw_stream(err=False)
+    if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         yield
         flush()

@@ -8,7 +8,7 @@ import click
 from hivepipe.cli.pager import paged
 from hivepipe.cli.tables import json_lines_option, utc_option
 from hivepipe.cli.team_choice import choice, team_options
-from hivepipe.cli.terminal import ignoring_closed_pipe, say_json
+from hivepipe.cli.terminal import document, say_json
 from hivepipe.cli.transcript_html import show_html
 from hivepipe.cli.transcript_markdown import show_markdown
 from hivepipe.cli.transcript_text import show_text
@@ -63,12 +63,12 @@ def transcript(
 
 def _show(found: Conversation, *, markdown: bool, html: bool, as_json: bool, utc: bool) -> None:
     if as_json:
-        with ignoring_closed_pipe():
+        with document():
             for piece in found.pieces:
                 say_json({"schema": 1, **piece._asdict()}, at_once=False)
     elif markdown or html:
-        with ignoring_closed_pipe():
+        with document():
             (show_html if html else show_markdown)(found, utc)
     else:
-        with paged(), ignoring_closed_pipe():
+        with paged(), document():
             show_text(found, utc)

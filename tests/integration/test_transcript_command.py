@@ -178,6 +178,27 @@ class Page(HTMLParser):
         self.text += data
 
 
+@pytest.mark.parametrize("words", ["transcript --html", "transcript", "archive show --lines"])
+def test_a_document_is_utf_8_in_any_locale(home: Home, words: str, tmp_path: Path) -> None:
+    """A file in UTF-8 is declared or expected, and JSON is always in UTF-8."""
+    name = "de_DE.ISO-8859-1"
+    locale = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(tmp_path / name)]
+    if subprocess.run(locale, capture_output=True, check=False).returncode:
+        pytest.skip("no sources of locales")
+    path = home.root / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
+    said = json.loads(transcript_line(home, 10, "user", text("Größe → 漢")))
+    path.write_bytes(path.read_bytes() + json.dumps(said, ensure_ascii=False).encode() + b"\n")
+    command(home, "archive", "sweep")
+    done = subprocess.run(
+        [*CLI, *words.split(), SESSION],
+        env={**home.env, "LC_ALL": name, "LOCPATH": str(tmp_path)},
+        cwd=home.project,
+        capture_output=True,
+        check=True,
+    )
+    assert "Größe → 漢" in done.stdout.decode()
+
+
 @pytest.mark.parametrize("more", [(), ("--around", "0")])
 def test_html_is_one_file_without_scripts(home: Home, more: tuple[str, ...]) -> None:
     shown = command(home, "transcript", SESSION, "--html", *more)
