@@ -71,11 +71,13 @@ class Tail:
         """Return the complete lines that were added since the last call as (process, line)."""
         lines = []
         for log, seen in self._seen.items():
+            before = b""
             if _size(log) < seen:  # rotated
-                seen = 0
+                before, seen = self._read(log.with_name(f"{log.name}.1"), seen), 0
             new, newline, _ = self._read(log, seen).rpartition(b"\n")
             self._seen[log] = seen + len(new) + len(newline)
-            lines += [(log.stem, line) for line in new.decode("utf-8", "replace").splitlines()]
+            read = (before + new).decode("utf-8", "replace").splitlines()
+            lines += [(log.stem, line) for line in read]
         return lines
 
     def _read(self, log: Path, start: int) -> bytes:

@@ -141,8 +141,11 @@ def test_logs_follow_a_rotation_and_escape_control_characters(
         stream.flush()
         stream.write("line\n")
     assert following.stdout.readline() == "writer      evil \\x1b[31mline\n"
+    with log.open("a") as stream:
+        stream.write("last\n")
     log.rename(log.with_name("writer.log.1"))
     log.write_text("new\n")
+    assert following.stdout.readline() == "writer      last\n"
     assert following.stdout.readline() == "writer      new\n"
     following.send_signal(signal.SIGINT)
     _, err = following.communicate(timeout=60)
