@@ -1,4 +1,7 @@
-"""Examples of every command, shown at the end of its `--help`."""
+"""Examples of every command, shown at the end of its `--help`.
+
+A command without an entry has its name as its example.
+"""
 
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -9,35 +12,23 @@ from hivepipe.cli.choice import Choice
 
 _WIDTH = 72
 
-EXAMPLES = {
+EXAMPLES: dict[str, tuple[str, ...]] = {
     "init": ("hivepipe init", "hivepipe init --user --dry-run"),
     "migrate": ("hivepipe migrate --dry-run", "hivepipe migrate"),
     "uninstall": ("hivepipe uninstall", "hivepipe uninstall --purge"),
     "trust": ("hivepipe trust", "hivepipe trust hivepipe.toml --yes", "hivepipe trust --remove"),
-    "what": ("hivepipe what",),
-    "off": ("hivepipe off",),
-    "on": ("hivepipe on",),
-    "config": ("hivepipe config",),
     "completion": ('eval "$(hivepipe completion bash)"', "hivepipe completion fish | source"),
     "up": ("hivepipe up -d", "hivepipe up -d --redis-url redis://127.0.0.1:6379/7"),
     "down": ("hivepipe down", "hivepipe down --all"),
-    "restart": ("hivepipe restart",),
     "status": ("hivepipe status", "hivepipe status --watch"),
     "web": ("hivepipe web --port 9200",),
-    "mcp": ("hivepipe mcp",),
-    "doctor": ("hivepipe doctor",),
-    "stacks": ("hivepipe stacks",),
-    "statusline": ("hivepipe statusline",),
     "tail": ("hivepipe tail", "hivepipe tail --session 7b1f0c9e --lines 50 --once"),
     "logs": ("hivepipe logs", "hivepipe logs writer --follow"),
-    "home": ("hivepipe home",),
     "move-home": (
         "hivepipe move-home",
         "hivepipe move-home --in-tree",
         "hivepipe move-home --from ~/shop",
     ),
-    "url": ("hivepipe url",),
-    "root": ("hivepipe root",),
     "sessions": ("hivepipe sessions", "hivepipe sessions --all --json"),
     "session show": ("hivepipe session show 7b1f0c9e",),
     "session log": ("hivepipe session log 7b1f0c9e --utc",),
@@ -48,9 +39,6 @@ EXAMPLES = {
     "redact": ("hivepipe redact notes.txt", "hivepipe redact --report - < notes.txt"),
     "archive list": ("hivepipe archive list --agents",),
     "archive show": ("hivepipe archive show 7b1f0c9e --lines",),
-    "archive sweep": ("hivepipe archive sweep",),
-    "archive verify": ("hivepipe archive verify",),
-    "archive rebuild-index": ("hivepipe archive rebuild-index",),
     "archive follow": ("hivepipe archive follow ~/notes", "hivepipe archive follow"),
     "search": (
         "hivepipe search 'session timeout' config*",
@@ -62,9 +50,6 @@ EXAMPLES = {
     ),
     "disk": ("hivepipe disk", "hivepipe disk --prune"),
     "export": ("hivepipe export --jsonl > all.jsonl",),
-    "summaries enable": ("hivepipe summaries enable",),
-    "summaries disable": ("hivepipe summaries disable",),
-    "summaries list": ("hivepipe summaries list",),
     "summaries show": ("hivepipe summaries show 7b1f0c9e",),
     "summaries run": ("hivepipe summaries run 7b1f0c9e --dry-run",),
     "credentials set": (
@@ -72,12 +57,10 @@ EXAMPLES = {
         "hivepipe credentials set OPENAI_API_KEY --from-environment",
     ),
     "credentials remove": ("hivepipe credentials remove OPENROUTER_API_KEY",),
-    "credentials list": ("hivepipe credentials list",),
     "forget": ("hivepipe forget 7b1f0c9e --dry-run", "hivepipe forget --before 2026-06-01"),
     "failed list": ("hivepipe failed list --operation insert_agent",),
     "failed show": ("hivepipe failed show 5d2c",),
     "failed retry": ("hivepipe failed retry --all",),
-    "failed actions": ("hivepipe failed actions",),
     "failed discard": ("hivepipe failed discard 5d2c",),
     "task add": ("hivepipe task add 'Make the session timeout configurable' --id timeout",),
     "task list": ("hivepipe task list --all",),
@@ -87,12 +70,10 @@ EXAMPLES = {
     "task done": ("hivepipe task done timeout",),
     "task cancel": ("hivepipe task cancel timeout --reason 'we keep the old one'",),
     "task reopen": ("hivepipe task reopen timeout",),
-    "guard list": ("hivepipe guard list",),
     "guard explain": ("hivepipe guard explain loop",),
     "guard try": ("hivepipe guard try ~/.claude/projects/-home-ana-shop/7b1f0c9e.jsonl",),
     "guard mode": ("hivepipe guard mode", "hivepipe guard mode all"),
     "context": ("hivepipe context --source compact --session 7b1f0c9e",),
-    "hive init": ("hivepipe hive init",),
     "hive rights": ("hivepipe hive rights", "hivepipe hive rights commits"),
     "hive spawn": (
         "hivepipe hive spawn shop 'Make the session timeout configurable.'",
@@ -108,23 +89,19 @@ EXAMPLES = {
     "hive learnings": ("hivepipe hive learnings shop",),
     "hive transcript": ("hivepipe hive transcript shop-7b1f --calls",),
     "hive monitor": ("hivepipe hive monitor", "hivepipe hive monitor --once"),
-    "hive projects": ("hivepipe hive projects",),
     "hive projects add": ("hivepipe hive projects add shop ~/src/shop",),
     "hive projects remove": ("hivepipe hive projects remove shop",),
-    "profile list": ("hivepipe profile list",),
     "profile add": ("hivepipe profile add ana --role lead",),
     "profile show": ("hivepipe profile show ana SOUL.md",),
     "profile history": ("hivepipe profile history ana SOUL.md",),
     "profile remove": ("hivepipe profile remove ana",),
     "profile put": ("hivepipe profile put ana SOUL.md ./soul.md",),
     "memory search": ("hivepipe memory search release --scope swarm",),
-    "memory list": ("hivepipe memory list",),
     "memory forget": ("hivepipe memory forget ~/.claude/projects/-home-ana-shop/memory/old.md",),
     "team init": ("hivepipe team init postgresql://admin@db.example.org/hivepipe",),
     "team invite": ("hivepipe team invite ana", "hivepipe team invite ci --ci"),
     "team join": ("hivepipe team join hivepipe-eyJ1cmwi...", "hivepipe team join --share metadata"),
     "team leave": ("hivepipe team leave", "hivepipe team leave --purge"),
-    "team status": ("hivepipe team status",),
     "team policy": (
         "hivepipe team policy",
         "hivepipe team policy 'github.com/acme/*' prompts",
@@ -138,29 +115,32 @@ EXAMPLES = {
         "hivepipe team page --header X-Forwarded-Email --proxy 10.0.0.7",
         "hivepipe team page --oidc https://id.acme --client-id hivepipe --url https://hive.acme",
     ),
-    "team members": ("hivepipe team members",),
     "team revoke": ("hivepipe team revoke laptop",),
     "team forget": ("hivepipe team forget 7b1f0c9e",),
     "team export": ("hivepipe team export ana",),
     "rq": ("hivepipe rq -- info", "hivepipe rq -- requeue --queue medium --all"),
-    "drain": ("hivepipe drain",),
     "import-queue": ("hivepipe import-queue ~/old/queue --dry-run",),
     "import-db": ("hivepipe import-db ~/old/hive.db --dry-run",),
     "backup": ("hivepipe backup shop.hivepipe",),
     "restore": ("hivepipe restore shop.hivepipe --replace",),
     "cleanup": ("hivepipe cleanup --dry-run",),
-    "demo": ("hivepipe demo",),
 }
 
 
 def with_examples(command: click.Command, path: str) -> click.Command:
     """Append values and examples to the help of a command and of its subcommands."""
-    blocks = [*_values(command), *_examples(EXAMPLES.get(path, ()))]
+    blocks = [*_values(command), *_examples(examples_of(command, path))]
     command.epilog = "\n\n".join(blocks) or None
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
             with_examples(below, f"{path} {name}")
     return command
+
+
+def examples_of(command: click.Command, path: str) -> tuple[str, ...]:
+    """Return the examples of a command; a group that only holds commands has none."""
+    is_called = not isinstance(command, click.Group) or command.invoke_without_command
+    return EXAMPLES.get(path, (f"hivepipe {path}",)) if is_called else ()
 
 
 def _values(command: click.Command) -> Iterator[str]:

@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 
 from hivepipe import settings
 from hivepipe.cli.default_home import WRITING
-from hivepipe.cli.examples import EXAMPLES
+from hivepipe.cli.examples import examples_of
 from hivepipe.cli.main import commands, main
+from tests.architecture.test_docs import CALLABLE
 
 # Commands that register the current folder, create a folder, or run until they are stopped.
 _EXCLUDED = (
@@ -61,14 +62,14 @@ def content(folder: Path) -> dict[str, bytes]:
 def commands_under_test() -> list[str]:
     return [
         path
-        for path in EXAMPLES
+        for path in CALLABLE
         if path.split()[0] not in _EXCLUDED and path not in _FOLLOWING and "completion" not in path
     ]
 
 
 @pytest.mark.parametrize("path", commands_under_test())
 def test_no_command_creates_the_default_home(user: Path, path: str) -> None:
-    for example in EXAMPLES[path]:
+    for example in examples_of(CALLABLE[path], path):
         done = run(user, example)
         assert not home_of(user).exists(), example
         if writes(path, example):
@@ -80,7 +81,7 @@ def test_no_command_creates_the_default_home(user: Path, path: str) -> None:
 def test_a_command_that_writes_to_the_default_home_names_it(user: Path, path: str) -> None:
     home = home_of(user)
     home.mkdir(parents=True, mode=0o700)
-    for example in EXAMPLES[path]:
+    for example in examples_of(CALLABLE[path], path):
         before = content(home)
         done = run(user, example)
         is_named = "acts on the default home, ~/.local/state/hivepipe/default" in done.stderr
