@@ -37,7 +37,6 @@ from hivepipe.text.sizes import size
 @click.group()
 def archive() -> None:
     """List, show, verify and extend the archived transcripts."""
-    os.umask(0o077)
 
 
 @archive.command("list")

@@ -30,7 +30,6 @@ def backup(file: str | None, as_json: bool) -> None:
     The stack may run. FILE defaults to hivepipe-<time>.tar.gz in the current folder. Jobs that
     wait in a queue are not included.
     """
-    os.umask(0o077)
     home = locate(".").home
     if not os.path.isdir(home):
         raise BackupError(f"nothing to back up: {home} does not exist")
@@ -58,7 +57,6 @@ def restore(file: str, replace: bool, with_settings: bool, any_size: bool, as_js
 
     Its config.toml is saved beside the home's own and is not used, except with --with-settings.
     """
-    os.umask(0o077)
     place = locate(".")
     make_private(place.home)
     try:

@@ -1,6 +1,5 @@
 """Command `cleanup`: mark finished and expired agents as deleted."""
 
-import os
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -27,7 +26,6 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
 
     The rows stay for 30 days. cleanup.log lists each agent with its reason.
     """
-    os.umask(0o077)
     home = locate(".").home
     path = database_path(home)
     if not path.exists():

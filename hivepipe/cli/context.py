@@ -1,6 +1,5 @@
 """Command `context`: the text that hivepipe adds to a session or a prompt."""
 
-import os
 
 import click
 
@@ -31,7 +30,6 @@ _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 @json_option
 def context(source: str, session: str, task: str, profile: str, prompt: str, as_json: bool) -> None:
     """Show the text that Claude is given at the start of a session here, or with a prompt."""
-    os.umask(0o077)
     place = locate(".")
     if prompt:
         found = matching(place.home, own_swarm(place), profile or own_profile(), prompt)

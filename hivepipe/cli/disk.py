@@ -64,7 +64,6 @@ def _what(each: Deletion) -> str:
 
 
 def _prune(home: str) -> Pruned:
-    os.umask(0o077)
     try:
         with at_once(home) as context:
             return drop_outdated(context, manual_origin("prune_files"))

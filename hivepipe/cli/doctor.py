@@ -1,6 +1,5 @@
 """Command `doctor`: the problems of an installation and their repairs."""
 
-import os
 import sys
 
 import click
@@ -27,7 +26,6 @@ def doctor(fire: bool, as_json: bool) -> None:
 
     Exits with 1 if there is a problem.
     """
-    os.umask(0o077)
     place = locate(".")
     facts = Facts(place, Stack.of(place))
     result = examined(facts)

@@ -1,6 +1,5 @@
 """Command `drain`: apply the spool to the database without Redis."""
 
-import os
 import sqlite3
 import sys
 
@@ -32,7 +31,6 @@ def drain(uplink: bool, within: float, as_json: bool) -> None:
     Exits with 1 if an event could not be applied, or with --uplink if rows were not sent. A machine
     that ends, such as a CI job, runs it last. Without a joined team, --uplink uses HIVEPIPE_TEAM.
     """
-    os.umask(0o077)
     home = locate(".").home
     try:
         report = direct.drain(home)

@@ -57,7 +57,6 @@ def forget(
     if as_json and not (dry_run or yes):
         raise click.UsageError("--json cannot ask: add --dry-run or --yes")
     wanted = ForgetQuery(frozenset()) if matching is None else ForgetQuery.text(_text(matching))
-    os.umask(0o077)
     place = locate(".")
     if not os.path.isdir(place.home):
         raise HivepipeError(f"nothing is recorded here: {place.home} does not exist")

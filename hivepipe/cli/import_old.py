@@ -76,7 +76,6 @@ def import_db(file: str, dry_run: bool, as_json: bool) -> None:
 
 
 def _import(take: Callable[[Importer], Iterable[Outcome]], is_dry: bool) -> Imported:
-    os.umask(0o077)
     home = locate(".").home
     if not is_dry:
         with opened(home):

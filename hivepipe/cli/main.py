@@ -32,6 +32,9 @@ click.UsageError.exit_code = 64
 
 REPORTING_SETTINGS = ("config", "redact")  # commands that print problems of config.toml themselves
 
+# Commands that write files for others, or start programs of the user.
+WITH_THE_USERS_UMASK = ("demo", "hive", "init", "team", "uninstall", "web")
+
 OF_NO_HOME = ("completion", "demo", "redact")
 
 FULL_BYTES = 1_000_000
@@ -154,16 +157,17 @@ def main() -> None:
 
     `hivepipe COMMAND -h` explains a command and shows an example.
     """
+    command = click.get_current_context().invoked_subcommand
     raise_limit()
-    os.umask(
-        os.umask(0o077) & 0o077
-    )  # the owner's bits are never masked: hivepipe reads its own files
-    if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
+    before = os.umask(0o077)
+    if command in WITH_THE_USERS_UMASK:
+        os.umask(before & 0o077)  # the owner's bits are never masked: hivepipe reads its own files
+    if command not in OF_NO_HOME:
         _refuse_deleted_folder()
     _, found = load_and_use()
-    if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
+    if command not in OF_NO_HOME:
         refuse_root(found.home)
-    if click.get_current_context().invoked_subcommand not in REPORTING_SETTINGS:
+    if command not in REPORTING_SETTINGS:
         # Both report an unreadable file, in the same words.
         of_rules = use_rules_when_needed(found.home)
         for problem in filter(None, dict.fromkeys((*found.problems, of_rules))):
@@ -171,10 +175,8 @@ def main() -> None:
     try:
         compile_for_hooks(found)
     except OSError as error:
-        say(
-            f"hivepipe: cannot write the hooks' settings of {found.home}: {error.strerror}",
-            err=True,
-        )
+        reason = f"cannot write the hooks' settings of {found.home}: {error.strerror}"
+        say(f"hivepipe: {reason}", err=True)
 
 
 def commands() -> Mapping[str, click.Command]:

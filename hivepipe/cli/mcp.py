@@ -1,6 +1,5 @@
 """Command `mcp`: the recorded sessions as tools, over stdin and stdout."""
 
-import os
 import sys
 
 import click
@@ -19,7 +18,6 @@ def mcp() -> None:
     It speaks the Model Context Protocol. The tools only read: search, timeline, session, costs,
     files. `claude mcp add --scope user hivepipe -- hivepipe mcp` adds it to Claude Code.
     """
-    os.umask(0o077)
     served = tool_server(lambda: locate("."))
     with document():
         for raw in messages(sys.stdin.buffer):

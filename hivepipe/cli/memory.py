@@ -33,7 +33,6 @@ _MOST_LOOKED_AT = 500
 @click.group()
 def memory() -> None:
     """Search and list the memory files of agents, or remove one from the index."""
-    os.umask(0o077)
 
 
 @memory.command()

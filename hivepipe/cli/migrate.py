@@ -52,7 +52,6 @@ def migrate(
     Removes the old hooks from the settings files, renames the old .hive-mind, installs hivepipe and
     imports the old database and queue. Nothing is deleted. The command can be run again.
     """
-    os.umask(0o077)
     if undo and dry_run:
         raise click.UsageError("--undo and --dry-run exclude each other")
     if undo:

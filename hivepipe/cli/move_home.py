@@ -37,7 +37,6 @@ def move_home(in_tree: bool, old: str | None) -> None:
 
     The stack is stopped during the move; events wait on disk.
     """
-    os.umask(0o077)
     if old and in_tree:
         raise click.UsageError("one of --in-tree and --from")
     if old:

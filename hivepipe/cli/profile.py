@@ -1,6 +1,5 @@
 """Command `profile`: long-lived agents and their identity files."""
 
-import os
 from pathlib import Path
 
 import click
@@ -24,7 +23,6 @@ _file = Choice(IDENTITY_FILES)
 @click.group()
 def profile() -> None:
     """Manage long-lived agents and the versions of their identity files."""
-    os.umask(0o077)
 
 
 @profile.command(name="list")

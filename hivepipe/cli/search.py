@@ -74,7 +74,6 @@ def search(
     A word also matches inside other words, and punctuation must match. Quote a phrase; put a *
     behind the beginning of a word.
     """
-    os.umask(0o077)
     question = Question(
         query_of(words),
         whole_words,

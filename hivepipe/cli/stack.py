@@ -1,6 +1,5 @@
 """Commands around the process stack: up, down, restart, url, root."""
 
-import os
 import signal
 import sys
 import time
@@ -42,7 +41,6 @@ def up(
     detach: bool, adopt: bool, redis_url: str | None, use_env_redis: bool, embedded: bool
 ) -> None:
     """Register the current project and start its stack, or join the running one."""
-    os.umask(0o077)
     project, home = _to_register(adopt=adopt)
     registration.refuse_switched_off(project)
     stack = Stack.prepared(home)._replace(
@@ -76,7 +74,6 @@ def up(
 @click.option("--all", "every", is_flag=True, help="Stop all of your stacks.")
 def down(every: bool) -> None:
     """Stop the stack; until the next `up`, hooks keep their events on disk."""
-    os.umask(0o077)
     if not every:
         place = locate(".")
         _registered(place)
@@ -105,7 +102,6 @@ def _name_workers(home: str) -> None:
 @click.command()
 def restart() -> None:
     """Stop the stack and start it again with the installed code."""
-    os.umask(0o077)
     place = locate(".")
     for note in unseen(place.home):
         say(f"note: {note}", err=True)

@@ -1,7 +1,6 @@
 """Command `summaries`: session summaries, and the consent to a language model."""
 
 import json
-import os
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -50,7 +49,6 @@ WORDS_SHOWN = 100
 @click.group()
 def summaries() -> None:
     """Show session summaries, and choose whether a language model writes them."""
-    os.umask(0o077)
 
 
 @summaries.command()

@@ -1,6 +1,5 @@
 """Command `task`: add, assign, follow and cancel tasks."""
 
-import os
 
 import click
 
@@ -28,7 +27,6 @@ _unknown = click.option("--unknown", is_flag=True, help="Accept an id that is no
 @click.group()
 def task() -> None:
     """Give tasks to sessions, follow them and cancel them."""
-    os.umask(0o077)
 
 
 @task.command()

@@ -1,6 +1,5 @@
 """Command `transcript`: a conversation as text, Markdown, HTML or JSON lines."""
 
-import os
 from functools import partial
 
 import click
@@ -48,7 +47,6 @@ def transcript(
     SESSION is the id of a session or subagent, a prefix of one, or `last`. In a terminal the output
     is paged by `less`.
     """
-    os.umask(0o077)
     if markdown + html + as_json > 1:
         raise click.UsageError("one of --markdown, --html and --json")
     home = locate(".").home

@@ -46,7 +46,6 @@ def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> Non
     """
     if as_json and (yes or remove):
         raise click.UsageError("--json only shows the files: it excludes --yes and --remove")
-    os.umask(0o077)
     place = locate(".")
     _refuse_home_in_tree(place)
     found = _named(files_asking(place.home, place.project), names)
