@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from hivepipe.db import tasks
 from hivepipe.errors import HiveError, StoreError
@@ -24,7 +25,7 @@ from hivepipe.orchestrator.start import locked, start
 from hivepipe.orchestrator.transcript import repair_transcript
 from hivepipe.orchestrator.worker import LARGEST_TASK, Card, Worker
 from hivepipe.orchestrator.worker_signals import WorkerSignals
-from hivepipe.orchestrator.worker_state import CheckedWorker, check_worker
+from hivepipe.orchestrator.worker_state import CheckedWorker, check_worker, is_answered
 from hivepipe.settings import hive_stale_secs
 from hivepipe.times import now
 
@@ -98,14 +99,8 @@ class Orchestrator:
         `after` is the number of the last run that the caller knows, or 0. HiveError also if the
         worker had another run since.
         """
-        start(
-            self.hive,
-            worker,
-            _with_flags(self._card(worker)),
-            kind,
-            text,
-            may_start=lambda: _had_another_run(worker, after) if after else "",
-        )
+        may_start = partial(_had_another_run, worker, after)
+        start(self.hive, worker, _with_flags(self._card(worker)), kind, text, may_start=may_start)
         self.record([worker])
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
@@ -120,23 +115,17 @@ class Orchestrator:
             text = f"{options[option - 1]}\n{text}".strip()
         if not text.strip():
             raise HiveError("the answer is empty")
-        question = checked.status.digest
+        may_start = partial(_answered, worker, checked.status.digest)
+        text = prompts.ANSWER.format(text=text)
         start(
-            self.hive,
-            worker,
-            _with_flags(self._card(worker)),
-            "answer",
-            prompts.ANSWER.format(text=text),
-            may_start=lambda: _answered(worker, question),
+            self.hive, worker, _with_flags(self._card(worker)), "answer", text, may_start=may_start
         )
         self.record([worker])
 
     def park(self, worker: Worker, after: int = 0) -> None:
         """Resume a worker so that it writes down what it learned. `after` is as in `resume`."""
-        card = _with_flags(self._card(worker))
-        terms = command.words(self.hive, worker, card)
         self.resume(
-            worker, prompts.prompt(self.hive.root / "prompts", "park", terms), "park", after
+            worker, self._prompt("park", worker, _with_flags(self._card(worker))), "park", after
         )
 
     def respawn(self, worker: Worker) -> Worker:
@@ -240,14 +229,13 @@ class Orchestrator:
     def _start_once(self, worker: Worker) -> None:
         """Start the first run, unless another spawn with this session has started it."""
         already = "it was spawned before"
-        text = prompts.prompt(
-            self.hive.root / "prompts", "worker", command.words(self.hive, worker, worker.card())
-        )
+        card = worker.card()
+        text = self._prompt("worker", worker, card)
         try:
             start(
                 self.hive,
                 worker,
-                worker.card(),
+                card,
                 "spawn",
                 text,
                 may_start=lambda: already if _was_started(worker) else "",
@@ -257,6 +245,10 @@ class Orchestrator:
             if not _is_started_soon(worker):
                 raise
             self.troubles.append(f"{worker.id}: {already}")
+
+    def _prompt(self, name: str, worker: Worker, card: Card) -> str:
+        terms = command.words(self.hive, worker, card)
+        return prompts.prompt(self.hive.root / "prompts", name, terms)
 
     def _card(self, worker: Worker) -> Card:
         """Return a worker's card, with its project looked up if hivepipe did not start it."""
@@ -291,13 +283,15 @@ def _was_started(worker: Worker) -> bool:
 def _answered(worker: Worker, question: str) -> str:
     """Return an error if the question was answered or replaced, or "" if it is still open."""
     status, run = worker.status(), worker.last_run()
-    is_answered = run is not None and run.kind != "park" and run.started_ns > status.changed_ns
-    return "" if status.digest == question and not is_answered else f"{worker.id} was answered"
+    is_open = status.digest == question and not (run and is_answered(status, run))
+    return "" if is_open else f"{worker.id} was answered"
 
 
 def _had_another_run(worker: Worker, after: int) -> str:
+    """Return an error if the last run has another number than `after`, which may be 0 for any."""
     run = worker.last_run()
-    return f"{worker.id} has had another run" if run is None or run.number != after else ""
+    is_another = after and (run is None or run.number != after)
+    return f"{worker.id} has had another run" if is_another else ""
 
 
 def _is_started_soon(worker: Worker) -> bool:

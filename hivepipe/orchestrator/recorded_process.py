@@ -1,6 +1,7 @@
 """Tell whether a recorded process is still the same process."""
 
 import os
+from contextlib import suppress
 
 from hivepipe.hook import alive
 from hivepipe.hook.instance import this_machine
@@ -24,9 +25,8 @@ def lives(pid: int, started: str, on: str) -> bool | None:
 def group_lives(group: int) -> bool:
     """Tell whether a process group has members left."""
     try:
-        os.killpg(group, 0)
+        with suppress(PermissionError):
+            os.killpg(group, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
     return True

@@ -86,11 +86,8 @@ def _become(worker: Worker, run: Run) -> None:
     run.pid, run.pid_started = os.getpid(), start_time(os.getpid())
     run.started_at, run.started_ns = now()
     worker.write_run(run)
-    for number in (
-        signal.SIGHUP,
-        signal.SIGPIPE,
-        signal.SIGXFSZ,
-    ):  # exec would keep ignored signals ignored
+    # exec would keep ignored signals ignored.
+    for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.execv(run.command[0], run.command)
 

@@ -58,37 +58,18 @@ class Worker:
 
     def __init__(self, folder: Path, state: Path) -> None:
         """Neither folder has to exist. Commands and pids are read from `state` only."""
-        self.folder = folder
         self.id = folder.name
+        self.folder = folder
         self.state = state
+        self.folders = (folder, state)
+        self.status_file = folder / "status.json"
+        self.transcript = folder / "transcript.jsonl"
+        self.stderr = folder / "stderr.log"
+        self.report = folder / "run-report.md"
+        self.lock = str(state / "run.lock")  # prevents two processes on one session
 
     def __repr__(self) -> str:
         return f"Worker({self.id})"
-
-    @property
-    def status_file(self) -> Path:
-        """Return the path of its status.json."""
-        return self.folder / "status.json"
-
-    @property
-    def transcript(self) -> Path:
-        """Return the path of Claude Code's output."""
-        return self.folder / "transcript.jsonl"
-
-    @property
-    def stderr(self) -> Path:
-        """Return the path of Claude Code's error output."""
-        return self.folder / "stderr.log"
-
-    @property
-    def report(self) -> Path:
-        """Return the path of its own summary."""
-        return self.folder / "run-report.md"
-
-    @property
-    def folders(self) -> tuple[Path, Path]:
-        """Return its folder and its state folder."""
-        return self.folder, self.state
 
     def matches(self, start: str) -> bool:
         """Tell whether its id or its session begins with `start`."""
@@ -164,8 +145,3 @@ class Worker:
     def prompt_file(self, number: int) -> Path:
         """Return the path of a run's prompt."""
         return self.state / "runs" / f"{number}.prompt.md"
-
-    @property
-    def lock(self) -> str:
-        """Return the path of the lock that prevents two processes on one session."""
-        return str(self.state / "run.lock")

@@ -31,18 +31,12 @@ class WorkerSignals:
         """Return the pid of a process on a worker's session that hivepipe did not start, or 0."""
         return self._foreign.of(worker)
 
-    def is_cancelled(self, worker: Worker) -> bool:
-        """Tell whether the task of a worker was cancelled, so that it may call no more tools."""
-        return bool(self._cancellation(worker))
-
-    def cancelled_because(self, worker: Worker) -> str:
-        """Return a text that says that its task was cancelled, with the reason if one was given."""
-        _, _, reason = self._cancellation(worker).strip().partition("\n")
-        return f"its task was cancelled: {reason}" if reason else "its task was cancelled"
-
-    def _cancellation(self, worker: Worker) -> str:
+    def cancellation(self, worker: Worker) -> str:
+        """Return a text that says that a worker's task was cancelled, and why, or ""."""
         task = worker.card().task_id
-        return read_small(cancellation_path(self._home, task)) if task else ""
+        found = read_small(cancellation_path(self._home, task)) if task else ""
+        reason = found.strip().partition("\n")[2]
+        return ": ".join(filter(None, ("its task was cancelled", reason))) if found else ""
 
     def heartbeat_ns(self, worker: Worker) -> int:
         """Return the time in ns of the last tool call of a worker, or 0."""

@@ -55,8 +55,9 @@ def check_worker(worker: Worker, stale_secs: float, signals: WorkerSignals) -> C
     state, note = _state(status, run, lives, is_silent)
     if lives and run and not worker.folder.is_dir():
         state, note = "error", f"its folder was removed, its process {run.pid} still runs"
-    if lives is False and state not in _NOT_CANCELLED and signals.is_cancelled(worker):
-        state, note = "cancelled", signals.cancelled_because(worker)
+    may_be_cancelled = lives is False and state not in _NOT_CANCELLED
+    if may_be_cancelled and (cancellation := signals.cancellation(worker)):
+        state, note = "cancelled", cancellation
     return CheckedWorker(worker, state, note, status, run, last_active_ns, lives)
 
 
@@ -78,20 +79,20 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
         return ("working", "starting") if lives else ("not started", trouble)
     if lives is None:
         return (status.word or "unknown"), f"runs on {run.machine.partition(' ')[0]}"
-    is_answered = _is_answered(status, run)
-    word = "" if is_answered else status.word
+    answered = is_answered(status, run)
+    word = "" if answered else status.word
     if lives:
         return _of_living(status, run, word, is_silent)
     if word and word != "working":
         return word, _words(status)
-    if not word and status.problems and not is_answered:
+    if not word and status.problems and not answered:
         return "broken", "; ".join(status.problems)
     if run.exit_code == 0 and run.outcome == "success":
         return "ended", f"it wrote no status.json; its last words: {run.words}"
     return "died", ending(run)
 
 
-def _is_answered(status: Status, run: Run) -> bool:
+def is_answered(status: Status, run: Run) -> bool:
     """Tell whether a status is older than the run, unless the run only parks."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
@@ -100,12 +101,12 @@ def _of_foreign_process(
     status: Status, run: Run | None, is_silent: bool, pid: int
 ) -> tuple[str, str]:
     """Return state and note of a worker whose session a foreign process uses."""
-    word = "" if run and _is_answered(status, run) else status.word
+    word = "" if run and is_answered(status, run) else status.word
     if word not in ("", "working"):
         return word, _words(status)
     by = f"process {pid}, not started by hivepipe"
     words = _words(status) if word or status.problems else ""
-    return ("stale" if is_silent else "working"), "; ".join(filter(None, (words, by)))
+    return ("stale" if is_silent else "working"), _joined(words, by)
 
 
 def _of_other(status: Status) -> tuple[str, str]:
@@ -113,9 +114,7 @@ def _of_other(status: Status) -> tuple[str, str]:
     if not status.word:
         return "unknown", _words(status) or "No status yet"
     if status.word == "working":
-        return "unknown", "; ".join(
-            filter(None, (_words(status), "none of its processes runs here"))
-        )
+        return "unknown", _joined(_words(status), "none of its processes runs here")
     return status.word, _words(status)
 
 
@@ -157,5 +156,8 @@ _EXPLAINING_FIELDS = {
 
 
 def _words(status: Status) -> str:
-    words = status.text(_EXPLAINING_FIELDS.get(status.word, ""))
-    return "; ".join(filter(None, (words, *status.problems)))
+    return _joined(status.text(_EXPLAINING_FIELDS.get(status.word, "")), *status.problems)
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
