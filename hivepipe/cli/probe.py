@@ -63,13 +63,5 @@ def summary(found: list[Probe]) -> str:
 
 def entries(found: list[Probe]) -> list[dict[str, Any]]:
     """Return the entries of `--json`."""
-    return [
-        {
-            "source": each.source,
-            "event": each.event,
-            "verdict": each.verdict,
-            "by_hand": each.by_hand,
-            "trouble": each.trouble,
-        }
-        for each in found
-    ]
+    names = ("source", "event", "verdict", "by_hand", "trouble")
+    return [{name: getattr(each, name) for name in names} for each in found]

@@ -14,6 +14,7 @@ from hivepipe.cli.transcript_words import (
     folded_line,
     head,
     turn_of,
+    turn_title,
     turns,
 )
 from hivepipe.reading.conversation_reader import Conversation
@@ -53,7 +54,8 @@ def show_html(found: Conversation, utc: bool) -> None:
         if begins:
             say("</section>" if is_open else "")
             say(f'<section class="{turn_of(piece)} d{min(piece.depth, _DEEPEST)}">')
-            say(f"<h2>{_text(_name(piece))} <time>{_text(shown_time(piece.at, utc))}</time></h2>")
+            at = _text(shown_time(piece.at, utc))
+            say(f"<h2>{_text(turn_title(piece))} <time>{at}</time></h2>")
             is_open = True
         say('<div class="hit" id="hit">' if piece.is_hit else "<div>")
         _show(piece)
@@ -73,10 +75,6 @@ def _opening(title: str) -> tuple[str, ...]:
         f"<title>{_text(title)}</title>",
         f"<style>{STYLE}</style></head><body>",
     )
-
-
-def _name(piece: Piece) -> str:
-    return f"agent {piece.text} {piece.id}" if piece.kind == AGENT else turn_of(piece)
 
 
 def _show(piece: Piece) -> None:

@@ -5,7 +5,7 @@ import re
 from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.tables import shown_time
 from hivepipe.cli.terminal import say
-from hivepipe.cli.transcript_words import MESSAGES, failure, folded_line, head, turn_of, turns
+from hivepipe.cli.transcript_words import MESSAGES, failure, folded_line, head, turn_title, turns
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 
@@ -22,9 +22,8 @@ def show_markdown(found: Conversation, utc: bool) -> None:
         quote = "> " * piece.depth
         if begins:
             at = shown_time(piece.at, utc)
-            name = f"agent {piece.text} {piece.id}" if piece.kind == AGENT else turn_of(piece)
             _line("", quote)
-            _line(f"### {_escaped(name)}" + (f" ({at})" if at else ""), quote)
+            _line(f"### {_escaped(turn_title(piece))}" + (f" ({at})" if at else ""), quote)
         if piece.is_hit:
             _line("", quote)
             _line("**The hit:**", quote)

@@ -9,7 +9,15 @@ from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import shown_time
 from hivepipe.cli.terminal import MARGIN, is_terminal
-from hivepipe.cli.transcript_words import MESSAGES, failure, folded_line, head, turn_of, turns
+from hivepipe.cli.transcript_words import (
+    MESSAGES,
+    failure,
+    folded_line,
+    head,
+    turn_of,
+    turn_title,
+    turns,
+)
 from hivepipe.reading.conversation_reader import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 from hivepipe.text.visible import printable
@@ -34,29 +42,17 @@ def show_text(found: Conversation, utc: bool) -> None:
         indent = _INDENT * piece.depth
         if begins:
             line("", "")
-            line(
-                f"{shown_time(piece.at, utc)} ".lstrip(),
-                _turn(piece),
-                _STYLES[turn_of(piece)],
-                indent,
-            )
-        mark = "» " if piece.is_hit else ""
+            at, style = f"{shown_time(piece.at, utc)} ".lstrip(), _STYLES[turn_of(piece)]
+            line(at, printable(turn_title(piece)), style, indent)
+        mark, marked = ("» ", "bold yellow") if piece.is_hit else ("", "")
         for before, text, style in _lines(piece):
-            line(
-                mark + before, text, "bold yellow" if piece.is_hit and not style else style, indent
-            )
+            line(mark + before, text, style or marked, indent)
             mark = ""
 
 
 def _wrapped(screen: Console, text: Text, width: int | None) -> Iterable[Text]:
     """Return a text wrapped to `width` columns, or as one line without a width."""
     return text.wrap(screen, max(width, NARROWEST)) or [text] if width is not None else [text]
-
-
-def _turn(piece: Piece) -> str:
-    if piece.kind == AGENT:
-        return printable(f"agent {piece.text} {piece.id}")
-    return turn_of(piece)
 
 
 def _lines(piece: Piece) -> list[tuple[str, str, str]]:

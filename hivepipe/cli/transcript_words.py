@@ -36,6 +36,11 @@ def turn_of(piece: Piece) -> str:
     return CLAUDE
 
 
+def turn_title(piece: Piece) -> str:
+    """Return the heading of the turn that begins with a piece."""
+    return f"agent {piece.text} {piece.id}" if piece.kind == AGENT else turn_of(piece)
+
+
 def turns(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bool]]:
     """Yield each piece with True if a new turn begins with it."""
     before: tuple[str, int] | None = None

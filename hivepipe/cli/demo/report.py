@@ -37,9 +37,7 @@ def _show_table(
     console: Console, name: str, columns: list[str], rows: Rows, is_right: bool
 ) -> None:
     mark = "[green]as expected[/]" if is_right else "[red]NOT as expected[/]"
-    table = Table(title=f"{name}: {mark}", title_justify="left", min_width=60)
-    for column in columns:
-        table.add_column(column)
+    table = Table(*columns, title=f"{name}: {mark}", title_justify="left", min_width=60)
     for row in rows:
         table.add_row(*(str(value) for value in row))
     console.print(table)
