@@ -4,25 +4,23 @@ from datetime import datetime, timedelta
 
 import click
 
+from hivepipe.cli.store import store_here
 from hivepipe.cli.tables import (
+    Column,
     json_option,
     show_entries,
     show_entry,
-    show_json,
     stored,
     utc_option,
 )
 from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
-from hivepipe.home import locate
 from hivepipe.reading.team.agents import MOST_AGENTS, team_agents
 from hivepipe.reading.team.source import opened
 
-_COLUMNS = {
+_COLUMNS: dict[str, Column] = {
     "agent": "id",
-    "status": "state",
+    "status": lambda entry: entry["outcome"] or entry["status"],
     "type": "type",
     "name": "name",
     "start": "created_at",
@@ -67,14 +65,11 @@ def agents(
             found = team_agents(source, wanted, session=session, limit=MOST_AGENTS + 1)
         found = first_entries(found, MOST_AGENTS)
     else:
-        with listings(database_path(locate(".").home)) as store:
+        with store_here() as store:
             session = store.full_id("session", session_id) if session_id else ""
             found = store.agents(session, first, behind)
-    if as_json:
-        show_json(agents=found)
-        return
-    entries = ({**entry, "state": entry["outcome"] or entry["status"]} for entry in found)
-    show_entries({**_COLUMNS, **(COLUMNS if wanted else {})}, entries, utc)
+    columns: dict[str, Column] = {**_COLUMNS, **(COLUMNS if wanted else {})}
+    show_entries("agents", found, columns, as_json=as_json, utc=utc)
 
 
 @click.group()
@@ -88,11 +83,8 @@ def agent() -> None:
 @utc_option
 def show(agent_id: str, as_json: bool, utc: bool) -> None:
     """Show one agent; ID may be a prefix."""
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         found = store.agent(store.full_id("agent", agent_id))
     if found is None:  # deleted between the two queries
         raise StoreError(f"no agent has the id {agent_id}")
-    if as_json:
-        show_json(**found)
-    else:
-        show_entry(found, utc)
+    show_entry(found, utc, as_json=as_json)

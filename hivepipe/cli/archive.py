@@ -13,12 +13,12 @@ from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
 from hivepipe.cli.tables import (
+    Column,
     json_option,
     printable,
+    show_entries,
     show_entry,
     show_json,
-    show_table,
-    shown_time,
     utc_option,
 )
 from hivepipe.cli.terminal import document, say, say_archived_line
@@ -52,26 +52,23 @@ def list_archives(with_agents: bool, as_json: bool, utc: bool) -> None:
         key=lambda entry: (entry["started_at"], entry["path"]),
         reverse=True,
     )
-    rows = [(entry, archives.meta_of(entry) or {}) for entry in shown]
-    if as_json:
-        show_json(archives=[{**entry, "meta": meta or None} for entry, meta in rows])
-        return
-    show_table(
-        ("id", "type", "start", "last", "messages", "size", "about"),
-        [_row(entry, meta, utc) for entry, meta in rows],
-    )
+    found = [{**entry, "meta": archives.meta_of(entry) or None} for entry in shown]
+    show_entries("archives", found, _COLUMNS, as_json=as_json, utc=utc)
 
 
-def _row(entry: Entry, meta: Meta, utc: bool) -> tuple[Any, ...]:
-    return (
-        entry["agent_id"] or entry["session_id"],
-        entry["agent_type"] or "session",
-        shown_time(entry["started_at"], utc),
-        shown_time(meta.get("ended_at"), utc),
-        meta.get("message_count"),
-        size(meta.get("archive", {}).get("bytes", 0)),
-        meta.get("title") or meta.get("cwd"),
-    )
+def _meta(entry: dict[str, Any]) -> Meta:
+    return entry["meta"] or {}
+
+
+_COLUMNS: dict[str, Column] = {
+    "id": lambda entry: entry["agent_id"] or entry["session_id"],
+    "type": lambda entry: entry["agent_type"] or "session",
+    "start": "started_at",
+    "last": lambda entry: _meta(entry).get("ended_at"),
+    "messages": lambda entry: _meta(entry).get("message_count"),
+    "size": lambda entry: size(_meta(entry).get("archive", {}).get("bytes", 0)),
+    "about": lambda entry: _meta(entry).get("title") or _meta(entry).get("cwd"),
+}
 
 
 @archive.command()

@@ -1,6 +1,5 @@
 """Command `context`: the text that hivepipe adds to a session or a prompt."""
 
-
 import click
 
 from hivepipe.cli.choice import Choice

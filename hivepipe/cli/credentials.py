@@ -6,7 +6,7 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.tables import Column, json_option, show_entries
 from hivepipe.cli.terminal import ask, say
 from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
@@ -68,37 +68,23 @@ def list_credentials(as_json: bool) -> None:
     """List the keys in order of precedence, and where each is set."""
     stored, commands = read_credentials(), read_commands()
     used = find_offer(with_environment=False)
+    others = [used.name] if used and used.name not in KEPT else []  # such as Codex's login
     entries = [
         {
             "name": name,
-            "file": name in stored,
+            "file": name in stored or name == CODEX,
             "command": name in commands,
-            "environment": environment(name) is not None,
+            "environment": name in KEPT and environment(name) is not None,
             "used": used is not None and used.name == name,
         }
-        for name in KEPT
+        for name in (*KEPT, *others)
     ]
-    if used and used.name not in KEPT:
-        entries.append(
-            {
-                "name": used.name,
-                "file": used.name == CODEX,
-                "command": False,
-                "environment": False,
-                "used": True,
-            }
-        )
-    if as_json:
-        show_json(credentials=entries)
-        return
-    rows = [
-        (
-            entry["name"],
-            "stored" if entry["file"] else "command" if entry["command"] else "",
-            "set" if entry["environment"] else "",
-            "used" if entry["used"] else "",
-        )
-        for entry in entries
-    ]
-    show_table(("name", "file", "this shell", "by the stack"), rows)
-    say(f"The stack reads {short(str(credentials_path()))}, not the environment of a shell.")
+    columns: dict[str, Column] = {
+        "name": "name",
+        "file": lambda key: "stored" if key["file"] else "command" if key["command"] else "",
+        "this shell": lambda key: "set" if key["environment"] else "",
+        "by the stack": lambda key: "used" if key["used"] else "",
+    }
+    show_entries("credentials", entries, columns, as_json=as_json)
+    if not as_json:
+        say(f"The stack reads {short(str(credentials_path()))}, not the environment of a shell.")

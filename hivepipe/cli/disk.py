@@ -6,16 +6,26 @@ from dataclasses import asdict
 import click
 
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, show_json, show_table, shown_time, utc_option
+from hivepipe.cli.tables import Column, json_option, show_entries, show_json, show_table, utc_option
 from hivepipe.cli.terminal import say
 from hivepipe.errors import HivepipeError
-from hivepipe.files.deletion_log import Deletion, deletions
+from hivepipe.files.deletion_log import deletions
 from hivepipe.home import locate
 from hivepipe.maintenance.disk_usage import disk_usage
 from hivepipe.operations.prune_files import Pruned, drop_outdated
 from hivepipe.operations.slow import at_once, manual_origin
 from hivepipe.text.plurals import counted
 from hivepipe.text.sizes import size
+
+_OF_LOG: dict[str, Column] = {
+    "time": "at",
+    "kind": "kind",
+    "age": lambda each: f"{each['age_days']:g} days",
+    "rule": "rule",
+    "what": lambda each: (
+        f"{each['number']} of {each['path']}" if each["kind"] == "rows" else short(each["path"])
+    ),
+}
 
 
 @click.command()
@@ -31,7 +41,9 @@ def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
         raise click.UsageError("--prune and --log exclude each other")
     place = locate(".")
     if with_log:
-        _show_log(deletions(place.home), as_json, utc)
+        found = [asdict(each) for each in deletions(place.home)]
+        without = "nothing was deleted by retention"
+        show_entries("deletions", found, _OF_LOG, as_json=as_json, utc=utc, without=without)
         return
     dropped = _prune(place.home) if prune and os.path.isdir(place.home) else None
     usage = disk_usage(place)
@@ -46,21 +58,6 @@ def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
             f"deleted: {counted(dropped.archives, 'archive')}, {counted(dropped.logs, 'log')}, "
             f"{counted(dropped.events, 'event')}, {counted(dropped.workers, 'archived worker')}"
         )
-
-
-def _show_log(found: list[Deletion], as_json: bool, utc: bool) -> None:
-    if as_json:
-        show_json(deletions=[asdict(each) for each in found])
-        return
-    rows = [
-        (shown_time(each.at, utc), each.kind, f"{each.age_days:g} days", each.rule, _what(each))
-        for each in found
-    ]
-    show_table(("time", "kind", "age", "rule", "what"), rows, "nothing was deleted by retention")
-
-
-def _what(each: Deletion) -> str:
-    return f"{each.number} of {each.path}" if each.kind == "rows" else short(each.path)
 
 
 def _prune(home: str) -> Pruned:

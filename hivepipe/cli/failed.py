@@ -8,14 +8,16 @@ from typing import Any
 import click
 
 from hivepipe.cli.tables import (
+    Column,
     json_option,
     printable,
+    show_entries,
     show_json,
     show_table,
     shown_time,
     utc_option,
 )
-from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json
+from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json, yes_option
 from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.files.action_log import actions
@@ -132,14 +134,14 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
 
 @failed.command()
 @selection_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def discard(job_id: str | None, everything: bool, operation: str | None, yes: bool) -> None:
     """Delete failed jobs: one (ID), all, or those of an operation."""
     place = locate(".")
     with _failed_jobs(place) as store:
         jobs = _selected(store, job_id, everything, operation)
-        if jobs and not yes:
-            confirm_or_end(f"Discard {_named(jobs)}?")
+        if jobs:
+            confirm_or_end(f"Discard {_named(jobs)}?", yes)
         done = (
             retry_or_discard(store, place.home, "discard", jobs, BY).done if store and jobs else 0
         )
@@ -151,22 +153,17 @@ def discard(job_id: str | None, everything: bool, operation: str | None, yes: bo
 @utc_option
 def list_actions(as_json: bool, utc: bool) -> None:
     """List the actions on failed jobs and who took them, newest first."""
-    found = actions(locate(".").home)
-    if as_json:
-        show_json(actions=[asdict(each) for each in found])
-        return
-    rows = [
-        (
-            shown_time(each.at, utc),
-            each.user,
-            each.by,
-            each.action,
-            f"{each.done} of {each.chosen}" if each.chosen else "",
-            ", ".join(each.operations),
-        )
-        for each in found
-    ]
-    show_table(("time", "user", "by", "action", "jobs", "operations"), rows, "no actions")
+    found = [asdict(each) for each in actions(locate(".").home)]
+    columns: dict[str, Column] = {
+        "time": "at",
+        "user": "user",
+        "by": "by",
+        "action": "action",
+        "jobs": lambda each: f"{each['done']} of {each['chosen']}" if each["chosen"] else "",
+        "operations": lambda each: ", ".join(each["operations"]),
+    }
+    without = "no actions"
+    show_entries("actions", found, columns, as_json=as_json, utc=utc, without=without)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from functools import partial
 import click
 
 from hivepipe.cli.tables import json_option, printable, show_json, stored
-from hivepipe.cli.terminal import confirm_or_end, say
+from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.home_database import opened
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
@@ -38,7 +38,7 @@ SHORTEST_TEXT = 4
     " out of the shell's history.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 def forget(
     session: str | None,
@@ -137,8 +137,7 @@ def _ask_and_do(go: Callable[[bool], Iterable[Deleted]], dry_run: bool, yes: boo
     if dry_run or not yes:
         _show(go(True), "would delete")
     if not dry_run:
-        if not yes:
-            confirm_or_end("Delete all this, and every backup of the database?")
+        confirm_or_end("Delete all this, and every backup of the database?", yes)
         _show(go(False), "deleted")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.tables import json_option, show_entries, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.errors import GuardError
 from hivepipe.guard import messages, rules
@@ -38,12 +38,10 @@ def list_rules(as_json: bool) -> None:
         {"rule": rule, "warns_at": warns, "denies_from": denies}
         for rule, (warns, denies) in _numbers(limits()).items()
     ]
-    if as_json:
-        show_json(mode=mode, rules=entries)
-        return
-    say(f"mode {mode}: {_MODES_IN_WORDS[mode]}")
-    rows = [(entry["rule"], entry["warns_at"], entry["denies_from"]) for entry in entries]
-    show_table(("rule", "warns at", "denies from"), rows)
+    if not as_json:
+        say(f"mode {mode}: {_MODES_IN_WORDS[mode]}")
+    columns = {"rule": "rule", "warns at": "warns_at", "denies from": "denies_from"}
+    show_entries("rules", entries, columns, as_json=as_json, beside={"mode": mode})
 
 
 @guard.command()

@@ -107,7 +107,7 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
         return
     if purge and plan.data and not yes:
         _show_data(plan)
-        confirm_or_end("Delete all of this permanently?")
+        confirm_or_end("Delete all of this permanently?", yes)
     refused = removal.carry_out(plan, purge)
     _show_removed(plan, purge)
     for path in refused:

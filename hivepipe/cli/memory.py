@@ -12,7 +12,7 @@ from hivepipe.archive.search.query import fts_query, query_of
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.tables import Column, json_option, limit_option, show_entries, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.db.briefing import memory_folders
 from hivepipe.db.home_database import opened
@@ -37,14 +37,7 @@ def memory() -> None:
 
 @memory.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 50),
-    default=5,
-    show_default=True,
-    help="Maximum number of results.",
-)
+@limit_option(5, "Maximum number of results.", most=50)
 @click.option("--scope", type=Choice((AGENT, SWARM)), help="Only own or only shared memories.")
 @click.option("--all", "of_all", is_flag=True, help="Include other swarms and profiles.")
 @json_option
@@ -82,20 +75,14 @@ def list_files(as_json: bool) -> None:
     """List the memory files that are indexed."""
     with _updated_index(locate(".")) as index:
         found = [dict(row) for row in index.files()]
-    if as_json:
-        show_json(files=found)
-        return
-    rows = [
-        (
-            short(row["path"]),
-            row["scope"],
-            row["chunks"],
-            row["vectors"],
-            "forgotten" if row["forgotten"] else "indexed",
-        )
-        for row in found
-    ]
-    show_table(("file", "scope", "chunks", "vectors", "state"), rows)
+    columns: dict[str, Column] = {
+        "file": lambda row: short(row["path"]),
+        "scope": "scope",
+        "chunks": "chunks",
+        "vectors": "vectors",
+        "state": lambda row: "forgotten" if row["forgotten"] else "indexed",
+    }
+    show_entries("files", found, columns, as_json=as_json)
 
 
 @memory.command()

@@ -12,7 +12,7 @@ from hivepipe.cli.migrate_json import plan_entry, result_entry, undone_entry
 from hivepipe.cli.paths import short
 from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.terminal import confirm_or_end, say
+from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.legacy_rows import TABLES
 from hivepipe.doctor.probing import Probe
 from hivepipe.home import main_checkout, real_path
@@ -32,7 +32,7 @@ from hivepipe.text.visible import printable
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option(
     "--from",
     "folders",
@@ -69,8 +69,7 @@ def migrate(
         elif is_to_do:
             say("nothing was changed")
         return
-    if not yes:
-        confirm_or_end("Migrate now?", err=as_json)
+    confirm_or_end("Migrate now?", yes, err=as_json)
     result = carry_out(plan)
     if not as_json:
         _show_result(plan, result)
@@ -90,8 +89,7 @@ def _rehearsed(plan: Plan) -> ImportResult:
 
 def _undo(yes: bool, as_json: bool) -> None:
     project = main_checkout(real_path("."))
-    if not yes:
-        confirm_or_end("Restore the old home and the old hooks?", err=as_json)
+    confirm_or_end("Restore the old home and the old hooks?", yes, err=as_json)
     record = undo_migration(project)
     if as_json:
         show_json(**undone_entry(record))

@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_option, show_json, show_table, shown_time, utc_option
-from hivepipe.cli.terminal import confirm_or_end, say, say_text
+from hivepipe.cli.store import store_here
+from hivepipe.cli.tables import Column, json_option, show_entries, show_json, utc_option
+from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
 from hivepipe.db import profiles
-from hivepipe.db.listings import Entry, Listings, listings
-from hivepipe.db.location import database_path
+from hivepipe.db.listings import Entry, Listings
 from hivepipe.errors import ProfileError
 from hivepipe.events.claude_code import IDENTITY_FILES
 from hivepipe.files.regular_file import read_given
@@ -30,22 +30,16 @@ def profile() -> None:
 @utc_option
 def list_profiles(as_json: bool, utc: bool) -> None:
     """List the profiles: role, online or offline, last activity."""
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         found = profiles.list_profiles(store)
-    if as_json:
-        show_json(profiles=found)
-        return
-    rows = [
-        (
-            entry["id"],
-            entry["role"],
-            entry["status"],
-            shown_time(entry["last_active_at"] or entry["entered_at"], utc),
-            "yes" if entry["write_claude_md"] else "no",
-        )
-        for entry in found
-    ]
-    show_table(("profile", "role", "status", "last", "writes CLAUDE.md"), rows)
+    columns: dict[str, Column] = {
+        "profile": "id",
+        "role": "role",
+        "status": "status",
+        "last": lambda entry: entry["last_active_at"] or entry["entered_at"],
+        "writes CLAUDE.md": lambda entry: "yes" if entry["write_claude_md"] else "no",
+    }
+    show_entries("profiles", found, columns, as_json=as_json, utc=utc)
 
 
 @profile.command()
@@ -76,7 +70,7 @@ def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None
 @json_option
 def show(profile_id: str, name: str | None, version: int | None, as_json: bool) -> None:
     """Print the text of one of its files, or of all."""
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         _require(store, profile_id)
         if version is not None:
             found = [_version(store, profile_id, name, version)]
@@ -106,24 +100,18 @@ def show(profile_id: str, name: str | None, version: int | None, as_json: bool) 
 @utc_option
 def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None:
     """List the versions of its files, newest first."""
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         _require(store, profile_id)
         found = profiles.versions(store, profile_id, name or "")
-    if as_json:
-        show_json(versions=found)
-        return
-    rows = [
-        (
-            entry["id"],
-            entry["name"],
-            shown_time(entry["created_at"], utc),
-            entry["change_source"],
-            entry["session_id"],
-            entry["characters"],
-        )
-        for entry in found
-    ]
-    show_table(("version", "file", "time", "source", "session", "characters"), rows)
+    columns = {
+        "version": "id",
+        "file": "name",
+        "time": "created_at",
+        "source": "change_source",
+        "session": "session_id",
+        "characters": "characters",
+    }
+    show_entries("versions", found, columns, as_json=as_json, utc=utc)
 
 
 @profile.command()
@@ -147,17 +135,15 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
 
 @profile.command()
 @click.argument("profile_id", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def remove(profile_id: str, yes: bool) -> None:
     """Remove a profile with all versions of its files.
 
     Its sessions and the files in its folder stay. A session that names it adds it again.
     """
     with profile_book(locate(".").home) as book:
-        versions = book.versions(profile_id)
-        if not yes:
-            question = f"{profile_id} has {counted(versions, 'version')} of files. Remove for good?"
-            confirm_or_end(question)
+        versions = counted(book.versions(profile_id), "version")
+        confirm_or_end(f"{profile_id} has {versions} of files. Remove for good?", yes)
         book.remove(profile_id)
     say(f"{profile_id} is removed")
 

@@ -13,7 +13,15 @@ from hivepipe.archive.search.passages import ROLES
 from hivepipe.archive.search.query import query_of
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.tables import json_option, printable, show_json, shown_time, stored, utc_option
+from hivepipe.cli.tables import (
+    json_option,
+    limit_option,
+    printable,
+    show_json,
+    shown_time,
+    stored,
+    utc_option,
+)
 from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
@@ -40,14 +48,7 @@ _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 )
 @click.option("--since", metavar="DAY", type=_day, help="Only this day (2026-11-21) and later.")
 @click.option("--until", metavar="DAY", type=_day, help="Only before this day.")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 10**6),
-    default=20,
-    show_default=True,
-    help="Maximum number of results.",
-)
+@limit_option(20, "Maximum number of results.")
 @team_options
 @json_option
 @utc_option
@@ -129,19 +130,15 @@ def _indexing() -> Iterator[Callable[[int, int], None]]:
 
 
 def _show_found(found: Found, utc: bool) -> None:
-    _show(found.lines, utc)
+    screen = console()
+    for line in found.lines:
+        screen.print(_line(line, utc), soft_wrap=True)
+        say(f"    {line.opened_by}")
     shown, total = len(found.lines), found.total
     say(f"{total} found" if total == shown else f"{shown} of {total} found")
     if found.not_indexed_bytes:
         left = size(found.not_indexed_bytes)
         say(f"{left} of older transcripts are not indexed yet: search again", err=True)
-
-
-def _show(lines: list[Line], utc: bool) -> None:
-    screen = console()
-    for line in lines:
-        screen.print(_line(line, utc), soft_wrap=True)
-        say(f"    {line.opened_by}")
 
 
 def _line(line: Line, utc: bool) -> Text:

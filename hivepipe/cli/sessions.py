@@ -4,11 +4,10 @@ import click
 
 from hivepipe.cli.paths import short
 from hivepipe.cli.session_text import show_time_line
-from hivepipe.cli.tables import Entry, json_option, show_entries, show_json, utc_option
+from hivepipe.cli.store import store_here
+from hivepipe.cli.tables import Column, json_option, limit_option, show_entries, show_json, utc_option
 from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
 from hivepipe.cli.terminal import say
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.home import locate
 from hivepipe.operations.liveness import with_activity
@@ -19,7 +18,7 @@ from hivepipe.reading.team.sessions import MOST_SESSIONS, team_sessions
 from hivepipe.reading.team.source import opened
 from hivepipe.reading.time_line import time_line
 
-_COLUMNS = {
+_COLUMNS: dict[str, Column] = {
     "session": "id",
     "status": "condition",
     "last": "last_active_at",
@@ -27,9 +26,14 @@ _COLUMNS = {
     "operations": "operations",
     "agents": "agents",
     "model": "model",
-    "about": "about",
+    "about": lambda entry: entry["objective"] or entry["project"],
 }
-_OF_LOG = {"time": "created_at", "level": "log_level", "message": "message", "file": "file"}
+_OF_LOG: dict[str, Column] = {
+    "time": "created_at",
+    "level": "log_level",
+    "message": "message",
+    "file": lambda entry: short(file_of(entry["data"]) or ""),
+}
 
 
 @click.command()
@@ -45,20 +49,16 @@ def sessions(with_ended: bool, of_team: bool, as_json: bool, utc: bool, **whose:
             found = team_sessions(source, wanted, with_ended=with_ended, limit=most)
         found = first_entries(found, MOST_SESSIONS)
     else:
-        with listings(database_path(locate(".").home)) as store:
+        with store_here() as store:
             found = with_activity(store, store.sessions(with_ended))
-    if as_json:
-        show_json(sessions=found)
-        return
-    entries = ({**entry, "about": entry["objective"] or entry["project"]} for entry in found)
     without = "none" if with_ended else "no open sessions; --all shows ended ones"
     others = any(entry.get("client", CLAUDE_CODE) != CLAUDE_CODE for entry in found)
-    columns = {
+    columns: dict[str, Column] = {
         **_COLUMNS,
         **(COLUMNS if wanted else {}),
         **({"client": "client"} if others else {}),
     }
-    show_entries(columns, entries, utc, without)
+    show_entries("sessions", found, columns, as_json=as_json, utc=utc, without=without)
 
 
 @click.group()
@@ -68,14 +68,7 @@ def session() -> None:
 
 @session.command()
 @click.argument("session_id", metavar="ID")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 10**6),
-    default=500,
-    show_default=True,
-    help="Number of events, the newest.",
-)
+@limit_option(500, "Number of events, the newest.")
 @team_options
 @json_option
 @utc_option
@@ -94,7 +87,7 @@ def show(
                 found = team_time_line(source, chosen, store, home, limit)
         full_id, owner = chosen.id, {"person": chosen.person, "machine": chosen.machine}
     else:
-        with listings(database_path(home)) as store:
+        with store_here() as store:
             full_id = session_in(home, store, session_id)
             found = time_line(home, store, full_id, limit)
     if as_json:
@@ -123,16 +116,9 @@ def log(session_id: str, of_team: bool, as_json: bool, utc: bool, **whose: str) 
             with session_store(source, chosen) as store:
                 full_id, found = chosen.id, store.log(chosen.id)
     else:
-        with listings(database_path(locate(".").home)) as store:
+        with store_here() as store:
             full_id = store.full_id("session", session_id)
             found = store.log(full_id)
-    if as_json:
-        show_json(id=full_id, log=found)
-        return
-    show_entries(_OF_LOG, [_readable(entry) for entry in found], utc)
-    say(f"prompts, agents, skills and cost: hivepipe session show {full_id}", err=True)
-
-
-def _readable(entry: Entry) -> Entry:
-    """Return a log line with the file of its data."""
-    return {**entry, "file": short(file_of(entry["data"]) or "")}
+    show_entries("log", found, _OF_LOG, as_json=as_json, utc=utc, beside={"id": full_id})
+    if not as_json:
+        say(f"prompts, agents, skills and cost: hivepipe session show {full_id}", err=True)

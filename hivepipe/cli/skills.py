@@ -4,19 +4,10 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from hivepipe.cli.tables import (
-    json_option,
-    local_day,
-    show_json,
-    show_table,
-    shown_time,
-    utc_option,
-)
+from hivepipe.cli.store import store_here
+from hivepipe.cli.tables import Column, json_option, local_day, show_entries, utc_option
 from hivepipe.cli.team_choice import choice, team_options
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.db.skills import skill_statistics
-from hivepipe.home import locate
 from hivepipe.reading.team.skills import TeamSkill, team_skills
 from hivepipe.reading.team.source import Choice, opened
 from hivepipe.skills.statistics import SkillStatistics
@@ -35,25 +26,18 @@ def skills(commands: bool, of_team: bool, as_json: bool, utc: bool, **whose: str
     wanted = choice(of_team=of_team, **whose)
     found = _found(wanted, lambda time: local_day(time, utc), are_skills=not commands)
     ranked = sorted(found.items(), key=lambda entry: -entry[1].count)
-    if as_json:
-        kind = "commands" if commands else "skills"
-        show_json(**{kind: [_entry(name, skill) for name, skill in ranked]})
-        return
-    more = ("people",) if wanted else ()
-    rows = [
-        (
-            name,
-            f"{skill.count:,}",
-            f"{skill.count - skill.successes:,}",
-            f"{skill.success_rate:.1%}",
-            f"{len(skill.sessions):,}",
-            shown_time(skill.last_used, utc),
-            *_people(skill).values(),
-        )
-        for name, skill in ranked
-    ]
+    entries = [_entry(name, skill) for name, skill in ranked]
     what = "command" if commands else "skill"
-    show_table((what, "uses", "failures", "success", "sessions", "last", *more), rows)
+    columns: dict[str, Column] = {
+        what: "name",
+        "uses": lambda skill: f"{skill['count']:,}",
+        "failures": lambda skill: f"{skill['failures']:,}",
+        "success": lambda skill: f"{skill['success_rate']:.1%}",
+        "sessions": lambda skill: f"{skill['session_count']:,}",
+        "last": "last_used",
+        **({"people": "people"} if wanted else {}),
+    }
+    show_entries(f"{what}s", entries, columns, as_json=as_json, utc=utc)
 
 
 def _found(
@@ -62,13 +46,8 @@ def _found(
     if wanted:
         with opened() as source:
             return team_skills(source, wanted, day_of, are_skills=are_skills)
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         return skill_statistics(store, day_of, are_skills=are_skills)
-
-
-def _people(skill: SkillStatistics) -> dict[str, int]:
-    """Return the number of people who used a skill of a team, or {} for this machine's skills."""
-    return {"people": len(skill.people)} if isinstance(skill, TeamSkill) else {}
 
 
 def _entry(name: str, skill: SkillStatistics) -> dict[str, object]:
@@ -80,5 +59,5 @@ def _entry(name: str, skill: SkillStatistics) -> dict[str, object]:
         "session_count": len(skill.sessions),
         "last_used": skill.last_used,
         "daily": dict(sorted(skill.daily.items())),
-        **_people(skill),
+        **({"people": len(skill.people)} if isinstance(skill, TeamSkill) else {}),
     }

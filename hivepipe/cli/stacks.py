@@ -1,34 +1,35 @@
 """Command `stacks`: every stack of the user."""
 
+from typing import Any
+
 import click
 
-from hivepipe.cli.tables import json_option, show_json, show_table
-from hivepipe.stack.all_stacks import KnownStack, is_default, known_stacks
+from hivepipe.cli.tables import Column, json_option, show_entries
+from hivepipe.home import default_home
+from hivepipe.stack.all_stacks import KnownStack, known_stacks
 
 
 @click.command()
 @json_option
 def stacks(as_json: bool) -> None:
     """List all of your stacks, running or not."""
-    found = known_stacks()
-    if as_json:
-        show_json(stacks=[_entry(known) for known in found])
-        return
-    rows = [
-        (
-            known.stack.home,
-            known.state,
-            _age(known.age_secs) if known.processes else "",
-            f"{known.memory_bytes / 1e6:.0f} MB" if known.processes else "",
-            len(known.processes) or "",
-            "every unregistered project" if is_default(known.stack) else known.project,
-        )
-        for known in found
-    ]
-    show_table(("home", "state", "age", "memory", "processes", "project"), rows)
+    columns: dict[str, Column] = {
+        "home": "home",
+        "state": "state",
+        "age": lambda stack: _age(stack["age_secs"]) if stack["pids"] else "",
+        "memory": lambda stack: f"{stack['memory_bytes'] / 1e6:.0f} MB" if stack["pids"] else "",
+        "processes": lambda stack: len(stack["pids"]) or "",
+        "project": _projects,
+    }
+    show_entries("stacks", map(_entry, known_stacks()), columns, as_json=as_json)
 
 
-def _entry(known: KnownStack) -> dict[str, object]:
+def _projects(stack: dict[str, Any]) -> object:
+    is_default = stack["home"] == default_home()
+    return "every unregistered project" if is_default else stack["project"]
+
+
+def _entry(known: KnownStack) -> dict[str, Any]:
     return {
         "home": known.stack.home,
         "project": known.project,

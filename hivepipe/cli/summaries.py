@@ -7,23 +7,22 @@ from typing import Any
 
 import click
 
+from hivepipe.cli.store import store_here
 from hivepipe.cli.tables import (
+    Column,
     json_option,
     printable,
+    show_entries,
     show_entry,
     show_json,
-    show_table,
-    shown_time,
     utc_option,
 )
-from hivepipe.cli.terminal import confirm, say, say_json, say_text
+from hivepipe.cli.terminal import confirm, say, say_json, say_text, yes_option
 from hivepipe.config.config_file import unseen
 from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
 from hivepipe.db import summaries as stored
 from hivepipe.db.home_database import opened
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.db.memory_ratings import record_retrieval
 from hivepipe.errors import SummaryError
 from hivepipe.events.claude_code import valid_id
@@ -52,7 +51,7 @@ def summaries() -> None:
 
 
 @summaries.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def enable(yes: bool) -> None:
     """Let a language model write summaries.
 
@@ -135,21 +134,15 @@ def disable() -> None:
 @utc_option
 def list_summaries(as_json: bool, utc: bool) -> None:
     """List the newest summary of each session, newest first."""
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         found = stored.list_summaries(store)
-    if as_json:
-        show_json(summaries=found)
-        return
-    rows = [
-        (
-            entry["session_id"],
-            shown_time(entry["made_at"], utc),
-            _by(entry),
-            " ".join(entry["summary"].split())[:WORDS_SHOWN],
-        )
-        for entry in found
-    ]
-    show_table(("session", "made", "by", "summary"), rows)
+    columns: dict[str, Column] = {
+        "session": "session_id",
+        "made": "made_at",
+        "by": _by,
+        "summary": lambda entry: " ".join(entry["summary"].split())[:WORDS_SHOWN],
+    }
+    show_entries("summaries", found, columns, as_json=as_json, utc=utc)
 
 
 def _by(entry: dict[str, Any]) -> str:
@@ -164,7 +157,7 @@ def _by(entry: dict[str, Any]) -> str:
 @utc_option
 def show(session: str, as_json: bool, utc: bool) -> None:
     """Show the newest summary of a session; SESSION may be a prefix."""
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         found = stored.list_summaries(store, store.full_id("summary", session))
     if as_json:
         show_json(summaries=found)

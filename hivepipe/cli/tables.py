@@ -1,8 +1,9 @@
 """Output formats of commands: tables, entries, times, JSON."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.box import HEAVY_HEAD
@@ -15,14 +16,28 @@ from hivepipe.cli.terminal import is_terminal, say, say_json
 from hivepipe.text.visible import printable as printable  # re-exported
 
 Entry = dict[str, Any]
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+Column = str | Callable[[Entry], object]  # a key of the entries, or a function of one
 
-_TIMES = ("_at", "last_active", "last_seen")
+_STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 WIDTH = 200  # columns of output to a pipe: ids are not cut there
 FOLDED = 20  # columns; longer texts are folded to this width, times are not
 
 utc_option = click.option("--utc", is_flag=True, help="Show times in UTC instead of local time.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
+
+
+def limit_option(default: int, help: str, most: int = 10**6) -> Callable[[_Command], _Command]:
+    """Return the option --limit."""
+    return click.option(
+        "--limit",
+        metavar="N",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help=help,
+    )
 
 
 def show_json(**content: Any) -> None:
@@ -82,24 +97,44 @@ def _paragraph(columns: tuple[str, ...], row: tuple[str, ...], width: int) -> st
 
 
 def show_entries(
-    columns: Mapping[str, str], entries: Iterable[Entry], utc: bool, without: str = "none"
+    name: str,
+    entries: Iterable[Entry],
+    columns: Mapping[str, Column],
+    *,
+    as_json: bool,
+    utc: bool = False,
+    without: str = "none",
+    beside: Mapping[str, object] | None = None,
 ) -> None:
-    """Print a table of entries; `columns` maps each title to a key of the entries."""
-    names = columns.values()
-    rows = [tuple(_shown(name, entry[name], utc) for name in names) for entry in entries]
+    """Print entries as JSON below `name`, with the fields `beside`, or as a table.
+
+    `columns` maps each title of the table to a value of the entries.
+    """
+    if as_json:
+        show_json(**(beside or {}), **{name: list(entries)})
+        return
+    rows = [
+        tuple(_shown(entry[at] if isinstance(at, str) else at(entry), utc) for at in columns.values())
+        for entry in entries
+    ]
     show_table(tuple(columns), rows, without)
 
 
-def show_entry(entry: Entry, utc: bool) -> None:
-    """Print each field of an entry on a line, except fields that are None or ""."""
+def show_entry(entry: Entry, utc: bool, *, as_json: bool = False) -> None:
+    """Print an entry as JSON, or each field that is neither None nor "" on a line."""
+    if as_json:
+        show_json(**entry)
+        return
     for name, value in entry.items():
         if value is None or value == "":
             continue
-        say(f"{name:<16} {_shown(name, value, utc)}")
+        say(f"{name:<16} {_shown(value, utc)}")
 
 
-def _shown(name: str, value: Any, utc: bool) -> Any:
-    return shown_time(value, utc) if name.endswith(_TIMES) else value
+def _shown(value: Any, utc: bool) -> Any:
+    """Return a value as it is shown: stored times are local, or in UTC."""
+    is_time = isinstance(value, str) and _STORED_TIME.fullmatch(value)
+    return shown_time(value, utc) if is_time else value
 
 
 def shown_time(text: str | None, utc: bool) -> str:

@@ -3,11 +3,10 @@
 
 import click
 
+from hivepipe.cli.store import store_here
 from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
 from hivepipe.cli.terminal import say
 from hivepipe.db import tasks
-from hivepipe.db.listings import listings
-from hivepipe.db.location import database_path
 from hivepipe.home import locate
 from hivepipe.operations.tasks import task_board
 
@@ -58,12 +57,9 @@ def add(text: str, named: str, session: str, unknown: bool, as_json: bool) -> No
 @utc_option
 def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
     """List the open tasks, most recently changed first."""
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         found = tasks.list_tasks(store, with_finished)
-    if as_json:
-        show_json(tasks=found)
-        return
-    show_entries(_COLUMNS, found, utc)
+    show_entries("tasks", found, _COLUMNS, as_json=as_json, utc=utc)
 
 
 @task.command()
@@ -72,12 +68,9 @@ def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
 @utc_option
 def show(task_id: str, as_json: bool, utc: bool) -> None:
     """Show one task; ID may be a prefix, as in the other commands."""
-    with listings(database_path(locate(".").home)) as store:
+    with store_here() as store:
         found = tasks.find_task(store, store.full_id("task", task_id))
-    if as_json:
-        show_json(**(found or {}))
-    else:
-        show_entry(found or {}, utc)
+    show_entry(found or {}, utc, as_json=as_json)
 
 
 @task.command()

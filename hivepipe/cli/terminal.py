@@ -21,6 +21,8 @@ from hivepipe.text.visible import printable
 
 MARGIN = "| "
 
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
 
 def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
     """Print one line."""
@@ -103,9 +105,10 @@ def confirm(question: str) -> bool:
     return click.confirm(printable(question))  # noqa: TID251
 
 
-def confirm_or_end(question: str, *, err: bool = False) -> None:
-    """Ask a question, and end the command unless the answer is yes."""
-    click.confirm(printable(question), abort=True, err=err)  # noqa: TID251
+def confirm_or_end(question: str, yes: bool, *, err: bool = False) -> None:
+    """Ask a question unless `--yes` is given, and end the command unless the answer is yes."""
+    if not yes:
+        click.confirm(printable(question), abort=True, err=err)  # noqa: TID251
 
 
 def ask(question: str, **options: Any) -> Any:

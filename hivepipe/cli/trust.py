@@ -10,7 +10,7 @@ import click
 from hivepipe.agents.memory.index import opened_index
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.terminal import confirm_or_end, say, say_text
+from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
 from hivepipe.config import asking, request
 from hivepipe.config import trust as kept
 from hivepipe.config.asking import Asking, as_trusted, files_asking
@@ -36,7 +36,7 @@ _STATE_TEXTS = {
 
 @click.command()
 @click.argument("names", metavar="[FILE]...", nargs=-1)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option("--remove", is_flag=True, help="Revoke trust in all files or in FILEs.")
 @json_option
 def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> None:
@@ -132,9 +132,8 @@ def _ask(place: Place, wanted: list[Asking], yes: bool) -> None:
     if environment("CLAUDECODE"):
         reason = "a session of Claude Code cannot answer for you"
         raise SettingsError(f"{reason}: run `hivepipe trust` in a terminal of your own")
-    if not yes:
-        them = "this file" if len(wanted) == 1 else f"these {len(wanted)} files"
-        confirm_or_end(f"Trust {them} of {short(place.project)}?")
+    them = "this file" if len(wanted) == 1 else f"these {len(wanted)} files"
+    confirm_or_end(f"Trust {them} of {short(place.project)}?", yes)
 
 
 def _revoke(place: Place, found: list[Asking]) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psutil
 
-from hivepipe.home import Place, default_home, project_of, state_folder
+from hivepipe.home import Place, project_of, state_folder
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.project_records import records
 from hivepipe.stack.stack_processes import (
@@ -89,11 +89,6 @@ def _look_at(stack: Stack, recorded: str) -> KnownStack:
         state = {"on": "resting", "down": "stopped"}.get(recorded, recorded)
     project = project_of(stack.home)
     return KnownStack(stack, project, state, sorted(processes, key=lambda process: process.pid))
-
-
-def is_default(stack: Stack) -> bool:
-    """Tell whether this is the stack of the default home, which unregistered projects use."""
-    return stack.home == default_home()
 
 
 def _memory_of(process: psutil.Process) -> int:

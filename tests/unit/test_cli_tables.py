@@ -1,5 +1,6 @@
 """How commands print times and texts of sessions, and how they read a day."""
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hivepipe.cli.hive import check
-from hivepipe.cli.tables import local_day, show_table, shown_time, stored
+from hivepipe.cli.tables import local_day, show_entries, show_table, shown_time, stored
 from hivepipe.cli.watch import screen
 
 
@@ -38,6 +39,19 @@ def test_a_day_is_local_unless_utc_is_set() -> None:
 def test_a_time_that_has_no_local_form_is_shown_as_it_is(text: str) -> None:
     assert shown_time(text, utc=False) == text
     assert local_day(text, utc=False) == text[:10]
+
+
+@pytest.mark.parametrize("key", ["at", "made_at", "last_used"])
+def test_a_stored_time_is_shown_as_local_time_under_any_name(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [{key: "2026-11-20T18:15:00.000Z"}]
+    for utc in (False, True):
+        show_entries("reads", entries, {"time": key}, as_json=False, utc=utc)
+    show_entries("reads", entries, {"time": key}, as_json=True)
+    _, local, _, utc_time, document = capsys.readouterr().out.splitlines()
+    assert (local.strip(), utc_time.strip()) == ("2026-11-21 00:00:00", "2026-11-20 18:15:00Z")
+    assert json.loads(document) == {"schema": 1, "reads": entries}
 
 
 def test_in_a_pipe_the_first_column_is_whole(capsys: pytest.CaptureFixture[str]) -> None:

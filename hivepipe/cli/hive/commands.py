@@ -17,7 +17,7 @@ from hivepipe.cli.hive.rights import ask_once, rights
 from hivepipe.cli.hive.transcript import transcript
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
-from hivepipe.cli.terminal import confirm_or_end, say
+from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.tasks import find_task
@@ -182,7 +182,7 @@ def archive(starts: tuple[str, ...]) -> None:
 
 @hive.command()
 @click.argument("starts", metavar="ID...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def delete(starts: tuple[str, ...], yes: bool) -> None:
     """Delete the folders of workers.
 
@@ -193,7 +193,7 @@ def delete(starts: tuple[str, ...], yes: bool) -> None:
     if not yes:
         for worker in workers:
             say(worker.id)
-        confirm_or_end("delete for good?")
+        confirm_or_end("delete for good?", yes)
     for worker in workers:
         task = worker.card().task_id
         retire.delete(found, worker)

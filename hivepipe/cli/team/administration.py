@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_option, show_json, show_table, shown_time, utc_option
+from hivepipe.cli.tables import json_option, show_entries, show_json, utc_option
 from hivepipe.cli.team.administrators import admin_option, administrator, ask_password, server_of
 from hivepipe.cli.team.deleted_lines import show_deleted
-from hivepipe.cli.terminal import confirm_or_end, say, say_json
+from hivepipe.cli.terminal import confirm_or_end, say, say_json, yes_option
 from hivepipe.errors import TeamError
 from hivepipe.team import administrator as administrators
 from hivepipe.team import deletion, invites, schema_steps
@@ -20,6 +20,11 @@ from hivepipe.text.plurals import counted
 
 SIGHTS = ("self", "team", "all")
 _SPAN = re.compile(r"(\d{1,4})([mhd])")
+_COLUMNS = {
+    **{name: name for name in ("machine", "member", "team", "sees", "state")},
+    "seen": "seen_at",
+    "homes": "homes",
+}
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -104,28 +109,13 @@ def members(admin: str | None, as_json: bool, utc: bool) -> None:
     """List members, machines and open invites."""
     with administrator(admin) as connection:
         rows = connection.execute("SELECT * FROM hivepipe.v_members").fetchall()
-    if as_json:
-        show_json(members=[{**row, **_times(row)} for row in rows])
-        return
-    table = [
-        (
-            row["machine"],
-            row["member"],
-            row["team"],
-            row["sees"],
-            row["state"],
-            shown_time(_times(row)["seen_at"], utc),
-            row["homes"],
-        )
-        for row in rows
-    ]
-    columns = ("machine", "member", "team", "sees", "state", "seen", "homes")
-    show_table(columns, table)
+    found = [_with_stored_time(row) for row in rows]
+    show_entries("members", found, _COLUMNS, as_json=as_json, utc=utc)
 
 
-def _times(row: dict[str, Any]) -> dict[str, str | None]:
+def _with_stored_time(row: dict[str, Any]) -> dict[str, Any]:
     seen = row["seen_at"]
-    return {"seen_at": f"{seen:%Y-%m-%dT%H:%M:%S}.000Z" if seen else None}
+    return {**row, "seen_at": f"{seen:%Y-%m-%dT%H:%M:%S}.000Z" if seen else None}
 
 
 @click.command()
@@ -145,7 +135,7 @@ def revoke(machine: str, admin: str | None) -> None:
 
 @click.command()
 @click.argument("what", metavar="PERSON|SESSION")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @admin_option
 @json_option
 def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
@@ -158,8 +148,7 @@ def forget(what: str, yes: bool, admin: str | None, as_json: bool) -> None:
         raise click.UsageError("--json cannot ask: add --yes")
     with administrator(admin) as connection:
         found = deletion.find(connection, what)
-        if not yes:
-            confirm_or_end(f"Delete {found.described} from the team's server?")
+        confirm_or_end(f"Delete {found.described} from the team's server?", yes)
         proof = deletion.forget(connection, found)
     if as_json:
         show_json(proof=proof)

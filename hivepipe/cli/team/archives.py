@@ -7,7 +7,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator
-from hivepipe.cli.terminal import ask_secret, confirm_or_end, say
+from hivepipe.cli.terminal import ask_secret, confirm_or_end, say, yes_option
 from hivepipe.errors import TeamError
 from hivepipe.summaries.providers import credentials_path
 from hivepipe.team.archives import place, stores
@@ -26,7 +26,7 @@ _SUMS = """
 
 @click.command()
 @click.argument("where", metavar="[PLACE]", required=False)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @admin_option
 @json_option
 def store(where: str | None, yes: bool, admin: str | None, as_json: bool) -> None:
@@ -65,8 +65,7 @@ def _change(connection: Any, present: str, where: str, yes: bool) -> None:
         if place.parse(present).bucket and not stores.has_key():
             raise TeamError(stores.KEYLESS)
         text = f"Delete {counted(number, 'segment')} in {present}? The machines send them again."
-        if not yes:
-            confirm_or_end(text)
+        confirm_or_end(text, yes)
     if where == place.DATABASE:
         price = "price: backups, replicas and write-ahead log of the database grow by the archives"
         say(price, err=True)
@@ -84,7 +83,7 @@ def _delete_leftovers(connection: Any, present: str) -> int:
 @click.option("--new", "is_new", is_flag=True, help="Make a key for this user.")
 @click.option("--set", "is_set", is_flag=True, help="Read a key of another machine from stdin.")
 @click.option("--show", is_flag=True, help="Print the key, for another machine.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def archive_key(is_new: bool, is_set: bool, show: bool, yes: bool) -> None:
     """Encrypt archives with a key that the servers never have.
 
@@ -94,8 +93,9 @@ def archive_key(is_new: bool, is_set: bool, show: bool, yes: bool) -> None:
     if is_new + is_set + show > 1:
         raise click.UsageError("--new, --set and --show exclude each other")
     known = kept_key()
-    if (is_new or is_set) and known and not yes:
-        confirm_or_end("Replace the key? What was sent with it is sent again with the new one.")
+    if (is_new or is_set) and known:
+        text = "Replace the key? What was sent with it is sent again with the new one."
+        confirm_or_end(text, yes)
     if is_new:
         known = new_key()
         keep_key(known)

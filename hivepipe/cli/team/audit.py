@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.tables import json_option, show_entries, show_json, utc_option
+from hivepipe.cli.tables import json_option, limit_option, show_entries, utc_option
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.reading.team.audit import READS, newest_reads, read_of
 from hivepipe.reading.team.source import opened
@@ -18,14 +18,7 @@ _COLUMNS = {
 
 @click.command()
 @click.option("--all", "of_all", is_flag=True, help="Of all members, as administrator.")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 10**6),
-    default=100,
-    show_default=True,
-    help="Number of reads, the newest.",
-)
+@limit_option(100, "Number of reads, the newest.")
 @admin_option
 @json_option
 @utc_option
@@ -41,7 +34,5 @@ def audit(of_all: bool, limit: int, admin: str | None, as_json: bool, utc: bool)
     else:
         with opened() as source:
             reads = newest_reads(source, limit)
-    if as_json:
-        show_json(reads=reads)
-        return
-    show_entries(_COLUMNS, reads, utc, "nobody read a session of yours")
+    without = "nobody read a session of yours"
+    show_entries("reads", reads, _COLUMNS, as_json=as_json, utc=utc, without=without)

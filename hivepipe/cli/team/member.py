@@ -12,7 +12,7 @@ from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.cli.team.uplink_lines import show_uplink
-from hivepipe.cli.terminal import ask_secret, confirm_or_end, say
+from hivepipe.cli.terminal import ask_secret, confirm_or_end, say, yes_option
 from hivepipe.errors import TeamError
 from hivepipe.home import default_home, locate
 from hivepipe.reading.homes import settings_of
@@ -39,7 +39,7 @@ _SHARES = {
 @click.argument("code", metavar="[CODE|URL]", required=False)
 @click.option("--share", type=Choice(LEVELS), help="Share at most this much of any project.")
 @click.option("--machine", metavar="NAME", help="The machine's name; the host's by default.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def join(code: str | None, share: str | None, machine: str | None, yes: bool) -> None:
     """Send what this machine records to a team.
 
@@ -73,8 +73,7 @@ def _by_invite(
     with connected(invited) as connection:
         terms = invites.terms(connection)
         _show_terms(invited.shown, terms, share)
-        if not yes:
-            confirm_or_end("Join?")
+        confirm_or_end("Join?", yes)
         joined = invites.join(connection, invited, machine or socket.gethostname())
     return joined, terms["policies"]
 
@@ -86,8 +85,7 @@ def _by_url(url: str, share: str | None, yes: bool) -> tuple[Joined, Policies]:
     with connected(found) as connection:
         terms: dict[str, Any] = one(connection, "SELECT hivepipe.terms_of_machine()")
     _show_terms(found.shown, terms, share)
-    if not yes:
-        confirm_or_end("Join?")
+    confirm_or_end("Join?", yes)
     return Joined(terms["member"], terms["machine"], found, found), terms["policies"]
 
 
@@ -111,7 +109,7 @@ def _show_policies(title: str, policies: Policies) -> None:
 
 @click.command()
 @click.option("--purge", is_flag=True, help="Delete what this machine sent.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def leave(purge: bool, yes: bool) -> None:
     """End the membership of this machine.
 
@@ -123,8 +121,8 @@ def leave(purge: bool, yes: bool) -> None:
         if not membership.is_joined():
             raise
         known = Membership(machine="this machine", server="the team")  # the file is damaged
-    if purge and not yes:
-        confirm_or_end(f"Delete all that {known.machine} sent to {known.server}?")
+    if purge:
+        confirm_or_end(f"Delete all that {known.machine} sent to {known.server}?", yes)
     try:
         with connected(membership.machine_address()) as connection:
             objects = leftovers.purge(connection) if purge else {}

@@ -7,7 +7,7 @@ import click
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.cli.team.deleted_lines import show_deleted
-from hivepipe.cli.terminal import confirm_or_end, say
+from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.team.archives import leftovers
 from hivepipe.team.connection import one
 from hivepipe.team.retention import drop_all, retention_of
@@ -33,7 +33,7 @@ class Months(click.ParamType[int]):
 
 @click.command()
 @click.argument("months", metavar="[MONTHS|all]", type=Months(), required=False)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @admin_option
 @json_option
 def retention(months: int | None, yes: bool, admin: str | None, as_json: bool) -> None:
@@ -46,8 +46,8 @@ def retention(months: int | None, yes: bool, admin: str | None, as_json: bool) -
     if as_json and months and not yes:
         raise click.UsageError("--json cannot ask: add --yes")
     with administrator(admin) as connection:
-        if months and not yes:
-            confirm_or_end(f"Delete what is older than {counted(months, 'whole month')}?")
+        if months:
+            confirm_or_end(f"Delete what is older than {counted(months, 'whole month')}?", yes)
         if months is not None:
             one(connection, "SELECT hivepipe.set_retention(%s)", months)
         proofs = [*drop_all(connection)]
