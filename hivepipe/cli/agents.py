@@ -5,14 +5,7 @@ from datetime import datetime, timedelta
 import click
 
 from hivepipe.cli.store import store_here
-from hivepipe.cli.tables import (
-    Column,
-    json_option,
-    show_entries,
-    show_entry,
-    stored,
-    utc_option,
-)
+from hivepipe.cli.tables import DAY, Column, output_options, show_entries, show_entry, stored
 from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
 from hivepipe.errors import StoreError
 from hivepipe.reading.team.agents import MOST_AGENTS, team_agents
@@ -31,16 +24,12 @@ _COLUMNS: dict[str, Column] = {
 }
 
 
-_DAY = click.DateTime(["%Y-%m-%d"])
-
-
 @click.command()
 @click.option("--session", "session_id", metavar="ID", help="Only agents of this session.")
-@click.option("--day", metavar="DAY", type=_DAY, help="Only agents spawned on this day.")
-@click.option("--since", metavar="DAY", type=_DAY, help="Only agents spawned since this day.")
+@click.option("--day", metavar="DAY", type=DAY, help="Only agents spawned on this day.")
+@click.option("--since", metavar="DAY", type=DAY, help="Only agents spawned since this day.")
 @team_options
-@json_option
-@utc_option
+@output_options
 def agents(
     session_id: str | None,
     day: datetime | None,
@@ -79,8 +68,7 @@ def agent() -> None:
 
 @agent.command()
 @click.argument("agent_id", metavar="ID")
-@json_option
-@utc_option
+@output_options
 def show(agent_id: str, as_json: bool, utc: bool) -> None:
     """Show one agent; ID may be a prefix."""
     with store_here() as store:

@@ -15,11 +15,11 @@ from hivepipe.archive.index import Entry
 from hivepipe.cli.tables import (
     Column,
     json_option,
+    output_options,
     printable,
     show_entries,
     show_entry,
     show_json,
-    utc_option,
 )
 from hivepipe.cli.terminal import document, say, say_archived_line
 from hivepipe.home import kept_folder, locate
@@ -41,8 +41,7 @@ def archive() -> None:
 
 @archive.command("list")
 @click.option("--agents", "with_agents", is_flag=True, help="Include archives of subagents.")
-@json_option
-@utc_option
+@output_options
 def list_archives(with_agents: bool, as_json: bool, utc: bool) -> None:
     """List the session archives, newest first."""
     archives = _archives()
@@ -74,8 +73,7 @@ _COLUMNS: dict[str, Column] = {
 @archive.command()
 @click.argument("archive_id", metavar="ID")
 @click.option("--lines", "with_lines", is_flag=True, help="Print the archived lines instead.")
-@json_option
-@utc_option
+@output_options
 def show(archive_id: str, with_lines: bool, as_json: bool, utc: bool) -> None:
     """Show one archive: its metadata or its lines.
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_option, local_day, show_json, show_table, stored, utc_option
+from hivepipe.cli.tables import DAY, local_day, output_options, show_json, show_table, stored
 from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.costs.bill import Bill, Cost
@@ -31,12 +31,9 @@ from hivepipe.text.plurals import counted
     show_default=True,
     help="Group by this key; person, machine and project need --team.",
 )
-@click.option(
-    "--since", metavar="DAY", type=click.DateTime(["%Y-%m-%d"]), help="Only this day and later."
-)
+@click.option("--since", metavar="DAY", type=DAY, help="Only this day and later.")
 @team_options
-@json_option
-@utc_option
+@output_options
 def costs(
     by: str, since: datetime | None, of_team: bool, as_json: bool, utc: bool, **whose: str
 ) -> None:

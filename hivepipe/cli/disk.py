@@ -6,7 +6,7 @@ from dataclasses import asdict
 import click
 
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import Column, json_option, show_entries, show_json, show_table, utc_option
+from hivepipe.cli.tables import Column, output_options, show_entries, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.errors import HivepipeError
 from hivepipe.files.deletion_log import deletions
@@ -33,8 +33,7 @@ _OF_LOG: dict[str, Column] = {
 @click.option(
     "--log", "with_log", is_flag=True, help="Show what retention deleted, and by which rule."
 )
-@json_option
-@utc_option
+@output_options
 def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
     """Show the size and the retention of every store."""
     if prune and with_log:

@@ -9,13 +9,12 @@ import click
 
 from hivepipe.cli.tables import (
     Column,
-    json_option,
+    output_options,
     printable,
     show_entries,
     show_json,
     show_table,
     shown_time,
-    utc_option,
 )
 from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json, yes_option
 from hivepipe.db.location import database_path
@@ -54,8 +53,7 @@ def selection_options(command: Command) -> Command:
 
 @failed.command("list")
 @operation_option
-@json_option
-@utc_option
+@output_options
 def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
     """List the failed jobs and the reason of each."""
     with _failed_jobs(locate(".")) as store:
@@ -79,8 +77,7 @@ def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
 
 @failed.command()
 @click.argument("job_id", metavar="ID")
-@json_option
-@utc_option
+@output_options
 def show(job_id: str, as_json: bool, utc: bool) -> None:
     """Show one failed job, redacted, and how to repair it.
 
@@ -149,8 +146,7 @@ def discard(job_id: str | None, everything: bool, operation: str | None, yes: bo
 
 
 @failed.command("actions")
-@json_option
-@utc_option
+@output_options
 def list_actions(as_json: bool, utc: bool) -> None:
     """List the actions on failed jobs and who took them, newest first."""
     found = [asdict(each) for each in actions(locate(".").home)]

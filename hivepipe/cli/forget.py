@@ -11,7 +11,7 @@ from functools import partial
 
 import click
 
-from hivepipe.cli.tables import json_option, printable, show_json, stored
+from hivepipe.cli.tables import DAY, json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say, yes_option
 from hivepipe.db.home_database import opened
 from hivepipe.errors import HivepipeError
@@ -28,7 +28,7 @@ SHORTEST_TEXT = 4
 @click.option(
     "--before",
     metavar="DATE",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=DAY,
     help="Every session without an event since this day (2026-11-21).",
 )
 @click.option(

@@ -6,7 +6,7 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.store import store_here
-from hivepipe.cli.tables import Column, json_option, show_entries, show_json, utc_option
+from hivepipe.cli.tables import Column, json_option, output_options, show_entries, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, say_text, yes_option
 from hivepipe.db import profiles
 from hivepipe.db.listings import Entry, Listings
@@ -26,8 +26,7 @@ def profile() -> None:
 
 
 @profile.command(name="list")
-@json_option
-@utc_option
+@output_options
 def list_profiles(as_json: bool, utc: bool) -> None:
     """List the profiles: role, online or offline, last activity."""
     with store_here() as store:
@@ -96,8 +95,7 @@ def show(profile_id: str, name: str | None, version: int | None, as_json: bool) 
 @profile.command()
 @click.argument("profile_id", metavar="ID")
 @click.argument("name", metavar="[FILE]", type=_file, required=False)
-@json_option
-@utc_option
+@output_options
 def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None:
     """List the versions of its files, newest first."""
     with store_here() as store:

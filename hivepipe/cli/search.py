@@ -14,13 +14,12 @@ from hivepipe.archive.search.query import query_of
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import (
-    json_option,
     limit_option,
+    output_options,
     printable,
     show_json,
     shown_time,
     stored,
-    utc_option,
 )
 from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.cli.terminal import say
@@ -50,8 +49,7 @@ _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 @click.option("--until", metavar="DAY", type=_day, help="Only before this day.")
 @limit_option(20, "Maximum number of results.")
 @team_options
-@json_option
-@utc_option
+@output_options
 def search(
     words: tuple[str, ...],
     whole_words: bool,

@@ -5,7 +5,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.store import store_here
-from hivepipe.cli.tables import Column, json_option, limit_option, show_entries, show_json, utc_option
+from hivepipe.cli.tables import Column, limit_option, output_options, show_entries, show_json
 from hivepipe.cli.team_choice import COLUMNS, choice, first_entries, team_options
 from hivepipe.cli.terminal import say
 from hivepipe.db.sessions import CLAUDE_CODE
@@ -39,8 +39,7 @@ _OF_LOG: dict[str, Column] = {
 @click.command()
 @click.option("--all", "with_ended", is_flag=True, help="Include ended sessions.")
 @team_options
-@json_option
-@utc_option
+@output_options
 def sessions(with_ended: bool, of_team: bool, as_json: bool, utc: bool, **whose: str) -> None:
     """List the open sessions, most recently active first."""
     if wanted := choice(of_team=of_team, **whose):
@@ -70,8 +69,7 @@ def session() -> None:
 @click.argument("session_id", metavar="ID")
 @limit_option(500, "Number of events, the newest.")
 @team_options
-@json_option
-@utc_option
+@output_options
 def show(
     session_id: str, limit: int, of_team: bool, as_json: bool, utc: bool, **whose: str
 ) -> None:
@@ -103,8 +101,7 @@ def show(
 @session.command()
 @click.argument("session_id", metavar="ID")
 @team_options
-@json_option
-@utc_option
+@output_options
 def log(session_id: str, of_team: bool, as_json: bool, utc: bool, **whose: str) -> None:
     """Show the checkpoints and errors of a session, oldest first.
 

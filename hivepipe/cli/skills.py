@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import click
 
 from hivepipe.cli.store import store_here
-from hivepipe.cli.tables import Column, json_option, local_day, show_entries, utc_option
+from hivepipe.cli.tables import Column, local_day, output_options, show_entries
 from hivepipe.cli.team_choice import choice, team_options
 from hivepipe.db.skills import skill_statistics
 from hivepipe.reading.team.skills import TeamSkill, team_skills
@@ -16,8 +16,7 @@ from hivepipe.skills.statistics import SkillStatistics
 @click.command()
 @click.option("--commands", is_flag=True, help="List typed commands that are not skills.")
 @team_options
-@json_option
-@utc_option
+@output_options
 def skills(commands: bool, of_team: bool, as_json: bool, utc: bool, **whose: str) -> None:
     """List the skills, most used first.
 

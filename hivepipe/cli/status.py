@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.tables import json_option, printable, show_json, shown_time, utc_option
+from hivepipe.cli.tables import output_options, printable, show_json, shown_time
 from hivepipe.cli.team.uplink_lines import show_uplink
 from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.config.asking import in_a_line, waiting
@@ -19,8 +19,7 @@ from hivepipe.text.plurals import counted
 
 @click.command()
 @click.option("--watch", "live", is_flag=True, help="Update every second until Ctrl-C.")
-@json_option
-@utc_option
+@output_options
 def status(live: bool, as_json: bool, utc: bool) -> None:
     """Show processes, queues, spool and alerts.
 

@@ -11,11 +11,11 @@ from hivepipe.cli.store import store_here
 from hivepipe.cli.tables import (
     Column,
     json_option,
+    output_options,
     printable,
     show_entries,
     show_entry,
     show_json,
-    utc_option,
 )
 from hivepipe.cli.terminal import confirm, say, say_json, say_text, yes_option
 from hivepipe.config.config_file import unseen
@@ -130,8 +130,7 @@ def disable() -> None:
 
 
 @summaries.command(name="list")
-@json_option
-@utc_option
+@output_options
 def list_summaries(as_json: bool, utc: bool) -> None:
     """List the newest summary of each session, newest first."""
     with store_here() as store:
@@ -153,8 +152,7 @@ def _by(entry: dict[str, Any]) -> str:
 
 @summaries.command()
 @click.argument("session", metavar="SESSION")
-@json_option
-@utc_option
+@output_options
 def show(session: str, as_json: bool, utc: bool) -> None:
     """Show the newest summary of a session; SESSION may be a prefix."""
     with store_here() as store:

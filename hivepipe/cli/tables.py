@@ -28,6 +28,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 
 
+DAY = click.DateTime(["%Y-%m-%d"])
+
+
+def output_options(command: _Command) -> _Command:
+    """Add --json and --utc: the command takes `as_json` and `utc`."""
+    return json_option(utc_option(command))
+
+
 def limit_option(default: int, help: str, most: int = 10**6) -> Callable[[_Command], _Command]:
     """Return the option --limit."""
     return click.option(
@@ -114,7 +122,9 @@ def show_entries(
         show_json(**(beside or {}), **{name: list(entries)})
         return
     rows = [
-        tuple(_shown(entry[at] if isinstance(at, str) else at(entry), utc) for at in columns.values())
+        tuple(
+            _shown(entry[at] if isinstance(at, str) else at(entry), utc) for at in columns.values()
+        )
         for entry in entries
     ]
     show_table(tuple(columns), rows, without)

@@ -1,10 +1,9 @@
 """Command `task`: add, assign, follow and cancel tasks."""
 
-
 import click
 
 from hivepipe.cli.store import store_here
-from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
+from hivepipe.cli.tables import json_option, output_options, show_entries, show_entry, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.db import tasks
 from hivepipe.home import locate
@@ -53,8 +52,7 @@ def add(text: str, named: str, session: str, unknown: bool, as_json: bool) -> No
 
 @task.command(name="list")
 @click.option("--all", "with_finished", is_flag=True, help="Include finished tasks.")
-@json_option
-@utc_option
+@output_options
 def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
     """List the open tasks, most recently changed first."""
     with store_here() as store:
@@ -64,8 +62,7 @@ def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
 
 @task.command()
 @click.argument("task_id", metavar="ID")
-@json_option
-@utc_option
+@output_options
 def show(task_id: str, as_json: bool, utc: bool) -> None:
     """Show one task; ID may be a prefix, as in the other commands."""
     with store_here() as store:

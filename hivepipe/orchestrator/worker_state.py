@@ -9,22 +9,23 @@ from hivepipe.orchestrator.status import Status
 from hivepipe.orchestrator.worker import Worker
 from hivepipe.orchestrator.worker_signals import WorkerSignals
 
-# States that need a person's action come first.
-ORDER = (
-    "need_input",
-    "error",
-    "died",
-    "ended",
-    "stale",
-    "context_full",
-    "broken",
-    "not started",
-    "working",
-    "parking",
-    "cancelled",
-    "done",
-    "unknown",
-)
+# State -> the words behind a number of workers. Those that need a person's action come first.
+MEANINGS = {
+    "need_input": "waiting for an answer",
+    "error": "with an error",
+    "died": "ended without a result",
+    "ended": "ended without a status.json",
+    "stale": "silent",
+    "context_full": "out of context",
+    "broken": "with an unreadable status.json",
+    "not started": "never started",
+    "working": "working",
+    "parking": "writing down what was learned",
+    "cancelled": "cancelled",
+    "done": "done",
+    "unknown": "unknown",
+}
+ORDER = tuple(MEANINGS)
 OVER = ("died", "ended")  # its process ended without a final status
 _NOT_CANCELLED = ("not started", "done", "unknown")
 

@@ -8,14 +8,14 @@ import click
 from rich.cells import set_cell_size
 
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
-from hivepipe.cli.tables import json_option, printable, show_json, shown_time, utc_option
+from hivepipe.cli.tables import output_options, printable, show_json, shown_time
 from hivepipe.cli.terminal import is_terminal, say, say_field, say_text
 from hivepipe.orchestrator import records, respawn_policy
 from hivepipe.orchestrator.costs import cost_of
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from hivepipe.orchestrator.plain_file import read_end
 from hivepipe.orchestrator.projects import UUID
-from hivepipe.orchestrator.worker_state import ORDER, OVER, CheckedWorker, ending
+from hivepipe.orchestrator.worker_state import MEANINGS, ORDER, OVER, CheckedWorker, ending
 from hivepipe.redact import redact_text
 from hivepipe.text.plurals import counted
 from hivepipe.times import stored_time
@@ -25,29 +25,11 @@ _WIDTH = 100
 _LAST_BYTES = 600
 _REPORT_BYTES = 1 << 16
 
-# State -> the words behind its number of workers.
-_MEANING = {
-    "need_input": "waiting for an answer",
-    "error": "with an error",
-    "died": "ended without a result",
-    "ended": "ended without a status.json",
-    "stale": "silent",
-    "context_full": "out of context",
-    "broken": "with an unreadable status.json",
-    "not started": "never started",
-    "working": "working",
-    "parking": "writing down what was learned",
-    "cancelled": "cancelled",
-    "done": "done",
-    "unknown": "unknown",
-}
-
 
 @click.command()
 @click.argument("start", metavar="[ID]", default="")
 @click.option("--all", "shows_all", is_flag=True, help="List every worker.")
-@json_option
-@utc_option
+@output_options
 def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
     """Show the state of all workers, or one worker in full.
 
@@ -68,9 +50,9 @@ def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
 def _show_all(found: list[CheckedWorker], utc: bool, shows_all: bool) -> None:
     counts = Counter(checked.state for checked in found)
     say(counted(len(found), "worker"))
-    for state in ORDER:
+    for state, meaning in MEANINGS.items():
         if counts[state]:
-            say(f"{counts[state]:>6} {_MEANING[state]}")
+            say(f"{counts[state]:>6} {meaning}")
     width, height = _screen()
     ordered = sorted(found, key=lambda it: (ORDER.index(it.state), -it.last_active_ns))
     room = len(ordered) if shows_all else max(height - len(counts) - 5, 3)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_option, show_entries, show_json, utc_option
+from hivepipe.cli.tables import json_option, output_options, show_entries, show_json
 from hivepipe.cli.team.administrators import admin_option, administrator, ask_password, server_of
 from hivepipe.cli.team.deleted_lines import show_deleted
 from hivepipe.cli.terminal import confirm_or_end, say, say_json, yes_option
@@ -103,8 +103,7 @@ def _shown(until: datetime | None) -> str:
 
 @click.command()
 @admin_option
-@json_option
-@utc_option
+@output_options
 def members(admin: str | None, as_json: bool, utc: bool) -> None:
     """List members, machines and open invites."""
     with administrator(admin) as connection:

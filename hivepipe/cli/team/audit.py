@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.tables import json_option, limit_option, show_entries, utc_option
+from hivepipe.cli.tables import limit_option, output_options, show_entries
 from hivepipe.cli.team.administrators import admin_option, administrator
 from hivepipe.reading.team.audit import READS, newest_reads, read_of
 from hivepipe.reading.team.source import opened
@@ -20,8 +20,7 @@ _COLUMNS = {
 @click.option("--all", "of_all", is_flag=True, help="Of all members, as administrator.")
 @limit_option(100, "Number of reads, the newest.")
 @admin_option
-@json_option
-@utc_option
+@output_options
 def audit(of_all: bool, limit: int, admin: str | None, as_json: bool, utc: bool) -> None:
     """List who read your sessions on the team's server.
 
