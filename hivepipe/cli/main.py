@@ -80,6 +80,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except HivepipeError as error:
             message = str(error)
+        except click.exceptions.NoArgsIsHelpError:
+            raise  # its message is the help
         except click.ClickException as error:  # its message may quote an argument, which is data
             error.message = printable(error.message)  # type: ignore[misc]
             raise

@@ -133,6 +133,12 @@ def test_h_is_help_everywhere(path: str) -> None:
     assert short.output.startswith("Usage:")
 
 
+@pytest.mark.parametrize("path", [path for path in GROUPS_OF_COMMANDS if path not in CALLABLE])
+def test_a_group_without_a_command_prints_its_help(path: str) -> None:
+    bare, asked = (CliRunner().invoke(main, [*path.split(), *more]) for more in ((), ("-h",)))
+    assert (bare.exit_code, bare.stderr) == (64, asked.stdout)
+
+
 # ---- mistyped words
 
 
