@@ -23,7 +23,7 @@ hook path: `posix` only.
 
 import posix
 from _blake2 import blake2b
-from _thread import allocate_lock
+from _thread import RLock
 
 from hivepipe.settings import folder_variables, variable
 
@@ -38,7 +38,8 @@ LARGEST_ENVIRONMENT = 1 << 16  # bytes of the file with the environment of a hom
 LONGEST_SCRIPT = 1 << 14  # in bytes
 LONGEST_NAME = 40  # of a project, in the name of its home
 
-_CHANGES_FOLDER = allocate_lock()  # the working directory is that of all threads
+# All threads share the working directory. A signal handler may interrupt its own thread here.
+_CHANGES_FOLDER = RLock()
 _IS_FOLDER = 0o040000
 _FILE_KIND = 0o170000
 

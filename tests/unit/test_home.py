@@ -3,6 +3,7 @@
 import posix
 import pwd
 import resource
+import signal
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -332,6 +333,41 @@ def test_threads_find_real_paths_at_the_same_time(
     with ThreadPoolExecutor(8) as pool:
         assert [*pool.map(home.real_path, folders * 500)] == folders * 500
     assert Path.cwd() == tmp_path.resolve()
+
+
+def test_a_signal_handler_finds_a_real_path_while_another_is_being_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at a hook's deadline, when chdir waits for a file server."""
+    slow, other = (str(tmp_path.resolve() / name) for name in ("slow", "other"))
+    for folder in (slow, other):
+        Path(folder).mkdir()
+    monkeypatch.chdir(tmp_path)
+    found: list[str] = []
+
+    def change_slowly(folder: str) -> None:
+        change(folder)
+        if folder == slow:
+            signal.raise_signal(signal.SIGUSR1)
+
+    def give_up(*_signal: object) -> None:
+        raise TimeoutError
+
+    change = posix.chdir
+    monkeypatch.setattr(posix, "chdir", change_slowly)
+    before = [
+        signal.signal(signal.SIGUSR1, lambda *_: found.append(home.real_path(other))),
+        signal.signal(signal.SIGALRM, give_up),
+    ]
+    signal.alarm(5)
+    try:
+        assert home.real_path(slow) == slow
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGUSR1, before[0])
+        signal.signal(signal.SIGALRM, before[1])
+    assert found == [other]
+    assert posix.getcwd() == str(tmp_path.resolve())
 
 
 def test_finding_the_real_path_keeps_the_working_directory(
