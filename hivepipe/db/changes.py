@@ -106,7 +106,7 @@ class Change(NamedTuple):
     key: str
 
 
-def is_captured(store: Listings) -> bool:
+def is_captured(store: Database | Listings) -> bool:
     """Tell whether changes are captured."""
     return store.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {}) is not None
 
@@ -117,7 +117,7 @@ def start_capture(db: Database) -> None:
     The first call requests a pass over all rows: see `mark_all_changed`.
     """
     with db.transaction():
-        is_new = not db.row("SELECT 1 FROM sqlite_master WHERE name = 'team_changes'", {})
+        is_new = not is_captured(db)
         for statement in (*_TABLES.strip().split(";\n"), *_triggers()):
             db.execute(statement, {})
         if db.row("SELECT 1 FROM team_home", {}) is None:

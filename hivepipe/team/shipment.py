@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from hivepipe.db import changes as captured
 from hivepipe.db.changes import Change
+from hivepipe.db.database import Database
 from hivepipe.db.home_database import open_database
 from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
@@ -61,7 +62,9 @@ class Shipment(AbstractContextManager["Shipment"]):
     def __init__(self, home: str, address: Address, share: Policies) -> None:
         """Connect, start the change capture, and read the server's mark.
 
-        Raise TeamAwayError, TeamRefusedError or StoreError.
+        Changes of a capture that runs already are collected first, so that the log does not grow
+        while the server is away. The database is opened again afterwards, as it may be deleted
+        meanwhile. Raise TeamAwayError, TeamRefusedError or StoreError.
         """
         self._share = share
         self._months: set[str] = set()
@@ -71,11 +74,11 @@ class Shipment(AbstractContextManager["Shipment"]):
         self._retention = Retention()
         self.left_out = 0
         self.sent = 0
+        _collect_in(home)
         with ExitStack() as opened:
+            self._connection = opened.enter_context(closing(server.connect(address)))
             self._db = opened.enter_context(open_database(home))
             captured.start_capture(self._db)
-            self._collect()  # also while the server is away, so that the log does not grow
-            self._connection = opened.enter_context(closing(server.connect(address)))
             self._store = opened.enter_context(listings(database_path(home)))
             self._db.execute(_SMALL_CACHE, {})
             self._store.rows(_SMALL_CACHE, {})
@@ -88,7 +91,7 @@ class Shipment(AbstractContextManager["Shipment"]):
 
     def greet(self) -> Greeting:
         """Read the server's mark and policies; send all rows again if the terms changed."""
-        self._collect()
+        _collect(self._db)
         home = captured.home_of(self._store)
         with server.translated():
             said = server.one(
@@ -150,17 +153,13 @@ class Shipment(AbstractContextManager["Shipment"]):
         self.sent += len(batch.items)
         return True
 
-    def _collect(self) -> None:
-        while captured.collect(self._db):
-            pass
-
     def lag(self) -> captured.Lag:
         """Return how many rows the server does not have yet, and since when."""
         return captured.lag_behind(self._store, self.mark)
 
     def _read(self, since: int) -> Batch | None:
         """Read the next batch of changes, or return None without changes."""
-        self._collect()
+        _collect(self._db)
         changes = captured.changes_since(self._store, since, ROWS_AT_ONCE)
         if not changes:
             return None
@@ -271,3 +270,16 @@ class Shipment(AbstractContextManager["Shipment"]):
             return Sharing("nothing", "")
         level = shared_level(name, self._share, self.greeting.policies)
         return Sharing(level, name, known is not None and known.has_moved)
+
+
+def _collect_in(home: str) -> None:
+    """Collect the logged changes of a home that captures them already."""
+    if database_path(home).exists():
+        with open_database(home) as db:
+            if captured.is_captured(db):
+                _collect(db)
+
+
+def _collect(db: Database) -> None:
+    while captured.collect(db):
+        pass

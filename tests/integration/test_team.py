@@ -13,7 +13,7 @@ from hivepipe.db.changes import is_captured, stop_capture
 from hivepipe.db.database import Database
 from hivepipe.db.forget import remove_rows
 from hivepipe.db.listings import listings
-from hivepipe.errors import TeamAwayError
+from hivepipe.errors import TeamAwayError, TeamRefusedError
 from hivepipe.team import schema_steps
 from hivepipe.team.connection import connected
 from hivepipe.team.shipment import ROWS_AT_ONCE, Shipment
@@ -171,6 +171,16 @@ def test_the_log_of_changes_does_not_grow_while_the_server_is_away(
         away.ship()
     assert ann.count("team_log") == 0
     assert ann.ship() == 1
+
+
+def test_a_home_that_a_server_refuses_captures_no_changes(open_team: Team, tmp_path: Path) -> None:
+    ann = home(tmp_path, open_team, "ann")
+    ann.login = ann.login.with_login("hivepipe_machine_" + "0" * 16, "wrong")
+    ann.work("one")
+    with pytest.raises(TeamRefusedError):
+        ann.ship()
+    with listings(ann.path) as store:
+        assert not is_captured(store)
 
 
 def test_shipped_rows_survive_a_crash_of_the_server(open_team: Team, tmp_path: Path) -> None:
