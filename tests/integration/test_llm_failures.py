@@ -93,9 +93,11 @@ def scenes(
     made = {}
     for kind, key in KEYS.items():
         home = private_home.another(f".hive-{kind}")
-        env = {key: CANARY, "HIVEPIPE_SUMMARIES": "on"}
-        made[kind] = Scene(home, new_server(home), **env)
+        made[kind] = Scene(home, new_server(home), **{key: CANARY})
+    # The slow worker reads this too: with summaries off it would serve the queue llm until the
+    # llm worker runs.
     made["openai"].configure(
+        summaries=True,
         openai_url=f"{llm.url}/v1",
         anthropic_url=llm.url,
         llm_daily_calls=100,
