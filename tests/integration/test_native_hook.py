@@ -142,12 +142,10 @@ def test_without_its_python_the_event_waits_in_the_spool(
     hook_home: HookHome, event: str, size: int
 ) -> None:
     """As after an upgrade of the system's Python, until hivepipe is installed again."""
-    program = hook_home.python.read_bytes()
     hook_home.python.write_text(GONE)
     process = hook_home.start(hook_home.native, event)
     process.communicate(encoded({**payloads.EVENTS[event], "padding": "x" * size}), timeout=60)
     assert len(hook_home.raw()) == 1
-    hook_home.python.write_bytes(program)
     hook_home.convert()
     (spooled,) = hook_home.home.spool
     assert json.loads(spooled.read_text())["jobs"]
