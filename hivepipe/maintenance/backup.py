@@ -68,7 +68,7 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
             with os.fdopen(descriptor, "wb") as file:
                 with tarfile.open(fileobj=file, mode="w:gz") as tar:
                     for path, name in _parts(home, copy if has_store else None):
-                        if name not in sums and not _add(tar, path, name, sums):
+                        if not _add(tar, path, name, sums):
                             # Perhaps an archive that was compressed or unpacked meanwhile
                             _add(tar, Path(_other_form(str(path))), _other_form(name), sums)
                     manifest = _manifest(home, sums)
@@ -106,15 +106,15 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
             yield Path(home, name), name
     kept = Path(kept_folder(home))
     for path in sorted(kept.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path.suffix not in _LEFT_OUT:
+        is_file = path.is_file() or not path.exists()  # a missing one may have its other form
+        if is_file and not path.is_symlink() and path.suffix not in _LEFT_OUT:
             yield path, f"kept/{path.relative_to(kept)}"
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> bool:
-    """Add a file with its current size; return False if it is gone.
-
-    Data that is appended meanwhile is left out.
-    """
+    """Add a file once, with its current size; return False if it is gone."""
+    if name in sums:
+        return True
     try:
         descriptor = regular(path)
     except FileNotFoundError:

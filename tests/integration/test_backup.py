@@ -301,29 +301,50 @@ def test_a_file_system_without_hard_links_takes_a_backup(
     assert not list(home.root.glob("*.tmp"))
 
 
-@pytest.mark.parametrize("listed_form", ["one.jsonl", "one.jsonl.gz"])
-def test_an_archive_that_is_compressed_or_unpacked_meanwhile_is_not_missing(
-    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch, listed_form: str
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["one.jsonl"], "one.jsonl.gz"),
+        (["one.jsonl.gz"], "one.jsonl"),
+        (["one.jsonl", "one.jsonl.gz"], "one.jsonl"),
+        (["one.jsonl", "one.jsonl.gz"], "one.jsonl.gz"),
+    ],
+)
+def test_an_archive_that_is_compressed_or_unpacked_meanwhile_is_in_the_backup(
+    saved: tuple[Home, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    before: list[str],
+    after: str,
+    late: bool,
 ) -> None:
+    """It changes before it is looked at, or `late`: after that, but before it is opened."""
     home, _ = saved
     month = home.kept / "main-session" / "2026-11"
     month.mkdir(parents=True)
+    (month / "0.jsonl").touch()  # the first one that is listed
     line = b'{"type": "user"}\n'
     forms = {"one.jsonl": line, "one.jsonl.gz": gzip.compress(line)}
-    (month / listed_form).write_bytes(forms.pop(listed_form))
-    ((other_form, content),) = forms.items()
+    for name in before:
+        (month / name).write_bytes(forms[name])
     listed = backup._parts
 
+    def change() -> None:
+        (month / after).write_bytes(forms[after])
+        for name in {*before} - {after}:
+            (month / name).unlink(missing_ok=True)
+
     def parts(*given: Any) -> Iterator[tuple[Path, str]]:
-        for path, name in [*listed(*given)]:
-            if path.name == listed_form:
-                (month / other_form).write_bytes(content)
-                path.unlink()
+        for path, name in listed(*given):
+            if late and path.name == before[-1]:
+                change()
             yield path, name
+            if not late and path.name == "0.jsonl":
+                change()
 
     monkeypatch.setattr(backup, "_parts", parts)
     found = back_up(str(home.path), home.root / "c.tar.gz")
-    assert f"kept/main-session/2026-11/{other_form}" in found["sha256"]
+    assert f"kept/main-session/2026-11/{after}" in found["sha256"]
     monkeypatch.undo()
     other = home.another("other")
     restore(str(other.path), home.root / "c.tar.gz", replace=False)
