@@ -6,6 +6,7 @@ numbers become NULL: a row that cannot be stored would block all others.
 
 from functools import lru_cache
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from hivepipe.team.policy import Level
 
@@ -142,6 +143,12 @@ SHARED = {
         hidden_at="everything",
     ),
 }
+
+
+def sent_form() -> int:
+    """Return a checksum of the columns and levels, so that a home notices that they changed."""
+    form = [(*each.selected, each.hidden, each.hidden_at, each.level) for each in SHARED.values()]
+    return crc32(repr(form).encode())
 
 
 def cleaned(content: Any) -> Any:

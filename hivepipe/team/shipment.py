@@ -28,6 +28,7 @@ from hivepipe.team.batches import Batch, Sharing, batch_of
 from hivepipe.team.policy import Policies, shared_level
 from hivepipe.team.project_names import name_of_session
 from hivepipe.team.retention import Retention, apply_retention
+from hivepipe.team.shared_rows import sent_form
 
 ROWS_AT_ONCE = 200
 # A pause after sending a batch: Linux wakes a server on the same machine on the sender's CPU,
@@ -121,7 +122,7 @@ class Shipment(AbstractContextManager["Shipment"]):
                 "policies": dict(sorted(self.greeting.policies.items())),
                 "server": self.greeting.schema,
                 "store": MIGRATIONS[-1][0],
-                "tables": [each.table for each in captured.CAPTURED],
+                "rows": sent_form(),
                 **({"months_added": added} if (added := self._retention.added) else {}),
             }
         )

@@ -14,11 +14,12 @@ import pytest
 from hivepipe import git
 from hivepipe.db.database import Database
 from hivepipe.errors import TeamError
-from hivepipe.team import project_names
+from hivepipe.team import project_names, schema_steps, shared_rows
 from hivepipe.team.connection import connected
 from hivepipe.team.policy import LEVELS, level_of, shared_level
 from hivepipe.team.project_names import name_of_remote, project_name
 from hivepipe.team.shipment import Shipment
+from tests.postgres import Server
 from tests.team_scene import HomeOfTeam, Team
 
 TEXT = "of-the-clients-own-words"
@@ -131,6 +132,42 @@ def test_a_question_of_a_session_is_not_shared(
     ann.sql(f"UPDATE activity SET waits_for = '{asked}'")
     ann.ship()
     assert team.rows("SELECT '=' || waits_for FROM hivepipe.activity") == [[f"={shared}"]]
+
+
+def test_a_question_that_an_older_machine_sent_is_replaced(
+    team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
+    write_session(ann, "one", "/p/blue")
+    with monkeypatch.context() as older:
+        older.setitem(shared_rows._COMPUTED, "waits_for", "t.waits_for")
+        ann.ship()
+    assert team.rows("SELECT waits_for FROM hivepipe.activity") == [[TEXT]]
+    ann.ship()
+    assert team.rows("SELECT waits_for FROM hivepipe.activity") == [["an answer"]]
+    assert ann.ship() == 0
+
+
+def test_a_question_that_is_on_an_older_server_is_replaced(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine may never send again."""
+    steps = shutil.copytree(schema_steps._FOLDER, tmp_path / "schema")
+    for each in steps.glob("01[78]_*.sql"):
+        each.unlink()
+    with monkeypatch.context() as older:
+        older.setattr(schema_steps, "_FOLDER", steps)
+        team = Team.on(postgres)
+    asked = [TEXT, "permission: Bash", "permission: may it?", ""]
+    for number, text in enumerate(asked):
+        values = f"1, '{number}', 1, '{text}'"
+        team.rows(
+            f"INSERT INTO hivepipe.activity (home, key, version, waits_for) VALUES ({values})"
+        )
+    with connected(team.admin) as connection:
+        schema_steps.apply(connection)
+    found = team.rows("SELECT '=' || waits_for FROM hivepipe.activity ORDER BY key")
+    assert found == [["=an answer"], ["=permission: Bash"], ["=an answer"], ["="]]
 
 
 @pytest.mark.parametrize("level", LEVELS[:-1])

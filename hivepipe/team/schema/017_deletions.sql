@@ -151,6 +151,10 @@ BEGIN
 END
 $$;
 
+-- Machines sent the text of a notification, which may be a question. Those that send again replace it.
+UPDATE hivepipe.activity SET waits_for = 'an answer'
+  WHERE waits_for <> '' AND waits_for !~ '^permission: [^ ]*$';
+
 DROP FUNCTION IF EXISTS hivepipe.delete_rows_of_session(int, text),
   hivepipe.delete_rows_of_homes(int[]), hivepipe.remove_unshared_rows();
 GRANT EXECUTE ON FUNCTION
