@@ -32,17 +32,17 @@ _OF_A_JOB = (
     sqlite3.InterfaceError,
     sqlite3.ProgrammingError,
 )
+# OperationalError, but caused by the values of a statement
+_OF_VALUES = ("integer overflow", "malformed JSON")
 
 
 def is_store_error(error: Exception) -> bool:
     """Tell whether the store failed, and not the job: it is locked, full, damaged or missing.
 
-    An error of the statement itself, such as the overflow of a sum, is the job's: it would hold up
-    all other jobs without end.
+    An error that a job's values cause, such as the overflow of a sum, is the job's: it would hold
+    up all other jobs without end. An older database without a table or column fails all jobs.
     """
-    is_of_job = isinstance(error, _OF_A_JOB) or (
-        getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
-    )
+    is_of_job = isinstance(error, _OF_A_JOB) or str(error) in _OF_VALUES
     return isinstance(error, sqlite3.Error | StoreError) and not is_of_job
 
 

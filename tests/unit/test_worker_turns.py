@@ -168,6 +168,27 @@ def test_only_an_error_of_the_store_is_retried_without_a_limit(
 
 
 @pytest.mark.parametrize(
+    ("sql", "is_stores"),
+    [
+        ("SELECT sum(number) FROM numbers", False),
+        ("SELECT number ->> 'x' FROM numbers WHERE number = '{'", False),
+        ("SELECT * FROM missing", True),
+        ("SELECT missing FROM numbers", True),
+        ("INSERT INTO numbers (missing) VALUES (1)", True),
+        ("INSERT INTO numbers VALUES (1) ON CONFLICT (number) DO NOTHING", True),
+    ],
+)
+def test_a_database_of_another_schema_fails_no_job(sql: str, is_stores: bool) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE numbers (number)")
+    connection.execute("INSERT INTO numbers VALUES (?), (1), ('{')", ((1 << 63) - 1,))
+    with pytest.raises(sqlite3.OperationalError) as raised:
+        connection.execute(sql).fetchall()
+    connection.close()
+    assert is_store_error(raised.value) is is_stores
+
+
+@pytest.mark.parametrize(
     ("error", "is_over"),
     [
         (sqlite3.DatabaseError("database disk image is malformed"), False),
