@@ -284,7 +284,8 @@ class Writer(ClaimingWorker):
             retries.append((job, queue, retry.store_delay_secs(attempts)))
         self._claims.retry(retries, held_up=True)
         # A damaged table fails again, although a test write of another page succeeds.
-        self._is_held_up = isinstance(error, sqlite3.OperationalError | StoreError)
+        if isinstance(error, sqlite3.OperationalError | StoreError):
+            self._is_held_up = True
         tries = Counter((envelope.operation, job.attempts + 1) for job, envelope in jobs)
         for (operation, attempt), count in tries.items():
             text = f"attempt {attempt}, {count} jobs" if count > 1 else f"attempt {attempt}"
@@ -334,7 +335,7 @@ class Writer(ClaimingWorker):
                 refuse_replaced(self._home)
                 opened = open_database(self._home, SHORT_TIMEOUT_SECS)
             except (OSError, StoreError, TreeError, sqlite3.Error) as error:
-                self._could_open = False
+                self._could_open, self._is_held_up = False, True
                 self._log_once_a_minute("store", str(error))
                 self._set_trouble(str(error))
                 return None

@@ -188,34 +188,60 @@ def test_a_database_of_another_schema_fails_no_job(sql: str, is_stores: bool) ->
     assert is_store_error(raised.value) is is_stores
 
 
-@pytest.mark.parametrize(
-    ("error", "is_over"),
-    [
-        (sqlite3.DatabaseError("database disk image is malformed"), False),
-        (sqlite3.OperationalError("disk I/O error"), True),
-    ],
-)
-def test_a_test_write_does_not_end_the_trouble_of_a_damaged_table(
-    db: Database, error: sqlite3.Error, is_over: bool
-) -> None:
-    connection = fakeredis.FakeRedis()
-    own = worker(
+DAMAGED = sqlite3.DatabaseError("database disk image is malformed")
+FULL = sqlite3.OperationalError("database or disk is full")
+
+
+def writer_of(db: Database, **attributes: object) -> Any:
+    """Return a writer without trouble, and without jobs that wait for the store."""
+    return worker(
         Writer,
-        connection=connection,
+        connection=fakeredis.FakeRedis(),
         _db=db,
         _home=str(db.path.parent),
         _could_open=True,
         _trouble="",
-        _is_held_up=True,
+        _is_held_up=False,
         _tried_at=-math.inf,
         _box=SimpleNamespace(record=lambda _id: None),
         _claims=SimpleNamespace(retry=lambda *_, **__: None, hurry=lambda: None),
+        **attributes,
     )
+
+
+def fails_with(own: Any, error: sqlite3.Error) -> None:
+    """Let the commit of a job fail."""
     job = SimpleNamespace(operation="record_prompt", priority=6)
     own._store_failed([(Claimed("1", "low", b"", 0, True), job)], error)
+
+
+@pytest.mark.parametrize(
+    ("errors", "is_over"),
+    [([DAMAGED], False), ([FULL], True), ([FULL, DAMAGED], True)],
+)
+def test_a_test_write_ends_the_trouble_unless_only_a_table_is_damaged(
+    db: Database, errors: list[sqlite3.Error], is_over: bool
+) -> None:
+    own = writer_of(db)
+    for error in errors:
+        fails_with(own, error)
     assert own._is_ready()
     own._db.close()
-    assert connection.hexists(TROUBLE_KEY, "since") is not is_over
+    assert own.connection.hexists(TROUBLE_KEY, "since") is not is_over
+
+
+def test_jobs_are_due_at_once_when_a_damaged_database_was_replaced(db: Database) -> None:
+    own = writer_of(db)
+    due: list[str] = []
+    own._claims.hurry = lambda: due.append("hurry")
+    fails_with(own, DAMAGED)
+    good = db.path.read_bytes()
+    db.path.write_bytes(b"x" * len(good))
+    assert not own._is_ready()
+    db.path.write_bytes(good)
+    assert own._is_ready()
+    own._db.close()
+    assert due == ["hurry"]
 
 
 def test_an_error_in_the_work_of_a_heartbeat_stops_no_job(caplog: pytest.LogCaptureFixture) -> None:
