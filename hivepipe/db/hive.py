@@ -33,15 +33,23 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
     db.insert("hive_runs", run, merge)
 
 
-def record_status(db: Database, status: dict[str, Any]) -> None:
-    """Insert a status of a worker; the newest one becomes its current status."""
-    db.insert("hive_statuses", status)
-    sql = """
-        UPDATE hive_workers SET status = :status, status_at = :changed_at, status_ns = :changed_ns
-        WHERE id = :worker_id AND status_ns < :changed_ns
+def record_status(db: Database, status: dict[str, Any]) -> int:
+    """Insert a status of a worker; the newest one becomes its current status.
+
+    Return its time for comparisons in ns. That is not in the future, and it is moved back with the
+    clock, whereas the time of the file is not.
     """
-    names = ("status", "changed_at", "changed_ns", "worker_id")
-    db.execute(sql, {name: status[name] for name in names})
+    is_new = db.insert("hive_statuses", status)
+    worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)
+    latest_ns = worker["status_ns"] if worker and not is_new else 0
+    time_ns = min(status["changed_ns"], latest_ns or now()[1])
+    sql = """
+        UPDATE hive_workers SET status = :status, status_at = :changed_at, status_ns = :time_ns
+        WHERE id = :worker_id AND status_ns < :time_ns
+    """
+    names = ("status", "changed_at", "worker_id")
+    db.execute(sql, {"time_ns": time_ns, **{name: status[name] for name in names}})
+    return time_ns
 
 
 def set_state(db: Database, worker: str, state: str) -> None:
@@ -129,16 +137,18 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def stored_marks(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return marks of a worker's stored runs, newest status and state; empty if it is unknown.
+    """Return marks of a worker's stored runs, statuses and state; empty if it is unknown.
 
     The query uses only the worker's id, so that its cost does not grow with the number of workers.
     """
-    row = db.row("SELECT status_ns, state FROM hive_workers WHERE id = :id", {"id": worker})
+    row = db.row("SELECT state FROM hive_workers WHERE id = :id", {"id": worker})
     if row is None:
         return set()
     sql = "SELECT number, pid, ended_at, cost_micro_usd FROM hive_runs WHERE worker_id = :id"
     runs = (tuple(run) for run in db.rows(sql, {"id": worker}))
-    return {("status", row["status_ns"]), ("state", row["state"]), *runs}
+    sql = "SELECT 'status', changed_ns FROM hive_statuses WHERE worker_id = :id"
+    statuses = (tuple(status) for status in db.rows(sql, {"id": worker}))
+    return {("state", row["state"]), *runs, ("status", 0), *statuses}
 
 
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:

@@ -129,14 +129,14 @@ def record_status(db: Database, worker: str, card: Card, status: Status) -> None
         "content": content_of(status),
         "changed_at": at,
     }
-    store.record_status(db, row)
+    time_ns = store.record_status(db, row)
     if not card.task_id:
         return
     if progress := status.text("progress") or status.text("result"):
         shown = redact_text(progress)[:_LONGEST_TEXT]
-        tasks.set_task_progress(db, card.task_id, shown, at, status.changed_ns)
+        tasks.set_task_progress(db, card.task_id, shown, at, time_ns)
     if status.word == "done":
-        tasks.set_task_state(db, card.task_id, "done", at, status.changed_ns)
+        tasks.set_task_state(db, card.task_id, "done", at, time_ns)
 
 
 def content_of(status: Status) -> str:

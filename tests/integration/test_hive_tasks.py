@@ -1,11 +1,17 @@
 """A worker's task ends with the worker, unless another worker has it or the user created it."""
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
+from hivepipe.db.clock_set_back import move_back
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
 from hivepipe.orchestrator.folder import find_hive
 from hivepipe.orchestrator.orchestrator import Orchestrator
 from tests.conftest import Home, until
@@ -95,6 +101,32 @@ def test_a_finished_task_stays_done(scene: Scene) -> None:
     scene.wait_for_state(worker, "done")
     delete(scene, worker)
     assert tasks(scene) == {worker: ("done", None)}
+
+
+@pytest.mark.parametrize("is_stored_before", [True, False])
+def test_a_task_can_be_reopened_after_the_clock_was_set_back(
+    scene: Scene, is_stored_before: bool
+) -> None:
+    worker = scene.spawn(script([DONE]))
+    scene.wait_for_state(worker, "done")
+    hour_ns = 3600 * 10**9
+    ahead_ns = time.time_ns() + hour_ns - 10**9
+    os.utime(scene.folder(worker) / "status.json", ns=(ahead_ns, ahead_ns))
+    with closing(Database(database_path(str(scene.home.path)))) as db:
+        if is_stored_before:
+            at = {"at": ahead_ns}
+            db.execute("UPDATE hive_statuses SET changed_ns = :at", at)
+            db.execute("UPDATE hive_workers SET status_ns = :at", at)
+            db.execute("UPDATE tasks SET state_time_ns = :at, progress_time_ns = :at", at)
+        move_back(db, time.time_ns(), hour_ns)
+        for _ in range(2):
+            scene.check()
+            changes = db.version()
+            scene.check()
+            assert db.version() == changes
+            scene.hivepipe("task", "reopen", worker)
+            assert tasks(scene)[worker] == ("open", None)
+            db.execute("UPDATE hive_workers SET state = NULL", {})  # so that the check writes
 
 
 def test_a_task_of_a_successor_stays_open_until_it_is_removed(scene: Scene) -> None:
