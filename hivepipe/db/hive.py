@@ -42,7 +42,7 @@ def record_status(db: Database, status: dict[str, Any]) -> int:
     is_new = db.insert("hive_statuses", status)
     worker = db.row("SELECT status_ns FROM hive_workers WHERE id = :worker_id", status)
     latest_ns = worker["status_ns"] if worker and not is_new else 0
-    time_ns = min(status["changed_ns"], latest_ns or now()[1])
+    time_ns: int = min(status["changed_ns"], latest_ns or now()[1])
     sql = """
         UPDATE hive_workers SET status = :status, status_at = :changed_at, status_ns = :time_ns
         WHERE id = :worker_id AND status_ns < :time_ns
