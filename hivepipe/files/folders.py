@@ -78,7 +78,10 @@ class Folder:
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
         """Return a descriptor of a regular file; a new file is private to the user."""
-        descriptor = os.open(name, flags | _FILE, 0o600, dir_fd=self._descriptor)
+        try:
+            descriptor = os.open(name, flags | _FILE, 0o600, dir_fd=self._descriptor)
+        except OSError as error:
+            raise self._named(error, name) from None
         refuse_special(descriptor, f"{self.path}/{name}")
         if flags & os.O_CREAT:
             os.fchmod(descriptor, 0o600)
@@ -138,7 +141,14 @@ class Folder:
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file within the folder, replacing the target."""
-        os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        try:
+            os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        except OSError as error:
+            raise self._named(error, new) from None
+
+    def _named(self, error: OSError, name: str) -> OSError:
+        """Return the error with the whole path of the file, which the user is told."""
+        return OSError(error.errno, error.strerror, f"{self.path}/{name}")
 
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of a file or of the link itself, or None if it is missing."""

@@ -1,0 +1,20 @@
+"""Folders that are opened without following links: hivepipe.files.folders."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hivepipe.files.folders import Folder
+
+
+@pytest.mark.parametrize(
+    "use", [lambda folder: folder.replace("taken", b""), lambda folder: folder.open("taken/file")]
+)
+def test_an_error_has_the_whole_path(tmp_path: Path, use: Callable[[Folder], object]) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").symlink_to("nowhere")
+    with Folder(str(tmp_path)) as folder, pytest.raises(OSError, match="taken") as raised:
+        use(folder)
+    assert str(raised.value.filename).startswith(f"{tmp_path}/taken")
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
