@@ -7,10 +7,13 @@ import pytest
 
 from hivepipe.files.folders import Folder
 
+USES: dict[str, Callable[[Folder], object]] = {
+    "replaced": lambda folder: folder.replace("taken", b""),
+    "opened": lambda folder: folder.open("taken/file"),
+}
 
-@pytest.mark.parametrize(
-    "use", [lambda folder: folder.replace("taken", b""), lambda folder: folder.open("taken/file")]
-)
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_an_error_has_the_whole_path(tmp_path: Path, use: Callable[[Folder], object]) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").symlink_to("nowhere")
