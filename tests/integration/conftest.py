@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.team import schema_steps
 from tests.conftest import ROOT
 from tests.installed import Installation, User, require_user
 from tests.object_store import ObjectStore, object_store
@@ -76,6 +77,18 @@ def postgres() -> Iterator[Server]:
 def unused_team(postgres: Server) -> Team:
     """The team that is copied for each test."""
     return Team.on(postgres)
+
+
+@pytest.fixture
+def older_team(postgres: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Team:
+    """A team on a server without the steps from 017 on."""
+    steps = shutil.copytree(schema_steps._FOLDER, tmp_path / "schema")
+    for each in [*steps.glob("*.sql")]:
+        if each.name >= "017":
+            each.unlink()
+    with monkeypatch.context() as older:
+        older.setattr(schema_steps, "_FOLDER", steps)
+        return Team.on(postgres)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from hivepipe.errors import TeamAwayError, TeamError, TeamRefusedError
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.summaries.providers import TEAM_ARCHIVE_KEY, TEAM_STORE, write_credential
-from hivepipe.team import deletion, final_send, membership
+from hivepipe.team import deletion, final_send, membership, schema_steps
 from hivepipe.team.archives import cipher, cutting, export, leftovers, place
 from hivepipe.team.archives.reading import archives_of_session, placed_lines
 from hivepipe.team.archives.sending import Pass, Sent
@@ -375,6 +376,41 @@ def test_an_administrator_deletes_the_objects_of_a_forgotten_member(
     with connected(in_s3.admin) as connection:
         assert leftovers.delete_due(connection, Bucket(place.parse(bucket.place))) == 1
     assert not bucket.objects()
+
+
+def test_no_segment_of_a_forgotten_member_is_added_late(shared: Team, tmp_path: Path) -> None:
+    ann = Member(tmp_path, shared)
+    ann.grow(5)
+    with (
+        connected(ann.joined.writes) as machine,
+        connected(shared.admin) as admin,
+        ThreadPoolExecutor() as threads,
+    ):
+        late = Pass(machine, str(ann.scene.home), {"*": "everything"})
+        with admin.transaction():
+            admin.execute("SELECT hivepipe.forget_member('ann')")
+            sending = threads.submit(late.run)
+            with pytest.raises(TimeoutError):
+                sending.result(1)
+        with pytest.raises(TeamError):
+            sending.result(20)
+    for table in ("archives", "archive_segments", "archive_contents"):
+        assert shared.count(table) == 0
+
+
+def test_a_segment_that_outlived_its_member_is_deleted(older_team: Team) -> None:
+    older_team.rows(
+        "INSERT INTO hivepipe.archives (home, member, name, session_id, project) "
+        "VALUES (1, 1, 'a', 's', 'p')"
+    )
+    older_team.rows("INSERT INTO hivepipe.archive_contents VALUES (1, repeat('0', 64), 'bytes')")
+    older_team.rows(
+        "INSERT INTO hivepipe.archive_segments "
+        "VALUES (1, 0, 0, 9, 0, repeat('0', 64), 5, '', '', 1, 1, 's')"
+    )
+    with connected(older_team.admin) as connection:
+        schema_steps.apply(connection)
+    assert older_team.count("archive_contents") == 0
 
 
 def test_who_is_forgotten_while_the_store_is_away_is_proved_to_be(

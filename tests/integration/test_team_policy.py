@@ -19,7 +19,6 @@ from hivepipe.team.connection import connected
 from hivepipe.team.policy import LEVELS, level_of, shared_level
 from hivepipe.team.project_names import name_of_remote, project_name
 from hivepipe.team.shipment import Shipment
-from tests.postgres import Server
 from tests.team_scene import HomeOfTeam, Team
 
 TEXT = "of-the-clients-own-words"
@@ -148,25 +147,17 @@ def test_a_question_that_an_older_machine_sent_is_replaced(
     assert ann.ship() == 0
 
 
-def test_a_question_that_is_on_an_older_server_is_replaced(
-    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_that_is_on_an_older_server_is_replaced(older_team: Team) -> None:
     """The machine may never send again."""
-    steps = shutil.copytree(schema_steps._FOLDER, tmp_path / "schema")
-    for each in steps.glob("01[78]_*.sql"):
-        each.unlink()
-    with monkeypatch.context() as older:
-        older.setattr(schema_steps, "_FOLDER", steps)
-        team = Team.on(postgres)
     asked = [TEXT, "permission: Bash", "permission: may it?", ""]
     for number, text in enumerate(asked):
-        values = f"1, '{number}', 1, '{text}'"
-        team.rows(
-            f"INSERT INTO hivepipe.activity (home, key, version, waits_for) VALUES ({values})"
+        older_team.rows(
+            "INSERT INTO hivepipe.activity (home, key, version, waits_for) "
+            f"VALUES (1, '{number}', 1, '{text}')"
         )
-    with connected(team.admin) as connection:
+    with connected(older_team.admin) as connection:
         schema_steps.apply(connection)
-    found = team.rows("SELECT '=' || waits_for FROM hivepipe.activity ORDER BY key")
+    found = older_team.rows("SELECT '=' || waits_for FROM hivepipe.activity ORDER BY key")
     assert found == [["=an answer"], ["=permission: Bash"], ["=an answer"], ["="]]
 
 

@@ -151,6 +151,10 @@ BEGIN
 END
 $$;
 
+-- A segment that waited while its home was deleted is not stored. Those that were are deleted.
+DELETE FROM hivepipe.archives WHERE home NOT IN (SELECT id FROM hivepipe.homes);
+ALTER TABLE hivepipe.archives ADD FOREIGN KEY (home) REFERENCES hivepipe.homes;
+
 -- Machines sent the text of a notification, which may be a question. Those that send again replace it.
 UPDATE hivepipe.activity SET waits_for = 'an answer'
   WHERE waits_for <> '' AND waits_for !~ '^permission: [^ ]*$';
