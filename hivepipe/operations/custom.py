@@ -9,6 +9,7 @@ The package names the function in its entry points (docs/operations.md).
 """
 
 import logging
+import re
 from collections.abc import Callable, Collection
 from functools import cache
 from importlib.metadata import EntryPoint, distributions
@@ -75,11 +76,18 @@ def declaration_of(function: object) -> Declaration:
 
 
 def installed_points() -> list[EntryPoint]:
-    """Return the entry points of operations, without packages whose metadata are damaged."""
+    """Return the entry points of operations, without packages whose metadata are damaged.
+
+    Of several copies of a package, Python imports the first one on its path.
+    """
     found: list[EntryPoint] = []
+    known = set()
     for package in distributions():
         try:
-            found += package.entry_points.select(group=GROUP)
+            name = re.sub(r"[-_.]+", "-", package.name).lower()
+            if name not in known:
+                known.add(name)
+                found += package.entry_points.select(group=GROUP)
         except Exception as error:  # noqa: BLE001  importlib raises what its parser raises
             place = getattr(package, "_path", package)
             logger.warning("the entry points in %s cannot be read: %s", place, error)

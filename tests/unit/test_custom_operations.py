@@ -109,15 +109,27 @@ def test_no_operation_runs_for_a_forgotten_session(tmp_path: Path) -> None:
 def test_a_package_with_damaged_entry_points_hides_no_other_package(
     points: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    own = f"[{custom.GROUP}]\nreport = m:f\n".encode()
-    for name, text in (("damaged", points), ("good", own)):
-        folder = tmp_path / f"{name}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (folder / "entry_points.txt").write_bytes(text)
+    _install(tmp_path, "damaged", points)
+    _install(tmp_path, "good", f"[{custom.GROUP}]\nreport = m:f\n".encode())
     monkeypatch.syspath_prepend(str(tmp_path))
     assert [point.name for point in custom.installed_points()] == ["report"]
     assert "damaged-1.0.dist-info cannot be read" in caplog.text
+
+
+def test_of_two_copies_of_a_package_only_the_one_that_is_imported_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, name, own in (("a", "hive.ops", "old"), ("b", "Hive_Ops", "new")):
+        _install(tmp_path / folder, name, f"[{custom.GROUP}]\n{own} = m:f\n".encode())
+        monkeypatch.syspath_prepend(str(tmp_path / folder))
+    assert [point.name for point in custom.installed_points()] == ["new"]
+
+
+def _install(path: Path, name: str, points: bytes) -> None:
+    folder = path / f"{name}-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_bytes(points)
 
 
 def test_the_delays_of_a_failed_operation() -> None:
