@@ -44,10 +44,11 @@ def liveness_on(
 ) -> Liveness:
     """Judge a process of a machine (host, boot, pid namespace); "" is unknown.
 
-    The id of a boot identifies the machine, which may be renamed meanwhile.
+    The machine may be renamed meanwhile, but its containers have other names and the same boot.
     """
     host, boot, pid_space = machine
-    if host != here[0] and (not boot or boot != here[1]):
+    was_renamed = boot and pid_space and (boot, pid_space) == here[1:]
+    if host != here[0] and not was_renamed:
         return UNKNOWN
     if (boot or here[1]) != here[1]:
         return Liveness(False, "machine restarted")

@@ -442,6 +442,7 @@ def test_a_reused_pid_is_another_process() -> None:
     [
         {"host": "elsewhere", "boot": "another"},
         {"host": "elsewhere", "boot": None},
+        {"host": "elsewhere", "pid_space": None},  # perhaps a container: same boot, other pids
         {"pid_space": "pid:[1]"},
         {"id": "named"},
         {"pid": None},
