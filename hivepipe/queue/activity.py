@@ -6,6 +6,7 @@ Totals are cumulative and only rise, so storing them twice does no harm. A sessi
 until its newest activity is stored, whatever process stores it.
 """
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -49,11 +50,17 @@ def has_activity(connection: Redis) -> bool:
 
 
 def take_activity(connection: Redis, stored: Iterable[Activity] = ()) -> list[Activity]:
-    """Return the activity that is not stored yet; `stored` is committed to the store."""
+    """Return the activity that is not stored yet; `stored` is committed to the store.
+
+    A session whose activity cannot be stored is removed from the set.
+    """
     arguments = [value for each in stored for value in (each.session, each.hash)]
     found: Any = connection.eval(_TAKE, 0, *arguments)
-    read = (_read(session.decode("utf-8", "replace"), *values) for session, *values in found)
-    return [activity for activity in read if activity]
+    read = [(each, _read(each[0].decode("utf-8", "replace"), *each[1:])) for each in found]
+    invalid = [(each[0], each[-1]) for each, activity in read if not activity]
+    if invalid:
+        connection.eval(_TAKE, 0, *itertools.chain(*invalid))
+    return [activity for _, activity in read if activity]
 
 
 def _read(session: str, fields: list[bytes], calls: list[bytes], hash: bytes) -> Activity | None:

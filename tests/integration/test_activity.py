@@ -282,13 +282,18 @@ def test_a_locked_database_loses_no_activity(private_home: Home, redis_server: S
     assert stored(private_home)["calls"] == 3
 
 
-def test_foreign_names_among_the_sessions_are_ignored(
+def test_foreign_names_among_the_sessions_are_removed(
     private_home: Home, redis_server: Server
 ) -> None:
     with redis_server.client() as client:
         client.sadd("hivepipe:active", "../x", b"\xff", "nothing-of-it")
-        client.hset("hivepipe:activity:../x", mapping={"since_ms": 1, "calls": 1})
-        assert take_activity(client) == []
+        client.sadd("hivepipe:active", "without-start", SESSION)
+        for session in (b"../x", b"\xff", SESSION.encode()):
+            client.hset(b"hivepipe:activity:" + session, mapping={"since_ms": 1, "calls": 1})
+        client.hset("hivepipe:activity:without-start", mapping={"calls": 1})
+        (taken,) = take_activity(client)
+        assert taken.session == SESSION
+        assert client.smembers("hivepipe:active") == {SESSION.encode()}
 
 
 BEATS = st.lists(
