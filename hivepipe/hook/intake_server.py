@@ -301,7 +301,7 @@ def _log_failure(frame: Frame, error: Exception) -> None:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Return inode and time of a file, or _MISSING without one, as while it is replaced."""
+    """Return inode and time of a file, or _MISSING if there is none (while it is replaced)."""
     try:
         status = posix.stat(path)
     except OSError:
