@@ -224,6 +224,28 @@ def test_a_deletion_also_deletes_rows_on_their_way(team: Team, tmp_path: Path, w
     assert texts_in_backup(team) == 0
 
 
+def test_two_homes_of_a_member_forget_sessions_at_once(team: Team, tmp_path: Path) -> None:
+    login = team.joined("ann").writes
+    first, second = (HomeOfTeam(tmp_path / name / "hive.db", login) for name in "ab")
+    for each in (first, second):
+        each.ship()
+    forgotten = "INSERT INTO forgotten_sessions (id, forgotten_at) VALUES ('one', '2026')"
+    second.sql(forgotten)
+    first.work("two")
+    with (
+        Shipment(first.home, login, first.share) as shipment,
+        ThreadPoolExecutor() as threads,
+        shipment._connection.transaction(),
+    ):
+        shipment.ship_next()
+        other = threads.submit(second.ship)
+        with pytest.raises(TimeoutError):
+            other.result(1)
+        first.sql(forgotten)
+        assert shipment.ship_next()
+    assert other.result(20) == 1
+
+
 def test_rows_wait_for_a_policy_on_its_way(team: Team, tmp_path: Path) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)

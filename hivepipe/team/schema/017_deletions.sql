@@ -1,6 +1,7 @@
 -- A deletion waits for the batches on their way, so that it also deletes their rows, and later batches
 -- wait for it: `ship` and `add_segment` lock the row of their home before they read policies and
--- forgotten sessions. A change of policies locks all homes.
+-- forgotten sessions. Who locks several homes locks them by their ids, so that none of two waits for
+-- the other. A change of policies locks all homes.
 
 -- Store a batch of one home and its new mark in one transaction; return the server's mark.
 --   _since            the mark that the machine knows; nothing is stored if the server's is different
@@ -16,6 +17,9 @@ DECLARE
   at hivepipe.homes;
   policy bigint;
 BEGIN
+  IF _rows -> 'forgotten_sessions' <> '[]' THEN
+    PERFORM FROM hivepipe.homes WHERE member = me.member ORDER BY id FOR UPDATE;
+  END IF;
   SELECT * INTO at FROM hivepipe.homes WHERE member = me.member AND uuid = _home FOR UPDATE;
   policy := hivepipe.policy_version();
   IF at.id IS NULL OR at.mark <> _since OR policy <> _policy_version THEN
@@ -35,7 +39,8 @@ $$;
 CREATE OR REPLACE FUNCTION hivepipe.delete_session(_member int, _session text) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  homes int[] := ARRAY(SELECT id FROM hivepipe.homes WHERE member = _member FOR UPDATE);
+  homes int[] := ARRAY(SELECT id FROM hivepipe.homes WHERE member = _member
+    ORDER BY id FOR UPDATE);
   each record;
   gone bigint;
   places jsonb := '{}';
@@ -63,7 +68,7 @@ DECLARE
   gone bigint;
   places jsonb;
 BEGIN
-  PERFORM FROM hivepipe.homes WHERE id = ANY (_homes) FOR UPDATE;
+  PERFORM FROM hivepipe.homes WHERE id = ANY (_homes) ORDER BY id FOR UPDATE;
   places := hivepipe.delete_archives(ARRAY(
     SELECT id FROM hivepipe.archives WHERE home = ANY (_homes)));
   FOR each IN SELECT tbl FROM hivepipe.shared_tables LOOP
