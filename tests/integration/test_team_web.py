@@ -1,6 +1,7 @@
 """`hivepipe team page`: who may use it, and what each person sees."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_network
@@ -324,6 +325,19 @@ def test_two_tabs_of_a_browser_sign_in_at_the_same_time(provider: Provider) -> N
         for back in (first, second, first):
             assert browser.get(back).url.path == "/now"
         assert "ann" in browser.get("/now?all=1").text
+
+
+@pytest.mark.usefixtures("page")
+def test_a_tab_has_the_whole_time_to_sign_in(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = time.monotonic
+    with signing_in(provider) as browser:
+        begin_sign_in(browser)
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + 400)
+        second = begin_sign_in(browser)
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + 800)
+        assert browser.get(second).url.path == "/now"
 
 
 @pytest.mark.usefixtures("page")

@@ -81,6 +81,7 @@ class SignIn:
         if session is None or session.person or len(session.data) >= _MOST_TABS:
             session = signing_in()
             self._sessions.begin(answer, session)
+        session.until = signing_in().until
         session.data |= state  # authlib itself would remove those of other tabs
         return answer
 
