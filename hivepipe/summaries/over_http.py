@@ -36,7 +36,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.AgentRunError, "answer"),
 )
 _BEFORE_IT_IS_SENT = ("pool", "connect")
-_REQUEST_TIMEOUT = 408
+_REQUEST_TIMEOUT = 408  # of the provider: no model has answered
 
 
 class TooLargeError(Exception):
@@ -163,7 +163,7 @@ def _failure(error: BaseException, *, was_sent: bool) -> dict[str, Any]:
     if kind == "unreachable" and getattr(error, "phase", None) not in _BEFORE_IT_IS_SENT:
         kind = "cut off"
     if getattr(error, "status_code", None) == _REQUEST_TIMEOUT:
-        kind = "timeout"
+        kind = "server"
     after = getattr(error, "retry_after", None)
     return {
         "failure": kind,

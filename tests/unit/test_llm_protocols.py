@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hivepipe.errors import AnswerError
-from hivepipe.summaries.call import FAILURES
+from hivepipe.summaries.call import FAILURES, UNBILLED
 from hivepipe.summaries.providers import PROVIDERS
 from hivepipe.summaries.question import Memory, question_of, read_answer
 from tests import llm_server
@@ -127,7 +127,7 @@ FAILING: dict[str, tuple[Answer, str]] = {
     "403": (error(403, "permission_error", "not yours"), "auth"),
     "404": (error(404, "not_found_error", "no such model"), "refused"),
     "400": (error(400, "invalid_request_error", "what?"), "refused"),
-    "408": (error(408, "timeout_error", "too slow"), "timeout"),
+    "408": (error(408, "timeout_error", "too slow"), "server"),
     "409": (error(409, "conflict_error", "at once"), "refused"),
     "413": (error(413, "request_too_large", "too large"), "refused"),
     "no JSON": (llm_server.raw(b"<html>nothing</html>"), "answer"),
@@ -148,6 +148,7 @@ def test_each_failure_is_named(server: Provider, kind: str, name: str) -> None:
     assert_sentence(reply["reason"])
     if name.isdecimal():
         assert f": HTTP {name}: " in reply["reason"]
+        assert failure in UNBILLED
     if name == "429":
         assert reply["retry_after_secs"] == 7
     assert len(server.requests) == reply["requests"]
