@@ -184,11 +184,12 @@ ODD_BODIES = {
     b'{"error": {"message": "Provider returned error", "metadata": {"raw": "too long"}}}': (
         ": Provider returned error too long"
     ),
+    b"<" * 500_000: f": {'<' * 500_000}",
 }
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-@pytest.mark.parametrize("body", ODD_BODIES)
+@pytest.mark.parametrize("body", ODD_BODIES, ids=lambda body: body[:40].decode())
 def test_a_refusal_is_shown_with_the_texts_of_its_body(
     server: Provider, kind: str, body: bytes
 ) -> None:
