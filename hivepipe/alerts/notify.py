@@ -48,7 +48,8 @@ def run(command: str, alert: Mapping[str, str]) -> str:
 def post(url: str, data: Mapping[str, object]) -> str:
     """POST JSON to the user's webhook; return an error or ""."""
     words = [sys.executable, "-I", "-m", "hivepipe.alerts.notify"]
-    return run_with_input(words, json.dumps({"url": url, "content": data})).removeprefix(
+    # These keys stay: after an upgrade the child may be newer than this process
+    return run_with_input(words, json.dumps({"url": url, "said": data})).removeprefix(
         "exit code 1: "
     )
 
@@ -135,4 +136,4 @@ def exchange(url: str, content: object, headers: Mapping[str, str]) -> tuple[str
 if __name__ == "__main__":
     core_dumps.close_memory()
     request = json.load(sys.stdin)
-    sys.exit(exchange(request["url"], request["content"], {})[0] or None)
+    sys.exit(exchange(request["url"], request["said"], {})[0] or None)

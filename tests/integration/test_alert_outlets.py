@@ -1,5 +1,6 @@
 """The user's alert command and webhook: each has a time limit, and no secret of theirs is shown."""
 
+import json
 import os
 import socket
 import sys
@@ -70,6 +71,13 @@ def test_a_command_with_endless_output_is_killed(stream: str) -> None:
     endless = f"import sys\nwhile True: sys.{stream}.write('word ' * 1000)"
     output = notify.run(f'{sys.executable} -c "{endless}"', ALERT)
     assert output == "not done within 2 s"
+
+
+def test_a_running_worker_of_the_release_before_can_post() -> None:
+    """It starts the child of the package that replaced its own one."""
+    words = [sys.executable, "-I", "-m", "hivepipe.alerts.notify"]
+    output = notify.run_with_input(words, json.dumps({"url": "ftp://host", "said": ALERT}))
+    assert output == "exit code 1: not an http or https address"
 
 
 def _invalid_response(peer: socket.socket) -> None:
