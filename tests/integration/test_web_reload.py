@@ -74,3 +74,18 @@ def test_an_older_answer_replaces_no_newer_one(address: str) -> None:
             sync_api.expect(page.locator("h1")).to_have_text(text)
             page.wait_for_timeout(1000)
         assert len(held) == 2
+
+
+def test_a_selected_value_that_is_gone_becomes_the_first_one(address: str) -> None:
+    """As an operation whose last failed job was retried."""
+    shown = ""
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(address)
+        sync_api.expect(page.locator("#live")).to_have_text("live")
+        page.route("**/now", lambda route: route.fulfill(content_type="text/html", body=shown))
+        for options in ("<option>all<option selected>old", "<option>all<option>new"):
+            shown = f"<main id='main'><select id='each'>{options}</select></main>"
+            page.evaluate("later(0)")
+            page.wait_for_selector(f"#each >> text={options[-3:]}", state="attached")
+        assert page.locator("#each").input_value() == "all"

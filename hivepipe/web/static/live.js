@@ -46,6 +46,7 @@ function keep(before, after) { // what the user has opened and entered
   for (const each of before.querySelectorAll(":is(details, input, select)[id]")) {
     const same = after.querySelector(selectorOf(each));
     if (same) for (const name of ["open", "checked", "value"]) if (name in each) same[name] = each[name];
+    if (same?.selectedIndex === -1) same.selectedIndex = 0; // the value that was selected is gone
   }
 }
 
