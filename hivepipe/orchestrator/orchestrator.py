@@ -30,7 +30,7 @@ from hivepipe.settings import hive_stale_secs
 from hivepipe.times import now
 
 _START_SECS = 10.0
-_RECORD_SECS = 10.0  # for the runner of a process that has just ended
+_RECORD_SECS = 10.0  # of a check, for the runners of processes that have just ended
 _LOOK_SECS = 0.05
 
 
@@ -160,26 +160,16 @@ class Orchestrator:
         Also record the end of runs whose runner did not, and update the store.
         """
         looked_at = list(self._all() if workers is None else workers)
+        deadline = time.monotonic() + _RECORD_SECS
         for worker in looked_at:
             try:
-                self.record_unrecorded_end(worker)
+                self._record_unrecorded_end(worker, deadline)
             except OSError as error:  # a fault of one folder must not hide the others
                 self.troubles.append(f"{worker.id}: {error}")
         signals = WorkerSignals(self.hive.home, looked_at)
         checked_workers = [check_worker(worker, hive_stale_secs(), signals) for worker in looked_at]
         self.record(looked_at, {checked.worker.id: checked.state for checked in checked_workers})
         return checked_workers
-
-    def record_unrecorded_end(self, worker: Worker) -> None:
-        """Record the end of a worker's last run if its runner is gone; else wait for the runner."""
-        run = worker.last_run()
-        if run is None or not ended_unrecorded(run):
-            return
-        with suppress(HiveError), locked(worker, _RECORD_SECS):
-            run = worker.last_run()
-            if run and ended_unrecorded(run):
-                write_end(worker, run)
-                self._repair_transcript(worker, run.offset)
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
         """Update the store. After an error the next check updates it."""
@@ -197,6 +187,17 @@ class Orchestrator:
         except StoreError as error:
             self.troubles.append(str(error))
             return self.hive.workers()
+
+    def _record_unrecorded_end(self, worker: Worker, deadline: float) -> None:
+        """Record the end of a worker's last run if its runner is gone; else wait for the runner."""
+        run = worker.last_run()
+        if run is None or not ended_unrecorded(run):
+            return
+        with suppress(HiveError), locked(worker, deadline - time.monotonic()):
+            run = worker.last_run()
+            if run and ended_unrecorded(run):
+                write_end(worker, run)
+                self._repair_transcript(worker, run.offset)
 
     def _make(self, worker: Worker, card: Card, task: str) -> None:
         try:

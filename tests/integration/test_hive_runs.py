@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
+from hivepipe.orchestrator import orchestrator
 from hivepipe.orchestrator.folder import running_workers
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, played, script
@@ -149,6 +151,26 @@ def test_a_check_waits_until_the_end_of_a_run_is_recorded(scene: Scene) -> None:
     found = scene.row(worker)
     assert (found["state"], found["exit_code"], found["cost_usd"]) == ("ended", 0, "0.04")
     assert "its last words" in found["note"]
+
+
+def test_a_check_waits_once_for_all_runners_that_hang(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orchestrator, "_RECORD_SECS", 2)
+    go = scene.home.root / "go"
+    workers = [scene.spawn(script([f"wait {go}"])) for _ in range(3)]
+    until(lambda: len(scene.played()) == len(workers), "they did not begin")
+    runs = [run_of(scene, worker) for worker in workers]
+    for run in runs:
+        os.kill(run["runner_pid"], signal.SIGSTOP)
+    go.touch()
+    until(lambda: not {run["pid"] for run in runs} & set(scene.processes()), "they run on")
+    begun = time.monotonic()
+    scene.check()
+    took = time.monotonic() - begun
+    for run in runs:
+        os.kill(run["runner_pid"], signal.SIGCONT)
+    assert took < 2 * len(workers)
 
 
 def test_an_unseen_end_is_recorded_once(scene: Scene) -> None:
