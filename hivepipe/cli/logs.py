@@ -1,8 +1,10 @@
 """Command `logs`: the log lines of the stack's processes."""
 
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -47,46 +49,56 @@ def logs(follow: bool, lines: int, process: str | None, as_json: bool) -> None:
         return
 
 
+class _Look(NamedTuple):
+    """What was read of a log: which file it is, its size, and its data from an offset."""
+
+    inode: int = 0
+    size: int = 0
+    data: bytes = b""
+
+
+class _Place(NamedTuple):
+    """Up to where a log was read: the file, and the offset in it."""
+
+    inode: int = 0
+    offset: int = 0
+
+
 class Tail:
     """Reads the process logs of a home, each from its last offset."""
 
     def __init__(self, home: str, names: Iterable[str] = NAMES, from_end: bool = False) -> None:
         """Start at the beginning of each log, or with `from_end` after its present lines."""
-        self._seen = {Path(home, "logs", f"{name}.log"): 0 for name in names}
+        logs = [Path(home, "logs", f"{name}.log") for name in names]
+        self._seen = dict.fromkeys(logs, _Place())
         if from_end:
-            self._seen = {log: _size(log) for log in self._seen}
+            looks = {log: _look(log, 0) for log in logs}
+            self._seen = {log: _Place(look.inode, look.size) for log, look in looks.items()}
 
     def last_lines(self, count: int) -> list[tuple[str, str]]:
         """Return the last lines of each log as (process, line)."""
         lines = []
         for log in self._seen:
-            before = self._read(log.with_name(f"{log.name}.1"), 0)
-            now = self._read(log, 0)
-            self._seen[log] = len(now)
-            read = (before + now).decode("utf-8", "replace").splitlines()
+            before, now = _look(_rotated(log), 0), _look(log, 0)
+            self._seen[log] = _Place(now.inode, len(now.data))
+            read = (before.data + now.data).decode("utf-8", "replace").splitlines()
             lines += [(log.stem, line) for line in read[max(len(read) - count, 0) :]]
         return lines
 
     def new_lines(self) -> list[tuple[str, str]]:
         """Return the complete lines that were added since the last call as (process, line)."""
         lines = []
-        for log, seen in self._seen.items():
-            before = b""
-            if _size(log) < seen:  # rotated
-                before, seen = self._read(log.with_name(f"{log.name}.1"), seen), 0
-            new, newline, _ = self._read(log, seen).rpartition(b"\n")
-            self._seen[log] = seen + len(new) + len(newline)
-            read = (before + new).decode("utf-8", "replace").splitlines()
+        for log, (inode, offset) in self._seen.items():
+            rest, now = b"", _look(log, offset)
+            if now.inode != inode or now.size < offset:  # rotated, or emptied by a user
+                old = _look(_rotated(log), offset)
+                rest = old.data if old.inode == inode else b""
+                offset, now = 0, _look(log, 0)
+            new, newline, _ = now.data.rpartition(b"\n")
+            self._seen[log] = _Place(now.inode, offset + len(new) + len(newline))
+            read = (rest + new).decode("utf-8", "replace").splitlines()
             lines += [(log.stem, line) for line in read]
         return lines
-
-    def _read(self, log: Path, start: int) -> bytes:
-        try:
-            with open(log, "rb", opener=regular) as stream:
-                stream.seek(start)
-                return stream.read(_MOST_BYTES)  # supervisord begins a new file at 1 MB
-        except FileNotFoundError:
-            return b""
 
 
 def show_lines(lines: list[tuple[str, str]]) -> None:
@@ -101,8 +113,17 @@ def show_lines_as_json(lines: list[tuple[str, str]]) -> None:
         show_json(process=name, line=line)
 
 
-def _size(log: Path) -> int:
+def _rotated(log: Path) -> Path:
+    """Return the path of the log's file before the rotation."""
+    return log.with_name(f"{log.name}.1")
+
+
+def _look(log: Path, start: int) -> _Look:
     try:
-        return log.stat().st_size
+        with open(log, "rb", opener=regular) as stream:
+            status = os.fstat(stream.fileno())
+            stream.seek(start)
+            data = stream.read(_MOST_BYTES)  # supervisord begins a new file at 1 MB
+            return _Look(status.st_ino, status.st_size, data)
     except FileNotFoundError:
-        return 0
+        return _Look()

@@ -147,6 +147,8 @@ def test_logs_follow_a_rotation_and_escape_control_characters(
     log.write_text("new\n")
     assert following.stdout.readline() == "writer      last\n"
     assert following.stdout.readline() == "writer      new\n"
+    log.write_text("x\n")  # as a user who empties it
+    assert following.stdout.readline() == "writer      x\n"
     following.send_signal(signal.SIGINT)
     _, err = following.communicate(timeout=60)
     assert (following.returncode, err) == (0, "")
