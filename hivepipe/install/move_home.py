@@ -77,9 +77,11 @@ def adopt_old_home(project: str, old: str) -> str:
         raise TreeError(f"{project} has a home, {place.home}: `hivepipe uninstall` leaves it")
     tree = project if record.get("tree") == old or recorded_tree(project, home) else ""
     stack = Stack.prepared(home)
+    # `off` of the project and `down` of the stack were set by the user, unlike this stop.
+    state, of_stack = (found.get("state", "on") for found in (record, read_record(home)))
     lifecycle.take_down(stack)
-    state = record.get("state", "on")  # `off` and `down` were set by the user
     registration.register(project, stack, sys.executable, state, adopt=True, tree=tree)
+    registration.set_state(home, of_stack)
     edits.follow_rename(old, project)
     registration.forget(old, home)
     return home

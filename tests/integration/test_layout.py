@@ -376,6 +376,9 @@ def test_a_renamed_project_stays_off_or_stopped(user: User, command: str, state:
     user.hivepipe("move-home", "--from", str(old))
     record = user.home / ".local/state/hivepipe/projects" / short_hash(str(user.project))
     assert f"state={state}\n" in record.read_text()
+    if command != "down":
+        user.hivepipe("on")
+        assert "state=on\n" in record.read_text()
 
 
 def test_uninstall_restores_the_settings_of_a_renamed_project(user: User) -> None:
