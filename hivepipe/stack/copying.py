@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing, suppress
+from errno import EINVAL, ENOTSUP
 
 from hivepipe.errors import StoreError
 from hivepipe.stack.lock import make_private
@@ -54,10 +55,13 @@ def _copy_database(source: str, target: str) -> None:
 
 
 def sync(path: str) -> None:
-    """Sync a file, or the names in a folder."""
+    """Sync a file, or the names in a folder if its file system can."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (EINVAL, ENOTSUP) or not os.path.isdir(path):
+            raise
     finally:
         os.close(descriptor)
 

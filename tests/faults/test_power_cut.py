@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hivepipe.files.folders import Folder
 from hivepipe.home import record_path
 from hivepipe.queue.aof_sync import AofSync
 from hivepipe.stack import hook_copy, registration
+from hivepipe.stack.copying import sync
 from hivepipe.stack.data_move import Move, finish_interrupted_move
 from hivepipe.stack.lock import Stack
 from tests.archive_scene import Scene, lines
@@ -111,6 +113,24 @@ def test_copies_and_the_record_are_synced_before_the_old_files_are_deleted(
     file = record.parent / f".{record.name}.tmp"
     wanted = [home / "moving", home, copy / "a.jsonl.moving", copy, file, record.parent]
     assert [path for path in map(str, wanted) if path not in before] == []
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
+def test_a_file_system_without_sync_of_folders_takes_a_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+
+    def refused(_descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refused)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        sync(str(file))
+    is_tolerated = number != errno.EIO
+    with nullcontext() if is_tolerated else pytest.raises(OSError, match=os.strerror(number)):
+        sync(str(tmp_path))
 
 
 def test_an_empty_journal_of_a_move_is_no_move(tmp_path: Path) -> None:
