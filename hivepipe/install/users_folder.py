@@ -5,7 +5,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from hivepipe.errors import SettingsError
+from hivepipe.errors import LockHeldError, SettingsError
 from hivepipe.home import data_folder, read_small, state_folder, write_small
 from hivepipe.install.edits import locked, missing_folders, remove_if_empty
 from hivepipe.settings import variable
@@ -51,7 +51,8 @@ def unusable_state_folder() -> str:
 
 def tidy() -> None:
     """Remove the folder, and the folders made for it, if it has no data of a project."""
-    with suppress(FileNotFoundError), locked():  # `init` may write the hooks at this moment
+    # `init` may write the hooks at this moment. If it takes long, the folder simply stays.
+    with suppress(FileNotFoundError, LockHeldError), locked():
         _tidy()
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hivepipe.errors import SettingsError
-from hivepipe.install import installation, users_folder
+from hivepipe.home import state_folder
+from hivepipe.install import edits, installation, users_folder
 from hivepipe.install.claude_code import Scope
 from hivepipe.stack import hook_copy
 
@@ -45,6 +46,18 @@ def test_the_last_uninstall_removes_no_hooks_that_an_init_writes_meanwhile(
     init.join()
     assert hook_copy.launcher() in (project / ".claude/settings.local.json").read_text()
     assert os.access(hook_copy.launcher(), os.X_OK)
+
+
+def test_a_lock_that_is_held_too_long_fails_no_command(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users_folder.make()
+    monkeypatch.setattr(edits, "WAIT_SECS", 0.0)
+    with edits.locked():
+        users_folder.tidy()
+    assert Path(state_folder()).is_dir()
+    users_folder.tidy()
+    assert not Path(state_folder()).exists()
 
 
 def test_a_state_folder_that_settings_cannot_name_is_refused(
