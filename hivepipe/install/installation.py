@@ -177,12 +177,12 @@ def _status_line_elsewhere(scope: Scope, here: str) -> str:
 
 
 def without_hooks(path: str) -> edits.Edit:
-    """Return the edit that removes hivepipe's hooks and status line from a settings file."""
+    """Plan the edit that removes hivepipe's hooks and status line from a settings file."""
     try:
         return edits.undone(path, without_ours)
     except SettingsError as error:
-        text = str(error)
-        raise SettingsError(text if path in text else f"{path} {text}") from None
+        text = str(error) if path in str(error) else f"{path} {error}"
+        raise SettingsError(f"{text}; nothing was changed") from None
 
 
 def _form(scope: Scope) -> Form:

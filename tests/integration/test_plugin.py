@@ -81,6 +81,18 @@ def settings_of(plugin: Plugin) -> dict[str, Any]:
     return dict(json.loads(plugin.user.settings.read_text()))
 
 
+def test_broken_settings_beside_the_plugin_change_nothing(plugin: Plugin) -> None:
+    plugin.user.settings.parent.mkdir()
+    plugin.user.settings.write_text('{"a": 1,}')
+    plugin.user.own(plugin.user.project)
+    before = plugin.user.files()
+    for command in ("init", "uninstall"):
+        output = plugin.user.hivepipe(command, expect=1)
+        assert "settings.local.json is not valid JSON" in output
+        assert output.strip().endswith("; nothing was changed")
+    assert changed(before, plugin.user.files()) == {}
+
+
 # ---- without the package
 
 
