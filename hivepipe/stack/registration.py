@@ -19,6 +19,7 @@ from hivepipe.home import (
     IN_PROJECT,
     OWN_FOLDERS,
     data_folder,
+    default_home,
     home_of_project,
     is_in_project,
     is_private_folder,
@@ -304,16 +305,24 @@ def unregistered(project: str) -> RegistrationError:
 
 
 def forget(project: str, home: str) -> None:
-    """Remove the record of a project, and that of its home unless other projects share it."""
+    """Remove the record of a project, and that of its home unless other projects share it.
+
+    The default home keeps its own record for projects that have none, until `init --user` is
+    undone: then it is the project.
+    """
     if not record_files():
         return
     with _locked_records():
         files = {file: parse_record(read_small(file)) for file in record_files()}
         of_home = {file: record for file, record in files.items() if record.get("home") == home}
         others = of_home.keys() - {record_path(project), record_path(home)}
-        if all("alias" in of_home[file] for file in others):
-            for file in of_home.keys() - {record_path(project)}:
-                os.unlink(file)
+        is_shared = home == default_home() != project
+        if is_shared or any("alias" not in of_home[file] for file in others):
+            if project != home:
+                _remove_record(project)
+            return
+        for file in of_home.keys() - {record_path(project)}:
+            os.unlink(file)
         _remove_record(project)  # last, because it leads to the others
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.home import short_hash
 from hivepipe.install.hook_entries import EVENTS, events_of
 from tests.conftest import NEUTRAL, until
 from tests.installed import Installation, User, changed
@@ -244,6 +245,20 @@ def test_uninstall_follows_no_link_that_replaced_the_settings(user: User) -> Non
     assert user.settings.is_symlink()
     user.hivepipe("uninstall", "--user")
     assert not users.exists()
+
+
+def test_uninstall_for_the_user_keeps_the_record_of_a_home_in_use(user: User) -> None:
+    home = user.home / ".local/state/hivepipe/default"
+    user.hivepipe("init", "--user")
+    user.hivepipe("init", HIVEPIPE_HOME=str(home))
+    record = home.parent / "projects" / short_hash(str(home))
+    output = user.hivepipe("uninstall", "--user")
+    assert "record" not in output
+    assert f"home={home}\n" in record.read_text()
+    assert "nothing to do" in user.hivepipe("uninstall", "--user")
+    user.hivepipe("uninstall")
+    user.hivepipe("uninstall", "--user")
+    assert not record.exists()
 
 
 def test_the_users_home_folder_is_refused_as_project_and_as_home(user: User) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.files.folders import Folder
-from hivepipe.home import read_record, record_path
+from hivepipe.home import default_home, read_record, record_path
 from hivepipe.stack import kernel, lifecycle, registration
 from hivepipe.stack.lock import Stack, remove_runtime
 
@@ -111,6 +111,25 @@ def test_a_project_that_shares_the_default_home_keeps_its_record(
     registration.register(stack.home, stack, "/usr/bin/python3")
     registration.forget(stack.home, stack.home)
     assert read_record(project)["home"] == stack.home
+    assert read_record(stack.home)["socket"] == stack.address
+    registration.forget(project, stack.home)
+    assert not read_record(project)
+    assert not read_record(stack.home)
+
+
+def test_the_default_home_keeps_its_record_until_init_for_the_user_is_undone(
+    stack: Stack, tmp_path: Path
+) -> None:
+    """Every project without a record uses it."""
+    project = str(tmp_path / "shop")
+    shared = stack._replace(home=default_home())
+    registration.register(shared.home, shared, "/usr/bin/python3")
+    registration.register(project, shared, "/usr/bin/python3")
+    registration.forget(project, shared.home)
+    assert not read_record(project)
+    assert read_record(shared.home)["home"] == shared.home
+    registration.forget(shared.home, shared.home)
+    assert not read_record(shared.home)
 
 
 def test_a_killed_removal_of_records_can_be_repeated(
