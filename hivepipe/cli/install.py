@@ -243,6 +243,8 @@ def _show_copies(plan: removal.Removal) -> None:
 
 def _became(edit: edits.Edit) -> str:
     """Return what happened to a settings file."""
+    if edit.before is None and removal.is_link_outside(edit.path):
+        return "is a link out of the project now, and stays"
     if edit.before is None:
         return "did not exist any more"
     if edit.after is None:

@@ -194,9 +194,14 @@ def _settings_edit(path: str, user: bool) -> edits.Edit:
 
     A branch may have brought the link, and its target is not the file that `init` changed.
     """
-    project = os.path.realpath(os.path.dirname(os.path.dirname(path)))
-    is_own = user or claude_code.is_inside(path, project)
+    is_own = user or not is_link_outside(path)
     return without_hooks(path) if is_own else edits.Edit(path, None, None)
+
+
+def is_link_outside(path: str) -> bool:
+    """Tell whether a settings file of a project is a link out of it."""
+    project = os.path.realpath(os.path.dirname(os.path.dirname(path)))
+    return not claude_code.is_inside(path, project)
 
 
 def _is_ours(edit: edits.Edit) -> bool:

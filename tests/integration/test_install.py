@@ -240,7 +240,8 @@ def test_uninstall_follows_no_link_that_replaced_the_settings(user: User) -> Non
     before = users.read_text()
     user.settings.unlink()
     user.settings.symlink_to(users)  # as a branch may bring it
-    user.hivepipe("uninstall")
+    output = user.hivepipe("uninstall")
+    assert f"{user.settings.name} is a link out of the project now, and stays" in output
     assert users.read_text() == before
     assert user.settings.is_symlink()
     user.hivepipe("uninstall", "--user")
