@@ -189,8 +189,15 @@ def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> Non
 
 
 def _count(value: object) -> int:
-    """Return a count, or 0 for any other value; sums of counts must not overflow."""
-    return value if isinstance(value, int) and 0 <= value < LARGEST_COUNT else 0
+    """Return a count, also one stored as text or float, or 0 for any other value.
+
+    Sums of counts must not overflow.
+    """
+    try:
+        number = float(value) if isinstance(value, int | float | str) else 0.0
+    except (ValueError, OverflowError):
+        return 0
+    return int(number) if number.is_integer() and 0 <= number < LARGEST_COUNT else 0
 
 
 def _log(db: Database, job_id: str, row: dict[str, object]) -> None:

@@ -148,9 +148,17 @@ def test_counts_that_overflow_fail_their_job_alone(tmp_path: Path) -> None:
     assert session["status"] == "active"
 
 
-@pytest.mark.parametrize("count", [(1 << 63) - 1, -1, "many", 1.5])
-def test_an_imported_count_that_is_none_counts_nothing(
-    tmp_path: Path, count: int | float | str
+@pytest.mark.parametrize(
+    ("count", "total"),
+    [
+        *((12, 15), ("12", 15), (12.0, 15), ("12.0", 15)),
+        *(((1 << 63) - 1, 3), (-1, 3), ("many", 3), (1.5, 3), ("1.5", 3), (1e300, 3), (None, 3)),
+        *(("inf", 3), ("nan", 3), ("1" * 5000, 3), (10**400, 3)),
+    ],
+    ids=repr,
+)
+def test_an_imported_count_counts_if_it_is_a_whole_number(
+    tmp_path: Path, count: object, total: int
 ) -> None:
     row = {"id": "i0:s1", "session_id": "s1", "instance_id": "i0", "operation_count": count}
     with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
@@ -159,7 +167,7 @@ def test_an_imported_count_that_is_none_counts_nothing(
         applied(db, "start_session", swarm="swarm-1", source="resume")
         applied(db, "update_checkpoint", op_count=3, type="auto")
         (session,) = db.rows("SELECT checkpoint_data FROM sessions")
-    assert json.loads(session["checkpoint_data"])["operationCount"] == 3
+    assert json.loads(session["checkpoint_data"])["operationCount"] == total
 
 
 @pytest.mark.parametrize("time", ["yesterday", "9999-12-31T23:59:59Z"])
