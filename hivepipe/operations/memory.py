@@ -7,6 +7,7 @@ user's `memory_dirs`.
 import hashlib
 import logging
 import os
+import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -50,7 +51,8 @@ def index_memory(context: JobContext, job: Origin, args: IndexMemory) -> None:
 def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
     """Add folders to the index, and update it from all of its folders.
 
-    An index that cannot be used is logged; the next search reports it.
+    A damaged index is logged; the next search reports it. Raise OSError or sqlite3.OperationalError
+    for one that is locked, or on a full or read-only disk.
     """
     try:
         with opened_index(index_path(context.home)) as index:
@@ -59,7 +61,17 @@ def index_folders(context: JobContext, added: Iterable[Folder] = ()) -> None:
             update_index(context.home, index, context.check_stop)
             embed_missing(index, context.check_stop)
     except MemoryIndexError as error:
+        cause = error.__cause__
+        if cause and _may_end(cause):
+            raise cause from None
         logger.warning("memories are not indexed: %s", error)
+
+
+def _may_end(error: BaseException) -> bool:
+    """Tell whether a lock or the disk caused an error. SQLITE_ERROR: a table is missing."""
+    if isinstance(error, sqlite3.OperationalError):
+        return error.sqlite_errorcode != sqlite3.SQLITE_ERROR
+    return isinstance(error, OSError)
 
 
 def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:

@@ -5,7 +5,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -185,6 +185,32 @@ def test_a_damaged_index_holds_up_no_job(
     index_folders(context, [folder])
     assert f"memories are not indexed: cannot use {path}: " in caplog.text
     assert "delete it to rebuild it" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_retried"),
+    [("BEGIN IMMEDIATE", True), ("SELECT 1", False), ("DROP TABLE folders", False)],
+)
+def test_a_job_is_retried_while_the_index_is_locked(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, sql: str, is_retried: bool
+) -> None:
+    scene.home.path.mkdir()
+    path = scene.home.path / "memory.db"
+    MemoryIndex(path).close()
+    monkeypatch.setattr("hivepipe.agents.memory.index.BUSY_TIMEOUT_SECS", 0.05)
+    context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(sql)
+        expected = pytest.raises(sqlite3.OperationalError, match="locked")
+        with expected if is_retried else nullcontext():
+            index_folders(context, [Folder(str(scene.folder), SWARM, "")])
+
+
+def test_a_job_is_retried_while_the_index_cannot_be_created(scene: Scene) -> None:
+    scene.home.path.write_text("")  # no folder
+    context = JobContext(str(scene.home.path), "", lambda _job, _jobs: None)
+    with pytest.raises(FileExistsError):
+        index_folders(context)
 
 
 def test_memories_rated_useful_come_first(scene: Scene) -> None:
