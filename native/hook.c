@@ -173,11 +173,11 @@ static void become_python(void) {
     if (join(program, own_folder, "/hook.py")) execv(program, arguments);
     /* Python was removed: the event waits until it is installed again. */
     limit_time(DISK_MS);
-    if (frame_size && !is_status_line) spool();
+    int is_kept = frame_size && !is_status_line && spool();
     /* One report per turn is enough, and some programs take exit code 1 as a denial. */
     if (strcmp(event, "session_start") && strcmp(event, "stop")) _exit(0);
-    static const char text[] = "hivepipe records nothing (its hook is incomplete): run `hivepipe init`\n";
-    if (write(2, text, sizeof text - 1) < 0) _exit(1);
+    dprintf(2, "hivepipe %s (its hook is incomplete): run `hivepipe init`\n",
+            is_kept ? "keeps events on disk" : "records nothing");
     _exit(1);
 }
 

@@ -134,6 +134,7 @@ def test_the_python_hook_gets_the_whole_event(hook_home: HookHome, size: int) ->
 
 
 GONE = "#!/nowhere/python -IS\n"
+INCOMPLETE = b" (its hook is incomplete): run `hivepipe init`\n"
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"])
@@ -144,11 +145,24 @@ def test_without_its_python_the_event_waits_in_the_spool(
     """As after an upgrade of the system's Python, until hivepipe is installed again."""
     hook_home.python.write_text(GONE)
     process = hook_home.start(hook_home.native, event)
-    process.communicate(encoded({**payloads.EVENTS[event], "padding": "x" * size}), timeout=60)
+    event_data = encoded({**payloads.EVENTS[event], "padding": "x" * size})
+    _, errors = process.communicate(event_data, timeout=60)
+    is_reported = event == "SessionStart" or (event == "Stop" and size > 0)
+    assert errors == (b"hivepipe keeps events on disk" + INCOMPLETE if is_reported else b"")
     assert len(hook_home.raw()) == 1
     hook_home.convert()
     (spooled,) = hook_home.home.spool
     assert json.loads(spooled.read_text())["jobs"]
+
+
+def test_without_its_python_and_a_spool_it_says_that_nothing_is_recorded(
+    hook_home: HookHome,
+) -> None:
+    hook_home.python.write_text(GONE)
+    (hook_home.home.path / "spool").write_text("in place of the folder")
+    process = hook_home.start(hook_home.native, "Stop")
+    _, errors = process.communicate(encoded(payloads.STOP), timeout=60)
+    assert errors == b"hivepipe records nothing" + INCOMPLETE
 
 
 @pytest.mark.skipif(not may_trace(), reason="strace is not there, or may not trace")
