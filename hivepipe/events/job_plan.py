@@ -143,7 +143,9 @@ class Context:
     shown: "Sequence[str]" = ()
 
     def __init__(self, event_time_ns: int, **values: "Any") -> None:
-        """Set some of the values above."""
+        """Set some of the values above; raise TypeError for another name."""
+        if not values.keys() <= Context.__dict__.keys():
+            raise TypeError(f"unknown: {values.keys() - Context.__dict__.keys()}")
         self.event_time_ns = event_time_ns
         self.__dict__.update(values)
 

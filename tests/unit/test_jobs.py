@@ -96,6 +96,11 @@ def context(**fields: Any) -> Context:
     return Context(**{**known, **fields})
 
 
+def test_a_misspelt_value_of_a_context_is_an_error() -> None:
+    with pytest.raises(TypeError, match="sesion"):
+        context(sesion=SESSION)
+
+
 def rows(planned: list[Job]) -> list[Row]:
     pairs = [(job.operation, job_plan.PRIORITIES[job.operation]) for job in planned]
     return [(operation, priority, job_plan.queue_of(priority)) for operation, priority in pairs]
