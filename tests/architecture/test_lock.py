@@ -74,6 +74,14 @@ def test_lock_and_constraints_agree() -> None:
     assert versions == {name: pins[name] for name in versions}
 
 
+def test_the_oldest_pydantic_ai_allowed_is_the_one_that_is_tested() -> None:
+    """Its classes of errors, which hivepipe reads by name, change between minor versions."""
+    (text,) = PROJECT["project"]["optional-dependencies"]["summaries"]
+    requirement = Requirement(text)
+    (oldest,) = [it.version for it in requirement.specifier if it.operator == ">="]
+    assert constrained()[requirement.name].startswith(f"{oldest}.")
+
+
 def test_the_lock_names_no_index_and_no_path() -> None:
     text = (ROOT / "requirements.lock").read_text()
     assert not re.search(r"://|--index|--find-links|file:", text)
