@@ -22,8 +22,9 @@ DISGUISE = (
     r"|\\x[0-7][0-9A-Fa-f]|\\[01][0-7]{2}|%[0-7][0-9A-Fa-f]|%E2%8|%e2%8"
     r"|&(?:#[0-9xX]|[A-Za-z]{2,9};)|\\[eE]\[|\^\[\[|\[[0-9;]{1,12}m"
 )
-# JSON in JSON may disguise a letter by an escape. In plain JSON such an escape is no disguise.
-IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}|\\b[!-~]{2}\\+b"
+# JSON in JSON may disguise a letter by an escape. In plain JSON such an escape is a disguise only
+# directly before a word, whose start its digits hide.
+IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}|\\u[0-9A-Fa-f]{4}[0-9A-Za-z_]|\\b[!-~]{2}\\+b"
 IN_TEXT = DISGUISE + r"|\\u[0-9A-Fa-f]{4}"
 
 _END = rb"[0-?]*+[ -/]*+[@-~]"  # end of an escape sequence

@@ -30,7 +30,8 @@ _NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")
 _TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in rules
 _DEEPEST = 4  # levels of escapes that are decoded
 _SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
-_ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")  # hides a word from the sieves
+# An escape that may hide a word from the sieves: a letter or blank of ASCII, or one before a word
+_HIDING = re.compile(rb"\\u(?:00(?:[2-7]|0[9A-Da-d])|[0-9A-Fa-f]{4}[0-9A-Za-z_])")
 
 Redacted = tuple[bytes, tuple[str, ...]]
 
@@ -222,7 +223,7 @@ class Redactor:
             return self._find(spelled, deadline, suspects)
         strings = [(start - leaf.start, end - leaf.start) for start, end in leaf.strings]
         read = Reading(spelled, strings, deadline)
-        if self._scanner.is_disguise(suspects) and _ESCAPED_ASCII.search(spelled):
+        if self._scanner.is_disguise(suspects) and _HIDING.search(spelled):
             suspects = sorted({*suspects, *self._scanner.suspects(read.text)})
         spans = self._find(read.text, deadline, suspects)
         return [Span(*read.origin(span.start, span.end), span.rule) for span in spans]

@@ -97,6 +97,17 @@ def test_no_line_break_of_json_hides_a_secret(rule: Rule, before: str) -> None:
 
 
 @each_rule
+@pytest.mark.parametrize("before", ["\x00", "\x1b", "\x1f", "\xa0", "\u2028"])
+def test_no_escape_before_a_secret_hides_it(rule: Rule, before: str) -> None:
+    """The last digit of an escape precedes the text: `\\u0000sk-...`, as in /proc/N/cmdline."""
+    for text, _ in samples(rule, [0]):
+        told = f"tool{before}--key{before}{text}"
+        if redact_text(told) != told:
+            assert redact_line(json.dumps([told]).encode())[1], text
+            assert redact_line(json.dumps([json.dumps([told])]).encode())[1], text
+
+
+@each_rule
 def test_redacted_text_is_not_changed_by_another_redaction(rule: Rule) -> None:
     for text, _ in samples(rule, [0]):
         once = redact_text(text)
