@@ -201,18 +201,32 @@ def test_a_complete_event_is_enough_although_stdin_stays_open(machine: Machine) 
 
 
 def test_a_closed_stdout_loses_only_the_answer(machine: Machine) -> None:
-    answer = machine.fire("Stop", payloads.STOP, 'exec "$@" >&-')
+    start = give_an_answer(machine)
+    answer = machine.fire("SessionStart", start, 'exec "$@" >&-')
     assert (answer.code, answer.out, answer.errors) == (0, b"", b"")
-    assert machine.operations() == OPERATIONS["Stop"]
+    assert machine.operations() == OPERATIONS["SessionStart"]
     assert machine.log() == []
 
 
 def test_a_reader_that_ended_loses_only_the_answer(machine: Machine) -> None:
-    process = machine.start("Stop")
+    start = give_an_answer(machine)
+    process = machine.start("SessionStart")
     process.stdout.close()
-    _, errors = process.communicate(encoded(payloads.STOP), timeout=GUARD_SECS)
+    _, errors = process.communicate(encoded(start), timeout=GUARD_SECS)
     assert (process.returncode, errors) == (0, b"")
-    assert machine.operations() == OPERATIONS["Stop"]
+    assert machine.operations() == OPERATIONS["SessionStart"]
+    assert machine.log() == []
+
+
+def give_an_answer(machine: Machine) -> dict[str, Any]:
+    """Return a start of a session whose answer is not empty."""
+    part = machine.home / f"context/project-{homes.short_hash(str(machine.project.resolve()))}.txt"
+    part.parent.mkdir(parents=True)
+    part.write_text("Notes of the user")
+    start = payloads.EVENTS["SessionStart"]
+    assert b"Notes of the user" in machine.fire("SessionStart", start).out
+    machine.forget_spool()
+    return start
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
