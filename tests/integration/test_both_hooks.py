@@ -159,13 +159,19 @@ def surroundings(request: pytest.FixtureRequest) -> Iterator[tuple[HookHome, Ser
         server = hook_home.redis() if request.param == "redis" else None
         if request.param != "away":
             hook_home.intake()
-        yield hook_home, server
-        hook_home.end()
+        try:
+            yield hook_home, server
+        finally:
+            hook_home.end()
 
 
 @pytest.fixture
-def both(surroundings: tuple[HookHome, Server | None]) -> Both:
-    return Both(*surroundings, leave_empty)
+def both(surroundings: tuple[HookHome, Server | None]) -> Iterator[Both]:
+    hook_home, server = surroundings
+    hook_home.forget(server)
+    assert hook_home.traces(server) == {}
+    yield Both(hook_home, server, leave_empty)
+    assert all(intake.is_running for intake in hook_home.intakes)
 
 
 @pytest.mark.parametrize("label", GOOD)
@@ -184,6 +190,7 @@ def test_both_hooks_read_the_environment_alike(both: Both, name: str) -> None:
     both.compare(
         [(event, encoded(payloads.EVENTS[event])) for event in SAMPLES], **ENVIRONMENTS[name]
     )
+    both.compare([GOOD["Stop"]], **ENVIRONMENTS[name])
 
 
 ARM64 = shutil.which("qemu-aarch64-static") or ""
@@ -242,19 +249,21 @@ def test_both_hooks_find_the_project_of_a_worktree_and_of_a_folder_below(both: B
     below = project / "src" / "deep"
     below.mkdir(parents=True, exist_ok=True)
     linked = both.hook_home.home.root / "linked"
+    unregistered = both.hook_home.home.root / "unregistered"
     inner = project / ".git" / "worktrees" / "linked"
-    for folder in (linked / "src", inner):
-        folder.mkdir(parents=True, exist_ok=True)
+    for folder in (linked / "src", inner, unregistered):
+        folder.mkdir(parents=True)
     (linked / ".git").write_text(f"gitdir: {inner}\n")
     (inner / "gitdir").write_text(f"{linked}/.git\n")
-    unregistered = both.hook_home.home.root / "unregistered"
-    unregistered.mkdir(exist_ok=True)
     (unregistered / ".git").write_text(f"gitdir: {inner}\n")  # the main checkout does not list it
-    for folder in (below, linked, linked / "src", unregistered):
-        left = both.compare([GOOD["Stop"]], CLAUDE_PROJECT_DIR=str(folder))
-        is_recorded = any(name.startswith("home/") for name in left)
-        assert is_recorded == (folder != unregistered)
-    shutil.rmtree(project / ".git")
+    try:
+        for folder in (below, linked, linked / "src", unregistered):
+            left = both.compare([GOOD["Stop"]], CLAUDE_PROJECT_DIR=str(folder))
+            is_recorded = any(name.startswith("home/") for name in left)
+            assert is_recorded == (folder != unregistered)
+    finally:
+        for folder in (project / ".git", linked, unregistered):
+            shutil.rmtree(folder)
 
 
 def test_a_raw_event_holds_no_secret_of_the_environment(hook_home: HookHome) -> None:
