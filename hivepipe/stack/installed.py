@@ -6,6 +6,6 @@ from importlib.metadata import PackageNotFoundError, version
 def installed() -> str:
     """Return the version, or "" in the middle of an upgrade."""
     try:
-        return version("hivepipe")
+        return version("hivepipe") or ""  # None without a METADATA file
     except PackageNotFoundError:
         return ""
