@@ -696,16 +696,17 @@ def read_only(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("event", ["SessionStart", "Stop"])
 @pytest.mark.parametrize("sent", ["event", "nonsense"])
 def test_a_read_only_home_does_not_stop_claude_code(
-    reachable: Path, fire_as_user: Callable[[str, bytes], Answer], sent: str
+    reachable: Path, fire_as_user: Callable[[str, bytes], Answer], sent: str, event: str
 ) -> None:
     home = reachable / "state" / "hivepipe" / "default"
     for part in ("spool", "instances", "sessions", "logs"):
         (home / part).mkdir(parents=True)
     read_only(home)
-    data = encoded(payloads.STOP) if sent == "event" else b"nonsense"
-    fire_as_user("Stop", data).must_be_neutral()
+    data = encoded(payloads.EVENTS[event]) if sent == "event" else b"nonsense"
+    fire_as_user(event, data).must_be_neutral()
     assert [path for path in home.rglob("*") if path.is_file()] == []
 
 
