@@ -109,7 +109,7 @@ def shared_account(tmp_path_factory: pytest.TempPathFactory, wheels: Wheels) -> 
 
 @pytest.fixture
 def installed(shared_account: Account, request: pytest.FixtureRequest) -> Account:
-    """An account with the wheel and a new project; the tests that use it leave the wheel alone."""
+    """An account with the wheel and a new project; a test that changes the wheel restores it."""
     shared_account.open(request.node.name)
     return shared_account
 
@@ -241,11 +241,13 @@ def test_a_deleted_package_loses_no_event(installed: Account) -> None:
     installed.hivepipe("init")
     handlers = installed.handlers()
     moved = (installed.folder / "venv").rename(installed.folder / "away")
-    assert not installed.bin.exists()
     event = "UserPromptSubmit"
-    done = installed.fire(handlers[event], event, prompt="a", prompt_id="a")
+    try:
+        assert not installed.bin.exists()
+        done = installed.fire(handlers[event], event, prompt="a", prompt_id="a")
+    finally:
+        moved.rename(installed.folder / "venv")
     assert (done.returncode, done.stdout, done.stderr) == (0, NEUTRAL, "")
-    moved.rename(installed.folder / "venv")
     assert prompts_of(installed) == {"a"}
 
 
@@ -257,15 +259,15 @@ def test_the_next_start_of_the_stack_updates_the_hooks(installed: Account) -> No
     text = module.read_text()
     nothing = 'if not text:\n        return b"'
     assert nothing in text
-    module.write_text(text.replace(nothing, f"{nothing}newer"))
 
     def hook_output() -> str:
         handler = installed.handlers()["UserPromptSubmit"]
         return installed.fire(handler, "UserPromptSubmit", prompt="a", prompt_id="a").stdout
 
-    assert hook_output() == NEUTRAL
-    installed.hivepipe("up", "-d")
     try:
+        module.write_text(text.replace(nothing, f"{nothing}newer"))
+        assert hook_output() == NEUTRAL
+        installed.hivepipe("up", "-d")
         assert hook.with_name("hook_path").read_bytes() != before
         until(lambda: hook_output() == "newer", "the old code answers")
     finally:
