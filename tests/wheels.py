@@ -14,6 +14,7 @@ from tests.conftest import ROOT
 PARTS = (
     *("hivepipe", "hooks", "workers", "native", "skills", ".claude-plugin"),
     *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "requirements.lock"),
+    ".gitignore",
 )
 INSTALL_SECS = 600
 
