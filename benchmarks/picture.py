@@ -22,7 +22,8 @@ def draw(path: Path, found: dict[str, dict[str, Any]]) -> None:
 def _hooks(axes: Any, details: dict[str, Any]) -> None:
     """Draw the time of hooks in bare starts, logarithmic, with rivals below our events."""
     bars: list[tuple[str, float, str]] = [("bare python", 1.0, BARE)]
-    bars += [(name, details["native"][name], OURS) for name in NATIVE]
+    native = details["native"]  # empty where the native hook is not built
+    bars += [(name, native[name], OURS) for name in NATIVE if name in native]
     up = details["tables"]["up"]
     for event in EVENTS:
         hook, bare = up[event]["1 kB"]
