@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -19,6 +18,7 @@ from hivepipe.team.connection import connected
 from hivepipe.team.policy import LEVELS, level_of, shared_level
 from hivepipe.team.project_names import name_of_remote, project_name
 from hivepipe.team.shipment import Shipment
+from tests.conftest import until
 from tests.team_scene import HomeOfTeam, Team
 
 TEXT = "of-the-clients-own-words"
@@ -201,6 +201,12 @@ DELETIONS = {
 }
 
 
+def waits_for_a_lock(team: Team) -> bool:
+    """Return whether a connection to the database of the team waits for a lock."""
+    sql = "pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
+    return bool(team.query(f"SELECT count(*) FROM pg_locks WHERE NOT granted AND {sql}"))
+
+
 @pytest.mark.parametrize("what", DELETIONS)
 def test_a_deletion_also_deletes_rows_on_their_way(team: Team, tmp_path: Path, what: str) -> None:
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
@@ -218,8 +224,8 @@ def test_a_deletion_also_deletes_rows_on_their_way(team: Team, tmp_path: Path, w
     ):
         shipment.ship_next()
         deletion = threads.submit(delete)
-        with pytest.raises(TimeoutError):
-            deletion.result(0.5)
+        until(lambda: deletion.done() or waits_for_a_lock(team), "the deletion does not wait")
+        assert not deletion.done()
     deletion.result(20)
     assert texts_in_backup(team) == 0
 
@@ -257,8 +263,16 @@ def test_rows_wait_for_a_policy_on_its_way(team: Team, tmp_path: Path) -> None:
         write_session(ann, "one", "/p/blue")
         connection.execute("BEGIN")
         connection.execute("SELECT hivepipe.set_policy('*', 'nothing')")
-        threads.submit(lambda: (time.sleep(0.5), connection.execute("COMMIT")))
+
+        def commit() -> None:
+            try:
+                until(lambda: waits_for_a_lock(team), "the shipment does not wait")
+            finally:
+                connection.execute("COMMIT")
+
+        committed = threads.submit(commit)
         shipment.ship_next()
+        committed.result()
     assert team.count("sessions") == 0
 
 
