@@ -6,7 +6,7 @@ from typing import Any
 
 from hivepipe.db.database import Database
 from tests.archive_scene import SESSION
-from tests.conftest import Home
+from tests.conftest import Home, until
 from tests.integration.test_web_browser import address, chromium, pytestmark, sync_api
 from tests.web_scene import insert, record_hostile
 
@@ -69,6 +69,8 @@ def test_an_older_answer_replaces_no_newer_one(address: str) -> None:
         page.wait_for_timeout(1000)
         assert len(held) == 1
         for number, text in enumerate(("old", "new")):
+            # The route is called while the page waits.
+            until(lambda: page.wait_for_timeout(50) or held[number:], "no request")  # noqa: B023
             html = f"<main id='main'><h1>{text}</h1></main>"
             held[number].fulfill(content_type="text/html", body=html)
             sync_api.expect(page.locator("h1")).to_have_text(text)
