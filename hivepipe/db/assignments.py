@@ -35,11 +35,10 @@ def assign_instance(db: Database, job: Origin, process: Process) -> None:
         "host": process.host,
         "boot": process.boot or None,
         "pid_space": process.pid_space or None,
-        "status": "running",
         "started_at": job.time,
         "last_seen": job.time,
     }
-    db.insert("instances", row, seen)
+    db.insert("instances", row, seen, trusted={"status": "running"})
     note_instance(db, job, process.pid)
 
 
@@ -59,10 +58,9 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
         "pid": pid,
         "started_at": job.time,
         "last_seen": job.time,
-        "status": "detached",
         "assigned_time_ns": job.event_time_ns,
     }
-    db.insert("instance_sessions", row, merge)
+    db.insert("instance_sessions", row, merge, trusted={"status": "detached"})
     if session_of_instance(db, job.instance) != job.session:
         choose_session(db, job.instance)
 

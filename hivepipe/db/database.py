@@ -78,26 +78,25 @@ class Database:
 
     def execute(self, sql: str, parameters: Mapping[str, object]) -> int:
         """Execute a write with every text redacted; return the number of changed rows."""
-        clean = {
-            name: redact_text(value) if isinstance(value, str) else value
-            for name, value in parameters.items()
-        }
-        return self._connection.execute(sql, clean).rowcount
+        return self._connection.execute(sql, _redacted(parameters)).rowcount
 
     def insert(
         self,
         table: str,
         row: Mapping[str, object],
         on_conflict: str = "DO NOTHING",
+        trusted: Mapping[str, object] | None = None,
         **more: object,
     ) -> bool:
         """Insert a row, with every text redacted; return whether a row was written.
 
-        `on_conflict` is SQL for an existing row, `more` its parameters.
+        `on_conflict` is SQL for an existing row, `more` its parameters. Columns in `trusted` are
+        not redacted: words of the code, which a rule of the user may match, and the current time.
         """
-        names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
+        columns = {**_redacted(row), **(trusted or {})}
+        names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
         sql = f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT {on_conflict}"
-        return self.execute(sql, {**row, **more}) == 1
+        return self._connection.execute(sql, {**columns, **_redacted(more)}).rowcount == 1
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Row | None:
         """Return the first row of a query, or None."""
@@ -189,6 +188,13 @@ def opened(path: Path) -> Iterator[Database]:
 def new_values(columns: Iterable[str]) -> str:
     """Return SQL that gives columns of an existing row the values that were to be inserted."""
     return ", ".join(f"{name} = excluded.{name}" for name in columns)
+
+
+def _redacted(parameters: Mapping[str, object]) -> dict[str, object]:
+    return {
+        name: redact_text(value) if isinstance(value, str) else value
+        for name, value in parameters.items()
+    }
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:

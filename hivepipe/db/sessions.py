@@ -47,8 +47,6 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
         "id": job.session,
         "swarm_id": start.swarm,
         "swarm_name": job.project.rsplit("/", 1)[-1],
-        "status": "active",
-        "turn": "active",
         "project": job.project,
         "created_at": job.time,
         "updated_at": job.time,
@@ -58,7 +56,8 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
         (id) DO UPDATE SET created_at = min(sessions.created_at, excluded.created_at),
           updated_at = max(sessions.updated_at, excluded.updated_at), {new_values(merged)}
     """
-    db.insert("sessions", {**row, **merged}, merge)
+    states = {"status": "active", "turn": "active"}
+    db.insert("sessions", {**row, **merged}, merge, trusted=states)
     if state_ns:
         note_signal(db, job, "active", time_ns=state_ns)
     return True
@@ -149,8 +148,9 @@ _STARTS = {
 
 
 def _insert_swarm(db: Database, job: Origin, swarm: str) -> None:
-    row = {"id": swarm, "name": job.project.rsplit("/", 1)[-1], "status": "active"}
-    db.insert("swarms", {**row, "created_at": job.time, "updated_at": job.time})
+    row = {"id": swarm, "name": job.project.rsplit("/", 1)[-1]}
+    times = {"created_at": job.time, "updated_at": job.time}
+    db.insert("swarms", {**row, **times}, trusted={"status": "active"})
     _touch_swarm(db, job, swarm)
 
 

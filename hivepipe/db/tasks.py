@@ -15,8 +15,8 @@ def add_task(db: Database, task: str, text: str, time: str) -> None:
           created_at = CASE WHEN tasks.created_at < excluded.created_at THEN tasks.created_at
             ELSE excluded.created_at END
     """
-    row = {"id": task, "text": text or None, "status": "open"}
-    db.insert("tasks", {**row, "created_at": time, "updated_at": time}, known)
+    row = {"id": task, "text": text or None, "created_at": time, "updated_at": time}
+    db.insert("tasks", row, known, trusted={"status": "open"})
 
 
 def set_task_state(

@@ -9,8 +9,11 @@ from typing import get_type_hints
 
 import pytest
 
+from hivepipe.db.assignments import note_instance
 from hivepipe.db.database import Database
 from hivepipe.db.legacy_rows import import_row
+from hivepipe.db.sessions import Start, upsert_session
+from hivepipe.db.tasks import add_task
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
@@ -129,6 +132,27 @@ def test_an_imported_session_is_recorded_again_whatever_its_columns_hold(
         applied(db, "update_instance", op_count=3)
         (session,) = db.rows("SELECT status, objective FROM sessions")
     assert tuple(session) == ("active", "Mend it")
+
+
+def test_a_rule_that_matches_a_word_of_the_code_changes_no_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("active", "detached", "open")
+    monkeypatch.setattr(
+        "hivepipe.db.database.redact_text", lambda text: "***" if text in words else text
+    )
+    job = Origin(
+        id="1", operation="start_session", event_time_ns=10**18, session="s1", instance="i1"
+    )
+    with closing(Database(tmp_path / "hive.db")) as db:
+        upsert_session(db, job, Start(swarm="swarm-1"))
+        note_instance(db, job)
+        add_task(db, "t1", "Mend it.", "2026-01-01T00:00:00.000Z")
+        states = [
+            db.rows(f"SELECT status FROM {table}")[0]["status"]
+            for table in ("swarms", "sessions", "instance_sessions", "tasks")
+        ]
+    assert states == ["active", "active", "active", "open"]
 
 
 def test_counts_that_overflow_fail_their_job_alone(tmp_path: Path) -> None:
