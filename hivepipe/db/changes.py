@@ -142,7 +142,7 @@ class Home(NamedTuple):
 
     `terms` are the policies and versions that the sent rows follow. The server deletes its rows
     with versions lower than `sweep_below` when it has all rows up to `sweep_at`, which is None
-    until all rows have new versions. After that `sweep_below` is None.
+    until all rows have new versions. When it has deleted them, `sweep_below` is None.
     """
 
     id: str
