@@ -25,8 +25,8 @@ class ClockSteps:
     """Steps back of the clock that the stored times do not follow yet.
 
     A step may be reported repeatedly, and the clock may be set again before the store can be
-    written. So the furthest setting of the clock is kept as the time that it gives for the boot, and
-    the present clock is compared with it.
+    written. So the furthest setting of the clock is kept as the time that it gives for the boot,
+    and the present clock is compared with it.
     """
 
     def __init__(self) -> None:
