@@ -8,6 +8,7 @@ import click
 from hivepipe.cli.terminal import document, say_json
 from hivepipe.db.export import exported_rows
 from hivepipe.db.location import database_path
+from hivepipe.errors import NothingRecordedError
 from hivepipe.home import kept_folder, locate
 from hivepipe.operations.archive import archives_of
 from hivepipe.reading.session_lookup import session_named
@@ -33,10 +34,13 @@ def export(as_jsonl: bool, session: str | None) -> None:
 
 
 def _lines(home: str, session: str) -> Iterator[dict[str, Any]]:
-    for table, row in exported_rows(database_path(home), session):
+    archives, database = archives_of(home), database_path(home)
+    entries = archives.index.entries()
+    if not entries and not database.exists():
+        raise NothingRecordedError(database)
+    for table, row in exported_rows(database, session):
         yield {"table": table, "row": row}
-    archives = archives_of(home)
-    for entry in archives.index.entries().values():
+    for entry in entries.values():
         if session in ("", entry["session_id"]):
             path = f"{kept_folder(home)}/{entry['path']}"
             yield {"archive": {**entry, "path": path}, "meta": archives.meta_of(entry)}

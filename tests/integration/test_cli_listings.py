@@ -133,6 +133,11 @@ def test_a_missing_database_is_reported(private_home: Home, arguments: list[str]
     assert command(private_home, *arguments, expect=1).startswith("hivepipe: ")
 
 
+def test_an_export_without_a_database_is_refused(private_home: Home) -> None:
+    assert "nothing is recorded yet" in command(private_home, "export", "--jsonl", expect=1)
+    assert not private_home.database.exists()
+
+
 def test_a_listing_neither_writes_nor_keeps_a_lock(day: Home) -> None:
     with listings(day.database) as store:
         assert len(store.sessions(True)) == 2
