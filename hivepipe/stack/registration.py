@@ -301,7 +301,7 @@ def refuse_switched_off(project: str) -> None:
 
 def unregistered(project: str) -> RegistrationError:
     """Return the error for a folder without a record."""
-    return RegistrationError(f"{project} is not registered: run `hivepipe up` there")
+    return RegistrationError(f"{project} is not registered: run `hivepipe init` there")
 
 
 def forget(project: str, home: str) -> None:

@@ -204,6 +204,11 @@ def test_a_planted_runtime_folder_is_refused(sandbox: Sandbox) -> None:
     assert sandbox.processes() == {}
 
 
+def test_a_folder_that_is_not_registered_is_named_with_the_same_advice(sandbox: Sandbox) -> None:
+    for name in ("down", "restart", "move-home"):
+        assert "not registered: run `hivepipe init`" in sandbox.run(name, expect=1)
+
+
 def test_a_planted_link_is_not_followed(sandbox: Sandbox) -> None:
     target = sandbox.folder / "target"
     target.mkdir()
