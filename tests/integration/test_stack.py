@@ -116,7 +116,7 @@ def test_usage_errors_exit_with_64(sandbox: Sandbox) -> None:
 def test_down_in_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:
     output = sandbox.run("down", expect=1)
     assert output.startswith("hivepipe: ")
-    assert "hivepipe up" in output
+    assert "hivepipe init" in output
 
 
 def test_without_a_server_the_commands_to_install_one_are_named(

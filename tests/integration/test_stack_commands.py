@@ -84,7 +84,7 @@ def test_restart_does_not_wait_for_a_hanging_redis(sandbox: Sandbox) -> None:
 
 
 def test_restart_of_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:
-    assert "hivepipe up" in sandbox.run("restart", expect=1)
+    assert "hivepipe init" in sandbox.run("restart", expect=1)
 
 
 @pytest.mark.parametrize("seed", range(rounds(1)))
