@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,13 @@ def test_a_crash_is_reported_with_its_signal(scene: Scene) -> None:
     assert found["exit_code"] == -signal.SIGKILL
     assert "signal 9" in found["note"]
     assert found["cost_usd"] == "0.02"
-    scene.lines(worker)
+
+    def is_repaired() -> bool:
+        with suppress(ValueError):
+            return bool(scene.lines(worker))
+        return False
+
+    until(is_repaired, "the torn line stays")
     assert json.loads(scene.run("cost", "--json"))["unpriced_runs"] == 0
 
 

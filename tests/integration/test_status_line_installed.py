@@ -111,8 +111,10 @@ def test_the_line_shows_recorded_costs(user: User) -> None:
     user.fire("Stop", stop_hook_active=False, **named)
 
     def costs() -> float | None:
-        total = json.loads(user.hivepipe("costs", "--json"))["total"]["cost_usd"]
-        return total or None
+        done = user.do("hivepipe", "costs", "--json")
+        if done.returncode:  # the database is not created yet
+            return None
+        return json.loads(done.stdout)["total"]["cost_usd"] or None
 
     until(lambda: costs() is not None, "no message was counted")
     wanted = f"${costs():.2f} session"
