@@ -119,8 +119,8 @@ def _reset_process_state() -> Iterator[None]:
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
     """Poll until the check returns a true value and return it; fail after a time limit.
 
-    The pause between two checks is twice as long as a check, because what it waits for needs
-    processor time.
+    The pause between two checks is as long as a check, because what it waits for needs processor
+    time. It is shorter than a step at which the fault tests let a process linger.
     """
     end = time.monotonic() + secs
     while True:
@@ -131,7 +131,7 @@ def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> A
         now = time.monotonic()
         if now > end:
             pytest.fail(f"after {secs} s: {what}")
-        time.sleep(max(0.05, 2 * (now - began)))
+        time.sleep(max(0.02, now - began))
 
 
 # ---- hooks
