@@ -49,31 +49,8 @@ from tests.payloads import (
 
 INJECTION = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
 INSTANCE = "instance-ana"
-# fields that hold a time or are derived from one
-TIMES = {
-    "created_at",
-    "updated_at",
-    "started_at",
-    "last_seen",
-    "last_active",
-    "completed_at",
-    "ended_at",
-    "paused_at",
-    "turn_ended_at",
-    "applied_at",
-    "timestamp",
-    "spawnedAt",
-    "expires_at",
-    "state_time_ns",
-    "last_end_ns",
-    "process_end_ns",
-    "concluded_ns",
-    "said_ns",
-    "checkpoint_time_ns",
-    "assigned_time_ns",
-    "detached_time_ns",
-}
-UNSTABLE = {*TIMES, "concluded_by", "pid", "pid_started", "boot", "pid_space", "job_id"}
+OTHER_UNSTABLE = {"last_seen", "last_active", "timestamp", "spawnedAt"}
+OTHER_UNSTABLE |= {"concluded_by", "pid", "pid_started", "boot", "pid_space", "job_id"}
 NUMBERED = ("session_logs", "prompts", "skill_uses")  # their ids only show the order of arrival
 
 
@@ -112,12 +89,17 @@ JOBS_OF_THE_DAY = 1 + 2 + 3 * 3 + 4 + 4 + 1 + 1 + 1 + 1 + 2 + 3
 SLOW_JOBS_OF_THE_DAY = 3 * 2 + 2  # per subagent stop, turn and end; and for the conclusion
 
 
+def is_unstable(name: str) -> bool:
+    """Return whether a field holds a time, or a value that differs between runs."""
+    return name.endswith(("_at", "_ns")) or name in OTHER_UNSTABLE
+
+
 def masked(value: Any, name: str = "") -> Any:
-    """Mask values that differ between runs, also inside JSON; None stays None."""
-    if name in UNSTABLE:
-        return None if value is None else "~"
+    """Leave out fields without a value and mask those that differ between runs, also in JSON."""
+    if is_unstable(name) and value != 0:
+        return "~"
     if isinstance(value, dict):
-        return {key: masked(inner, key) for key, inner in value.items()}
+        return {key: masked(inner, key) for key, inner in value.items() if inner is not None}
     if isinstance(value, str) and value.startswith("{"):
         try:
             return masked(json.loads(value))
@@ -127,7 +109,7 @@ def masked(value: Any, name: str = "") -> Any:
 
 
 def tables(home: Home) -> dict[str, list[dict[str, Any]]]:
-    """Return every row of every table, masked and sorted."""
+    """Return every table that has rows, with its rows masked and sorted."""
     names = [
         row["name"]
         for row in home.rows(
@@ -144,7 +126,7 @@ def tables(home: Home) -> dict[str, list[dict[str, Any]]]:
     # Ids derived from the time of an event differ; their number does not.
     found["applied"] = [{"jobs": len(found["applied"])}]
     del found["activity"]  # heartbeats do not use the spool
-    return found
+    return {name: rows for name, rows in found.items() if rows}
 
 
 def run_through_the_queue(
@@ -176,8 +158,9 @@ def _fire(home: Home, events: Iterable[Payload], times: int, env: dict[str, str]
 
 
 def expected_agent(home: Home, **row: Any) -> dict[str, Any]:
-    usage = {"tokens": row.pop("tokens", None), "duration_ms": row.pop("duration_ms", None)}
-    model = "haiku" if row["status"] == "failed" else "claude-haiku-5"
+    has_failed = row["status"] == "failed"
+    model = "haiku" if has_failed else "claude-haiku-5"
+    error = {"error": "Agent type 'Explore' not found"} if has_failed else {}
     metadata = {
         "model": model,
         "spawnedAt": "~",
@@ -195,7 +178,7 @@ def expected_agent(home: Home, **row: Any) -> dict[str, Any]:
             "session_id": SESSION,
             "instance_id": INSTANCE,
         },
-        "usage": usage,
+        "usage": row.pop("usage", {}),
     }
     return {
         "swarm_id": swarm_of(home),
@@ -205,15 +188,11 @@ def expected_agent(home: Home, **row: Any) -> dict[str, Any]:
         "metadata": metadata,
         "created_at": "~",
         "last_active": "~",
-        "began_at": None,
-        "deleted_at": None,
-        "deleted_reason": None,
-        "deleted_by": None,
         "session_id": SESSION,
         "model": model,
         "completed_at": "~",
         "outcome": row["status"],
-        "error": "Agent type 'Explore' not found" if row["status"] == "failed" else None,
+        **error,
         **row,
     }
 
@@ -265,11 +244,9 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
             {
                 "id": swarm_of(home),
                 "name": "shop",
-                "objective": None,
                 "status": "active",
                 "created_at": "~",
                 "updated_at": "~",
-                "deleted_at": None,
             }
         ],
         "sessions": [
@@ -287,16 +264,13 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
                     "trigger": "SessionEnd",
                 },
                 "metadata": {"said_ns": "~"},
-                "child_pids": None,
                 "created_at": "~",
                 "updated_at": "~",
                 "project": str(home.project),
                 "transcript_path": TRANSCRIPT,
                 "model": "claude-opus-5",
                 "source": "resume",
-                "client": None,
                 "effort": STOP["effort"]["level"],
-                "paused_at": None,
                 "ended_at": "~",
                 "end_reason": "prompt_input_exit",
                 "turn": "paused",
@@ -319,7 +293,6 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
                 "host": socket.gethostname(),
                 "boot": "~",
                 "pid_space": "~",
-                "gone_at": None,
                 "status": "running",
                 "started_at": "~",
                 "last_seen": "~",
@@ -331,7 +304,6 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
                 "session_id": SESSION,
                 "instance_id": INSTANCE,
                 "pid": "~",
-                "tty": None,
                 "started_at": "~",
                 "last_seen": "~",
                 "checkpoint_count": checkpoints,
@@ -347,8 +319,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
                 id="a0done",
                 status="completed",
                 tool_use_id="toolu_done",
-                tokens=18422,
-                duration_ms=41230,
+                usage={"tokens": 18422, "duration_ms": 41230},
             ),
             expected_agent(home, id="a1async", status="completed", tool_use_id="toolu_async"),
             expected_agent(
@@ -369,30 +340,6 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
             }
         ],
         "skill_uses": [{**skill, "success": 0}, {**skill, "success": 1}],
-        "counters": [],
-        "slots": [],  # no scheduler runs
-        "cleanups": [],
-        "alerts": [],
-        "deleted_sessions": [],
-        "tasks": [],
-        "profiles": [],
-        "profile_sessions": [],
-        "identity_versions": [],
-        "identity_baselines": [],
-        "forgotten_sessions": [],
-        "imported": [],
-        "imported_skill_sessions": [],
-        "imported_skills": [],
-        "summaries": [],
-        "retrievals": [],
-        "memory_ratings": [],
-        "hive_workers": [],
-        "hive_runs": [],
-        "hive_statuses": [],
-        "cost_states": [],
-        "usage": [],  # no transcript was read
-        "usage_sums": [],
-        "repeated_messages": [],
         "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
         "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],
     }
@@ -431,21 +378,20 @@ def test_a_day_gives_exactly_its_rows_by_both_paths(
     assert_same(tables(other), expected)
 
 
-@pytest.mark.parametrize("field", ["subagent_type", "description", "model"])
 def test_an_injection_is_text_by_both_paths(
-    private_home: Home, redis_server: Server, writer: Writer, field: str
+    private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
     resolved = ("agentType", "resolvedModel")  # otherwise these fields of the response are used
     response = {key: value for key, value in DAY[5]["tool_response"].items() if key not in resolved}
-    tool_input = {**DAY[5]["tool_input"], field: INJECTION}
-    hostile = changed(DAY[5], tool_input=tool_input, tool_response=response)
-    column = {"subagent_type": "type", "description": "name", "model": "model"}[field]
+    texts = dict.fromkeys(("subagent_type", "description", "model"), INJECTION)
+    hostile = changed(DAY[5], tool_input=DAY[5]["tool_input"] | texts, tool_response=response)
     other = private_home.another("direct")
     run_through_the_queue(private_home, redis_server, writer, [SESSION_START, hostile])
     run_directly(other, [SESSION_START, hostile])
+    agent = {"id": "a0done", "status": "completed"}
     for home in (private_home, other):
-        assert home.rows(f"SELECT id, status, {column} AS text FROM agents") == [
-            {"id": "a0done", "status": "completed", "text": INJECTION}
+        assert home.rows("SELECT id, status, type, name, model FROM agents") == [
+            agent | dict.fromkeys(("type", "name", "model"), INJECTION)
         ]
         assert home.rows("SELECT status FROM sessions") == [{"status": "active"}]
     assert_same(tables(other), tables(private_home))
@@ -454,7 +400,7 @@ def test_an_injection_is_text_by_both_paths(
 def test_operations_are_counted_by_instance_and_summed_by_session(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:
-    edits = {"one": 2, "two": 3, "three": 4}
+    edits = {"one": 2, "two": 3, "three": 0}
     writer.start()
     number = itertools.count()
     for instance, times in edits.items():
@@ -468,11 +414,11 @@ def test_operations_are_counted_by_instance_and_summed_by_session(
         "SELECT instance_id, operation_count, checkpoint_count, status FROM instance_sessions"
     )
     assert {row.pop("instance_id"): row for row in counted} == {
-        instance: {"operation_count": times, "checkpoint_count": 1, "status": "active"}
+        instance: {"operation_count": times, "checkpoint_count": min(times, 1), "status": "active"}
         for instance, times in edits.items()
     }
     saved = private_home.rows("SELECT checkpoint_data FROM sessions")
-    assert [json.loads(row["checkpoint_data"])["operationCount"] for row in saved] == [9]
+    assert [json.loads(row["checkpoint_data"])["operationCount"] for row in saved] == [5]
 
 
 # ---- Redis stops, is killed, is absent
@@ -590,27 +536,6 @@ def test_a_spool_is_drained_directly_and_bad_files_are_set_aside(
         assert Path(bad / f"{name}.reason").read_text().strip()
     assert direct.drain(str(private_home.path)).applied == 0
     assert_rows_of_wave(private_home, events)
-
-
-def test_two_instances_of_one_session_are_counted_separately(
-    private_home: Home, redis_server: Server, writer: Writer
-) -> None:
-    resume = {"hook_event_name": "SessionStart", "session_id": "R", "source": "resume"}
-    edit = {"hook_event_name": "PostToolUse", "session_id": "R", "tool_name": "Edit"}
-    for name in ("r1", "r2"):
-        fire("SessionStart", resume, private_home.with_env(INSTANCE_ID=name))
-    for number in range(3):
-        env = private_home.with_env(INSTANCE_ID="r2", CHECKPOINT_INTERVAL="0")
-        fire("PostToolUse", {**edit, "tool_use_id": f"e{number}", "tool_input": {}}, env)
-    writer.start()
-    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
-    found = private_home.rows(
-        "SELECT instance_id, operation_count FROM instance_sessions ORDER BY instance_id"
-    )
-    assert found == [
-        {"instance_id": "r1", "operation_count": 0},
-        {"instance_id": "r2", "operation_count": 3},
-    ]
 
 
 def test_a_failed_job_keeps_no_secret(
