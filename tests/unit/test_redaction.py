@@ -34,16 +34,19 @@ MISSED_BEFORE = {
 PLACEHOLDERS = ("***REDACTED***", "***AWS_KEY***", "***SSH_KEY***", "***EMAIL***")
 
 
+AROUND = ("{}", "see {} end", "\n{}\n", '{{"k": "{}"}}', "x = '{}'")
+
+
 @pytest.mark.parametrize("secret", MISSED_BEFORE.values(), ids=MISSED_BEFORE)
-@pytest.mark.parametrize("around", ["{}", "see {} end", "\n{}\n", '{{"k": "{}"}}', "x = '{}'"])
-def test_a_secret_is_removed_and_the_text_around_it_is_kept(secret: str, around: str) -> None:
-    clean = redact_text(around.format(secret))
-    before, _, after = around.format("|").partition("|")
-    assert clean.startswith(before)
-    assert clean.endswith(after)
-    middle = clean[len(before) : len(clean) - len(after)]
-    assert secret.endswith(middle) is False
-    assert middle.endswith(PLACEHOLDERS)
+def test_a_secret_is_removed_and_the_text_around_it_is_kept(secret: str) -> None:
+    for around in AROUND:
+        clean = redact_text(around.format(secret))
+        before, _, after = around.format("|").partition("|")
+        assert clean.startswith(before)
+        assert clean.endswith(after)
+        middle = clean[len(before) : len(clean) - len(after)]
+        assert not secret.endswith(middle)
+        assert middle.endswith(PLACEHOLDERS)
 
 
 @pytest.mark.parametrize(
@@ -86,14 +89,9 @@ def test_each_kind_has_its_placeholder(text: str, clean: str) -> None:
     assert redact_text(text) == clean
 
 
-@pytest.mark.parametrize("text", list(hashes_and_ids(7)))
-def test_hashes_and_ids_survive(text: str) -> None:
-    assert redact_text(text) == text
-
-
-@pytest.mark.parametrize("text", CODE_AND_PROSE)
-def test_code_and_prose_survive(text: str) -> None:
-    assert redact_text(text) == text
+def test_hashes_ids_code_and_prose_survive() -> None:
+    texts = [*hashes_and_ids(7), *CODE_AND_PROSE]
+    assert [text for text in texts if redact_text(text) != text] == []
 
 
 @pytest.mark.parametrize(

@@ -228,15 +228,12 @@ def test_a_leaf_that_takes_too_long_is_replaced_the_rest_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hivepipe.redact.redactor.LEAF_SECS", -1.0)
-    line = json.dumps({"content": f"caf\u00e9 {TOKEN}", "other": "text", "n": 1}).encode()
-    clean, rules = redact_line(line)
+    values = {"content": f"caf\u00e9 {TOKEN}", "other": "text", "n": 1}
+    clean, rules = redact_line(json.dumps(values).encode())
     leaf = f"caf\\u00e9 {TOKEN}".encode()
     digest = hashlib.sha256(leaf).hexdigest()
-    assert json.loads(clean) == {
-        "content": f"***UNREDACTABLE sha256={digest} bytes={len(leaf)}***",
-        "other": "text",
-        "n": 1,
-    }
+    shown = f"***UNREDACTABLE sha256={digest} bytes={len(leaf)}***"
+    assert json.loads(clean) == {**values, "content": shown}
     assert rules == (UNREDACTABLE,)
 
 
@@ -282,7 +279,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(VALUES, st.booleans(), st.integers(0, 2))
 def test_json_stays_json_and_only_strings_change(value: Any, ascii_only: bool, depth: int) -> None:
     for _ in range(depth):
