@@ -140,131 +140,104 @@ def test_unknown_fields_change_nothing_and_are_no_problem(label: str) -> None:
 @pytest.mark.parametrize("name", claude_code.KINDS)
 def test_an_event_without_a_name_has_the_name_of_the_executable(name: str) -> None:
     event = parse(changed(payloads.EVENTS[name], hook_event_name=...), name)
-    assert event.name == name
-    assert type(event).__name__ == name
-
-
-def test_the_name_in_the_event_wins_over_the_name_of_the_executable() -> None:
-    assert parse(payloads.STOP, "SessionStart").name == "Stop"
+    assert type(event).__name__ == event.name == name
+    assert parse(payloads.STOP, name).name == "Stop"
 
 
 @pytest.mark.parametrize("name", ["ConfigChange", "stop", "Event", "", "X" * 500])
 def test_an_unknown_event_is_none(name: str) -> None:
     assert parse_event(name, b"{}") is None
-
-
-def test_an_unknown_event_in_the_text_is_none_for_a_known_executable() -> None:
-    assert parse_event("Stop", b'{"hook_event_name":"CwdChanged"}') is None
-
-
-def test_an_empty_object_is_an_event_without_values() -> None:
-    event = parse(b"{}", "Stop")
-    assert (event.session_id, event.cwd, event.problems) == ("", "", [])
+    assert parse_event("Stop", encoded({"hook_event_name": name or "CwdChanged"})) is None
 
 
 def test_null_counts_as_missing() -> None:
     event = parse(changed(payloads.PRE_COMPACT, trigger=None, session_id=None), "PreCompact")
     assert (all_fields(event)["trigger"], event.session_id, event.problems) == ("", "", [])
+    empty = parse(b"{}", "Stop")
+    assert (empty.session_id, empty.cwd, empty.problems) == ("", "", [])
 
 
-@pytest.mark.parametrize(
-    ("statuses", "running"),
-    [(["running", "pending"], 2), (["completed", "failed"], 0), ([], 0), ([None, 3], 0)],
-)
-def test_background_tasks_are_those_that_still_run(statuses: list[Any], running: int) -> None:
-    tasks = [{"id": "b", "status": status} for status in statuses]
-    assert all_fields(parse(changed(payloads.STOP, background_tasks=tasks)))[
-        "background_tasks"
-    ] == (running)
+def tasks(*statuses: Any) -> list[dict[str, Any]]:
+    return [{"id": "b", "status": status} for status in statuses]
 
 
-@pytest.mark.parametrize("key", ["skill", "skill_name", "name"])
-def test_a_skill_is_known_by_each_of_its_field_names(key: str) -> None:
-    event = parse(changed(payloads.POST_SKILL, tool_input={key: "lint"}))
-    assert all_fields(event)["skill"] == "lint"
+def tokens(number: float) -> dict[str, Any]:
+    return {**payloads.POST_AGENT_COMPLETED["tool_response"], "totalTokens": number}
 
 
-@pytest.mark.parametrize(
-    ("response", "succeeded"),
-    [({"success": False}, False), ({"success": True}, True), ({}, True), ("text", True)],
-)
-def test_a_skill_failed_only_if_its_answer_says_so(response: object, succeeded: bool) -> None:
-    event = parse(changed(payloads.POST_SKILL, tool_response=response))
-    assert all_fields(event)["reported_success"] is succeeded
+# An example, a field that is changed in it, and what is then read.
+READ: list[tuple[payloads.Payload, dict[str, Any], str, object]] = [
+    (payloads.STOP, {"background_tasks": tasks("running", "pending")}, "background_tasks", 2),
+    (payloads.STOP, {"background_tasks": tasks("completed", "failed")}, "background_tasks", 0),
+    (payloads.STOP, {"background_tasks": tasks(None, 3)}, "background_tasks", 0),
+    *[(payloads.POST_SKILL, {"tool_input": {key: "lint"}}, "skill", "lint")
+      for key in ("skill", "skill_name", "name")],
+    (payloads.POST_SKILL, {"tool_response": {"success": False}}, "reported_success", False),
+    (payloads.POST_SKILL, {"tool_response": {}}, "reported_success", True),
+    (payloads.POST_SKILL, {"tool_response": "text"}, "reported_success", True),
+    (payloads.POST_EDIT, {"tool_name": "NotebookEdit", "tool_input": {"notebook_path": "/a"}},
+     "file_path", "/a"),
+    *[(payloads.POST_EDIT, {"tool_name": tool}, "tool", tool)
+      for tool in ("mcp__github__create_issue", "x" * 200)],
+    *[(payloads.POST_AGENT_COMPLETED, {"tool_response": tokens(number)}, "agent_tokens", kept)
+      for number, kept in ((0, 0), (12.7, 12), (2**53 - 1, 2**53 - 1), (2**53, None), (-1, None))],
+    *[(payloads.NOTIFICATION, {"notification_type": kind}, "is_activity", False)
+      for kind in ("idle_prompt", "auth_success", "elicitation_complete", "")],
+]  # fmt: skip
 
 
-def test_a_notebook_edit_names_its_file_in_a_field_of_its_own() -> None:
-    given_input = {"notebook_path": "/home/ana/shop/a.ipynb", "new_source": "1"}
-    event = parse(changed(payloads.POST_EDIT, tool_name="NotebookEdit", tool_input=given_input))
-    assert all_fields(event)["file_path"] == "/home/ana/shop/a.ipynb"
+@pytest.mark.parametrize(("payload", "fields", "attribute", "value"), READ)
+def test_a_field_is_read_in_each_of_its_forms(
+    payload: payloads.Payload, fields: dict[str, Any], attribute: str, value: object
+) -> None:
+    event = parse(changed(payload, **fields))
+    assert all_fields(event)[attribute] == value
+    assert bool(event.problems) is (value is None)
 
 
 # ---- wrong types, caps, ids
 
 WRONG = [7, 1.5, True, [], ["x"], {}, {"x": 1}]
+NO_VALUES = {"background_tasks": 0, "duration_ms": None, "is_interrupt": False, "file_path": ""}
 
-TEXTS = [
-    ("SessionStart", "session_id", "session_id"),
-    ("SessionStart", "transcript_path", "transcript_path"),
-    ("SessionStart", "cwd", "cwd"),
-    ("SessionStart", "source", "source"),
-    ("SessionStart", "model", "model"),
-    ("SessionStart", "session_title", "title"),
-    ("UserPromptSubmit", "session_title", "title"),
-    ("StopFailure", "last_assistant_message", "last_message"),
-    ("UserPromptSubmit", "prompt", "prompt"),
-    ("UserPromptSubmit", "prompt_id", "prompt_id"),
-    ("UserPromptExpansion", "expansion_type", "expansion"),
-    ("UserPromptExpansion", "command_name", "command"),
-    ("UserPromptExpansion", "command_args", "arguments"),
-    ("PostToolUse", "tool_name", "tool"),
-    ("PostToolUse", "tool_use_id", "tool_use_id"),
-    ("PostToolUse", "agent_id", "agent_id"),
-    ("PostToolUse", "agent_type", "agent_type"),
-    ("PostToolUseFailure", "error", "error"),
-    ("SubagentStop", "agent_transcript_path", "agent_transcript_path"),
-    ("PreCompact", "trigger", "trigger"),
-    ("StopFailure", "error", "error"),
-    ("SessionEnd", "reason", "reason"),
+FIELDS = [
+    ("SessionStart", "session_id", "session_id", WRONG),
+    ("SessionStart", "transcript_path", "transcript_path", WRONG),
+    ("SessionStart", "cwd", "cwd", WRONG),
+    ("SessionStart", "source", "source", WRONG),
+    ("SessionStart", "model", "model", WRONG),
+    ("SessionStart", "session_title", "title", WRONG),
+    ("UserPromptSubmit", "session_title", "title", WRONG),
+    ("StopFailure", "last_assistant_message", "last_message", WRONG),
+    ("UserPromptSubmit", "prompt", "prompt", WRONG),
+    ("UserPromptSubmit", "prompt_id", "prompt_id", WRONG),
+    ("UserPromptExpansion", "expansion_type", "expansion", WRONG),
+    ("UserPromptExpansion", "command_name", "command", WRONG),
+    ("UserPromptExpansion", "command_args", "arguments", WRONG),
+    ("PostToolUse", "tool_name", "tool", WRONG),
+    ("PostToolUse", "tool_use_id", "tool_use_id", WRONG),
+    ("PostToolUse", "agent_id", "agent_id", WRONG),
+    ("PostToolUse", "agent_type", "agent_type", WRONG),
+    ("PostToolUseFailure", "error", "error", WRONG),
+    ("SubagentStop", "agent_transcript_path", "agent_transcript_path", WRONG),
+    ("PreCompact", "trigger", "trigger", WRONG),
+    ("StopFailure", "error", "error", WRONG),
+    ("SessionEnd", "reason", "reason", WRONG),
+    ("PostToolUse-Edit", "tool_input", "file_path", [7, "text", [1], True]),
+    ("PostToolUse-Edit", "duration_ms", "duration_ms", ["12", [], {}, True]),
+    ("PostToolUseFailure", "is_interrupt", "is_interrupt", ["yes", 1, [], {}]),
+    ("Stop", "background_tasks", "background_tasks", ["b2", 1, {}, True]),
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
-@pytest.mark.parametrize(("name", "key", "attribute"), TEXTS)
-def test_a_text_of_the_wrong_type_counts_as_missing_and_is_named(
-    name: str, key: str, attribute: str, wrong: object
+@pytest.mark.parametrize(("label", "key", "attribute", "wrong"), FIELDS)
+def test_a_field_of_the_wrong_type_counts_as_missing_and_is_named(
+    label: str, key: str, attribute: str, wrong: list[object]
 ) -> None:
-    event = parse(changed(payloads.EVENTS[name], **{key: wrong}))
-    assert all_fields(event)[attribute] == ""
-    assert any(key in problem for problem in event.problems), event.problems
-
-
-@pytest.mark.parametrize("wrong", [7, "text", [1], True], ids=repr)
-def test_a_tool_input_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
-    event = parse(changed(payloads.POST_EDIT, tool_input=wrong))
-    assert all_fields(event)["file_path"] == ""
-    assert any("tool_input" in problem for problem in event.problems)
-
-
-@pytest.mark.parametrize("wrong", ["12", [], {}, True], ids=repr)
-def test_a_duration_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
-    event = parse(changed(payloads.POST_EDIT, duration_ms=wrong))
-    assert all_fields(event)["duration_ms"] is None
-    assert any("duration_ms" in problem for problem in event.problems)
-
-
-@pytest.mark.parametrize("wrong", ["yes", 1, [], {}], ids=repr)
-def test_an_interrupt_flag_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
-    event = parse(changed(payloads.FAILED_BASH, is_interrupt=wrong))
-    assert all_fields(event)["is_interrupt"] is False
-    assert any("is_interrupt" in problem for problem in event.problems)
-
-
-@pytest.mark.parametrize("wrong", ["b2", 1, {}, True], ids=repr)
-def test_background_tasks_of_the_wrong_type_count_as_missing_and_are_named(wrong: object) -> None:
-    event = parse(changed(payloads.STOP, background_tasks=wrong))
-    assert all_fields(event)["background_tasks"] == 0
-    assert any("background_tasks" in problem for problem in event.problems)
+    for value in wrong:
+        event = parse(changed(payloads.ALL[label], **{key: value}))
+        assert all_fields(event)[attribute] == NO_VALUES.get(key, NO_VALUES.get(attribute, ""))
+        assert any(key in problem for problem in event.problems), event.problems
 
 
 @pytest.mark.parametrize("wrong", [7, [], {}, True], ids=repr)
@@ -275,12 +248,13 @@ def test_an_event_name_of_the_wrong_type_counts_as_missing_and_is_named(wrong: o
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
-@pytest.mark.parametrize("wrong", [7, [], {}, True, "", "\0"], ids=repr)
-def test_all_fields_wrong_at_once_still_make_an_event(label: str, wrong: object) -> None:
+def test_all_fields_wrong_at_once_still_make_an_event(label: str) -> None:
     payload = payloads.ALL[label]
-    event = parse({**dict.fromkeys(payload, wrong), "hook_event_name": payload["hook_event_name"]})
-    all_fields(event)
-    assert event.name == payload["hook_event_name"]
+    name = payload["hook_event_name"]
+    for wrong in (7, [], {}, True, "", "\0"):
+        event = parse({**dict.fromkeys(payload, wrong), "hook_event_name": name})
+        all_fields(event)
+        assert event.name == name
 
 
 @pytest.mark.parametrize("field", ["file_path", "subagent_type", "model", "description", "skill"])
@@ -296,44 +270,34 @@ def test_problems_name_fields_and_never_quote_texts() -> None:
     assert len(event.problems) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "attribute", "cap"),
-    [
-        ("UserPromptSubmit", "prompt", "prompt", 2000),
-        ("UserPromptExpansion", "command_args", "arguments", 200),
-        ("UserPromptExpansion", "command_name", "command", 200),
-        ("PostToolUseFailure", "error", "error", 2000),
-        ("StopFailure", "error", "error", 200),
-        ("SessionStart", "session_title", "title", 100),
-        ("UserPromptSubmit", "session_title", "title", 100),
-        ("StopFailure", "last_assistant_message", "last_message", 200),
-        ("SessionStart", "model", "model", 200),
-        ("SessionStart", "cwd", "cwd", 4096),
-        ("SubagentStart", "agent_type", "agent_type", 200),
-    ],
-)
-def test_texts_are_cut_at_their_caps(name: str, field: str, attribute: str, cap: int) -> None:
-    text = "".join(chr(97 + i % 26) for i in range(cap + 50))
-    event = parse(changed(payloads.EVENTS[name], **{field: text}))
-    assert all_fields(event)[attribute] == text[:cap]
-    whole = parse(changed(payloads.EVENTS[name], **{field: text[:cap]}))
-    assert all_fields(whole)[attribute] == text[:cap]
+CAPS = [
+    ("UserPromptSubmit", "prompt", "prompt", 2000),
+    ("UserPromptExpansion", "command_args", "arguments", 200),
+    ("UserPromptExpansion", "command_name", "command", 200),
+    ("PostToolUseFailure", "error", "error", 2000),
+    ("StopFailure", "error", "error", 200),
+    ("SessionStart", "session_title", "title", 100),
+    ("UserPromptSubmit", "session_title", "title", 100),
+    ("StopFailure", "last_assistant_message", "last_message", 200),
+    ("SessionStart", "model", "model", 200),
+    ("SessionStart", "cwd", "cwd", 4096),
+    ("SubagentStart", "agent_type", "agent_type", 200),
+    ("PostToolUse-Edit", "tool_input description", "description", 100),
+    ("PostToolUse-Edit", "tool_input args", "skill_arguments", 200),
+    ("PostToolUse-Edit", "tool_input skill", "skill", 200),
+    ("PostToolUse-Edit", "tool_input subagent_type", "subagent_type", 200),
+    ("PostToolUse-Edit", "tool_input model", "model", 200),
+    ("PostToolUse-Edit", "tool_input file_path", "file_path", 4096),
+]
 
 
-@pytest.mark.parametrize(
-    ("field", "attribute", "cap"),
-    [
-        ("description", "description", 100),
-        ("args", "skill_arguments", 200),
-        ("skill", "skill", 200),
-        ("subagent_type", "subagent_type", 200),
-        ("model", "model", 200),
-        ("file_path", "file_path", 4096),
-    ],
-)
-def test_tool_inputs_are_cut_at_their_caps(field: str, attribute: str, cap: int) -> None:
-    event = parse(changed(payloads.POST_EDIT, tool_input={field: "é" * (cap + 1)}))
-    assert all_fields(event)[attribute] == "é" * cap
+@pytest.mark.parametrize(("label", "field", "attribute", "cap"), CAPS)
+def test_texts_are_cut_at_their_caps(label: str, field: str, attribute: str, cap: int) -> None:
+    text = "".join(chr(224 + i % 20) for i in range(cap + 50))
+    outer, _, inner = field.partition(" ")
+    for value in (text, text[:cap]):
+        event = parse(changed(payloads.ALL[label], **{outer: {inner: value} if inner else value}))
+        assert all_fields(event)[attribute] == text[:cap]
 
 
 @pytest.mark.parametrize(
@@ -362,10 +326,8 @@ def test_an_ordinary_id_is_kept(id: str) -> None:
     ids=ascii,
 )
 def test_an_invalid_id_counts_as_missing_and_is_named(id: str) -> None:
-    data = json.dumps(changed(payloads.STOP, session_id=id)).encode()
-    event = parse(data)
-    assert event.session_id == ""
-    assert event.problems == ["session_id is not a valid id"]
+    event = parse(json.dumps(changed(payloads.STOP, session_id=id)).encode())
+    assert (event.session_id, event.problems) == ("", ["session_id is not a valid id"])
 
 
 @pytest.mark.parametrize(
@@ -400,23 +362,6 @@ def test_an_invalid_tool_name_is_replaced_by_invalid(tool: str) -> None:
     assert event.problems == ["tool_name is not valid"]
 
 
-@pytest.mark.parametrize("tool", ["mcp__github__create_issue", "x" * 200])
-def test_a_long_or_mcp_tool_name_is_kept(tool: str) -> None:
-    assert all_fields(parse(changed(payloads.POST_EDIT, tool_name=tool)))["tool"] == tool
-
-
-@pytest.mark.parametrize(
-    ("number", "kept"),
-    [(0, 0), (12, 12), (12.7, 12), (2**53 - 1, 2**53 - 1), (2**53, None), (-1, None)],
-)
-def test_counts_are_whole_numbers_that_every_store_can_hold(
-    number: float, kept: int | None
-) -> None:
-    response = {**payloads.POST_AGENT_COMPLETED["tool_response"], "totalTokens": number}
-    event = parse(changed(payloads.POST_AGENT_COMPLETED, tool_response=response))
-    assert all_fields(event)["agent_tokens"] == kept
-
-
 # ---- texts that are odd or broken
 
 
@@ -426,13 +371,9 @@ def test_half_an_emoji_and_nul_become_the_replacement_character() -> None:
     assert prompt == "a\ufffd b\ufffd c\ufffd d\U0001f600"
 
 
-def test_a_byte_order_mark_is_skipped() -> None:
-    event = parse(b"\xef\xbb\xbf" + encoded(payloads.STOP))
-    assert (event.session_id, event.problems) == (payloads.SESSION, [])
-
-
-def test_white_space_around_the_object_is_skipped() -> None:
-    event = parse(b" \r\n\t" + encoded(payloads.STOP) + b"\n\n")
+@pytest.mark.parametrize(("before", "after"), [(b"\xef\xbb\xbf", b""), (b" \r\n\t", b"\n\n")])
+def test_a_byte_order_mark_and_white_space_are_skipped(before: bytes, after: bytes) -> None:
+    event = parse(before + encoded(payloads.STOP) + after)
     assert (event.session_id, event.problems) == (payloads.SESSION, [])
 
 
@@ -460,20 +401,7 @@ def test_deep_nesting_keeps_the_fields_before_it(opening: str, depth: int) -> No
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"   ",
-        b"null",
-        b"true",
-        b"7",
-        b'"text"',
-        b"[]",
-        b'[{"a":1}]',
-        b"nonsense",
-        b"\0\0",
-        b"}",
-    ],
+    "data", [b"", b"   ", b"null", b"7", b'"text"', b"[]", b'[{"a":1}]', b"nonsense", b"\0\0", b"}"]
 )
 def test_data_that_is_no_object_gives_none(data: bytes) -> None:
     assert parse_event("Stop", data) is None
@@ -506,16 +434,13 @@ def test_a_prefix_of_an_event_has_no_value_that_the_whole_lacks(label: str) -> N
     name = payload["hook_event_name"]
     whole = all_fields(parse(data))
     nothing = ("", None, False, 0, {}, True)
-    for end in range(len(data)):
+    for end in range(0, len(data), 3):
         event = parse_event(name, data[:end])
         assert (event is None) == (end == 0)
         if event:
             assert "not valid JSON" in event.problems
-            wrong = {
-                key: value
-                for key, value in all_fields(event).items()
-                if value != whole[key] and value not in nothing
-            }
+            found = all_fields(event).items()
+            wrong = [key for key, value in found if value not in (whole[key], *nothing)]
             assert not wrong, data[:end]
 
 
@@ -530,10 +455,9 @@ def test_a_prefix_keeps_every_value_that_is_whole() -> None:
 def test_no_flipped_byte_makes_reading_raise(label: str) -> None:
     data = encoded(payloads.ALL[label])
     for at in range(len(data)):
-        for byte in b'\0"\\{}[]\xff':
-            event = parse_event("Stop", data[:at] + bytes((byte,)) + data[at + 1 :])
-            if event:
-                all_fields(event)
+        byte = b'\0"\\{}[]\xff'[at % 8]
+        if event := parse_event("Stop", data[:at] + bytes((byte,)) + data[at + 1 :]):
+            all_fields(event)
 
 
 json_values = st.recursive(
@@ -599,8 +523,3 @@ def test_a_call_that_claude_code_did_not_run_is_known_by_its_answer(
     assert isinstance(event, other_events.PostToolBatch)
     (found,) = event.calls
     assert (found.was_not_run, found.error) == (was_not_run, error)
-
-
-@pytest.mark.parametrize("kind", ["idle_prompt", "auth_success", "elicitation_complete", ""])
-def test_only_a_question_in_a_turn_waits_for_a_person(kind: str) -> None:
-    assert not parse(changed(payloads.NOTIFICATION, notification_type=kind)).is_activity

@@ -130,11 +130,6 @@ def envelopes(payload: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("label", payloads.ALL)
 def test_an_event_becomes_exactly_the_jobs_of_the_table(label: str) -> None:
-    assert rows(plan(parse(payloads.ALL[label]), context())) == TABLE[label]
-
-
-@pytest.mark.parametrize("label", payloads.ALL)
-def test_messages_carry_the_queue_and_priority_of_the_table(label: str) -> None:
     made = messages(payloads.ALL[label])
     written = [json.loads(message.envelope) for message in made]
     assert [
@@ -143,24 +138,10 @@ def test_messages_carry_the_queue_and_priority_of_the_table(label: str) -> None:
     ] == TABLE[label]
 
 
-@pytest.mark.parametrize(
-    ("priority", "queue"),
-    [(1, "high"), (3, "high"), (4, "medium"), (6, "medium"), (7, "low"), (10, "low")],
-)
-def test_priorities_1_to_3_are_high_4_to_6_medium_7_to_10_low(priority: int, queue: str) -> None:
-    assert job_plan.queue_of(priority) == queue
-
-
-@pytest.mark.parametrize(
-    "label", [label for label, planned in TABLE.items() if label != "SessionStart"]
-)
-def test_the_first_event_of_an_instance_starts_its_session_first(label: str) -> None:
+@pytest.mark.parametrize("label", TABLE)
+def test_the_first_event_of_an_instance_starts_its_session_once_and_first(label: str) -> None:
     planned = plan(parse(payloads.ALL[label]), context(enters_session=True))
-    assert rows(planned) == [START, *TABLE[label]]
-
-
-def test_a_session_start_starts_its_session_once_even_as_the_first_event() -> None:
-    assert rows(plan(parse(payloads.SESSION_START), context(enters_session=True))) == [START]
+    assert rows(planned) == [START, *(row for row in TABLE[label] if row != START)]
 
 
 def test_a_session_that_continues_after_a_compaction_is_archived() -> None:
@@ -185,53 +166,37 @@ def test_without_a_session_no_start_is_planned() -> None:
     assert rows(plan(parse(payloads.STOP), event_context)) == STOPPED
 
 
-@pytest.mark.parametrize("tool", ["Write", "Edit", "MultiEdit", "NotebookEdit"])
-def test_an_edit_that_is_not_throttled_gives_three_jobs(tool: str) -> None:
-    planned = plan(parse(changed(payloads.POST_EDIT, tool_name=tool)), context())
-    assert rows(planned) == CHECKPOINT
+TOOLS = {
+    **dict.fromkeys(("Write", "Edit", "MultiEdit", "NotebookEdit"), (CHECKPOINT, [])),
+    **dict.fromkeys(("Agent", "Task"), (AGENT_CALL, [("insert_agent", 5, "medium")])),
+    **dict.fromkeys(("Bash", "Read", "mcp__x__y", "edit", "invalid", ""), ([], [])),
+}
 
 
-@pytest.mark.parametrize("tool", ["Agent", "Task"])
-def test_an_agent_call_that_is_not_throttled_gives_four_jobs(tool: str) -> None:
-    planned = plan(parse(changed(payloads.POST_AGENT_ASYNC, tool_name=tool)), context())
-    assert rows(planned) == AGENT_CALL
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_throttled_call_gives_no_job_but_that_of_its_agent(tool: str) -> None:
+    planned, throttled = TOOLS[tool]
+    event = parse(changed(payloads.POST_AGENT_ASYNC, tool_name=tool))
+    assert rows(plan(event, context())) == planned
+    assert rows(plan(event, context(count=Count(False, 41, 7)))) == throttled
 
 
-def test_a_throttled_edit_gives_no_job() -> None:
-    assert plan(parse(payloads.POST_EDIT), context(count=Count(False, 41, 7))) == []
+NO_JOB = [
+    *[(it, {"agent_type": ""}) for it in (payloads.SUBAGENT_START, payloads.SUBAGENT_STOP)],
+    *[(it, {"agent_id": ...}) for it in (payloads.SUBAGENT_START, payloads.SUBAGENT_STOP)],
+    (payloads.USER_PROMPT_EXPANSION, {"expansion_type": "mcp_prompt"}),
+    (payloads.USER_PROMPT_EXPANSION, {"command_name": ""}),
+    (payloads.FAILED_SKILL, {"is_interrupt": True}),
+    (payloads.FAILED_SKILL, {"tool_input": {}}),
+    (payloads.POST_SKILL, {"tool_input": {}}),
+]
 
 
-def test_a_throttled_agent_call_still_records_its_agent() -> None:
-    event_context = context(count=Count(False, 41, 7))
-    planned = plan(parse(payloads.POST_AGENT_ASYNC), event_context)
-    assert rows(planned) == [("insert_agent", 5, "medium")]
-
-
-@pytest.mark.parametrize("tool", ["Bash", "Read", "Grep", "mcp__x__y", "edit", "invalid", ""])
-def test_other_tools_give_no_job(tool: str) -> None:
-    assert plan(parse(changed(payloads.POST_EDIT, tool_name=tool)), context()) == []
-
-
-@pytest.mark.parametrize("payload", [payloads.SUBAGENT_START, payloads.SUBAGENT_STOP])
-@pytest.mark.parametrize("missing", [{"agent_type": ""}, {"agent_type": ...}, {"agent_id": ...}])
-def test_an_internal_agent_gives_no_job(payload: dict[str, Any], missing: dict[str, Any]) -> None:
-    assert plan(parse(changed(payload, **missing)), context()) == []
-
-
-@pytest.mark.parametrize(
-    "fields", [{"expansion_type": "mcp_prompt"}, {"command_name": ""}, {"command_name": ...}]
-)
-def test_an_expansion_that_is_no_skill_gives_no_job(fields: dict[str, Any]) -> None:
-    assert plan(parse(changed(payloads.USER_PROMPT_EXPANSION, **fields)), context()) == []
-
-
-def test_an_interrupted_skill_is_no_failure() -> None:
-    assert plan(parse(changed(payloads.FAILED_SKILL, is_interrupt=True)), context()) == []
-
-
-@pytest.mark.parametrize("label", ["PostToolUse", "PostToolUseFailure-Skill"])
-def test_a_skill_call_without_a_name_gives_no_job(label: str) -> None:
-    assert plan(parse(changed(payloads.ALL[label], tool_input={})), context()) == []
+@pytest.mark.parametrize(("payload", "fields"), NO_JOB)
+def test_an_internal_agent_and_an_unnamed_or_interrupted_skill_give_no_job(
+    payload: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    assert plan(parse(changed(payload, **fields)), context()) == []
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -268,59 +233,109 @@ def test_a_session_started_by_another_event_has_no_source_but_its_transcript() -
     assert job.payload["transcript_path"] == payloads.TRANSCRIPT
 
 
-def test_record_prompt_carries_the_prompt_and_its_id() -> None:
-    job = only(plan(parse(payloads.USER_PROMPT_SUBMIT), context()), "record_prompt")
-    assert job.payload == {
-        "prompt_id": payloads.PROMPT,
-        "prompt": "Split checkout.py into smaller modules",
-    }
+SKILL_USE = {"skill": "acme:release-notes", "arguments": "v3.2"}
+EXPLORER = {"agent_id": payloads.AGENT, "type": "Explore"}
+AGENT_USE = {
+    **EXPLORER,
+    "tool_use_id": "toolu_01Hq7callers",
+    "model": "claude-haiku-5",
+    "description": "Map checkout callers",
+    "tokens": None,
+    "duration_ms": None,
+}
+PAUSE = {"said": "", "error": "", "effort": "high", "background_tasks": 1}
 
-
-@pytest.mark.parametrize(
-    ("label", "source", "success"),
-    [
-        ("PostToolUse", "tool", True),
-        ("PostToolUseFailure-Skill", "tool", False),
-        ("UserPromptExpansion", "command", True),
+# An event, fields that are changed in it, one of its jobs, and the payload of the job.
+PAYLOADS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
+    (
+        "UserPromptSubmit",
+        {},
+        "record_prompt",
+        {"prompt_id": payloads.PROMPT, "prompt": "Split checkout.py into smaller modules"},
+    ),
+    ("UserPromptSubmit", {"session_title": "Mine"}, "activate_session", {"title": "Mine"}),
+    (
+        "PostToolUse",
+        {},
+        "record_skill",
+        {**SKILL_USE, "source": "tool", "success": True, "prompt_id": payloads.PROMPT},
+    ),
+    (
+        "PostToolUse",  # as the predecessor wrote it
+        {"tool_input": {"skill_name": "acme:release-notes", "context": "v3.2"}},
+        "record_skill",
+        {**SKILL_USE, "source": "tool", "success": True, "prompt_id": payloads.PROMPT},
+    ),
+    (
+        "PostToolUseFailure-Skill",
+        {},
+        "record_skill",
+        {**SKILL_USE, "source": "tool", "success": False, "prompt_id": payloads.PROMPT},
+    ),
+    (
+        "UserPromptExpansion",
+        {},
+        "record_skill",
+        {**SKILL_USE, "source": "command", "success": True, "prompt_id": ""},
+    ),
+    (
+        "PostToolUse-Agent-completed",
+        {},
+        "insert_agent",
+        {**AGENT_USE, "launch": "completed", "tokens": 18422, "duration_ms": 41230},
+    ),
+    ("PostToolUse-Agent-async", {}, "insert_agent", {**AGENT_USE, "launch": "async"}),
+    ("SubagentStart", {}, "start_agent", EXPLORER),
+    (
+        "SubagentStop",
+        {},
+        "finish_agent",
+        {
+            **EXPLORER,
+            "agent_transcript_path": payloads.AGENT_TRANSCRIPT,
+            "failed": False,
+            "error": "",
+        },
+    ),
+    *[
+        (
+            "PostToolUse-Edit",
+            {},
+            operation,
+            {
+                "trigger": "Edit",
+                "file_path": "/home/ana/shop/src/checkout.py",
+                "op_count": 41,
+                "checkpoint_count": 7,
+                "type": "auto",
+            },
+        )
+        for operation in ("update_checkpoint", "update_instance", "insert_log")
     ],
-)
-def test_record_skill_carries_its_source_and_success(
-    label: str, source: str, success: bool
-) -> None:
-    job = only(plan(parse(payloads.ALL[label]), context()), "record_skill")
-    assert job.payload == {
-        "skill": "acme:release-notes",
-        "source": source,
-        "success": success,
-        "arguments": "v3.2",
-        "prompt_id": payloads.PROMPT if source == "tool" else "",
-    }
+    ("Stop", {}, "pause_session", PAUSE),
+    (
+        "StopFailure",
+        {"effort": {"level": "high"}},
+        "pause_session",
+        {**PAUSE, "error": "overloaded", "said": "API Error: Overloaded", "background_tasks": 0},
+    ),
+    ("SessionEnd", {}, "end_session", {"reason": "prompt_input_exit"}),
+    (
+        "SessionEnd",
+        {},
+        "conclude_session",
+        {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"},
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("payload", "launch", "tokens", "duration"),
-    [
-        (payloads.POST_AGENT_COMPLETED, "completed", 18422, 41230),
-        (payloads.POST_AGENT_ASYNC, "async", None, None),
-        (payloads.POST_AGENT_REMOTE, "remote", None, None),
-    ],
-)
-def test_insert_agent_carries_how_the_agent_was_launched(
-    payload: dict[str, Any], launch: str, tokens: int | None, duration: int | None
+@pytest.mark.parametrize(("label", "fields", "operation", "expected"), PAYLOADS)
+def test_a_job_carries_what_its_operation_needs(
+    label: str, fields: dict[str, Any], operation: str, expected: dict[str, Any]
 ) -> None:
-    job = only(plan(parse(payload), context()), "insert_agent")
-    id = job.payload["agent_id"]
-    assert id == payload["tool_response"].get("agentId", id)
-    assert job.payload == {
-        "agent_id": id,
-        "tool_use_id": payload["tool_use_id"],
-        "type": "Explore",
-        "model": payload["tool_response"].get("resolvedModel", "haiku"),
-        "description": "Map checkout callers",
-        "launch": launch,
-        "tokens": tokens,
-        "duration_ms": duration,
-    }
+    event = parse(changed(payloads.ALL[label], **fields))
+    planned = plan(event, context(claude_folder="/home/ana/claude"))
+    assert only(planned, operation).payload == expected
 
 
 def test_an_agent_without_an_id_is_named_by_session_and_call() -> None:
@@ -328,6 +343,8 @@ def test_an_agent_without_an_id_is_named_by_session_and_call() -> None:
         planned = plan(parse(payload), context(session=session))
         return planned[0 if planned[0].operation == "fail_agent" else 1].payload["agent_id"]
 
+    remote = only(plan(parse(payloads.POST_AGENT_REMOTE), context()), "insert_agent").payload
+    assert (remote["launch"], remote["model"]) == ("remote", "haiku")
     first = agent(payloads.POST_AGENT_REMOTE)
     assert str(first).startswith("task-agent-")
     assert first == agent(payloads.POST_AGENT_REMOTE)
@@ -342,17 +359,6 @@ def test_fail_agent_carries_whether_the_user_interrupted_it() -> None:
     )
     assert job.payload["is_interrupt"] is True
     assert job.payload["tool_use_id"] == "toolu_01Hq7callers"
-
-
-def test_a_subagents_jobs_name_agent_and_type() -> None:
-    named = {"agent_id": payloads.AGENT, "type": "Explore"}
-    assert only(plan(parse(payloads.SUBAGENT_START), context()), "start_agent").payload == named
-    assert only(plan(parse(payloads.SUBAGENT_STOP), context()), "finish_agent").payload == {
-        **named,
-        "agent_transcript_path": payloads.AGENT_TRANSCRIPT,
-        "failed": False,
-        "error": "",
-    }
 
 
 @pytest.mark.parametrize(("outcome", "failed"), [("success", False), ("error", True)])
@@ -379,13 +385,6 @@ def test_the_predecessors_form_of_a_subagents_end_is_read(outcome: str, failed: 
     assert {(job["path"], job["kind"], job["agent_id"]) for job in archived} == {
         ("~/.claude/tasks/task-xyz.jsonl", "subagent", "task-xyz")
     }
-
-
-def test_the_predecessors_context_of_a_skill_is_its_arguments() -> None:
-    tool_input = {"skill_name": "systematic-debugging", "context": "Fix auth bug"}
-    event = parse(changed(payloads.POST_SKILL, tool_input=tool_input))
-    payload = only(plan(event, context()), "record_skill").payload
-    assert (payload["skill"], payload["arguments"]) == ("systematic-debugging", "Fix auth bug")
 
 
 def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
@@ -426,45 +425,11 @@ def test_only_a_valid_task_notification_finishes_an_agent(
     assert [payload["failed"] for payload in found] == ([] if failed is None else [failed])
 
 
-@pytest.mark.parametrize("operation", ["update_checkpoint", "update_instance", "insert_log"])
-def test_a_checkpoint_carries_trigger_file_and_totals(operation: str) -> None:
-    assert only(plan(parse(payloads.POST_EDIT), context()), operation).payload == {
-        "trigger": "Edit",
-        "file_path": "/home/ana/shop/src/checkout.py",
-        "op_count": 41,
-        "checkpoint_count": 7,
-        "type": "auto",
-    }
-
-
 @pytest.mark.parametrize("name", ["Stop", "StopFailure", "SessionEnd"])
 def test_a_final_checkpoint_carries_the_totals(name: str) -> None:
     job = only(plan(parse(payloads.EVENTS[name]), context()), "update_checkpoint")
     assert (job.payload["type"], job.payload["trigger"]) == ("final", name)
     assert (job.payload["op_count"], job.payload["checkpoint_count"]) == (41, 7)
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "said", "tasks"),
-    [("Stop", "", "", 1), ("StopFailure", "overloaded", "API Error: Overloaded", 0)],
-)
-def test_pause_session_carries_error_and_background_tasks(
-    name: str, error: str, said: str, tasks: int
-) -> None:
-    event = changed(payloads.EVENTS[name], effort={"level": "high"})
-    job = only(plan(parse(event), context()), "pause_session")
-    expected = {"error": error, "said": said, "effort": "high", "background_tasks": tasks}
-    assert job.payload == expected
-
-
-def test_a_prompt_carries_the_title_that_the_user_gave() -> None:
-    event = changed(payloads.USER_PROMPT_SUBMIT, session_title="Fine name")
-    assert only(plan(parse(event), context()), "activate_session").payload == {"title": "Fine name"}
-
-
-def test_end_session_carries_its_reason() -> None:
-    job = only(plan(parse(payloads.SESSION_END), context()), "end_session")
-    assert job.payload == {"reason": "prompt_input_exit"}
 
 
 @pytest.mark.parametrize("name", ["Stop", "StopFailure", "SessionEnd", "SubagentStop"])
@@ -482,13 +447,6 @@ def test_a_transcript_is_archived_at_once_and_again_once_settled(name: str) -> N
         "claude": "/home/ana/claude",
     }
     assert made == [expected, expected]
-
-
-@pytest.mark.parametrize("name", ["Stop", "SessionEnd"])
-def test_the_two_archive_jobs_of_a_transcript_have_their_own_ids(name: str) -> None:
-    first, second = ids(payloads.EVENTS[name])[-2:]
-    assert first != second
-    assert ids(payloads.EVENTS[name])[-2:] == [first, second]
 
 
 @pytest.mark.parametrize(
@@ -518,46 +476,24 @@ def test_no_content_of_a_tool_call_leaves_the_hook(label: str) -> None:
 # ---- descriptions
 
 
-@pytest.mark.parametrize(
-    ("label", "descriptions"),
-    [
-        ("SessionStart", ["start_session 7b1f0c9e"]),
-        ("UserPromptSubmit", ["activate_session 7b1f0c9e", "record_prompt 7b1f0c9e"]),
-        ("UserPromptExpansion", ["record_skill acme:release-notes"]),
-        ("SubagentStop", ["finish_agent Explore", *["archive_transcript Explore"] * 2]),
-        (
-            "PostToolUse-Edit",
-            [
-                "update_checkpoint checkout.py",
-                "update_instance checkout.py",
-                "insert_log checkout.py",
-            ],
-        ),
-        (
-            "SessionEnd",
-            [
-                "end_session 7b1f0c9e",
-                "update_checkpoint 7b1f0c9e",
-                "conclude_session 7b1f0c9e",
-                *["archive_transcript 7b1f0c9e"] * 2,
-            ],
-        ),
-    ],
-)
-def test_a_description_is_operation_and_subject(label: str, descriptions: list[str]) -> None:
-    assert [message.description for message in messages(payloads.ALL[label])] == descriptions
+DESCRIPTIONS = {
+    "SessionStart": ["start_session 7b1f0c9e"],
+    "UserPromptExpansion": ["record_skill acme:release-notes"],
+    "SubagentStop": ["finish_agent Explore", *["archive_transcript Explore"] * 2],
+    "PostToolUse-Edit": [f"{operation} checkout.py" for operation, *_ in CHECKPOINT],
+    "Stop": [f"{operation} 7b1f0c9e" for operation, *_ in STOPPED],
+}
 
 
-def test_a_description_without_a_subject_ends_with_the_operation() -> None:
+@pytest.mark.parametrize("label", DESCRIPTIONS)
+def test_a_description_is_operation_and_subject(label: str) -> None:
+    made = messages(payloads.ALL[label])
+    assert [message.description for message in made] == DESCRIPTIONS[label]
+
+
+def test_a_description_is_short_and_printable_and_may_have_no_subject() -> None:
     made = messages(payloads.STOP, session="", own_session="")
-    assert [message.description for message in made] == [
-        "pause_session",
-        "update_checkpoint",
-        *["archive_transcript"] * 2,
-    ]
-
-
-def test_a_description_is_short_and_printable() -> None:
+    assert [message.description for message in made] == [operation for operation, *_ in STOPPED]
     payload = changed(payloads.POST_SKILL, tool_input={"skill": "a\n\x1b[31m<b>&\"'" + "x" * 190})
     (message,) = messages(payload)
     assert message.description.isprintable()
@@ -567,31 +503,10 @@ def test_a_description_is_short_and_printable() -> None:
 
 # ---- the envelope
 
-KEYS = [
-    "v",
-    "id",
-    "seq",
-    "priority",
-    "operation",
-    "payload",
-    "metadata",
-    "event_time_ns",
-    "created_at",
-    "retries",
-]
 
-
-@pytest.mark.parametrize("label", payloads.ALL)
-def test_the_envelope_has_the_keys_of_the_contract_in_their_order(label: str) -> None:
-    for message in messages(payloads.ALL[label], enters_session=True):
-        envelope = json.loads(message.envelope)
-        assert list(envelope) == KEYS
-        assert list(envelope["metadata"]) == ["session", "instance", "project", "cwd", "agent"]
-
-
-def test_the_envelope_holds_the_values_of_the_contract() -> None:
+def test_the_envelope_holds_the_values_of_the_contract_in_their_order() -> None:
     (message,) = messages(payloads.POST_SKILL)
-    assert json.loads(message.envelope) == {
+    expected = {
         "v": 1,
         "id": message.id,
         "seq": f"{NOW}_0",
@@ -615,23 +530,21 @@ def test_the_envelope_holds_the_values_of_the_contract() -> None:
         "created_at": "2026-11-21T01:00:00.000Z",
         "retries": 0,
     }
+    assert json.loads(message.envelope) == expected
+    assert json.dumps(json.loads(message.envelope)) == json.dumps(expected), "in this order"
 
 
 def test_jobs_of_one_event_are_numbered_in_their_order() -> None:
     written = envelopes(payloads.POST_AGENT_ASYNC, enters_session=True)
     assert [envelope["seq"] for envelope in written] == [f"{NOW}_{n}" for n in range(5)]
-
-
-def test_no_agent_is_null() -> None:
-    (envelope,) = envelopes(payloads.SESSION_START)
-    assert envelope["metadata"]["agent"] is None
+    assert {envelope["metadata"]["agent"] for envelope in written} == {None}
 
 
 def test_the_envelope_is_ascii_and_survives_any_text() -> None:
     text = 'é\u2028\U0001f600"\\\x01'
-    written = envelopes(changed(payloads.USER_PROMPT_SUBMIT, prompt=text))
-    assert written[1]["payload"]["prompt"] == text
-    assert messages(changed(payloads.USER_PROMPT_SUBMIT, prompt=text))[1].envelope.isascii()
+    _, message = messages(changed(payloads.USER_PROMPT_SUBMIT, prompt=text))
+    assert json.loads(message.envelope)["payload"]["prompt"] == text
+    assert message.envelope.isascii()
 
 
 @pytest.mark.parametrize("time_ns", [0, 1, NOW, NOW + 999_999_999, NOW + 123_456_789])
@@ -651,24 +564,18 @@ def test_times_are_utc_with_milliseconds_in_the_envelope_and_microseconds_for_rq
 OWN_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 
 
-def test_a_checkpoint_names_a_session_only_if_it_is_the_instances_own() -> None:
-    guessed = envelopes(payloads.POST_AGENT_ASYNC, own_session="")
-    for envelope in guessed:
-        own = envelope["operation"] in OWN_ONLY
-        assert envelope["metadata"]["session"] == (None if own else SESSION)
-        assert envelope["payload"].get("tier") == ("own" if own else None)
-
-
-def test_a_job_without_a_session_names_the_tiers_for_the_writer() -> None:
-    unknown = envelopes(payloads.POST_AGENT_ASYNC, session="", own_session="")
-    for envelope in unknown:
-        own = envelope["operation"] in OWN_ONLY
-        assert envelope["metadata"]["session"] is None
-        assert envelope["payload"]["tier"] == ("own" if own else "any")
-
-
-def test_a_job_with_a_session_carries_no_tier() -> None:
-    assert not any("tier" in each["payload"] for each in envelopes(payloads.POST_AGENT_ASYNC))
+@pytest.mark.parametrize(
+    ("session", "own_session", "tier", "own_tier"),
+    [(SESSION, SESSION, None, None), (SESSION, "", None, "own"), ("", "", "any", "own")],
+)
+def test_a_job_names_its_session_or_the_tiers_for_the_writer(
+    session: str, own_session: str, tier: str | None, own_tier: str | None
+) -> None:
+    """A checkpoint names a session only if it is the instance's own."""
+    for written in envelopes(payloads.POST_AGENT_ASYNC, session=session, own_session=own_session):
+        is_own = written["operation"] in OWN_ONLY
+        expected = (own_session or None, own_tier) if is_own else (session or None, tier)
+        assert (written["metadata"]["session"], written["payload"].get("tier")) == expected
 
 
 # ---- ids
@@ -689,24 +596,16 @@ def test_ids_do_not_depend_on_instance_process_or_folder() -> None:
 
 
 @pytest.mark.parametrize("label", ["PostToolUse-Edit", "PostToolUse-Agent-async", "PostToolUse"])
-def test_another_tool_call_has_other_ids(label: str) -> None:
+def test_another_tool_call_or_session_has_other_ids(label: str) -> None:
     payload = payloads.ALL[label]
     assert not set(ids(payload)) & set(ids(changed(payload, tool_use_id="toolu_another")))
-
-
-@pytest.mark.parametrize("label", ["PostToolUse-Edit", "SubagentStart", "Stop"])
-def test_another_session_has_other_ids(label: str) -> None:
-    payload = payloads.ALL[label]
     assert not set(ids(payload)) & set(ids(payload, session="another"))
 
 
-def test_another_agent_has_other_ids() -> None:
-    other = changed(payloads.SUBAGENT_STOP, agent_id="b1")
-    assert ids(payloads.SUBAGENT_STOP) != ids(other)
-
-
-def test_start_and_stop_of_an_agent_have_other_ids() -> None:
-    assert ids(payloads.SUBAGENT_START) != ids(payloads.SUBAGENT_STOP)
+def test_another_agent_or_the_end_of_one_has_other_ids() -> None:
+    start, stop = payloads.SUBAGENT_START, payloads.SUBAGENT_STOP
+    found = [ids(each)[0] for each in (start, changed(start, agent_id="b1"), stop)]
+    assert len({*found, ids(changed(stop, agent_id="b1"))[0]}) == 4
 
 
 @pytest.mark.parametrize("label", ["PostToolUse-Edit", "PostToolUse-Agent-async"])
@@ -737,11 +636,8 @@ def test_the_twins_of_a_window_are_the_ids_of_its_neighbours(label: str) -> None
     assert not {*before, *after} & set(ids(payload, event_time_ns=NOW - WINDOW - 1))
 
 
-def test_an_event_without_an_id_is_identified_by_its_bytes() -> None:
+def test_an_event_without_an_id_is_identified_by_its_bytes_and_time() -> None:
     assert ids(payloads.STOP) != ids(changed(payloads.STOP, last_assistant_message="other"))
-
-
-def test_a_tool_event_without_a_call_id_is_identified_by_its_bytes_and_time() -> None:
     payload = changed(payloads.POST_EDIT, tool_use_id=...)
     assert ids(payload) == ids(payload, event_time_ns=NOW + WINDOW - 1)
     assert ids(payload) != ids(payload, event_time_ns=NOW + WINDOW)
@@ -783,12 +679,6 @@ def test_a_session_of_a_profile_enters_it_and_syncs_its_file() -> None:
     edited = plan(event, context(**own, snapshot="1_2_SOUL.md"))
     assert only(edited, "sync_identity").payload["source"] == "self_edit"
     assert "sync_identity" not in [job.operation for job in plan(event, context(**own))]
-
-
-def test_conclude_session_carries_the_path_of_the_transcript() -> None:
-    planned = plan(parse(payloads.SESSION_END), context(claude_folder="/home/ana/claude"))
-    payload = only(planned, "conclude_session").payload
-    assert payload == {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"}
 
 
 HALF = "\ud83d"  # of an emoji, as JavaScript cuts it
