@@ -1,19 +1,37 @@
-"""Helpers for tests of `hivepipe web`: hostile texts in a database and in a transcript."""
+"""Helpers for tests of `hivepipe web`: a client, and hostile texts in database and transcript."""
 
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from httpx2 import Response
+from starlette.testclient import TestClient
 
 from hivepipe.cli.main import main
 from hivepipe.db.database import Database
+from hivepipe.home import locate
+from hivepipe.web.app import web_app
+from hivepipe.web.authentication import form_token
 from tests.archive_scene import AGENT, SESSION, line
 
 TOKEN = "a-token-of-the-test"
+BASE = "http://127.0.0.1:9182"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>'\"{{7*7}}</title>"
 LONG = "megabyte of words without any end " * 30_000
 AT = "2026-11-21T10:00:01.000Z"
+
+
+def client_of(project: Path | str) -> TestClient:
+    """Return a client of the page of a project that has shown its token."""
+    client = TestClient(web_app(locate(str(project)), TOKEN, is_local=True), base_url=BASE)
+    client.get(f"/now?token={TOKEN}")
+    return client
+
+
+def post(client: TestClient, path: str, **fields: Any) -> Response:
+    """Send a form of the page."""
+    return client.post(path, data={"token": form_token(TOKEN), **fields}, headers={"Origin": BASE})
 
 
 def insert(db: Database, table: str, **row: Any) -> None:

@@ -7,16 +7,13 @@ import time
 
 import pytest
 import redis
-from starlette.testclient import TestClient
 
 from hivepipe.events.claude_code import PROBE
-from hivepipe.home import locate
 from hivepipe.queue import hook_times
-from hivepipe.web.app import web_app
 from tests.conftest import Home, Server, fire, hook_path
 from tests.payloads import PRE_BASH, SESSION_START, STOP, changed, encoded
+from tests.web_scene import client_of
 
-TOKEN = "a-token-of-the-test"
 HELD_SECS = 0.3
 
 
@@ -47,9 +44,7 @@ def test_every_hook_is_counted_with_its_time(private_home: Home, client: redis.R
     assert times["PreToolUse"]["p99_ms"] >= HELD_SECS * 1000
     assert 1 < times["PreToolUse"]["p50_ms"] < times["PreToolUse"]["p99_ms"]
 
-    app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
-    page = TestClient(app, base_url="http://127.0.0.1:9182")
-    page.get(f"/now?token={TOKEN}")
+    page = client_of(private_home.project)
     (stack,) = page.get("/health.json").json()["stacks"]
     assert stack["hook_times"] == times
     assert '>PreToolUse</th><td class="number">2</td>' in page.get("/health").text

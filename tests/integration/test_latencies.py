@@ -7,16 +7,12 @@ from typing import Any
 
 import pytest
 import redis
-from starlette.testclient import TestClient
 
-from hivepipe.home import locate
 from hivepipe.queue import latencies
-from hivepipe.web.app import web_app
 from hivepipe.web.bar_chart import latency_bars
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import SESSION_START
-
-TOKEN = "a-token-of-the-test"
+from tests.web_scene import client_of
 
 
 @pytest.fixture
@@ -49,9 +45,7 @@ def test_a_job_of_a_hook_is_counted_once_and_shown_equally(
     assert [each["jobs"] for each in shown["course"]] == [
         sum(each["jobs"] for each in shown["operations"].values())
     ]
-    app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
-    page = TestClient(app, base_url="http://127.0.0.1:9182")
-    page.get(f"/now?token={TOKEN}")
+    page = client_of(private_home.project)
     (stack,) = page.get("/queues.json").json()["stacks"]
     assert stack["latencies"] == shown
     assert ">start_session</th>" in page.get("/queues").text

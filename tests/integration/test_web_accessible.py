@@ -1,18 +1,19 @@
-"""axe-core finds no serious violation on any view, in light and dark, narrow and wide."""
+"""axe-core finds no serious violation on any view, in light and wide or dark and narrow."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hivepipe.web.views import VIEWS
 from tests.archive_scene import SESSION
+from tests.browser_scene import address, chromium, pytestmark
 from tests.conftest import Home, Server
 from tests.integration.test_failed import add_failed_job
-from tests.integration.test_web_browser import address, chromium, pytestmark
 from tests.real.fetch import NotFetchedError, fetched_axe
 from tests.web_scene import record_hostile
 
-__all__ = ["address", "pytestmark"]
+__all__ = ["address", "chromium", "pytestmark"]
 SERIOUS = ("serious", "critical")
 
 
@@ -24,29 +25,26 @@ def axe() -> Path:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("width", [380, 1600])
-@pytest.mark.parametrize("colours", ["light", "dark"])
 def test_no_view_has_a_serious_violation(
-    axe: Path, address: str, private_home: Home, redis_server: Server, colours: str, width: int
+    axe: Path, address: str, chromium: Any, private_home: Home, redis_server: Server
 ) -> None:
     record_hostile(private_home.database.parent)
     add_failed_job(redis_server, "dead", b"rubbish", description="insert_agent a1")
     base = address.partition("/?")[0]
-    with chromium() as browser:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=colours, bypass_csp=True
-        )
-        page = context.new_page()
-        page.add_init_script(path=axe)
-        page.goto(address)
-        home = page.request.get(f"{base}/now.json").json()["sessions"][0]["home"]
-        found = {}
-        for view in [*VIEWS, f"session/{home}/{SESSION}", "search?q=script"]:
-            page.goto(f"{base}/{view}")
-            results = page.evaluate("axe.run()")
-            found[view] = [
+    page = chromium.new_page(bypass_csp=True)
+    page.add_init_script(path=axe)
+    page.goto(address)
+    home = page.request.get(f"{base}/now.json").json()["sessions"][0]["home"]
+    found = {}
+    for view in [*VIEWS, f"session/{home}/{SESSION}", "search?q=script"]:
+        page.goto(f"{base}/{view}")
+        for colours, width in (("light", 1600), ("dark", 380)):
+            page.emulate_media(color_scheme=colours)
+            page.set_viewport_size({"width": width, "height": 900})
+            found[view, colours] = [
                 (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
-                for each in results["violations"]
+                for each in page.evaluate("axe.run()")["violations"]
                 if each["impact"] in SERIOUS
             ]
-    assert {view: faults for view, faults in found.items() if faults} == {}
+    page.close()
+    assert {case: faults for case, faults in found.items() if faults} == {}

@@ -11,33 +11,24 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from hivepipe.files.action_log import NAME
-from hivepipe.home import locate, short_hash
-from hivepipe.web.app import web_app
-from hivepipe.web.authentication import form_token
+from hivepipe.home import short_hash
 from tests.conftest import CLI, Home, Server
 from tests.integration.test_failed import add_failed_job, listed
+from tests.web_scene import client_of, post
 
-TOKEN = "a-token-of-the-test"
 HOSTILE = "<script>alert(1)</script>"
-Post = Callable[..., Response]
+Send = Callable[..., Response]
 
 
 @pytest.fixture
 def page(private_home: Home, redis_server: Server) -> TestClient:
-    app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
-    client = TestClient(app, base_url="http://127.0.0.1:9182")
-    client.get(f"/queues?token={TOKEN}")
-    return client
+    return client_of(private_home.project)
 
 
 @pytest.fixture
-def post(page: TestClient, private_home: Home) -> Post:
-    def send(what: str, *jobs: str, **more: str) -> Response:
-        fields = {"token": form_token(TOKEN), "what": what, "job": [*jobs], **more}
-        path = f"/queues/{short_hash(str(private_home.path))}"
-        return page.post(path, data=fields, headers={"Origin": "http://127.0.0.1:9182"})
-
-    return send
+def send(page: TestClient, private_home: Home) -> Send:
+    path = f"/queues/{short_hash(str(private_home.path))}"
+    return lambda what, *jobs, **more: post(page, path, what=what, job=[*jobs], **more)
 
 
 def actions(home: Home) -> list[dict[str, object]]:
@@ -45,7 +36,7 @@ def actions(home: Home) -> list[dict[str, object]]:
 
 
 def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
-    page: TestClient, post: Post, private_home: Home, redis_server: Server
+    page: TestClient, send: Send, private_home: Home, redis_server: Server
 ) -> None:
     for id in ("one", "two", f"three{HOSTILE}"):
         add_failed_job(redis_server, id, b"\xff")
@@ -53,13 +44,13 @@ def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
 
     names = re.findall(r'name="job" id="[^"]+" value="([^"]+)"', page.get("/queues").text)
     mine = [name for name in names if name != "two"]
-    asked = post("discard ticked", *mine)
+    asked = send("discard ticked", *mine)
     assert "Discard 2 failed jobs of" in asked.text
     assert HOSTILE not in asked.text
     assert len(listed(private_home)) == 3, "nothing is done yet"
     assert actions(private_home) == []
 
-    reported = post("discard ticked", *mine, sure="yes")
+    reported = send("discard ticked", *mine, sure="yes")
     assert "Discarded: 2 of 2." in reported.text
     assert HOSTILE not in reported.text
     assert [job["id"] for job in listed(private_home)] == ["two"]
@@ -70,32 +61,32 @@ def test_a_selection_is_confirmed_once_then_done_reported_and_recorded(
     assert page.get("/queues.json").json()["stacks"][0]["actions"] == [action]
     assert (private_home.logs / NAME).stat().st_mode & 0o777 == 0o600
 
-    again = post("discard ticked", *mine, sure="yes")
+    again = send("discard ticked", *mine, sure="yes")
     assert again.status_code == 400
     assert "discarded them" in again.text
 
 
 def test_a_filter_excludes_jobs_that_failed_after_the_question(
-    post: Post, private_home: Home, redis_server: Server
+    send: Send, private_home: Home, redis_server: Server
 ) -> None:
     add_failed_job(redis_server, "early", b"\xff", ended_at="2026-11-21T10:00:00.5Z")
-    asked = post("retry shown", operation="?")
+    asked = send("retry shown", operation="?")
     assert "Retry 1 failed job of" in asked.text
     found = re.search(r'name="until" value="([^"]+)"', asked.text)
     assert found
     add_failed_job(redis_server, "late", b"\xff", ended_at="2999-01-01T00:00:00.5Z")
-    reported = post("retry shown", operation="?", until=found[1], sure="yes")
+    reported = send("retry shown", operation="?", until=found[1], sure="yes")
     assert "Sent back to the queues: 1 of 1." in reported.text
     assert [job["id"] for job in listed(private_home)] == ["late"]
 
 
 def test_a_filter_includes_jobs_that_failed_before_the_clock_was_set_back(
-    post: Post, redis_server: Server
+    send: Send, redis_server: Server
 ) -> None:
     add_failed_job(redis_server, "ahead", b"\xff", ended_at="2999-01-01T00:00:00.5Z")
-    found = re.search(r'name="until" value="([^"]+)"', post("retry shown", operation="?").text)
+    found = re.search(r'name="until" value="([^"]+)"', send("retry shown", operation="?").text)
     assert found
-    told = post("retry shown", operation="?", until=found[1], sure="yes")
+    told = send("retry shown", operation="?", until=found[1], sure="yes")
     assert "Sent back to the queues: 1 of 1." in told.text
 
 

@@ -11,24 +11,19 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hivepipe.home import locate, short_hash
+from hivepipe.home import short_hash
 from hivepipe.queue import connection
 from hivepipe.web import health_view
-from hivepipe.web.app import web_app
 from hivepipe.web.background_cache import BackgroundCache
 from hivepipe.web.health_view import LATER
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import SESSION_START
-
-TOKEN = "a-token-of-the-test"
+from tests.web_scene import client_of
 
 
 @pytest.fixture
 def page(private_home: Home) -> TestClient:
-    app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
-    client = TestClient(app, base_url="http://127.0.0.1:9182")
-    client.get(f"/now?token={TOKEN}")
-    return client
+    return client_of(private_home.project)
 
 
 def shown(page: TestClient) -> dict[str, Any]:

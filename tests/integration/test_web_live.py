@@ -1,15 +1,23 @@
 """Every view follows hooks and a stack by itself, for a session from first prompt to end."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browser_scene import (
+    SLOW_MS,
+    Browser,
+    browser,
+    chromium,
+    expect,
+    is_live,
+    pytestmark,
+    shows,
+)
 from tests.conftest import fire
-from tests.integration.test_web_browser import chromium, pytestmark, sync_api
 from tests.payloads import (
     FAILED_BASH,
     PERMISSION_REQUEST,
@@ -29,8 +37,7 @@ from tests.payloads import (
 from tests.sandbox import Sandbox, new_sandbox
 from tests.web_scene import call, prompt, result
 
-__all__ = ["pytestmark"]
-SLOW_MS = 60_000  # the machine is shared
+__all__ = ["browser", "chromium", "pytestmark"]
 
 
 @dataclass
@@ -38,9 +45,8 @@ class WatchedSession:
     """A session of Claude Code with a stack, and a browser that shows its pages."""
 
     sandbox: Sandbox
-    browser: Any
+    browser: Browser
     address: str
-    console: list[str]
 
     @property
     def transcript(self) -> Path:
@@ -63,41 +69,23 @@ class WatchedSession:
             file.write(b"".join(lines).replace(b"/home/ana/shop", where))
 
     def page(self, path: str) -> Any:
-        """Open a page and collect its console messages."""
-        page = self.browser.new_page()
-        page.on("console", lambda message: self.console.append(message.text))
-        page.on("pageerror", lambda error: self.console.append(str(error)))
-        page.goto(f"{self.address.partition('/?')[0]}/{path}")
-        sync_api.expect(page.locator("#live")).to_have_text("live", timeout=SLOW_MS)
+        page = self.browser.page(f"{self.address.partition('/?')[0]}/{path}")
+        is_live(page)
         return page
 
 
-@contextmanager
-def watched_session() -> Iterator[WatchedSession]:
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[WatchedSession]:
     with new_sandbox() as sandbox:
         sandbox.run("init", "--local", "--no-probe")
         sandbox.run("up", "-d")
         serving = sandbox.start("web", "--port", "0", "--no-open")
         assert serving.stdout
         address = serving.stdout.readline().strip()
-        with chromium() as browser:
-            context = browser.new_context()
-            context.new_page().goto(address)
-            yield WatchedSession(sandbox, context, address, [])
+        browser.page(address)
+        yield WatchedSession(sandbox, browser, address)
         serving.terminate()
         serving.communicate(timeout=30)
-
-
-@pytest.fixture
-def watched() -> Iterator[WatchedSession]:
-    with watched_session() as made:
-        yield made
-
-
-def shows(page: Any, selector: str) -> Callable[..., None]:
-    """Return a function that waits until an element of a page has a text."""
-    located = page.locator(selector)
-    return lambda text: sync_api.expect(located).to_contain_text(text, timeout=SLOW_MS)
 
 
 def test_a_session_is_followed_from_its_first_prompt_to_its_end(watched: WatchedSession) -> None:
@@ -113,19 +101,19 @@ def test_a_session_is_followed_from_its_first_prompt_to_its_end(watched: Watched
     watched.fire(PRE_BASH, FAILED_BASH, STOP)  # the end of a turn archives the lines
     shows(page, "article.user")("Mend the cart")
     shows(page, "details.failure")("no such cart")
-    sync_api.expect(page.locator("svg rect.failure")).to_have_count(1)
+    expect(page.locator("svg rect.failure")).to_have_count(1)
     watched.fire(PERMISSION_REQUEST)
     shows(page, "dl .waits-for-you")("waits for you")
     watched.append(prompt(90, "Thank you"))
     watched.fire(changed(USER_PROMPT_SUBMIT, prompt="Thank you"), changed(STOP, prompt_id="p-2"))
-    sync_api.expect(page.locator("article.user")).to_have_count(2, timeout=SLOW_MS)
+    expect(page.locator("article.user")).to_have_count(2)
     watched.fire(SESSION_END)
     shows(page, "dl")("ended")
     page.go_back()
     shows(page, "main")("No open session")
     page.get_by_role("button", name="Show ended sessions").click()
     shows(page, "table")("ended")
-    assert watched.console == []
+    assert watched.browser.console == []
 
 
 def test_each_view_follows_the_hooks_and_can_be_filtered(watched: WatchedSession) -> None:
@@ -149,7 +137,7 @@ def test_each_view_follows_the_hooks_and_can_be_filtered(watched: WatchedSession
     for view, selector in after.items():
         before[view].wait_for_selector(selector, timeout=2 * SLOW_MS)
     _filter(before)
-    assert watched.console == []
+    assert watched.browser.console == []
 
 
 def _filter(pages: dict[str, Any]) -> None:
@@ -157,12 +145,12 @@ def _filter(pages: dict[str, Any]) -> None:
     (home,) = pages["now"].locator("#home option").all()[1:]
     pages["now"].locator("#home").select_option(home.get_attribute("value"))
     pages["now"].wait_for_url("**/now?home=*")
-    sync_api.expect(pages["now"].locator(".card")).to_have_count(1)
+    expect(pages["now"].locator(".card")).to_have_count(1)
     agents = pages["agents"]
     agents.get_by_label("Type").fill("Plan")
     agents.get_by_role("button", name="Filter").click()
     agents.wait_for_url("**/agents?type=Plan&outcome=")
-    sync_api.expect(agents.locator("tbody >> text=Explore")).to_have_count(0)
+    expect(agents.locator("tbody >> text=Explore")).to_have_count(0)
     agents.go_back()
     agents.wait_for_selector("tbody >> text=Explore")
     costs = pages["costs"]
@@ -172,12 +160,4 @@ def _filter(pages: dict[str, Any]) -> None:
     search = pages["search?q=quokka"]
     search.get_by_role("navigation", name="Narrow down").get_by_role("link", name="user").click()
     search.wait_for_url("**role=user*")
-    sync_api.expect(search.locator("a.found")).to_have_count(1)
-
-
-def test_twenty_pages_of_one_browser_are_live_at_once(watched: WatchedSession) -> None:
-    pages = [watched.page("now") for _ in range(20)]
-    watched.fire(SESSION_START)
-    for page in pages:
-        page.wait_for_selector(".card", timeout=SLOW_MS)
-    assert watched.console == []
+    expect(search.locator("a.found")).to_have_count(1)

@@ -6,29 +6,21 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from hivepipe.home import locate, read_record, record_path, short_hash
-from hivepipe.web.app import web_app
-from hivepipe.web.authentication import form_token
+from hivepipe.home import read_record, record_path, short_hash
 from tests.conftest import Home, fire, until
 from tests.payloads import SESSION, SESSION_START
-
-TOKEN = "a-token-of-the-test"
+from tests.web_scene import client_of, post
 
 
 @pytest.fixture
 def page(private_home: Home) -> Iterator[TestClient]:
     private_home.command("up", "-d")
-    app = web_app(locate(str(private_home.project)), TOKEN, is_local=True)
-    client = TestClient(app, base_url="http://127.0.0.1:9182")
-    client.get(f"/now?token={TOKEN}")
-    yield client
+    yield client_of(private_home.project)
     private_home.command("down")
 
 
 def post_switch(page: TestClient, home: Home, what: str) -> str:
-    fields = {"token": form_token(TOKEN), "what": what}
-    path = f"/queues/{short_hash(str(home.path))}/stack"
-    answer = page.post(path, data=fields, headers={"Origin": "http://127.0.0.1:9182"})
+    answer = post(page, f"/queues/{short_hash(str(home.path))}/stack", what=what)
     assert answer.status_code == (200 if "Queues</h1>" in answer.text else 409)
     return answer.text
 

@@ -7,12 +7,12 @@ import pytest
 
 from hivepipe.home import short_hash
 from hivepipe.web.views import VIEWS
+from tests.browser_scene import Browser, address, browser, chromium, is_live, pytestmark, shows
 from tests.conftest import Home, Server, Writer, until
 from tests.integration.test_failed import add_failed_job, change, fail_agent_job
-from tests.integration.test_web_browser import address, chromium, pytestmark, sync_api
 from tests.web_scene import HOSTILE, SESSION, archive_hostile_session, record_hostile
 
-__all__ = ["address", "pytestmark"]
+__all__ = ["address", "browser", "chromium", "pytestmark"]
 MOST_TABS = 80
 FOCUSED = """
     (() => { const at = document.activeElement;
@@ -22,16 +22,9 @@ FOCUSED = """
 
 
 @pytest.fixture
-def page(address: str) -> Iterator[Any]:
-    with chromium() as browser:
-        page = browser.new_page()
-        page.console = []
-        page.on("console", lambda message: page.console.append(message.text))
-        page.on("pageerror", lambda error: page.console.append(str(error)))
-        page.on("dialog", lambda dialog: (page.console.append("a dialog"), dialog.dismiss()))
-        page.goto(address)
-        yield page
-    assert page.console == []
+def page(address: str, browser: Browser) -> Iterator[Any]:
+    yield browser.page(address)
+    assert browser.console == []
 
 
 def tab_to(page: Any, name: str) -> None:
@@ -69,10 +62,10 @@ def test_everything_works_by_keyboard_alone(
     page.keyboard.press("Space")
     tab_to(page, "Retry ticked")
     page.keyboard.press("Enter")
-    sync_api.expect(page.locator("h1")).to_contain_text("Retry 1 failed job of")
+    shows(page, "h1")("Retry 1 failed job of")
     tab_to(page, "Retry 1")
     page.keyboard.press("Enter")
-    sync_api.expect(page.locator("section [role=status]")).to_contain_text("1 of 1")
+    shows(page, "section [role=status]")("1 of 1")
     until(lambda: private_home.count("agents") == 1, "not written")
     tab_to(page, "Project")
     page.keyboard.press("ArrowDown")
@@ -94,7 +87,7 @@ def test_hostile_texts_execute_no_script(
     session = f"session/{short_hash(str(home))}/{SESSION}"
     for view in [*VIEWS, "now?all=1", session, "search?q=script", f"agents?type={HOSTILE}"]:
         page.goto(f"{base}/{view}")
-        sync_api.expect(page.locator("#live")).to_have_text("live")
+        is_live(page)
         for folded in page.locator("summary").all():
             folded.click()
         if view.startswith("search?"):

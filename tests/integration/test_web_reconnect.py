@@ -7,12 +7,21 @@ from contextlib import suppress
 
 import pytest
 
+from tests.browser_scene import (
+    Browser,
+    address,
+    browser,
+    chromium,
+    expect,
+    is_live,
+    pytestmark,
+    shows,
+)
 from tests.conftest import Home, Writer, fire
-from tests.integration.test_web_browser import address, chromium, pytestmark, sync_api
 from tests.payloads import SESSION_START
 from tests.sandbox import Sandbox
 
-__all__ = ["address", "pytestmark"]
+__all__ = ["address", "browser", "chromium", "pytestmark"]
 
 
 class Proxy:
@@ -64,67 +73,66 @@ def proxy(address: str) -> Iterator[Proxy]:
 
 @pytest.mark.parametrize("has_workers", [True, False])
 def test_a_lost_connection_is_restored(
-    address: str, proxy: Proxy, private_home: Home, writer: Writer, has_workers: bool
+    address: str,
+    proxy: Proxy,
+    browser: Browser,
+    private_home: Home,
+    writer: Writer,
+    has_workers: bool,
 ) -> None:
     writer.start()
-    with chromium() as browser:
-        page = browser.new_page()
-        if not has_workers:  # as on Android
-            page.add_init_script("delete window.SharedWorker")
-        page.goto(f"http://127.0.0.1:{proxy.port}/?{address.partition('?')[2]}")
-        sync_api.expect(page.locator("#live")).to_have_text("live")
-        proxy.close()
-        sync_api.expect(page.locator("#live")).to_have_text("connection lost", timeout=30_000)
-        fire("SessionStart", SESSION_START, private_home.env)
-        proxy.open()
-        sync_api.expect(page.locator("#live")).to_have_text("live", timeout=60_000)
-        sync_api.expect(page.locator(".card")).to_have_count(1, timeout=30_000)
+    script = "" if has_workers else "delete window.SharedWorker"  # as on Android
+    page = browser.page(f"http://127.0.0.1:{proxy.port}/?{address.partition('?')[2]}", script)
+    is_live(page)
+    proxy.close()
+    shows(page, "#live")("connection lost")
+    fire("SessionStart", SESSION_START, private_home.env)
+    proxy.open()
+    is_live(page)
+    expect(page.locator(".card")).to_have_count(1)
 
 
-def test_the_page_continues_after_the_stack_was_killed_and_restarted(sandbox: Sandbox) -> None:
+def test_the_page_continues_after_the_stack_was_killed_and_restarted(
+    sandbox: Sandbox, browser: Browser
+) -> None:
     sandbox.run("up", "-d")
     serving = sandbox.start("web", "--port", "0", "--no-open")
     assert serving.stdout
-    with chromium() as browser:
-        page = browser.new_page()
-        page.goto(serving.stdout.readline().strip())
-        sandbox.fire("s-1")
-        sync_api.expect(page.locator(".card")).to_have_count(1, timeout=30_000)
-        sandbox.kill()  # all processes except the page
-        sandbox.fire("s-2")
-        sandbox.run("up", "-d")
-        sync_api.expect(page.locator(".card")).to_have_count(2, timeout=60_000)
-        page.get_by_role("link", name="Queues").click()
-        sync_api.expect(page.locator("main")).to_contain_text("high")
+    page = browser.page(serving.stdout.readline().strip())
+    sandbox.fire("s-1")
+    expect(page.locator(".card")).to_have_count(1)
+    sandbox.kill()  # all processes except the page
+    sandbox.fire("s-2")
+    sandbox.run("up", "-d")
+    expect(page.locator(".card")).to_have_count(2)
+    page.get_by_role("link", name="Queues").click()
+    shows(page, "main")("high")
     serving.terminate()
     serving.communicate(timeout=30)
 
 
-def test_a_page_says_why_it_is_not_up_to_date(address: str) -> None:
+def test_a_page_says_why_it_is_not_up_to_date(address: str, browser: Browser) -> None:
     state, restarted = "#live", "server restarted: open the address that it printed"
-    with chromium() as browser:
-        page = browser.new_page()
-        page.goto(address)
-        expect = sync_api.expect
-        expect(page.locator(state)).to_have_text("live")
+    page = browser.page(address)
+    is_live(page)
 
-        def reload(status: int, kind: str, text: str) -> None:
-            page.unroute("**/now")
-            answer = {"status": status, "content_type": kind, "body": text}
-            page.route("**/now", lambda route: route.fulfill(**answer))
-            page.evaluate("later(0)")
-
-        reload(500, "text/plain", "Internal Server Error")
-        expect(page.locator(state)).to_have_text("not up to date: the server answers 500")
-        expect(page.locator("h1")).to_have_text("Now")
-        reload(404, "text/html", "<main><h1>Nothing to show</h1></main>")
-        expect(page.locator("h1")).to_have_text("Nothing to show")
-        expect(page.locator(state)).to_have_text("live")
-        reload(401, "text/plain", "open the address")
-        expect(page.locator(state)).to_have_text(restarted)
-        page.evaluate('hear("connection lost")')
-        expect(page.locator(state)).to_have_text(restarted)
+    def reload(status: int, kind: str, text: str) -> None:
         page.unroute("**/now")
-        page.evaluate('hear("live")')
-        expect(page.locator(state)).to_have_text("live")
-        expect(page.locator("h1")).to_have_text("Now")
+        answer = {"status": status, "content_type": kind, "body": text}
+        page.route("**/now", lambda route: route.fulfill(**answer))
+        page.evaluate("later(0)")
+
+    reload(500, "text/plain", "Internal Server Error")
+    expect(page.locator(state)).to_have_text("not up to date: the server answers 500")
+    expect(page.locator("h1")).to_have_text("Now")
+    reload(404, "text/html", "<main><h1>Nothing to show</h1></main>")
+    expect(page.locator("h1")).to_have_text("Nothing to show")
+    is_live(page)
+    reload(401, "text/plain", "open the address")
+    expect(page.locator(state)).to_have_text(restarted)
+    page.evaluate('hear("connection lost")')
+    expect(page.locator(state)).to_have_text(restarted)
+    page.unroute("**/now")
+    page.evaluate('hear("live")')
+    is_live(page)
+    expect(page.locator("h1")).to_have_text("Now")

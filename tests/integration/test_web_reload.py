@@ -4,14 +4,32 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hivepipe.db.database import Database
 from tests.archive_scene import SESSION
+from tests.browser_scene import (
+    NARROW,
+    Browser,
+    address,
+    browser,
+    chromium,
+    expect,
+    is_live,
+    pytestmark,
+)
 from tests.conftest import Home, until
-from tests.integration.test_web_browser import address, chromium, pytestmark, sync_api
 from tests.web_scene import insert, record_hostile
 
-__all__ = ["address", "pytestmark"]
+__all__ = ["address", "browser", "chromium", "pytestmark"]
 AT = "2026-11-21T11:00:00.000Z"
+
+
+@pytest.fixture
+def page(address: str, browser: Browser) -> Any:
+    opened = browser.page(address)
+    is_live(opened)
+    return opened
 
 
 def use_skill(database: Path, name: str) -> None:
@@ -21,73 +39,58 @@ def use_skill(database: Path, name: str) -> None:
 
 
 def test_a_reload_keeps_entries_the_focus_and_the_scrolled_table(
-    address: str, private_home: Home
+    page: Any, private_home: Home
 ) -> None:
     record_hostile(private_home.database.parent)
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 380, "height": 700})
-        page.goto(address)
-        page.goto(f"{address.partition('/?')[0]}/skills?failed=1")
-        sync_api.expect(page.locator("#live")).to_have_text("live")
-        page.locator("#skill").fill("not sent yet")
-        page.locator(".wide").evaluate("each => each.scroll({ left: 40 })")
-        for selector in ("main form button", ".wide", "#failed"):
-            page.locator(selector).focus()
-            use_skill(private_home.database, f"skill of {selector[:5]}")
-            page.wait_for_selector(f"tbody th >> text='skill of {selector[:5]}'")
-            assert page.evaluate(f"document.activeElement.matches('{selector}')"), selector
-        assert page.locator("#skill").input_value() == "not sent yet"
-        assert page.locator("#failed").is_checked()
-        assert page.locator(".wide").evaluate("each => each.scrollLeft") == 40
+    page.set_viewport_size(NARROW)
+    page.goto(page.url.replace("/now", "/skills?failed=1"))
+    is_live(page)
+    page.locator("#skill").fill("not sent yet")
+    page.locator(".wide").evaluate("each => each.scroll({ left: 40 })")
+    for selector in ("main form button", ".wide", "#failed"):
+        page.locator(selector).focus()
+        use_skill(private_home.database, f"skill of {selector[:5]}")
+        page.wait_for_selector(f"tbody th >> text='skill of {selector[:5]}'")
+        assert page.evaluate(f"document.activeElement.matches('{selector}')"), selector
+    assert page.locator("#skill").input_value() == "not sent yet"
+    assert page.locator("#failed").is_checked()
+    assert page.locator(".wide").evaluate("each => each.scrollLeft") == 40
 
 
-def test_a_page_says_that_no_answer_comes(address: str) -> None:
+def test_a_page_says_that_no_answer_comes(page: Any) -> None:
     """As over a half-open connection."""
-    with chromium() as browser:
-        page = browser.new_page()
-        page.goto(address)
-        sync_api.expect(page.locator("#live")).to_have_text("live")
-        page.route("**/now", lambda _route: None)
-        page.evaluate("limit = 200; later(0)")
-        text = "not up to date: the server does not answer"
-        sync_api.expect(page.locator("#live")).to_have_text(text)
-        page.unroute("**/now")
-        page.evaluate("limit = 60000; later(0)")
-        sync_api.expect(page.locator("#live")).to_have_text("live")
+    page.route("**/now", lambda _route: None)
+    page.evaluate("limit = 200; later(0)")
+    expect(page.locator("#live")).to_have_text("not up to date: the server does not answer")
+    page.unroute("**/now")
+    page.evaluate("limit = 60000; later(0)")
+    is_live(page)
 
 
-def test_an_older_answer_replaces_no_newer_one(address: str) -> None:
+def test_an_older_answer_replaces_no_newer_one(page: Any) -> None:
     held: list[Any] = []
-    with chromium() as browser:
-        page = browser.new_page()
-        page.goto(address)
-        sync_api.expect(page.locator("#live")).to_have_text("live")
-        page.route("**/now", lambda route: held.append(route))
-        page.evaluate("later(0)")
-        page.wait_for_timeout(500)
-        page.evaluate("hear('changed'), hear('changed')")
+    page.route("**/now", lambda route: held.append(route))
+    page.evaluate("later(0)")
+    page.wait_for_timeout(500)
+    page.evaluate("hear('changed'), hear('changed')")
+    page.wait_for_timeout(1000)
+    assert len(held) == 1
+    for number, text in enumerate(("old", "new")):
+        # The route is called while the page waits.
+        until(lambda: page.wait_for_timeout(50) or held[number:], "no request")  # noqa: B023
+        html = f"<main id='main'><h1>{text}</h1></main>"
+        held[number].fulfill(content_type="text/html", body=html)
+        expect(page.locator("h1")).to_have_text(text)
         page.wait_for_timeout(1000)
-        assert len(held) == 1
-        for number, text in enumerate(("old", "new")):
-            # The route is called while the page waits.
-            until(lambda: page.wait_for_timeout(50) or held[number:], "no request")  # noqa: B023
-            html = f"<main id='main'><h1>{text}</h1></main>"
-            held[number].fulfill(content_type="text/html", body=html)
-            sync_api.expect(page.locator("h1")).to_have_text(text)
-            page.wait_for_timeout(1000)
-        assert len(held) == 2
+    assert len(held) == 2
 
 
-def test_a_selected_value_that_is_gone_becomes_the_first_one(address: str) -> None:
+def test_a_selected_value_that_is_gone_becomes_the_first_one(page: Any) -> None:
     """As an operation whose last failed job was retried."""
     shown = ""
-    with chromium() as browser:
-        page = browser.new_page()
-        page.goto(address)
-        sync_api.expect(page.locator("#live")).to_have_text("live")
-        page.route("**/now", lambda route: route.fulfill(content_type="text/html", body=shown))
-        for options in ("<option>all<option selected>old", "<option>all<option>new"):
-            shown = f"<main id='main'><select id='each'>{options}</select></main>"
-            page.evaluate("later(0)")
-            page.wait_for_selector(f"#each >> text={options[-3:]}", state="attached")
-        assert page.locator("#each").input_value() == "all"
+    page.route("**/now", lambda route: route.fulfill(content_type="text/html", body=shown))
+    for options in ("<option>all<option selected>old", "<option>all<option>new"):
+        shown = f"<main id='main'><select id='each'>{options}</select></main>"
+        page.evaluate("later(0)")
+        page.wait_for_selector(f"#each >> text={options[-3:]}", state="attached")
+    assert page.locator("#each").input_value() == "all"

@@ -6,21 +6,15 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from hivepipe.home import locate
 from hivepipe.team import membership
-from hivepipe.web.app import web_app
 from tests.integration.test_team_reading import Members, members  # noqa: F401  a fixture
-from tests.web_scene import HOSTILE, TOKEN
-
-BASE = "http://127.0.0.1:9182"
+from tests.web_scene import HOSTILE, client_of
 
 
 def page_of(team_members: Members, who: str) -> TestClient:
     """Return the page of a member."""
     team_members.use(who)
-    client = TestClient(web_app(locate("."), TOKEN, is_local=True), base_url=BASE)
-    client.get(f"/now?token={TOKEN}")
-    return client
+    return client_of(".")
 
 
 def test_the_views_show_rows_of_the_team(members: Members) -> None:  # noqa: F811
@@ -96,8 +90,7 @@ def test_hostile_texts_of_the_team_are_escaped(members: Members, tmp_path: Path)
 def test_a_missing_team_is_reported(members: Members) -> None:  # noqa: F811
     members.use("ann/desk")
     membership.remove()
-    client = TestClient(web_app(locate("."), TOKEN, is_local=True), base_url=BASE)
-    client.get(f"/now?token={TOKEN}")
+    client = client_of(".")
     assert "Team</a>" not in client.get("/now").text
     answer = client.get("/now?team=1")
     assert answer.status_code == 404

@@ -1,0 +1,80 @@
+"""The page in a headless Chromium. This process serves it, unless a test starts a server."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hivepipe.home import locate
+from hivepipe.web.app import web_app
+from tests.conftest import Home, Server
+from tests.identity_provider import served
+from tests.web_scene import TOKEN
+
+CHROMIUM = shutil.which("chromium")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not installed")
+NARROW = {"width": 380, "height": 700}
+SLOW_MS = 60_000  # the machine is shared
+expect = sync_api.expect
+expect.set_options(timeout=SLOW_MS)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A headless Chromium. Playwright's loop would disturb those of other modules' tests."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def address(private_home: Home, redis_server: Server) -> Iterator[str]:
+    """The address of a served page."""
+
+    def app_at(_url: str) -> Any:
+        return web_app(locate(str(private_home.project)), TOKEN, is_local=True)
+
+    with served(app_at) as url:
+        yield f"{url}/?token={TOKEN}"
+
+
+class Browser:
+    """A user's browser without history; `console` is what its pages wrote there."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.console: list[str] = []
+
+    def page(self, address: str = "", script: str = "", size: dict[str, int] | None = None) -> Any:
+        """Open a page that runs a script first."""
+        page = self.context.new_page()
+        page.on("console", lambda message: self.console.append(message.text))
+        page.on("pageerror", lambda error: self.console.append(str(error)))
+        page.on("dialog", lambda dialog: (self.console.append("a dialog"), dialog.dismiss()))
+        if size:
+            page.set_viewport_size(size)
+        if script:
+            page.add_init_script(script)
+        if address:
+            page.goto(address)
+        return page
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Browser]:
+    context = chromium.new_context()
+    yield Browser(context)
+    context.close()
+
+
+def is_live(page: Any) -> None:
+    """Wait until a page is up to date."""
+    expect(page.locator("#live")).to_have_text("live")
+
+
+def shows(page: Any, selector: str) -> Callable[..., None]:
+    """Return a function that waits until an element of a page has a text."""
+    return lambda text: expect(page.locator(selector)).to_contain_text(text)
