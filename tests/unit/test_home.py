@@ -2,7 +2,6 @@
 
 import posix
 import pwd
-import resource
 import signal
 import subprocess
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import pytest
 
 from hivepipe import home
 from hivepipe.home import locate
+from tests.archive_scene import full_disk
 
 Environ = dict[bytes, bytes]
 
@@ -49,28 +49,21 @@ def project(tmp_path: Path) -> Path:
 
 def git(*arguments: str | Path) -> None:
     names = [f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")]
-    subprocess.run(
-        ["git", *map(str, arguments)],
-        check=True,
-        capture_output=True,
-        timeout=60,
-        env={
-            "PATH": "/usr/bin:/bin:/usr/local/bin",
-            "HOME": "/nonexistent",
-            **dict.fromkeys(names, "x"),
-        },
-    )
+    env = {"PATH": "/usr/bin:/bin:/usr/local/bin", "HOME": "/nonexistent"}
+    env |= dict.fromkeys(names, "x")
+    subprocess.run(["git", *map(str, arguments)], check=True, capture_output=True, env=env)
 
 
-@pytest.fixture
-def worktree(project: Path) -> Path:
-    """A real linked worktree beside the project."""
-    git("init", "-q", project)
-    git("-C", project, "commit", "-q", "--allow-empty", "-m", "first")
-    tree = project.parent / "tree"
-    git("-C", project, "worktree", "add", "-q", tree)
-    (tree / "src").mkdir()
-    return tree
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real checkout with a linked worktree `tree` beside it, and one inside it."""
+    folder = tmp_path_factory.mktemp("git").resolve() / "project"
+    git("init", "-q", folder)
+    git("-C", folder, "commit", "-q", "--allow-empty", "-m", "first")
+    for tree in (folder.parent / "tree", folder / ".claude" / "worktrees" / "fix"):
+        git("-C", folder, "worktree", "add", "-q", tree)
+        (tree / "src").mkdir()
+    return folder
 
 
 # ---- records
@@ -92,37 +85,25 @@ def test_without_a_record_the_home_is_the_users_default_one(
 def test_the_record_of_the_root_or_of_an_ancestor_counts(
     register: Callable[..., None], project: Path, below: str
 ) -> None:
-    register(
-        project, home=f"{project}/.hive-mind", socket="/x/redis.sock", python="/py", state="on"
-    )
+    register(project, home=f"{project}/.hive-mind", socket="/x/a=b", python="/py", state="down")
     place = locate(str(project / below))
     assert place.project == str(project)
     assert place.home == f"{project}/.hive-mind"
     assert place.logs == f"{project}/.claude-state/logs"
-    assert (place.socket, place.python, place.state) == ("/x/redis.sock", "/py", "on")
+    assert (place.socket, place.python, place.state) == ("/x/a=b", "/py", "down")
 
 
-def test_the_nearest_record_wins(register: Callable[..., None], project: Path) -> None:
-    register(project, home="/outer")
-    register(project / "src", home="/inner")
-    assert locate(str(project / "src" / "deep")).home == "/inner"
-    assert locate(str(project)).home == "/outer"
-
-
-def test_a_record_of_a_neighbour_with_a_longer_name_does_not_count(
-    register: Callable[..., None], project: Path
-) -> None:
-    register(str(project) + "-2", home="/neighbour")
-    assert locate(str(project)).home != "/neighbour"
-
-
-def test_a_link_to_a_project_is_the_project(
+def test_the_nearest_record_wins_and_no_link_hides_it(
     register: Callable[..., None], project: Path, tmp_path: Path
 ) -> None:
-    register(project, home="/h")
+    register(str(project) + "-2", home="/of a neighbour with a longer name")
+    assert locate(str(project)).home == f"{home.state_folder()}/default"
+    register(project, home="/outer")
+    register(project / "src", home="/inner")
     (tmp_path / "link").symlink_to(project)
-    assert locate(str(tmp_path / "link")).project == str(project)
-    assert locate(str(tmp_path / "link" / "src")).home == "/h"
+    for path in (project, tmp_path / "link"):
+        assert locate(str(path / "src" / "deep")).home == "/inner"
+        assert (locate(str(path)).home, locate(str(path)).project) == ("/outer", str(project))
 
 
 def test_nothing_inside_a_folder_is_trusted_without_a_record(
@@ -134,24 +115,11 @@ def test_nothing_inside_a_folder_is_trusted_without_a_record(
     assert (place.home, place.state) == (f"{home.state_folder()}/default", "on")
 
 
-@pytest.mark.parametrize("state", ["on", "down", "off"])
-def test_the_state_is_that_of_the_record(
-    register: Callable[..., None], project: Path, state: str
-) -> None:
-    register(project, home="/h", state=state)
-    assert locate(str(project / "src")).state == state
-
-
 def test_a_damaged_record_is_no_record(environ: Environ, project: Path) -> None:
     path = Path(home.record_path(str(project)))
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\xff\xfe\0 nonsense without any sign")
     assert locate(str(project)).home == f"{home.state_folder()}/default"
-
-
-def test_a_value_may_hold_an_equals_sign(register: Callable[..., None], project: Path) -> None:
-    register(project, home="/h=1/x=2")
-    assert locate(str(project)).home == "/h=1/x=2"
 
 
 def test_the_default_home_has_a_record_of_its_own(
@@ -189,16 +157,14 @@ def test_hivepipe_home_without_a_record_has_a_socket_of_its_own(
     assert place.socket == f"{home.runtime_folder('/somewhere/else')}/redis.sock"
 
 
-def test_hivepipe_home_may_begin_with_a_tilde(
-    environ: Environ, project: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("value", "path"), [(b"~/hive", "user/hive"), (b"", "state/hivepipe/default")]
+)
+def test_hivepipe_home_may_begin_with_a_tilde_or_be_empty(
+    environ: Environ, project: Path, tmp_path: Path, value: bytes, path: str
 ) -> None:
-    environ[b"HIVEPIPE_HOME"] = b"~/hive"
-    assert locate(str(project)).home == f"{tmp_path}/user/hive"
-
-
-def test_an_empty_hivepipe_home_counts_as_unset(environ: Environ, project: Path) -> None:
-    environ[b"HIVEPIPE_HOME"] = b""
-    assert locate(str(project)).home == f"{home.state_folder()}/default"
+    environ[b"HIVEPIPE_HOME"] = value
+    assert locate(str(project)).home == f"{tmp_path}/{path}"
 
 
 def test_a_project_that_opted_out_stays_out_whatever_its_home(
@@ -212,66 +178,30 @@ def test_a_project_that_opted_out_stays_out_whatever_its_home(
 # ---- worktrees
 
 
-@pytest.mark.parametrize("below", ["", "src"])
-def test_a_linked_worktree_counts_as_its_main_checkout(
-    environ: Environ, project: Path, worktree: Path, below: str
+@pytest.mark.parametrize("path", ["../tree", "../tree/src", ".claude/worktrees/fix", "."])
+def test_a_worktree_counts_as_its_main_checkout(
+    register: Callable[..., None], checkout: Path, path: str
 ) -> None:
-    assert locate(str(worktree / below)).project == str(project)
+    assert locate(str(checkout / path)).project == str(checkout)
+    register(checkout, home=f"{checkout}/.hive-mind")
+    place = locate(str(checkout / path))
+    assert (place.project, place.home) == (str(checkout), f"{checkout}/.hive-mind")
+    assert place.logs == f"{checkout}/.claude-state/logs"
 
 
-def test_a_linked_worktree_shares_the_home_of_its_main_checkout(
-    register: Callable[..., None], project: Path, worktree: Path
+def test_a_git_file_that_points_at_another_checkout_is_refused(
+    register: Callable[..., None], checkout: Path, tmp_path: Path
 ) -> None:
-    register(project, home=f"{project}/.hive-mind")
-    place = locate(str(worktree / "src"))
-    assert (place.project, place.home) == (str(project), f"{project}/.hive-mind")
-    assert place.logs == f"{project}/.claude-state/logs"
-
-
-def test_a_worktree_inside_its_main_checkout_counts_as_it_too(
-    register: Callable[..., None], project: Path, worktree: Path
-) -> None:
-    inner = project / ".claude" / "worktrees" / "fix"
-    git("-C", project, "worktree", "add", "-q", inner)
-    register(project, home="/h")
-    assert (locate(str(inner)).project, locate(str(inner)).home) == (str(project), "/h")
-
-
-def test_a_plain_checkout_is_itself(environ: Environ, project: Path, worktree: Path) -> None:
-    assert locate(str(project)).project == str(project)
-
-
-def test_a_git_file_that_points_at_another_users_checkout_is_refused(
-    register: Callable[..., None], project: Path, worktree: Path, tmp_path: Path
-) -> None:
-    register(project, home="/victim")
+    """Also that of a moved copy of a worktree."""
+    register(checkout, home="/victim")
     hostile = tmp_path.resolve() / "hostile"
     hostile.mkdir()
-    (hostile / ".git").write_text(f"gitdir: {project}/.git/worktrees/tree\n")
-    place = locate(str(hostile))
-    assert (place.project, place.home) == (str(hostile), f"{home.state_folder()}/default")
-
-
-def test_a_git_file_that_points_at_no_worktree_is_refused(
-    register: Callable[..., None], project: Path, worktree: Path, tmp_path: Path
-) -> None:
-    register(project, home="/victim")
-    hostile = tmp_path.resolve() / "hostile"
-    hostile.mkdir()
-    for target in (f"{project}/.git/worktrees/none", f"{project}/.git", str(project), "", "\0"):
+    of_tree = f"{checkout}/.git/worktrees/tree"
+    for target in (of_tree, f"{of_tree}-none", f"{checkout}/.git", str(checkout), "", "\0"):
         (hostile / ".git").write_text(f"gitdir: {target}\n")
-        assert locate(str(hostile)).project == str(hostile)
-
-
-def test_a_moved_copy_of_a_worktree_is_refused(
-    register: Callable[..., None], project: Path, worktree: Path, tmp_path: Path
-) -> None:
-    register(project, home="/h")
-    copy = tmp_path.resolve() / "copy"
-    copy.mkdir()
-    (copy / ".git").write_bytes((worktree / ".git").read_bytes())
-    assert locate(str(worktree)).home == "/h"
-    assert locate(str(copy)).home != "/h"
+        place = locate(str(hostile))
+        assert (place.project, place.home) == (str(hostile), f"{home.state_folder()}/default")
+    assert (checkout.parent / "tree" / ".git").read_text() == f"gitdir: {of_tree}\n"
 
 
 def test_a_submodule_is_a_project_of_its_own(environ: Environ, project: Path) -> None:
@@ -401,23 +331,11 @@ def test_a_small_file_is_replaced_whole_with_mode_0600(tmp_path: Path) -> None:
     path = tmp_path / "small"
     home.write_small(str(path), "long old text")
     home.write_small(str(path), "new \udcff")
+    with full_disk(8), pytest.raises(OSError, match="too large"):
+        home.write_small(str(path), "longer than the disk\n")
     assert home.read_small(str(path)) == "new \udcff"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_small_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
-    path = tmp_path / "record"
-    home.write_small(str(path), "old\n")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))
-    try:
-        with pytest.raises(OSError, match="too large"):
-            home.write_small(str(path), "longer than that\n")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["record"]
-    assert path.read_text() == "old\n"
 
 
 def test_an_unreadable_small_file_is_empty(tmp_path: Path) -> None:

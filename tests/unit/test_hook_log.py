@@ -19,15 +19,13 @@ def lines(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("event", "kebab"),
+    ("event", "kebab", "level"),
     [
-        ("PostToolUse", "post-tool-use"),
-        ("Stop", "stop"),
-        ("UserPromptExpansion", "user-prompt-expansion"),
-        ("PostToolUseFailure", "post-tool-use-failure"),
+        ("PostToolUse", "post-tool-use", "ERROR"),
+        ("Stop", "stop", "WARNING"),
+        ("UserPromptExpansion", "user-prompt-expansion", "INFO"),
     ],
 )
-@pytest.mark.parametrize("level", ["ERROR", "WARNING", "INFO"])
 def test_a_line_names_time_event_level_and_message(
     tmp_path: Path, event: str, kebab: str, level: str
 ) -> None:
@@ -85,16 +83,13 @@ def test_where_no_log_can_be_written_nothing_is_raised(tmp_path: Path, folder: s
     assert (tmp_path / "file").read_text() == ""
 
 
-def _write_many(folder: str, number: int) -> None:
-    for n in range(50):
-        log_line(folder, "Stop", "ERROR", f"{number} {n} " + "x" * 400)
-
-
 def test_lines_of_parallel_hooks_never_mix(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    writers = [
-        context.Process(target=_write_many, args=(str(tmp_path), number)) for number in range(4)
-    ]
+    def write_many(number: int) -> None:
+        for n in range(50):
+            log_line(str(tmp_path), "Stop", "ERROR", f"{number} {n} " + "x" * 400)
+
+    forking = multiprocessing.get_context("fork")
+    writers = [forking.Process(target=write_many, args=(number,)) for number in range(4)]
     for writer in writers:
         writer.start()
     for writer in writers:

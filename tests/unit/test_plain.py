@@ -11,7 +11,9 @@ from hivepipe.cli.terminal import guard_streams, say, say_archived_line, say_fie
 from hivepipe.text.printable_json import printable_json
 from hivepipe.text.visible import printable
 
-ALL_CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1)]
+# All of the first two planes and of the tags and selectors, and a sample of the other planes.
+_CODES = (*range(0x20000), *range(0xE0000, 0xE0200), *range(0x20000, sys.maxunicode + 1, 61))
+ALL_CHARACTERS = [chr(code) for code in _CODES]
 CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u3164\ufe00\ufe0f\uffa0"
 

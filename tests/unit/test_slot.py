@@ -1,19 +1,15 @@
 """The file in which the intake keeps an event that it has accepted."""
 
-import resource
 from pathlib import Path
 
 from hivepipe.hook.slot import Slot
+from tests.archive_scene import full_disk
 
 
 def test_an_event_that_found_no_room_leaves_nothing_behind_the_next_one(tmp_path: Path) -> None:
     slot = Slot(str(tmp_path))
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))
-    try:
+    with full_disk(8):
         assert not slot.keep(1, b"longer than that")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.glob("spool/*"))
     assert slot.keep(2, b"short")
     (kept,) = tmp_path.glob("spool/*.raw")

@@ -1,6 +1,6 @@
 """The throttle: one checkpoint per instance and interval, and exact totals."""
 
-import os
+import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -32,20 +32,13 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "instances" / "i1.checkpoint"
 
 
-def test_the_first_operation_of_an_instance_is_due(path: Path) -> None:
+def test_the_first_operation_is_due_and_only_the_user_can_read_the_file(path: Path) -> None:
     assert values(count(path, "a")) == (True, 1, 1)
-
-
-def test_only_the_user_can_read_the_file(path: Path) -> None:
-    count(path, "a")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize(
-    ("elapsed", "due"),
-    [(0, False), (1, False), (INTERVAL - 1, False), (INTERVAL, True), (INTERVAL + 1, True)],
-)
+@pytest.mark.parametrize(("elapsed", "due"), [(0, False), (INTERVAL - 1, False), (INTERVAL, True)])
 def test_an_operation_is_due_once_the_interval_has_passed(
     path: Path, elapsed: int, due: bool
 ) -> None:
@@ -58,7 +51,7 @@ def test_the_interval_runs_from_the_last_checkpoint_not_from_the_last_operation(
     assert due == [True, False, False, True, False, False, True]
 
 
-@pytest.mark.parametrize("elapsed", [0, 1, INTERVAL, -1, -INTERVAL, -10 * INTERVAL])
+@pytest.mark.parametrize("elapsed", [0, INTERVAL, -1, -10 * INTERVAL])
 def test_an_interval_of_zero_lets_every_operation_through(path: Path, elapsed: int) -> None:
     count(path, "a", interval=0)
     assert values(count(path, "b", T0 + elapsed, interval=0)) == (True, 2, 2)
@@ -129,30 +122,19 @@ def test_totals_without_any_count_are_unknown(path: Path) -> None:
 
 
 DAMAGE = [
-    b"",
-    b"\n",
-    b"\0" * 300,
-    b"\xff\xfe garbage",
-    b"t x\n",
-    b"t\n",
-    b"t 1 2 3 4 5\n",
-    b"s s1 1\n",
-    b"s s1 a b\n",
-    b"e 00 1 x y\n",
-    b"e\n",
-    b"t " + b"9" * 6000 + b"\n",
-    b"{}" * 9000,
-    b"\n" * 9000,
+    *(b"", b"\n", b"\0" * 300, b"\xff\xfe garbage", b"{}" * 9000, b"\n" * 9000),
+    *(b"t x\n", b"t\n", b"t 1 2 3 4 5\n", b"t " + b"9" * 6000 + b"\n"),
+    *(b"s s1 1\n", b"s s1 a b\n", b"e 00 1 x y\n", b"e\n"),
 ]
 
 
-@pytest.mark.parametrize("damage", DAMAGE, ids=range(len(DAMAGE)))
-def test_a_damaged_file_restarts_the_counts(path: Path, damage: bytes) -> None:
+def test_a_damaged_file_restarts_the_counts(path: Path) -> None:
     path.parent.mkdir()
-    path.write_bytes(damage)
-    assert read_totals(str(path), SESSION).due is False
-    assert values(count(path, "a", T0)) == (True, 1, 1)
-    assert values(count(path, "b", T0 + 1)) == (False, 2, 1)
+    for damage in DAMAGE:
+        path.write_bytes(damage)
+        assert read_totals(str(path), SESSION).due is False
+        assert values(count(path, "a", T0)) == (True, 1, 1), damage
+        assert values(count(path, "b", T0 + 1)) == (False, 2, 1), damage
 
 
 def test_a_file_cut_at_any_byte_is_readable(path: Path) -> None:
@@ -165,12 +147,6 @@ def test_a_file_cut_at_any_byte_is_readable(path: Path) -> None:
         assert answer.operations is not None
         assert 1 <= answer.operations <= 21
         assert values(count(path, "new", T0 + 100)) == values(answer)
-
-
-def test_a_clock_set_back_by_more_than_an_interval_does_not_stop_checkpoints(path: Path) -> None:
-    count(path, "a", T0)
-    back = T0 - 24 * 3600 * SEC
-    assert values(count(path, "b", back)) == (True, 2, 2)
 
 
 def test_after_a_clock_was_set_back_the_throttle_works_again(path: Path) -> None:
@@ -201,43 +177,24 @@ def test_without_a_writable_file_a_checkpoint_is_due_and_uncounted(tmp_path: Pat
     assert values(count(path, "b", T0 + 1)) == (True, None, None)
 
 
-PARALLEL = """
-import sys
-from hivepipe.hook.throttle import count_operation
-path, number = sys.argv[1:]
-print("ready", flush=True)
-sys.stdin.read()
-for n in range(5):
-    names = (f"event {number} {n}".encode(), b"")
-    answer = count_operation(path, "s1", names, 1_795_222_800 * 10**9, 60 * 10**9)
-    print(int(answer.due), answer.operations, answer.checkpoints)
-"""
-
-
 def test_of_twenty_processes_at_once_one_is_due_and_the_total_is_exact(path: Path) -> None:
     path.parent.mkdir(mode=0o700)
-    read_end, write_end = os.pipe()
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", PARALLEL, str(path), str(number)],
-            stdin=read_end,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(20)
-    ]
-    os.close(read_end)
+    forking = multiprocessing.get_context("fork")
+    start, answers = forking.Barrier(20), forking.SimpleQueue()
+
+    def count_five(number: int) -> None:
+        start.wait()
+        for n in range(5):
+            answers.put(values(count(path, f"event {number} {n}")))
+
+    started = [forking.Process(target=count_five, args=(number,)) for number in range(20)]
     for process in started:
-        assert process.stdout
-        assert process.stdout.readline() == "ready\n"
-    os.close(write_end)  # all are ready, and the end of their common stdin starts them
-    answers = [
-        line.split()
-        for process in started
-        for line in process.communicate(timeout=60)[0].splitlines()
-    ]
-    assert sorted(int(operations) for _, operations, _ in answers) == list(range(1, 101))
-    assert sum(due == "1" for due, _, _ in answers) == 1
+        process.start()
+    found = [answers.get() for _ in range(100)]
+    for process in started:
+        process.join(60)
+    assert sorted(operations for _, operations, _ in found) == list(range(1, 101))
+    assert sum(due for due, _, _ in found) == 1
     assert values(read_totals(str(path), SESSION)) == (False, 100, 1)
 
 
