@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,15 @@ def lines_of(name: str) -> list[bytes]:
     return (FOLDER / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
 
 
-def totals_of(lines: list[bytes]) -> Totals:
+def totals_of(lines: Iterable[bytes]) -> Totals:
     totals = Totals()
     for line in lines:
         totals.feed(line)
     return totals
+
+
+def totals_of_records(*lines: Any) -> Totals:
+    return totals_of(json.dumps(line).encode() for line in lines)
 
 
 def subagents_of(name: str) -> dict[str, Totals]:
@@ -85,7 +89,7 @@ SUBAGENTS = [name for main in MAIN for name in subagents_of(main)]
 
 
 @pytest.mark.parametrize("name", MAIN + SUBAGENTS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_totals_continued_at_any_line_are_the_same(name: str, data: st.DataObject) -> None:
     lines = lines_of(name)
@@ -180,7 +184,7 @@ def test_of_several_records_of_a_message_the_one_with_most_output_counts() -> No
     for seed in range(10):
         shuffled = [*records, *others]
         random.Random(seed).shuffle(shuffled)
-        totals = totals_of([json.dumps(line).encode() for line in shuffled])
+        totals = totals_of_records(*shuffled)
         (tokens,) = totals.message_counts.sums().values()
         assert tokens.output == 300 + len(others)
         assert {usage.tokens.output for usage in totals.take_usages()} == {300, 1}
@@ -191,9 +195,8 @@ def test_messages_replayed_by_a_subagent_are_not_its_own() -> None:
     many = 3 * OPEN_MESSAGES
     records = [answer(number, f"msg_{number}", 100) for number in range(many)]
     own = answer(many, "msg_own", 7)
-    main = totals_of([json.dumps(line).encode() for line in records])
-    replayed = [json.dumps(line | {"isSidechain": True}).encode() for line in (*records, own)]
-    subagent = totals_of(replayed)
+    main = totals_of_records(*records)
+    subagent = totals_of_records(*(line | {"isSidechain": True} for line in (*records, own)))
     found = describe(main, PRICES, [subagent, subagent])
     assert found["tokens"]["output"] == 100 * many + 2 * 7
     assert describe(subagent, PRICES)["tokens"]["output"] == 100 * many + 7
@@ -288,7 +291,7 @@ def test_invalid_token_counts_are_zero() -> None:
     }
     line = answer(1, "msg_a", 1)
     line["message"]["usage"] = used
-    totals = totals_of([json.dumps(line).encode()])
+    totals = totals_of_records(line)
     (tokens,) = totals.message_counts.sums().values()
     assert tokens == Tokens(0, 0, 0, 4, 3)
 
@@ -307,27 +310,15 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ANY)
 def test_no_line_is_an_error(value: Any) -> None:
-    totals = Totals()
-    for line in (
-        value,
-        {"type": "assistant", "message": value},
-        {"type": "user", "message": value},
-    ):
-        totals.feed(json.dumps(line).encode())
+    kinds = ({"type": kind, "message": value} for kind in ("assistant", "user"))
+    totals = totals_of_records(value, *kinds)
     assert Totals.load(totals.dump()) == totals
 
 
 # ---- summaries, titles and lines of other transcripts
-
-
-def totals_of_records(*lines: Any) -> Totals:
-    totals = Totals()
-    for line in lines:
-        totals.feed(json.dumps(line).encode())
-    return totals
 
 
 def summary(words: str, **more: str) -> dict[str, str]:
@@ -356,19 +347,14 @@ def test_a_summary_is_the_title_of_the_transcript_whose_line_it_names(
 ) -> None:
     totals = totals_of_records(*lines)
     assert describe(totals, PRICES)["title"] == title
-    halves = totals_of_records(*lines[:1])
-    halves = Totals.load(halves.dump()) or Totals()
-    for line in lines[1:]:
-        halves.feed(json.dumps(line).encode())
-    assert halves.titles == totals.titles
+    pieces = fed_in_pieces([json.dumps(line).encode() for line in lines], [1])
+    assert pieces.titles == totals.titles
 
 
 def test_summaries_of_other_transcripts_take_little_space() -> None:
-    many = [summary("w" * 500, leafUuid=f"l{number}") for number in range(5000)]
-    assert (
-        len(totals_of_records(*many, *(message(f"u{number}") for number in range(5000))).dump())
-        < 150_000
-    )
+    many = [summary("w" * 500, leafUuid=f"l{number}") for number in range(1500)]
+    own = [message(f"u{number}") for number in range(1500)]
+    assert len(totals_of_records(*many, *own).dump()) < 45_000
 
 
 def test_requests_of_the_harness_are_not_counted() -> None:
@@ -379,20 +365,12 @@ def test_requests_of_the_harness_are_not_counted() -> None:
 
 @pytest.mark.parametrize("name", ["Task", "Agent"])
 def test_a_call_names_the_type_of_its_subagent(name: str) -> None:
-    call = {
-        "type": "tool_use",
-        "id": "toolu_1",
-        "name": name,
-        "input": {"subagent_type": "Explore"},
-    }
+    given_input = {"subagent_type": "Explore"}
+    call = {"type": "tool_use", "id": "toolu_1", "name": name, "input": given_input}
     user_prompt = {"type": "assistant", "uuid": "a", "message": {"id": "m", "content": [call]}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}
-    result_record = {
-        "type": "user",
-        "uuid": "b",
-        "message": {"content": [result]},
-        "toolUseResult": {"agentId": "a41c09be"},
-    }
+    result_record = {"type": "user", "uuid": "b", "message": {"content": [result]}}
+    result_record["toolUseResult"] = {"agentId": "a41c09be"}
     assert totals_of_records(user_prompt, result_record).agents == {"a41c09be": "Explore"}
     assert totals_of_records(user_prompt, {**result_record, "toolUseResult": "done"}).agents == {}
 
