@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from hivepipe import settings
+from hivepipe.events.claude_code import PostToolUseFailure, PreToolUse
 from hivepipe.guard import shared_root
 from hivepipe.guard.check import silence_path
-from hivepipe.guard.shared_disk import READ_ONLY
+from hivepipe.guard.rules import Verdict
+from hivepipe.guard.shared_disk import READ_ONLY, SharedDisk
 from tests import payloads
 from tests.conftest import Home, Server, Writer, hook_answer, until
 from tests.hook_contract import checked
@@ -81,49 +83,55 @@ OWN = [
 ]
 
 
-@pytest.mark.parametrize("path", FOREIGN)
+def disk(root: Path) -> SharedDisk:
+    return SharedDisk(str(root), "ana", is_silent=False)
+
+
+def judged(root: Path, payload: dict[str, Any]) -> Verdict | None:
+    """Judge a call of the profile `ana`, as its hook does."""
+    return disk(root).verdict(PreToolUse("PreToolUse", payload, b"", []))
+
+
 def test_a_write_elsewhere_is_denied_with_the_own_path(
-    private_home: Home, root: Path, fire_as_ana: Fire, path: str
+    private_home: Home, root: Path, fire_as_ana: Fire
 ) -> None:
-    path = path.format(root=root, project=private_home.project)
-    for event in (write_to(path), shell(f"cat > '{path}'", private_home.project)):
-        output = fire_as_ana(event)
-        assert output["permissionDecision"] == "deny"
-        assert "rule shared-disk" in output["permissionDecisionReason"]
-        assert f"{root}/" in output["permissionDecisionReason"]
-        assert "/ana/" in output["permissionDecisionReason"]
+    for path in (each.format(root=root, project=private_home.project) for each in FOREIGN):
+        for event in (write_to(path), shell(f"cat > '{path}'", private_home.project)):
+            verdict = judged(root, event)
+            assert verdict, path
+            assert verdict.deny
+            assert "/ana/" in verdict.subject
+    output = fire_as_ana(event)
+    assert output["permissionDecision"] == "deny"
+    assert "rule shared-disk" in output["permissionDecisionReason"]
+    assert verdict.subject in output["permissionDecisionReason"]
 
 
-@pytest.mark.parametrize("path", OWN)
 def test_writes_to_the_own_folder_and_off_the_disk_are_allowed(
-    private_home: Home, root: Path, fire_as_ana: Fire, path: str
+    private_home: Home, root: Path, fire_as_ana: Fire
 ) -> None:
-    path = path.format(root=root, project=private_home.project)
-    assert fire_as_ana(write_to(path)) == {}
-    assert fire_as_ana(shell(f"cat > '{path}'", private_home.project)) == {}
+    for path in (each.format(root=root, project=private_home.project) for each in OWN):
+        for event in (write_to(path), shell(f"cat > '{path}'", private_home.project)):
+            assert judged(root, event) is None, path
+    assert fire_as_ana(event) == {}
 
 
-@pytest.mark.parametrize(
-    ("command", "advice"),
-    [
-        ("cp a.md {root}/thoughts/bob/", "thoughts/ana/"),
-        ("cp a.md {root}/thoughts/bob", "thoughts/ana/"),
-        ("cp a.md {root}/thoughts/carl/", "thoughts/ana/"),
-        ("mv a.md b.md {root}/thoughts/bob/.", "thoughts/ana/"),
-        ("cp a.md {root}/thoughts/", "thoughts/ana/"),
-        ("cp a.md {root}/thoughts", "thoughts/ana/"),
-        ("cp a.md {root}/thoughts/bob/new/b.md", "thoughts/ana/new/b.md"),
-        ("touch {root}/thoughts/plan.md", "thoughts/ana/plan.md"),
-        ("echo x > {root}/thoughts/bob/plan.md", "thoughts/ana/plan.md"),
-        ("echo x > {root}/plan.md", "<category>/ana/"),
-    ],
-)
-def test_the_reason_names_the_place_in_the_own_folder(
-    private_home: Home, root: Path, fire_as_ana: Fire, command: str, advice: str
-) -> None:
-    output = fire_as_ana(shell(command.format(root=root), private_home.project))
-    _, _, advice_of_reason = output["permissionDecisionReason"].partition("your own folder only: ")
-    assert advice_of_reason.split()[0].rstrip(".") == f"{root}/{advice}"
+def test_the_reason_names_the_place_in_the_own_folder(private_home: Home, root: Path) -> None:
+    for command, advice in {
+        "cp a.md {root}/thoughts/bob/": "thoughts/ana/",
+        "cp a.md {root}/thoughts/bob": "thoughts/ana/",
+        "cp a.md {root}/thoughts/carl/": "thoughts/ana/",
+        "mv a.md b.md {root}/thoughts/bob/.": "thoughts/ana/",
+        "cp a.md {root}/thoughts/": "thoughts/ana/",
+        "cp a.md {root}/thoughts": "thoughts/ana/",
+        "cp a.md {root}/thoughts/bob/new/b.md": "thoughts/ana/new/b.md",
+        "touch {root}/thoughts/plan.md": "thoughts/ana/plan.md",
+        "echo x > {root}/thoughts/bob/plan.md": "thoughts/ana/plan.md",
+        "echo x > {root}/plan.md": "<category>/ana/",
+    }.items():
+        verdict = judged(root, shell(command.format(root=root), private_home.project))
+        assert verdict, command
+        assert verdict.subject.endswith(f"your own folder only: {root}/{advice}"), command
 
 
 def test_relative_paths_are_resolved_from_the_events_cwd(root: Path, fire_as_ana: Fire) -> None:
@@ -203,30 +211,24 @@ def test_the_error_of_node_on_a_read_only_file_system_is_recognised() -> None:
     assert output.startswith("EROFS: read-only file system")
 
 
-@pytest.mark.parametrize(
-    "payload",
-    # Messages of node 20.20 and coreutils 9.1 on a file system that is mounted read-only.
-    [
-        failed("Write", "EROFS: read-only file system, open '/s/thoughts/bob/a.md'"),
-        failed("Edit", "Error: EROFS: read-only file system, rename '/s/a' -> '/s/b'"),
-        failed("NotebookEdit", "EROFS: nur lesbar, open '/s/a'"),
-        failed("Write", "The file cannot be written: read-only\n  file system"),
-        failed("Bash", "Exit code 1\ntouch: cannot touch '/s/y': Read-only file system"),
-        failed("Bash", "Exit code 1\nOSError: [Errno 30] Read-only file system: '/s/x'"),
-        changed(
-            payloads.POST_BASH,
-            tool_response={
-                "stdout": "",
-                "stderr": "cp: cannot create regular file '/s/hostname': Read-only file system",
-            },
-        ),
-    ],
-)
-def test_a_read_only_failure_gets_the_hint(
-    root: Path, fire_as_ana: Fire, payload: dict[str, Any]
-) -> None:
-    assert f"{root}/<category>/ana/" in fire_as_ana(payload)["additionalContext"]
-    assert fire_as_ana(payload, AGENT_ID="") == {}
+# Messages of node 20.20 and coreutils 9.1 on a file system that is mounted read-only.
+FAILURES = [
+    failed("Write", "EROFS: read-only file system, open '/s/thoughts/bob/a.md'"),
+    failed("NotebookEdit", "EROFS: nur lesbar, open '/s/a'"),
+    failed("Write", "The file cannot be written: read-only\n  file system"),
+    failed("Bash", "Exit code 1\ntouch: cannot touch '/s/y': Read-only file system"),
+]
+STDERR = "cp: cannot create regular file '/s/hostname': Read-only file system"
+WROTE_STDERR = changed(payloads.POST_BASH, tool_response={"stdout": "", "stderr": STDERR})
+
+
+def test_a_read_only_failure_gets_the_hint(root: Path, fire_as_ana: Fire) -> None:
+    for payload in FAILURES:
+        event = PostToolUseFailure("PostToolUseFailure", payload, b"", [])
+        assert f"{root}/<category>/ana/" in disk(root).hint(event), payload
+    for payload in (FAILURES[0], WROTE_STDERR):
+        assert f"{root}/<category>/ana/" in fire_as_ana(payload)["additionalContext"]
+        assert fire_as_ana(payload, AGENT_ID="") == {}
 
 
 def test_other_failures_get_no_hint(fire_as_ana: Fire) -> None:
