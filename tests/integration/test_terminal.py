@@ -338,6 +338,8 @@ def json_faults(output: str) -> list[str]:
 
 def test_no_command_lets_data_steer_the_terminal(hostile: tuple[Scene, str]) -> None:
     scene, worker = hostile
+    assert_archived_lines_are_json_with_unchanged_texts(scene)
+    assert_no_data_steers_coloured_output(scene)
     trouble = []
     shown = 0
     late = ("hive archive", "failed retry", "failed discard", "init", "up", "off", "on", "down")
@@ -356,15 +358,13 @@ def test_no_command_lets_data_steer_the_terminal(hostile: tuple[Scene, str]) -> 
     assert shown > 60  # hostile texts are in the output
 
 
-def test_archived_lines_are_shown_as_json_with_unchanged_texts(hostile: tuple[Scene, str]) -> None:
-    scene, _ = hostile
+def assert_archived_lines_are_json_with_unchanged_texts(scene: Scene) -> None:
     lines = scene.hivepipe("archive", "show", SESSION, "--lines").stdout.splitlines()
     texts = [json.loads(each)["message"]["content"][0]["text"] for each in lines]
     assert texts == [f"an invisible word {HOSTILE}"] * 3
 
 
-def test_no_data_steers_the_terminal_in_coloured_output(hostile: tuple[Scene, str]) -> None:
-    scene, _ = hostile
+def assert_no_data_steers_coloured_output(scene: Scene) -> None:
     for words in ON_TERMINAL:
         output = output_on_terminal(scene, *words)
         assert FORGED in output or words[0] == "status"
