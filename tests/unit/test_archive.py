@@ -65,10 +65,12 @@ def test_the_name_is_the_time_of_the_first_line(scene: Scene) -> None:
 
 
 def test_a_transcript_without_a_time_is_archived_once_it_has_settled(scene: Scene) -> None:
+    scene.path.touch()
+    assert scene.extend(settled=True) == 0
     scene.path.write_bytes(b'{"type":"summary","summary":"x"}\n')
     os.utime(scene.path, (0, 1_700_000_000))
     assert scene.extend() == 0
-    assert not list(scene.kept.rglob("*.jsonl"))
+    assert scene.files() == {}
     assert scene.extend(settled=True) == 1
     assert scene.only("*.jsonl").name == f"2023-11-14_22-13-20_{SESSION}.jsonl"
     scene.path.write_bytes(scene.path.read_bytes() + lines(1))
@@ -83,12 +85,6 @@ def test_a_folder_name_that_is_not_utf8_is_replaced_in_the_metadata(scene: Scene
     assert scene.extend(path, settled=True) == 1
     meta = json.loads(scene.only("*.meta.json").read_bytes())
     assert meta["source"]["path"].endswith(f"-home-\ufffd/{path.name}")
-
-
-def test_an_empty_transcript_leaves_nothing(scene: Scene) -> None:
-    scene.path.touch()
-    assert scene.extend(settled=True) == 0
-    assert scene.files() == {}
 
 
 # ---- the end of a file that grows
@@ -195,23 +191,15 @@ def replace_transcript(scene: Scene, data: bytes) -> int:
 def test_a_shrunk_transcript_removes_nothing_from_the_archive(scene: Scene) -> None:
     scene.path.write_bytes(lines(10))
     scene.extend()
+    scene.path.write_bytes(b"")
+    assert scene.extend() == 0
+    assert scene.meta["source"]["bytes"] == 0
     scene.path.write_bytes(lines(4))
     assert scene.extend() == 0
     scene.path.write_bytes(lines(4) + lines(2, 20))
     assert scene.extend() == 2
     assert scene.archived == lines(10) + lines(2, 20)
     assert scene.meta["message_count"] == 12
-
-
-def test_a_transcript_shrunk_to_nothing_and_grown_again(scene: Scene) -> None:
-    scene.path.write_bytes(lines(5))
-    scene.extend()
-    scene.path.write_bytes(b"")
-    assert scene.extend() == 0
-    assert scene.meta["source"]["bytes"] == 0
-    scene.path.write_bytes(lines(6))
-    assert scene.extend() == 1
-    assert scene.archived == lines(6)
 
 
 def test_a_replaced_transcript_adds_what_is_new_in_it(scene: Scene) -> None:
@@ -225,13 +213,6 @@ def test_a_replaced_transcript_adds_what_is_new_in_it(scene: Scene) -> None:
         transcript.write(lines(1, 30))
     assert scene.extend() == 1
     assert scene.archived == lines(10) + lines(5, 20) + lines(1, 30)
-
-
-def test_a_rotated_transcript_continues_in_the_same_archive(scene: Scene) -> None:
-    scene.path.write_bytes(lines(10))
-    scene.extend()
-    assert replace_transcript(scene, lines(3, 10)) == 3
-    assert scene.archived == lines(13)
 
 
 def test_a_copy_with_the_same_bytes_is_the_same_file(scene: Scene) -> None:
@@ -284,21 +265,19 @@ def test_an_archive_that_lost_its_metadata_is_continued(scene: Scene, left: int)
     assert scene.files() == expected
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'{"archive":{}}', b"1 2 3", None])
 @pytest.mark.parametrize("files", ["*.meta.json", ".*.reach", ".*.[tr][ae][al]*"])
-def test_damaged_or_missing_metadata_files_are_rebuilt(
-    scene: Scene, files: str, damage: bytes | None
-) -> None:
+def test_damaged_or_missing_metadata_files_are_rebuilt(scene: Scene, files: str) -> None:
     scene.path.write_bytes(lines(4))
     scene.extend()
     expected = scene.files()
-    found = list(scene.kept.rglob(files))
-    assert found
-    for path in found:
-        path.unlink() if damage is None else path.write_bytes(damage)
-    scene.fresh()
-    scene.extend(settled=True)
-    assert scene.files() == expected
+    for damage in (b"", b"{", b"[1]", b'{"archive":{}}', b"1 2 3", None):
+        found = list(scene.kept.rglob(files))
+        assert found
+        for path in found:
+            path.unlink() if damage is None else path.write_bytes(damage)
+        scene.fresh()
+        scene.extend(settled=True)
+        assert scene.files() == expected, damage
 
 
 def test_a_truncated_archive_is_kept_and_a_new_one_is_written(scene: Scene) -> None:
@@ -378,18 +357,16 @@ def test_totals_survive_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(scene.reported()) == sorted(f"msg-{n}" for n in range(60))
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"bytes":5,"crc32":"0"}\n[1,{}]'])
-def test_damaged_totals_are_counted_again(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, damage: bytes
-) -> None:
+def test_damaged_totals_are_counted_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.2)
     scene.path.write_bytes(lines(10))
     scene.extend()
-    scene.only(".*.tally").write_bytes(damage)
-    scene.fresh()
-    scene.path.write_bytes(lines(11))
-    scene.extend()
-    assert scene.meta["message_count"] == 11
+    for number, damage in enumerate((b"", b"{", b'{"bytes":5,"crc32":"0"}\n[1,{}]'), 11):
+        scene.only(".*.tally").write_bytes(damage)
+        scene.fresh()
+        scene.path.write_bytes(lines(number))
+        scene.extend()
+        assert scene.meta["message_count"] == number
 
 
 def test_small_turns_are_described_when_they_have_settled(scene: Scene) -> None:
@@ -406,19 +383,12 @@ def test_small_turns_are_described_when_they_have_settled(scene: Scene) -> None:
     assert described_lines() == 4
     scene.extend(settled=True)
     assert described_lines() == 5
-    scene.path.write_bytes(lines(5) + line(5, "x" * 60_000))
-    scene.extend()
-    assert described_lines() == 6
-
-
-def test_a_turn_without_new_data_writes_nothing(scene: Scene) -> None:
-    scene.path.write_bytes(lines(3))
-    scene.extend()
-    scene.path.write_bytes(lines(4))
-    scene.extend(settled=True)
     before = {path: path.stat().st_mtime_ns for path in scene.kept.rglob("*")}
     scene.extend(settled=True)
     assert {path: path.stat().st_mtime_ns for path in scene.kept.rglob("*")} == before
+    scene.path.write_bytes(lines(5) + line(5, "x" * 60_000))
+    scene.extend()
+    assert described_lines() == 6
 
 
 # ---- subagents
@@ -458,23 +428,17 @@ def test_a_session_counts_the_tokens_of_its_subagents(scene: Scene) -> None:
 
 
 def test_the_agent_type_is_read_beside_the_transcript_if_no_event_has_it(scene: Scene) -> None:
-    path = scene.agent_path()
-    path.write_bytes(lines(1))
-    path.with_suffix("").with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
-    scene.extend(path)
-    assert scene.index()[f"{SESSION}/{AGENT}"]["agent_type"] == "Explore"
-    other = scene.agent_path("b0")
-    other.write_bytes(lines(1))
-    scene.extend(other)
-    assert scene.index()[f"{SESSION}/b0"]["agent_type"] == "unknown"
-
-
-def test_a_pipe_beside_the_transcript_delays_nothing(scene: Scene) -> None:
-    path = scene.agent_path()
-    path.write_bytes(line(3))
-    os.mkfifo(path.with_suffix(".meta.json"))  # nobody writes into it
-    assert scene.extend(path) == 1
-    assert [entry["agent_type"] for entry in scene.index().values()] == ["unknown"]
+    """A pipe in its place delays nothing."""
+    for agent, named in ((AGENT, "Explore"), ("b0", "unknown"), ("c0", "unknown")):
+        path = scene.agent_path(agent)
+        path.write_bytes(lines(1))
+        beside = path.with_suffix(".meta.json")
+        if agent == AGENT:
+            beside.write_text('{"agentType": "Explore"}')
+        elif agent == "b0":
+            os.mkfifo(beside)  # nobody writes into it
+        assert scene.extend(path) == 1
+        assert scene.index()[f"{SESSION}/{agent}"]["agent_type"] == named
 
 
 def test_agents_of_one_id_in_two_sessions_do_not_mix(scene: Scene) -> None:

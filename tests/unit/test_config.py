@@ -47,19 +47,16 @@ def source_of(config: Config, name: str) -> tuple[str, str]:
     return found.value, found.source
 
 
-def test_without_a_file_everything_is_default(home_file: Path) -> None:
-    config = Config(str(home_file.parent))
-    assert {value.source for value in config.values()} == {"default"}
-    assert len(list(config.values())) == len(SETTINGS)
-    assert (config.for_settings(), config.problems) == ({}, [])
-
-
 def test_the_environment_wins_over_the_home_over_the_user_over_the_default(
     environ: Environ, user_file: Path, home_file: Path
 ) -> None:
     def found() -> tuple[str, str]:
         return source_of(Config(str(home_file.parent)), "checkpoint_interval")
 
+    config = Config(str(home_file.parent))
+    assert {value.source for value in config.values()} == {"default"}
+    assert len(list(config.values())) == len(SETTINGS)
+    assert (config.for_settings(), config.problems) == ({}, [])
     assert found() == ("60", "default")
     user_file.write_text("checkpoint_interval = 10")
     assert found() == ("10", str(user_file))
@@ -176,7 +173,9 @@ def test_a_home_may_not_name_a_program(user_file: Path, home_file: Path) -> None
     }
 
 
-def test_hooks_get_one_small_file_and_none_where_nothing_is_set(home_file: Path) -> None:
+def test_hooks_get_one_small_file_and_none_where_nothing_is_set(
+    user_file: Path, home_file: Path
+) -> None:
     compiled = home_file.parent / "hook-settings.json"
     compile_for_hooks(Config(str(home_file.parent)))
     assert not compiled.exists()
@@ -190,9 +189,7 @@ def test_hooks_get_one_small_file_and_none_where_nothing_is_set(home_file: Path)
     home_file.unlink()
     compile_for_hooks(Config(str(home_file.parent)))
     assert not compiled.exists()
-
-
-def test_nothing_is_compiled_for_a_missing_home(user_file: Path, tmp_path: Path) -> None:
     user_file.write_text("use_queue = false")
-    compile_for_hooks(Config(str(tmp_path / "none")))
-    assert not (tmp_path / "none").exists()
+    missing = home_file.parent / "none"
+    compile_for_hooks(Config(str(missing)))
+    assert not missing.exists()

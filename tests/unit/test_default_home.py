@@ -68,18 +68,16 @@ def commands_under_test() -> list[str]:
 
 
 @pytest.mark.parametrize("path", commands_under_test())
-def test_no_command_creates_the_default_home(user: Path, path: str) -> None:
+def test_a_command_that_writes_to_the_default_home_names_it_and_none_creates_it(
+    user: Path, path: str
+) -> None:
+    home = home_of(user)
     for example in examples_of(CALLABLE[path], path):
         done = run(user, example)
-        assert not home_of(user).exists(), example
+        assert not home.exists(), example
         if writes(path, example):
             assert done.exit_code == 1
             assert "hivepipe init" in done.stderr
-
-
-@pytest.mark.parametrize("path", commands_under_test())
-def test_a_command_that_writes_to_the_default_home_names_it(user: Path, path: str) -> None:
-    home = home_of(user)
     home.mkdir(parents=True, mode=0o700)
     for example in examples_of(CALLABLE[path], path):
         before = content(home)

