@@ -58,10 +58,11 @@ CALLS = calls()
 def test_the_header_maps_keys_arguments_and_the_result(path: Path) -> None:
     header = header_of(path)
     assert all(line.startswith("-- ") for line in header.splitlines())
-    assert re.search(r"^-- KEYS", header, re.M)
-    assert re.search(r"^-- ARGV", header, re.M)
-    assert re.search(r"^-- Returns", header, re.M)
+    for name in ("KEYS", "ARGV", "Returns"):
+        assert re.search(rf"^-- {name}", header, re.M)
     assert max(map(len, path.read_text().splitlines())) <= 100
+    read = re.findall(r"(?:ARGV|KEYS)\[\d+\]", lua_text(of_package(path)))
+    assert all(f"-- {name}" in header.replace("..]", "]") for name in read)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -74,13 +75,6 @@ def test_the_constants_of_a_script_are_those_in_its_header(path: Path) -> None:
         assert named <= set(re.findall(r"[A-Z_]+", head))
     else:
         assert CALLS[path.stem] == named
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_arguments_that_a_script_reads_are_in_its_header(path: Path) -> None:
-    read = re.findall(r"(?:ARGV|KEYS)\[\d+\]", lua_text(of_package(path)))
-    header = header_of(path).replace("..]", "]")
-    assert all(f"-- {name}" in header for name in read)
 
 
 def of_package(path: Path) -> str:

@@ -1,5 +1,6 @@
 """The predecessor's hooks are recognized by name and content. The user decides on doubtful ones."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -89,19 +90,21 @@ def test_a_command_is_judged_by_name_and_content(
     assert judge({"type": "command", "command": command}, str(old.folder)) is expected
 
 
-def test_a_command_with_arguments_of_its_own_is_judged_too(old: OldProject) -> None:
-    handler = {"command": "bash", "args": [".claude/hooks/auto-checkpoint.sh"]}
-    assert judge(handler, str(old.folder)) is OLD
+@pytest.mark.parametrize(
+    ("handler", "expected"),
+    [
+        ({"command": "bash", "args": [".claude/hooks/auto-checkpoint.sh"]}, OLD),
+        *((it, OTHER) for it in (None, "x", [], {}, {"command": 5}, {"type": "prompt"})),
+    ],
+)
+def test_a_handler_is_judged_by_its_arguments_too(
+    old: OldProject, handler: object, expected: Verdict
+) -> None:
+    assert judge(handler, str(old.folder)) is expected
 
 
-@pytest.mark.parametrize("handler", [None, "x", [], {}, {"command": 5}, {"type": "prompt"}])
-def test_a_handler_without_a_command_is_no_old_hook(old: OldProject, handler: object) -> None:
-    assert judge(handler, str(old.folder)) is OTHER
-
-
-@pytest.mark.parametrize("form", Form)
-def test_our_own_hooks_are_not_old_ones(old: OldProject, form: Form) -> None:
-    for event in EVENTS:
+def test_our_own_hooks_are_not_old_ones(old: OldProject) -> None:
+    for event, form in itertools.product(EVENTS, Form):
         made = entry(event, form, "/x/hivepipe/hooks/0123456789abcdef/hook")
         assert verdict(made["hooks"][0], str(old.folder)) is OTHER
 
