@@ -32,6 +32,8 @@ chmod=0700
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 [rpcinterface:hivepipe]
 supervisor.rpcinterface_factory=hivepipe.stack.prompt_restart:make
+[rpcinterface:prompt_stop]
+supervisor.rpcinterface_factory=hivepipe.stack.prompt_stop:make
 [rpcinterface:reachable]
 supervisor.rpcinterface_factory=hivepipe.stack.reachable:make
 [rpcinterface:on_demand]

@@ -6,6 +6,7 @@ Redis overwrites its environment with its title, so it is recognised by the sock
 """
 
 import os
+import select
 import time
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
@@ -114,9 +115,25 @@ def end_processes(group: list[psutil.Process], secs: float) -> None:
 def wait_for_end(group: list[psutil.Process], secs: float) -> list[psutil.Process]:
     """Return the processes that still run after `secs`. A zombie counts as ended."""
     deadline = time.monotonic() + secs
-    while (group := [entry for entry in group if _runs(entry)]) and time.monotonic() < deadline:
-        time.sleep(POLL_SECS)
-    return group
+    for process in group:
+        while _runs(process) and (left := deadline - time.monotonic()) > 0:
+            _pause(process, left)
+    return [entry for entry in group if _runs(entry)]
+
+
+def _pause(process: psutil.Process, secs: float) -> None:
+    """Wait for the end of a process, for at most a second. Without support for that, just pause."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # macOS, an old kernel, or it has just ended
+        time.sleep(min(POLL_SECS, secs))
+        return
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(min(secs, 1) * 1000)  # another process may have taken the pid
+    finally:
+        os.close(descriptor)
 
 
 def _runs(process: psutil.Process) -> bool:

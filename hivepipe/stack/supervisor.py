@@ -45,7 +45,6 @@ from hivepipe.stack.stack_processes import (
 READY_SECS = 15
 ANSWER_SECS = 2
 DEAF_SECS = 5
-WAKE_SECS = 0.05
 KILL_SECS = 10
 ON_DEMAND = {entry.name for entry in PROCESSES if entry.is_on_demand}
 # The longest orderly shutdown: one program after the other, plus supervisord's own interval.
@@ -110,9 +109,7 @@ def stop(stack: Stack) -> None:
         signal_all(found["redis"], psutil.Process.kill)
     if supervisors and not _request_shutdown(stack):
         signal_all(supervisors, psutil.Process.terminate)
-    deadline = time.monotonic() + STOP_SECS
-    while wait_for_end(everyone, WAKE_SECS) and time.monotonic() < deadline:
-        processes(stack)  # any call wakes supervisord, which otherwise checks once a second
+    wait_for_end(everyone, STOP_SECS)
     end_processes(everyone, KILL_SECS)
     if not os.path.isdir(stack.folder):  # deleted at logout, so there is no lock file
         _end_survivors(stack)
