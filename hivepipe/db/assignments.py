@@ -38,7 +38,7 @@ def assign_instance(db: Database, job: Origin, process: Process) -> None:
         "started_at": job.time,
         "last_seen": job.time,
     }
-    db.insert("instances", row, seen, trusted={"status": "running"})
+    db.insert("instances", row | {"status": "running"}, seen)
     note_instance(db, job, process.pid)
 
 
@@ -60,7 +60,7 @@ def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
         "last_seen": job.time,
         "assigned_time_ns": job.event_time_ns,
     }
-    db.insert("instance_sessions", row, merge, trusted={"status": "detached"})
+    db.insert("instance_sessions", row | {"status": "detached"}, merge)
     if session_of_instance(db, job.instance) != job.session:
         choose_session(db, job.instance)
 

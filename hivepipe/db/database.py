@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import Self
 
 from hivepipe.db.git_tracked import refuse_tracked
-from hivepipe.db.migrations import migrate
+from hivepipe.db.migrations import WORDS, migrate
 from hivepipe.db.transactions import transaction
 from hivepipe.errors import StoreError
 from hivepipe.files.sqlite_file import open_to_write
@@ -90,8 +90,8 @@ class Database:
     ) -> bool:
         """Insert a row, with every text redacted; return whether a row was written.
 
-        `on_conflict` is SQL for an existing row, `more` its parameters. Columns in `trusted` are
-        not redacted: words of the code, which a rule of the user may match, and the current time.
+        `on_conflict` is SQL for an existing row, `more` its parameters. Columns in `trusted`, such
+        as the current time, are not redacted.
         """
         columns = {**_redacted(row), **(trusted or {})}
         names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
@@ -191,8 +191,9 @@ def new_values(columns: Iterable[str]) -> str:
 
 
 def _redacted(parameters: Mapping[str, object]) -> dict[str, object]:
+    """Redact every text but the words of the schema, which a rule of the user may match."""
     return {
-        name: redact_text(value) if isinstance(value, str) else value
+        name: redact_text(value) if isinstance(value, str) and value not in WORDS else value
         for name, value in parameters.items()
     }
 

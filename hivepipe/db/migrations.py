@@ -5,6 +5,7 @@ related columns, so that an older event that arrives late never replaces a newer
 """
 
 import os
+import re
 import sqlite3
 from pathlib import Path
 
@@ -406,6 +407,10 @@ _STEPS["0099 agents by start"] = "CREATE INDEX agents_by_start ON agents (create
 _STEPS["0100 usage sums"] = USAGE_SUMS
 
 MIGRATIONS = tuple(_STEPS.items())
+
+_CHECKED = re.findall(r"CHECK \(\w+ IN \(([^)]*)\)", "".join(_STEPS.values()))
+# The words that columns with a CHECK accept
+WORDS = frozenset(re.findall(r"'(\w+)'", "".join(_CHECKED)))
 
 
 _RECORDS = """

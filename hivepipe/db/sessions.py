@@ -57,7 +57,7 @@ def upsert_session(db: Database, job: Origin, start: Start) -> bool:
           updated_at = max(sessions.updated_at, excluded.updated_at), {new_values(merged)}
     """
     states = {"status": "active", "turn": "active"}
-    db.insert("sessions", {**row, **merged}, merge, trusted=states)
+    db.insert("sessions", {**row, **merged, **states}, merge)
     if state_ns:
         note_signal(db, job, "active", time_ns=state_ns)
     return True
@@ -150,7 +150,7 @@ _STARTS = {
 def _insert_swarm(db: Database, job: Origin, swarm: str) -> None:
     row = {"id": swarm, "name": job.project.rsplit("/", 1)[-1]}
     times = {"created_at": job.time, "updated_at": job.time}
-    db.insert("swarms", {**row, **times}, trusted={"status": "active"})
+    db.insert("swarms", {**row, **times, "status": "active"})
     _touch_swarm(db, job, swarm)
 
 

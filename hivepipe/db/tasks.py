@@ -16,7 +16,7 @@ def add_task(db: Database, task: str, text: str, time: str) -> None:
             ELSE excluded.created_at END
     """
     row = {"id": task, "text": text or None, "created_at": time, "updated_at": time}
-    db.insert("tasks", row, known, trusted={"status": "open"})
+    db.insert("tasks", row | {"status": "open"}, known)
 
 
 def set_task_state(

@@ -9,11 +9,14 @@ from typing import get_type_hints
 
 import pytest
 
+from hivepipe.db.agents import AgentSignal, record_signal
 from hivepipe.db.assignments import note_instance
 from hivepipe.db.database import Database
 from hivepipe.db.legacy_rows import import_row
+from hivepipe.db.profiles import add_profile, change_profile
+from hivepipe.db.session_state import note_signal
 from hivepipe.db.sessions import Start, upsert_session
-from hivepipe.db.tasks import add_task
+from hivepipe.db.tasks import add_task, set_task_state
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.operations.declared import OPERATIONS
@@ -134,25 +137,29 @@ def test_an_imported_session_is_recorded_again_whatever_its_columns_hold(
     assert tuple(session) == ("active", "Mend it")
 
 
-def test_a_rule_that_matches_a_word_of_the_code_changes_no_state(
+def test_a_rule_that_matches_words_of_the_code_changes_no_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("active", "detached", "open")
-    monkeypatch.setattr(
-        "hivepipe.db.database.redact_text", lambda text: "***" if text in words else text
-    )
-    job = Origin(
-        id="1", operation="start_session", event_time_ns=10**18, session="s1", instance="i1"
-    )
+    monkeypatch.setattr("hivepipe.db.database.redact_text", lambda text: "***")
+    time = "2026-01-01T00:00:00.000Z"
+    job = Origin(id="1", operation="pause", event_time_ns=10**18, session="***", instance="***")
     with closing(Database(tmp_path / "hive.db")) as db:
-        upsert_session(db, job, Start(swarm="swarm-1"))
+        upsert_session(db, job, Start(swarm="***"))
         note_instance(db, job)
-        add_task(db, "t1", "Mend it.", "2026-01-01T00:00:00.000Z")
+        note_signal(db, job, "paused")
+        record_signal(db, job, AgentSignal(agent_id="***", status="failed"))
+        add_task(db, "***", "Mend it.", time)
+        set_task_state(db, "***", "done", time, time_ns=1)
+        add_profile(db, "***", time)
+        change_profile(db, "***", "lead", None, time)
         states = [
-            db.rows(f"SELECT status FROM {table}")[0]["status"]
-            for table in ("swarms", "sessions", "instance_sessions", "tasks")
+            db.rows(f"SELECT {column} FROM {table}")[0][column]
+            for table, column in (
+                *((table, "status") for table in ("swarms", "sessions", "agents", "tasks")),
+                *(("instance_sessions", "status"), ("profiles", "role")),
+            )
         ]
-    assert states == ["active", "active", "active", "open"]
+    assert states == ["active", "paused", "failed", "done", "active", "lead"]
 
 
 def test_counts_that_overflow_fail_their_job_alone(tmp_path: Path) -> None:
