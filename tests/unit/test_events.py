@@ -12,37 +12,24 @@ from hivepipe.events.claude_code import Event
 from tests import payloads
 from tests.payloads import changed, encoded
 
+CHECKOUT = "/home/ana/shop/src/checkout.py"
+SKILL = {"tool": "Skill", "skill": "acme:release-notes"}
+BASH = {"tool": "Bash", "tool_use_id": "toolu_01Pytest"}
+SPAWNED = {"spawned_agent": payloads.AGENT, "spawned_type": "Explore"}
+NO_USAGE = {"agent_tokens": None, "agent_duration_ms": None}
+
 # The typed fields that each example gives.
 EXPECTED: dict[str, dict[str, object]] = {
     "SessionStart": {"source": "resume", "model": "claude-opus-5", "title": "cart-refactor"},
     "UserPromptSubmit": {"prompt": "Split checkout.py into smaller modules"},
-    "UserPromptExpansion": {
-        "expansion": "slash_command",
-        "command": "acme:release-notes",
-        "arguments": "v3.2",
-    },
-    "PreToolUse": {
-        "tool": "Agent",
-        "tool_use_id": "toolu_01Hq7callers",
-        "subagent_type": "Explore",
-        "model": "haiku",
-        "description": "Map checkout callers",
-    },
-    "PostToolUse": {
-        "tool": "Skill",
-        "tool_use_id": "toolu_01Skillrun",
-        "skill": "acme:release-notes",
-        "skill_arguments": "v3.2",
-        "reported_success": True,
-        "duration_ms": 38,
-    },
-    "PostToolUseFailure": {
-        "tool": "Bash",
-        "tool_use_id": "toolu_01Pytest",
-        "error": "Exit code 1\n2 failed, 40 passed",
-        "is_interrupt": False,
-        "duration_ms": 6120,
-    },
+    "UserPromptExpansion": {"expansion": "slash_command", "command": "acme:release-notes",
+                            "arguments": "v3.2"},
+    "PreToolUse": {"tool": "Agent", "tool_use_id": "toolu_01Hq7callers", "model": "haiku",
+                   "subagent_type": "Explore", "description": "Map checkout callers"},
+    "PostToolUse": {**SKILL, "tool_use_id": "toolu_01Skillrun", "skill_arguments": "v3.2",
+                    "reported_success": True, "duration_ms": 38},
+    "PostToolUseFailure": {**BASH, "error": "Exit code 1\n2 failed, 40 passed",
+                           "is_interrupt": False, "duration_ms": 6120},
     "PostToolBatch": {"is_activity": True},
     "PermissionRequest": {"tool": "Bash", "tool_use_id": "", "description": "A failing call"},
     "PermissionDenied": {"tool": "Bash", "reason": "Classifier unavailable"},
@@ -52,43 +39,24 @@ EXPECTED: dict[str, dict[str, object]] = {
     "SubagentStop": {"agent_transcript_path": payloads.AGENT_TRANSCRIPT},
     "PreCompact": {"trigger": "auto"},
     "Stop": {"error": "", "background_tasks": 1},
-    "StopFailure": {
-        "error": "overloaded",
-        "last_message": "API Error: Overloaded",
-        "background_tasks": 0,
-    },
+    "StopFailure": {"error": "overloaded", "last_message": "API Error: Overloaded",
+                    "background_tasks": 0},
     "SessionEnd": {"reason": "prompt_input_exit"},
-    "PreToolUse-Edit": {"tool": "Edit", "file_path": "/home/ana/shop/src/checkout.py"},
+    "PreToolUse-Edit": {"tool": "Edit", "file_path": CHECKOUT},
     "PreToolUse-Write": {"tool": "Write", "file_path": "/home/ana/shop/src/totals.py"},
-    "PreToolUse-Skill": {"tool": "Skill", "skill": "acme:release-notes"},
-    "PreToolUse-Bash": {"tool": "Bash", "tool_use_id": "toolu_01Pytest", "file_path": ""},
-    "PostToolUse-Edit": {
-        "tool": "Edit",
-        "file_path": "/home/ana/shop/src/checkout.py",
-        "duration_ms": 12,
-    },
+    "PreToolUse-Skill": SKILL,
+    "PreToolUse-Bash": {**BASH, "file_path": ""},
+    "PostToolUse-Edit": {"tool": "Edit", "file_path": CHECKOUT, "duration_ms": 12},
     "PostToolUse-Write": {"tool": "Write", "file_path": "/home/ana/shop/src/totals.py"},
-    "PostToolUse-Agent-completed": {
-        "tool": "Agent",
-        "launch": "completed",
-        "spawned_agent": payloads.AGENT,
-        "spawned_type": "Explore",
-        "agent_tokens": 18422,
-        "agent_duration_ms": 41230,
-    },
-    "PostToolUse-Agent-async": {
-        "launch": "async",
-        "spawned_agent": payloads.AGENT,
-        "spawned_type": "",
-        "subagent_type": "Explore",
-        "agent_tokens": None,
-        "agent_duration_ms": None,
-    },
-    "PostToolUse-Agent-remote": {"launch": "remote", "spawned_agent": "", "agent_tokens": None},
+    "PostToolUse-Agent-completed": {**SPAWNED, "tool": "Agent", "launch": "completed",
+                                    "agent_tokens": 18422, "agent_duration_ms": 41230},
+    "PostToolUse-Agent-async": {**SPAWNED, **NO_USAGE, "launch": "async", "spawned_type": "",
+                                "subagent_type": "Explore"},
+    "PostToolUse-Agent-remote": {**NO_USAGE, "launch": "remote", "spawned_agent": ""},
     "PostToolUse-Bash": {"tool": "Bash", "file_path": "", "skill": "", "launch": ""},
     "PostToolUseFailure-Agent": {"tool": "Agent", "is_interrupt": False},
-    "PostToolUseFailure-Skill": {"tool": "Skill", "skill": "acme:release-notes"},
-}
+    "PostToolUseFailure-Skill": SKILL,
+}  # fmt: skip
 
 
 def parse(payload: object, name: str = "UserPromptSubmit") -> Event:

@@ -213,120 +213,47 @@ def test_an_event_without_fields_can_be_planned(name: str) -> None:
 
 def test_start_session_carries_the_fields_of_the_event_and_the_process() -> None:
     job = only(plan(parse(payloads.SESSION_START), context()), "start_session")
-    assert job.payload == {
-        "source": "resume",
-        "model": "claude-opus-5",
-        "transcript_path": payloads.TRANSCRIPT,
-        "pid": 4711,
-        "pid_started": "99",
-        "host": "",
-        "boot": "",
-        "pid_space": "",
-        "title": "cart-refactor",
-        "swarm": "swarm-1",
-    }
-
-
-def test_a_session_started_by_another_event_has_no_source_but_its_transcript() -> None:
+    process = {"pid": 4711, "pid_started": "99", "host": "", "boot": "", "pid_space": ""}
+    of_event = {"source": "resume", "model": "claude-opus-5", "title": "cart-refactor"}
+    common = {**process, "transcript_path": payloads.TRANSCRIPT, "swarm": "swarm-1"}
+    assert job.payload == common | of_event
     job = only(plan(parse(payloads.STOP), context(enters_session=True)), "start_session")
-    assert not {"source", "model", "title"} & {*job.payload}
-    assert job.payload["transcript_path"] == payloads.TRANSCRIPT
+    assert job.payload == common
 
 
-SKILL_USE = {"skill": "acme:release-notes", "arguments": "v3.2"}
+USE = {"skill": "acme:release-notes", "arguments": "v3.2", "source": "tool", "success": True,
+       "prompt_id": payloads.PROMPT}  # fmt: skip
 EXPLORER = {"agent_id": payloads.AGENT, "type": "Explore"}
-AGENT_USE = {
-    **EXPLORER,
-    "tool_use_id": "toolu_01Hq7callers",
-    "model": "claude-haiku-5",
-    "description": "Map checkout callers",
-    "tokens": None,
-    "duration_ms": None,
-}
+CALL = {**EXPLORER, "tool_use_id": "toolu_01Hq7callers", "model": "claude-haiku-5",
+        "description": "Map checkout callers", "tokens": None, "duration_ms": None}  # fmt: skip
+EDITED = {"trigger": "Edit", "file_path": "/home/ana/shop/src/checkout.py", "op_count": 41,
+          "checkpoint_count": 7, "type": "auto"}  # fmt: skip
 PAUSE = {"said": "", "error": "", "effort": "high", "background_tasks": 1}
+FAILED = {"said": "API Error: Overloaded", "error": "overloaded", "background_tasks": 0}
+STOPPED_AGENT = {"agent_transcript_path": payloads.AGENT_TRANSCRIPT, "failed": False, "error": ""}
+OLD_SKILL = {"skill_name": "acme:release-notes", "context": "v3.2"}  # as the predecessor wrote it
 
 # An event, fields that are changed in it, one of its jobs, and the payload of the job.
 PAYLOADS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
-    (
-        "UserPromptSubmit",
-        {},
-        "record_prompt",
-        {"prompt_id": payloads.PROMPT, "prompt": "Split checkout.py into smaller modules"},
-    ),
+    ("UserPromptSubmit", {}, "record_prompt",
+     {"prompt_id": payloads.PROMPT, "prompt": "Split checkout.py into smaller modules"}),
     ("UserPromptSubmit", {"session_title": "Mine"}, "activate_session", {"title": "Mine"}),
-    (
-        "PostToolUse",
-        {},
-        "record_skill",
-        {**SKILL_USE, "source": "tool", "success": True, "prompt_id": payloads.PROMPT},
-    ),
-    (
-        "PostToolUse",  # as the predecessor wrote it
-        {"tool_input": {"skill_name": "acme:release-notes", "context": "v3.2"}},
-        "record_skill",
-        {**SKILL_USE, "source": "tool", "success": True, "prompt_id": payloads.PROMPT},
-    ),
-    (
-        "PostToolUseFailure-Skill",
-        {},
-        "record_skill",
-        {**SKILL_USE, "source": "tool", "success": False, "prompt_id": payloads.PROMPT},
-    ),
-    (
-        "UserPromptExpansion",
-        {},
-        "record_skill",
-        {**SKILL_USE, "source": "command", "success": True, "prompt_id": ""},
-    ),
-    (
-        "PostToolUse-Agent-completed",
-        {},
-        "insert_agent",
-        {**AGENT_USE, "launch": "completed", "tokens": 18422, "duration_ms": 41230},
-    ),
-    ("PostToolUse-Agent-async", {}, "insert_agent", {**AGENT_USE, "launch": "async"}),
+    ("PostToolUse", {}, "record_skill", USE),
+    ("PostToolUse", {"tool_input": OLD_SKILL}, "record_skill", USE),
+    ("PostToolUseFailure-Skill", {}, "record_skill", {**USE, "success": False}),
+    ("UserPromptExpansion", {}, "record_skill", {**USE, "source": "command", "prompt_id": ""}),
+    ("PostToolUse-Agent-completed", {}, "insert_agent",
+     {**CALL, "launch": "completed", "tokens": 18422, "duration_ms": 41230}),
+    ("PostToolUse-Agent-async", {}, "insert_agent", {**CALL, "launch": "async"}),
     ("SubagentStart", {}, "start_agent", EXPLORER),
-    (
-        "SubagentStop",
-        {},
-        "finish_agent",
-        {
-            **EXPLORER,
-            "agent_transcript_path": payloads.AGENT_TRANSCRIPT,
-            "failed": False,
-            "error": "",
-        },
-    ),
-    *[
-        (
-            "PostToolUse-Edit",
-            {},
-            operation,
-            {
-                "trigger": "Edit",
-                "file_path": "/home/ana/shop/src/checkout.py",
-                "op_count": 41,
-                "checkpoint_count": 7,
-                "type": "auto",
-            },
-        )
-        for operation in ("update_checkpoint", "update_instance", "insert_log")
-    ],
+    ("SubagentStop", {}, "finish_agent", {**EXPLORER, **STOPPED_AGENT}),
+    *[("PostToolUse-Edit", {}, operation, EDITED) for operation, *_ in CHECKPOINT],
     ("Stop", {}, "pause_session", PAUSE),
-    (
-        "StopFailure",
-        {"effort": {"level": "high"}},
-        "pause_session",
-        {**PAUSE, "error": "overloaded", "said": "API Error: Overloaded", "background_tasks": 0},
-    ),
+    ("StopFailure", {"effort": {"level": "high"}}, "pause_session", {**PAUSE, **FAILED}),
     ("SessionEnd", {}, "end_session", {"reason": "prompt_input_exit"}),
-    (
-        "SessionEnd",
-        {},
-        "conclude_session",
-        {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"},
-    ),
-]
+    ("SessionEnd", {}, "conclude_session",
+     {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("label", "fields", "operation", "expected"), PAYLOADS)
@@ -364,27 +291,20 @@ def test_fail_agent_carries_whether_the_user_interrupted_it() -> None:
 @pytest.mark.parametrize(("outcome", "failed"), [("success", False), ("error", True)])
 def test_the_predecessors_form_of_a_subagents_end_is_read(outcome: str, failed: bool) -> None:
     """The payload is that of its documentation, except for the outcome."""
+    path = "~/.claude/tasks/task-xyz.jsonl"
     documented = {
-        "hook_event_name": "SubagentStop",
-        "task_id": "task-xyz",
-        "agent_type": "architect",
-        "parent_session_id": "abc123",
-        "transcript_path": "~/.claude/tasks/task-xyz.jsonl",
-        "outcome": outcome,
-    }
+        "hook_event_name": "SubagentStop", "task_id": "task-xyz", "agent_type": "architect",
+        "parent_session_id": "abc123", "transcript_path": path, "outcome": outcome,
+    }  # fmt: skip
     event = parse(documented)
     assert event.session_id == "abc123"
     planned = plan(event, context())
     payload = only(planned, "finish_agent").payload
-    assert (payload["agent_id"], payload["type"], payload["failed"]) == (
-        "task-xyz",
-        "architect",
-        failed,
-    )
+    named = (payload["agent_id"], payload["type"], payload["failed"])
+    assert named == ("task-xyz", "architect", failed)
     archived = [job.payload for job in planned if job.operation == "archive_transcript"]
-    assert {(job["path"], job["kind"], job["agent_id"]) for job in archived} == {
-        ("~/.claude/tasks/task-xyz.jsonl", "subagent", "task-xyz")
-    }
+    found = {(job["path"], job["kind"], job["agent_id"]) for job in archived}
+    assert found == {(path, "subagent", "task-xyz")}
 
 
 def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
@@ -395,20 +315,10 @@ def test_the_first_edit_inside_a_subagent_starts_the_agent() -> None:
     assert throttled == []
 
 
-def test_a_task_notification_gives_the_usage_of_a_background_agent() -> None:
-    job = only(plan(parse(payloads.TASK_NOTIFICATION), context()), "finish_agent")
-    assert job.payload == {
-        "agent_id": "ada2d8a5de15185fc",
-        "type": "",
-        "failed": False,
-        "tokens": 6100,
-        "duration_ms": 1923,
-    }
-
-
 @pytest.mark.parametrize(
     ("old", "new", "failed"),
     [
+        ("", "", False),
         ("<status>completed<", "<status>failed<", True),
         ("<status>completed<", "<status>killed<", True),
         ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
@@ -422,7 +332,9 @@ def test_only_a_valid_task_notification_finishes_an_agent(
     prompt = str(payloads.TASK_NOTIFICATION["prompt"]).replace(old, new)
     planned = plan(parse(changed(payloads.TASK_NOTIFICATION, prompt=prompt)), context())
     found = [job.payload for job in planned if job.operation == "finish_agent"]
-    assert [payload["failed"] for payload in found] == ([] if failed is None else [failed])
+    usage = {"tokens": 6100, "duration_ms": 1923}
+    expected = {"agent_id": "ada2d8a5de15185fc", "type": "", "failed": failed, **usage}
+    assert found == ([] if failed is None else [expected])
 
 
 @pytest.mark.parametrize("name", ["Stop", "StopFailure", "SessionEnd"])
