@@ -106,20 +106,16 @@ def test_the_nearest_record_wins_and_no_link_hides_it(
         assert (locate(str(path)).home, locate(str(path)).project) == ("/outer", str(project))
 
 
-def test_nothing_inside_a_folder_is_trusted_without_a_record(
+def test_a_damaged_record_is_no_record_and_nothing_inside_a_folder_is_trusted(
     environ: Environ, project: Path
 ) -> None:
     (project / ".hive-mind").mkdir()
     (project / ".hive-mind" / "record").write_text("home=/evil\nstate=off\n")
-    place = locate(str(project))
-    assert (place.home, place.state) == (f"{home.state_folder()}/default", "on")
-
-
-def test_a_damaged_record_is_no_record(environ: Environ, project: Path) -> None:
     path = Path(home.record_path(str(project)))
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\xff\xfe\0 nonsense without any sign")
-    assert locate(str(project)).home == f"{home.state_folder()}/default"
+    place = locate(str(project))
+    assert (place.home, place.state) == (f"{home.state_folder()}/default", "on")
 
 
 def test_the_default_home_has_a_record_of_its_own(
@@ -138,23 +134,18 @@ def test_hivepipe_home_overrides_the_records_home(
 ) -> None:
     other = tmp_path.resolve() / "other"
     other.mkdir()
-    register(project, home="/h", socket="/h.sock")
+    register(project, home="/h", socket="/h.sock", state="off")
     register(other, socket="/other.sock", python="/other-py")
     environ[b"HIVEPIPE_HOME"] = bytes(other)
     place = locate(str(project / "src"))
     assert (place.project, place.home) == (str(project), str(other))
     assert (place.socket, place.python) == ("/other.sock", "/other-py")
     assert place.logs == f"{other}/logs"
-
-
-def test_hivepipe_home_without_a_record_has_a_socket_of_its_own(
-    register: Callable[..., None], environ: Environ, project: Path
-) -> None:
-    register(project, home="/h", socket="/h.sock")
-    environ[b"HIVEPIPE_HOME"] = b"/somewhere/else"
+    assert place.state == "off", "a project that opted out stays out"
+    environ[b"HIVEPIPE_HOME"] = b"/somewhere/without a record"
     place = locate(str(project))
-    assert place.home == "/somewhere/else"
-    assert place.socket == f"{home.runtime_folder('/somewhere/else')}/redis.sock"
+    assert (place.home, place.state) == ("/somewhere/without a record", "off")
+    assert place.socket == f"{home.runtime_folder(place.home)}/redis.sock"
 
 
 @pytest.mark.parametrize(
@@ -165,14 +156,6 @@ def test_hivepipe_home_may_begin_with_a_tilde_or_be_empty(
 ) -> None:
     environ[b"HIVEPIPE_HOME"] = value
     assert locate(str(project)).home == f"{tmp_path}/{path}"
-
-
-def test_a_project_that_opted_out_stays_out_whatever_its_home(
-    register: Callable[..., None], environ: Environ, project: Path
-) -> None:
-    register(project, home="/h", state="off")
-    environ[b"HIVEPIPE_HOME"] = b"/somewhere/else"
-    assert locate(str(project)).state == "off"
 
 
 # ---- worktrees
@@ -300,7 +283,7 @@ def test_a_signal_handler_finds_a_real_path_while_another_is_being_found(
     assert posix.getcwd() == str(tmp_path.resolve())
 
 
-def test_finding_the_real_path_keeps_the_working_directory(
+def test_finding_the_real_path_keeps_the_working_directory_also_if_it_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -310,18 +293,10 @@ def test_finding_the_real_path_keeps_the_working_directory(
     assert home.real_path(str(tmp_path / "gone") + "/") == f"{tmp_path}/gone"
     assert home.real_path("\0") == f"{tmp_path.resolve()}/\0"
     assert posix.getcwd() == str(tmp_path.resolve())
-
-
-def test_paths_are_resolved_in_a_deleted_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
+    monkeypatch.chdir(tmp_path / "a")
+    (tmp_path / "a").rmdir()
     assert home.real_path(str(tmp_path)) == str(tmp_path.resolve())
-    assert home.real_path("x") == "/x"
-    assert home.absolute("x") == "/x"
+    assert home.real_path("x") == home.absolute("x") == "/x"
 
 
 # ---- small files
@@ -344,17 +319,14 @@ def test_an_unreadable_small_file_is_empty(tmp_path: Path) -> None:
         assert home.read_small(f"{tmp_path}/{path}") == ""
 
 
-def test_the_reason_why_a_folder_cannot_be_made_is_reported() -> None:
-    with pytest.raises(OSError, match="nope"):  # the kernel says "not found", though /proc is there
-        home.make_folders("/proc/nope/deeper")
-
-
 def test_folders_are_made_with_their_parents_and_mode_0700(tmp_path: Path) -> None:
     before = posix.umask(0)
     try:
-        home.make_folders(f"{tmp_path}/a/b/c")
-        home.make_folders(f"{tmp_path}/a/b/c")
+        for _ in range(2):
+            home.make_folders(f"{tmp_path}/a/b/c")
     finally:
         posix.umask(before)
     for path in ("a", "a/b", "a/b/c"):
         assert (tmp_path / path).stat().st_mode & 0o777 == 0o700
+    with pytest.raises(OSError, match="nope"):  # the kernel says "not found", though /proc is there
+        home.make_folders("/proc/nope/deeper")
