@@ -144,20 +144,14 @@ def test_a_path_of_another_form_is_no_archive_path(path: str) -> None:
 
 
 def test_a_hostile_type_leaves_nothing_outside(scene: Scene) -> None:
-    before = {path for path in scene.root.rglob("*") if scene.kept not in path.parents}
+    before = {*scene.root.rglob("*")}
     path = scene.agent_path()
     path.write_bytes(lines(1))
     scene.extend(path, agent_type="../../../../evil")
-    after = {path for path in scene.root.rglob("*") if scene.kept not in path.parents}
-    made = {
-        scene.home / "manifest.db",
-        scene.kept,
-        *scene.kept.parents,
-        path,
-        *path.parents,
-        scene.root / "reported",
-    }
-    assert {found for found in after - before if found.name != ".gitignore"} <= made
+    made = {found for found in {*scene.root.rglob("*")} - before if found.name != ".gitignore"}
+    known = {scene.home / "manifest.db", scene.kept, path, scene.root / "reported"}
+    known |= {*scene.kept.parents, *path.parents}
+    assert {found for found in made if scene.kept not in found.parents} <= known
     assert scene.only("*.jsonl").parts[-3] == "..%2F..%2F..%2F..%2Fevil"
 
 
@@ -213,19 +207,14 @@ def test_a_home_takes_the_transcripts_of_its_project(
 ) -> None:
     ours, theirs = tmp_path / "shop", tmp_path / "bank"
     inner = ours / "vendored"
-    for folder in (ours / "src", theirs, inner):
-        folder.mkdir(parents=True)
+    for folder in (ours, theirs, inner):
+        (folder / "src").mkdir(parents=True)
+        record(folder, home=f"{folder}/.hive-mind", state="on")
     home = f"{ours}/.hive-mind"
-    record(ours, home=home, state="on")
-    record(theirs, home=f"{theirs}/.hive-mind", state="on")
-    record(inner, home=f"{inner}/.hive-mind", state="on")
-    assert scope.may_take(home, str(ours), [])
-    assert scope.may_take(home, str(ours / "src"), [])
-    assert scope.may_take(home, str(ours / "src" / "deleted" / "since"), [])
-    assert not scope.may_take(home, str(theirs), [])
-    assert not scope.may_take(home, str(inner), [])
-    assert not scope.may_take(home, str(tmp_path), [])
-    assert not scope.may_take(home, f"{ours}-2", [])
+    for taken in (ours, ours / "src", ours / "src" / "deleted" / "since"):
+        assert scope.may_take(home, str(taken), [])
+    for other in (theirs, inner, tmp_path, f"{ours}-2"):
+        assert not scope.may_take(home, str(other), [])
     assert not scope.may_take(home, str(theirs), [str(theirs)])
     record(ours, home=home, state="off")
     assert not scope.may_take(home, str(ours), [])

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -286,28 +285,23 @@ def packed(scene: Scene) -> Scene:
 
 def test_every_fault_is_named(scene: Scene) -> None:
     filled(scene)
-    assert problems(scene) == []
-    assert len(list(verify(scene.archives))) == 5
     path = scene.only(f"*_{SESSION}.jsonl")
     whole = path.read_bytes()
 
-    def problems_after(change: bytes | None, mode: int = 0o600) -> Iterator[str]:
-        if change is None:
-            path.unlink()
-        else:
-            path.write_bytes(change)
-            path.chmod(mode)
-        yield from problems(scene)
-        path.write_bytes(whole)
-        path.chmod(0o600)
+    def problems_after(change: bytes, mode: int = 0o600) -> list[str]:
+        path.write_bytes(change)
+        path.chmod(mode)
+        return problems(scene)
 
-    assert list(problems_after(whole.replace(b"answer 2", b"ANSWER 2"))) == [
-        "its lines were changed"
-    ]
-    assert list(problems_after(whole[:-10])) == ["10 bytes are missing"]
-    assert list(problems_after(whole + b"half a line of a killed run")) == []
-    assert list(problems_after(whole, 0o644)) == ["others may read it: mode 0644, not 0600"]
-    assert list(problems_after(None)) == ["its lines are missing"]
+    changed = problems_after(whole.replace(b"answer 2", b"ANSWER 2"))
+    assert changed == ["its lines were changed"]
+    assert problems_after(whole[:-10]) == ["10 bytes are missing"]
+    assert problems_after(whole + b"half a line of a killed run") == []
+    assert problems_after(whole, 0o644) == ["others may read it: mode 0644, not 0600"]
+    path.unlink()
+    assert problems(scene) == ["its lines are missing"]
+    assert problems_after(whole) == []
+    assert len(list(verify(scene.archives))) == 5
     scene.path.write_bytes(lines(4).replace(b"answer 2", b"ANSWER 2"))
     assert problems(scene) == [
         "its transcript was changed later; the archive has the earlier content"
