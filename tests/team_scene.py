@@ -49,7 +49,8 @@ class Team:
         """Copy the database with its privileges, which is faster than to prepare another one."""
         made = Team(self.server, f"team{next(_numbers)}")
         psql = self.server.psql
-        psql(f"CREATE DATABASE {made.database} OWNER {ADMIN} TEMPLATE {self.database}")
+        how = f"TEMPLATE {self.database} STRATEGY FILE_COPY"  # half the time of the default
+        psql(f"CREATE DATABASE {made.database} OWNER {ADMIN} {how}")
         psql(
             "UPDATE pg_database SET datacl = ours.datacl FROM pg_database AS ours "
             f"WHERE pg_database.datname = '{made.database}' AND ours.datname = '{self.database}'"

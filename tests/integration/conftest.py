@@ -67,9 +67,11 @@ def postgres() -> Iterator[Server]:
     """Start the PostgreSQL 18 of the wheel, or another one whose program folder TEST_PG names.
 
     It does not sync, because no test cuts the power: a killed server finds what the kernel has.
+    Nothing is vacuumed in the background, because each test has another small database.
     """
     named = os.environ.get("TEST_PG")
-    with serving(Path(named) if named else None, "-c", "fsync=off") as server:
+    quick = ("-c", "fsync=off", "-c", "autovacuum=off")
+    with serving(Path(named) if named else None, *quick) as server:
         yield server
 
 
@@ -92,7 +94,12 @@ def older_team(postgres: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 @pytest.fixture
-def team(unused_team: Team, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Team:
-    """A team in a new database; the user that runs the tests belongs to no team."""
+def no_team(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The user that runs the tests belongs to no team."""
     monkeypatch.setitem(posix.environ, b"XDG_CONFIG_HOME", os.fsencode(tmp_path / "config"))
+
+
+@pytest.fixture
+def team(unused_team: Team, no_team: None) -> Team:
+    """A team in a new database."""
     return unused_team.copied()

@@ -1,10 +1,7 @@
 """`--team`: what the commands show of several machines, read from a PostgreSQL."""
 
 import json
-import os
-import posix
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,10 +16,11 @@ from hivepipe.reading.team.session import session_starting, session_store
 from hivepipe.reading.team.source import Choice, opened
 from hivepipe.team import address, membership
 from hivepipe.team.connection import connected
-from hivepipe.team.invites import Joined
 from hivepipe.team.membership import Membership
-from tests.team_scene import HomeOfTeam, Team
+from tests.team_readers import Members, made_members, members, own_members, write_session
 from tests.web_scene import HOSTILE, insert
+
+__all__ = ["made_members", "members", "own_members"]
 
 # columns that only a team's listing has
 TEAM_COLUMNS = {"person", "machine", "home", "project", "agents_at_work"}
@@ -35,120 +33,6 @@ LISTS = (
     ("skills",),
     ("skills", "--commands"),
 )
-
-
-def at(second: int, day: int = 24) -> str:
-    return f"2026-11-{day}T10:{second // 60:02d}:{second % 60:02d}.000Z"
-
-
-def write_session(home: HomeOfTeam, name: str) -> None:
-    """Write a session with rows of every kind, including rows that must not be counted twice."""
-    of = {"session_id": name}
-    with closing(Database(home.path)) as db, db.transaction():
-        db.execute("INSERT OR IGNORE INTO swarms (id, name) VALUES ('w', 'shop')", {})
-        insert(db, "sessions", id=name, status="ended", source="startup", model="claude-opus-4-5",
-               project="/p/blue", objective=f"title of {name}", created_at=at(1), updated_at=at(59),
-               ended_at=at(59), end_reason="logout")  # fmt: skip
-        insert(db, "agents", id=f"{name}-a", swarm_id="w", status="running", type="Explore",
-               name="Map callers", created_at=at(4), began_at=at(5), last_active=at(9), **of,
-               metadata='{"usage":{"tokens":9,"duration_ms":100}}')  # fmt: skip
-        insert(db, "activity", since_ms=1, last_active_at=at(50), calls=7, failed=2, denied=1,
-               warned=0, open_calls=0, turn_is_open=0, **of)  # fmt: skip
-        insert(db, "activity", since_ms=2, last_active_at=at(55), calls=5, failed=0, denied=0,
-               warned=1, open_calls=0, turn_is_open=0, **of)  # fmt: skip
-        insert(db, "prompts", prompt=f"mend the cart of {name}", created_at=at(2),
-               job_id=f"{name}-p", **of)  # fmt: skip
-        insert(db, "session_logs", log_level="INFO", message="Auto-checkpoint: Edit", job_id=name,
-               data=json.dumps({"file_path": "/shop/a.py"}), created_at=at(3), **of)  # fmt: skip
-        insert(db, "summaries", state="s", made_at=at(58), kind="plain", provider="", model="",
-               reason="", harness="", summary=f"The cart of {name} is mended.", files="[]",
-               key_learnings="[]", open_ends="[]", requests=0, **of)  # fmt: skip
-        for number, (skill, kind, success) in enumerate(
-            (("run-tests", "tool", 1), ("run-tests", "typed", 1), ("lint", "typed", 0),
-             ("shop:pay", "typed", 1), ("run-tests", "tool", 0))
-        ):  # fmt: skip
-            insert(db, "skill_uses", skill=skill, kind=kind, success=success, arguments="-k pay",
-                   created_at=at(number * 20 + 3), prompt_id="p", job_id=f"{name}{number}",
-                   **of)  # fmt: skip
-        tokens = {"cache_read": 30, "cache_write_5m": 4, "cache_write_1h": 5, "web_searches": 1}
-        for message, request, aside, second, output in (
-            ("m1", "r1", 0, 10, 10), ("m1", "r2", 1, 20, 99), ("m2", "r1", 1, 30, 5),
-            ("m2", "r2", 1, 40, 5), ("m3", "r1", 0, 2000, 8),
-        ):  # fmt: skip
-            insert(db, "usage", message_id=f"{name}-{message}", request_id=request,
-                   agent_id=f"{name}-a", is_sidechain=aside, is_replay=0, created_at=at(second),
-                   model="claude-opus-4-5", speed="", region="", input=150_000, output=output,
-                   **tokens, **of)  # fmt: skip
-        for duration, more in ((1000, 0), (5000, 700)):
-            insert(db, "cost_states", started_ms=5, duration_ms=duration, model="claude-opus-4-5",
-                   created_at=at(45), input=500_000 + more, output=400, cache_read=90,
-                   cache_write_5m=12, cache_write_1h=15, web_searches=3, **of)  # fmt: skip
-
-
-class Members:
-    """Members with machines and homes; commands run as one of them at a time."""
-
-    def __init__(self, team: Team, folder: Path, patch: pytest.MonkeyPatch) -> None:
-        self.team = team
-        self.folder = folder
-        self.patch = patch
-        self.homes: dict[str, HomeOfTeam] = {}
-        self.logins: dict[str, Joined] = {}
-
-    def join(self, who: str, *sessions: str, **how: str) -> None:
-        """Join a machine MEMBER/MACHINE with these sessions."""
-        member, machine = who.split("/")
-        self.logins[who] = self.team.joined(member, machine, **how)
-        home = HomeOfTeam(self.folder / member / machine / "hive.db", self.logins[who].writes)
-        self.homes[who] = home
-        for session in sessions:
-            write_session(home, session)
-        home.ship()
-
-    def use(self, who: str) -> None:
-        """Use the home and the login of a machine for the next commands."""
-        joined = self.logins[who]
-        kept = Membership(joined.member, joined.machine, joined.writes.shown, {"*": "everything"})
-        membership.keep(kept, joined.writes, joined.reads)
-        folder = os.fsencode(self.homes[who].path.parent)
-        self.patch.setitem(posix.environ, b"HIVEPIPE_HOME", folder)
-
-    def output(self, who: str, *words: str) -> Any:
-        """Run a command with --json as a machine, and return its output."""
-        self.use(who)
-        done = CliRunner().invoke(main, [*words, "--json"])
-        assert done.exit_code == 0, done.output
-        return json.loads(done.stdout)
-
-    def error(self, who: str, *words: str) -> str:
-        """Run a command that fails as a machine, and return its error."""
-        self.use(who)
-        done = CliRunner().invoke(main, [*words])
-        assert done.exit_code, done.output
-        return done.stderr or str(done.exception)
-
-    def set_visibility(self, member: str, whose: str) -> None:
-        """Set whose rows a member may see."""
-        self.team.rows(f"UPDATE hivepipe.members SET sees = '{whose}' WHERE name = '{member}'")
-
-    def audit(self) -> list[list[str]]:
-        """Return reader, owner, session and purpose of each entry, in order."""
-        columns = "reader, owner, session_id, what"
-        return self.team.rows(
-            f"SELECT {columns} FROM hivepipe.v_audit ORDER BY at, session_id, owner"
-        )
-
-
-@pytest.fixture
-def members(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Members:
-    """Ann has two machines, Bob is in her team, Eve in another; all share everything."""
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    made = Members(team, tmp_path, monkeypatch)
-    made.join("ann/desk", "ann-1", "ann-2", team="blue", sees="self")
-    made.join("ann/laptop", "ann-3", team="blue")
-    made.join("bob/desk", "bob-1", team="blue", sees="team")
-    made.join("eve/desk", "eve-1", team="red", sees="all")
-    return made
 
 
 class _RolledBackError(Exception):
@@ -242,28 +126,30 @@ def test_a_session_is_shown_for_the_team_as_at_home(members: Members) -> None:
     assert "mend the cart of ann-1" in text
 
 
-def test_a_reader_sees_what_its_role_allows(members: Members) -> None:
+def test_a_reader_sees_what_its_role_allows(own_members: Members) -> None:
     seen = {}
     for who in ("ann/desk", "bob/desk", "eve/desk"):
         seen[who] = {
-            words: {row["person"] for row in members.output(who, *words, "--team")[words[0]]}
+            words: {row["person"] for row in own_members.output(who, *words, "--team")[words[0]]}
             for words in (("sessions", "--all"), ("agents",), ("costs", "--by", "machine"))
         }
     for words, people in seen["ann/desk"].items():
         assert people == {"ann"}, words
     assert {*map(frozenset, seen["bob/desk"].values())} == {frozenset({"ann", "bob"})}
     assert {*map(frozenset, seen["eve/desk"].values())} == {frozenset({"ann", "bob", "eve"})}
-    assert "no session has the id bob-1" in members.error(
+    assert "no session has the id bob-1" in own_members.error(
         "ann/desk", "session", "show", "bob-1", "--team"
     )
-    assert [row["people"] for row in members.output("ann/desk", "skills", "--team")["skills"]] == [
+    assert [
+        row["people"] for row in own_members.output("ann/desk", "skills", "--team")["skills"]
+    ] == [
         1,
         1,
     ]
-    members.set_visibility("eve", "self")
+    own_members.set_visibility("eve", "self")
     assert {
         row["person"]
-        for row in members.output("eve/desk", "sessions", "--all", "--team")["sessions"]
+        for row in own_members.output("eve/desk", "sessions", "--all", "--team")["sessions"]
     } == {"eve"}
 
 
@@ -303,18 +189,18 @@ def test_nothing_is_read_without_a_committed_audit_entry(members: Members) -> No
     assert members.audit() == [["bob", "ann", "ann-1", "x"]]
 
 
-def test_a_session_id_on_two_machines_is_ambiguous(members: Members) -> None:
-    write_session(members.homes["ann/laptop"], "ann-1")
-    members.homes["ann/laptop"].ship()
+def test_a_session_id_on_two_machines_is_ambiguous(own_members: Members) -> None:
+    write_session(own_members.homes["ann/laptop"], "ann-1")
+    own_members.homes["ann/laptop"].ship()
     words = ("session", "show", "ann-1", "--team")
-    assert "ann/desk, ann/laptop" in members.error("eve/desk", *words)
-    assert members.output("eve/desk", *words, "--machine", "laptop")["machine"] == "laptop"
+    assert "ann/desk, ann/laptop" in own_members.error("eve/desk", *words)
+    assert own_members.output("eve/desk", *words, "--machine", "laptop")["machine"] == "laptop"
 
 
-def test_hostile_rows_do_not_affect_others(members: Members) -> None:
-    before = members.output("eve/desk", "costs", "--team", "--person", "ann")["total"]
+def test_hostile_rows_do_not_affect_others(own_members: Members) -> None:
+    before = own_members.output("eve/desk", "costs", "--team", "--person", "ann")["total"]
     of = {"session_id": HOSTILE}
-    home = members.homes["bob/desk"]
+    home = own_members.homes["bob/desk"]
     with closing(Database(home.path)) as db, db.transaction():
         insert(db, "sessions", id=HOSTILE, status="active", project=HOSTILE,
                objective="\x1b[31m red", model=HOSTILE, created_at="yesterday",
@@ -336,20 +222,15 @@ def test_hostile_rows_do_not_affect_others(members: Members) -> None:
                web_searches=0, **of)  # fmt: skip
     home.ship()
     for words in LISTS:
-        members.output("eve/desk", *words, "--team")
+        own_members.output("eve/desk", *words, "--team")
         done = CliRunner().invoke(main, [*words, "--team"])
         assert done.exit_code == 0, done.output
         assert not {"\x1b", "\u202e"} & {*done.output}, words
-    members.output("eve/desk", "session", "show", HOSTILE, "--team")
-    assert members.output("eve/desk", "costs", "--team", "--person", "ann")["total"] == before
-    assert (
-        members.output("eve/desk", "costs", "--team", "--person", "'; DROP TABLE x; --")["costs"]
-        == []
-    )
-    assert (
-        members.output("eve/desk", "sessions", "--team", "--machine", "\x00\udcff")["sessions"]
-        == []
-    )
+    own_members.output("eve/desk", "session", "show", HOSTILE, "--team")
+    assert own_members.output("eve/desk", "costs", "--team", "--person", "ann")["total"] == before
+    for words in (("costs", "--person", "'; DROP TABLE x; --"),
+                  ("sessions", "--machine", "\x00\udcff")):  # fmt: skip
+        assert own_members.output("eve/desk", *words, "--team")[words[0]] == []
 
 
 def test_a_team_that_cannot_be_read_is_reported_with_the_reason(
@@ -377,11 +258,11 @@ def test_a_team_that_cannot_be_read_is_reported_with_the_reason(
         pass
 
 
-def test_a_revoked_machine_can_no_longer_read(members: Members) -> None:
-    members.team.query("SELECT hivepipe.revoke('ann/laptop')")
-    assert "the login is not valid" in members.error("ann/laptop", "sessions", "--team")
+def test_a_revoked_machine_can_no_longer_read(own_members: Members) -> None:
+    own_members.team.query("SELECT hivepipe.revoke('ann/laptop')")
+    assert "the login is not valid" in own_members.error("ann/laptop", "sessions", "--team")
     assert (
-        len(members.output("ann/desk", "sessions", "--all", "--team")["sessions"]) == 3
+        len(own_members.output("ann/desk", "sessions", "--all", "--team")["sessions"]) == 3
     )  # its rows stay
 
 

@@ -28,11 +28,12 @@ from hivepipe.web.team_page.oidc import SignIn
 from tests.archive_scene import SESSION
 from tests.identity_provider import CLIENT, SECRET, Provider, identity_provider, served
 from tests.integration.test_team_archives import Member
-from tests.integration.test_team_reading import Members, members  # noqa: F401  a fixture
+from tests.team_readers import Members, made_members, members, own_members
 from tests.team_scene import ADMIN, Team
 from tests.team_scene import SECRET as OF_ADMIN
 from tests.web_scene import HOSTILE
 
+__all__ = ["made_members", "members", "own_members"]
 HEADER = "X-Forwarded-User"
 URL = "http://hive.example"
 
@@ -44,13 +45,28 @@ def run_as_admin(team_members: Members, *words: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.fixture(scope="module")
+def page_login(made_members: Members) -> str:
+    with connected(made_members.team.admin) as connection:
+        return invites.add_page(connection, made_members.team.admin.with_login("", "")).url
+
+
 @pytest.fixture
-def page(members: Members) -> Members:  # noqa: F811
+def page(members: Members, page_login: str) -> Members:
     """The login of a page, on a machine that belongs to no member."""
     members.use("eve/desk")
     membership.remove()
-    write_credential(TEAM_PAGE, run_as_admin(members, "team", "page-login"))
+    write_credential(TEAM_PAGE, page_login)
     return members
+
+
+@pytest.fixture
+def own_page(own_members: Members) -> Members:
+    """The same with a team that a test may change, and a login that a command made."""
+    own_members.use("eve/desk")
+    membership.remove()
+    write_credential(TEAM_PAGE, run_as_admin(own_members, "team", "page-login"))
+    return own_members
 
 
 def behind_proxy(client: str = "10.0.0.7", person: str = "bob") -> TestClient:
@@ -147,24 +163,24 @@ def test_only_the_login_of_a_page_reads_for_others(page: Members) -> None:
     assert [row["person"] for row in found] == ["ann"]
 
 
-def test_a_revoked_page_and_a_forgotten_member_see_nothing(page: Members) -> None:
+def test_a_revoked_page_and_a_forgotten_member_see_nothing(own_page: Members) -> None:
     client = behind_proxy(person="bob")
     assert client.get("/now").status_code == 200
-    page.team.query("SELECT hivepipe.forget_member('bob')")
+    own_page.team.query("SELECT hivepipe.forget_member('bob')")
     refused = client.get("/now")
     assert refused.status_code == 403
     assert "bob is not a member of this team" in refused.text
-    assert run_as_admin(page, "team", "page-login", "--revoke") == "revoked: 1 login"
+    assert run_as_admin(own_page, "team", "page-login", "--revoke") == "revoked: 1 login"
     assert behind_proxy(person="ann").get("/now").status_code == 403
 
 
-def test_hostile_texts_are_escaped_on_the_page(page: Members) -> None:
-    home = page.homes["bob/desk"]
+def test_hostile_texts_are_escaped_on_the_page(own_page: Members) -> None:
+    home = own_page.homes["bob/desk"]
     text = HOSTILE.replace("'", "''")
     home.sql(f"UPDATE sessions SET objective = '{text}'")
     home.sql(f"UPDATE prompts SET prompt = 'cart {text}'")
     home.ship()
-    ((number,),) = page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'bob-1'")
+    ((number,),) = own_page.team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'bob-1'")
     client = behind_proxy(person="eve")
     for path in ("/now?all=1", "/search?q=cart", f"/session/{number}/bob-1"):
         shown = client.get(path)
@@ -504,7 +520,7 @@ def test_an_address_is_compared_as_browsers_send_it(given: str, sent: str) -> No
     assert option.type.convert(given, None, None) == sent
 
 
-def test_a_page_without_its_login_or_secret_is_refused(members: Members) -> None:  # noqa: F811
+def test_a_page_without_its_login_or_secret_is_refused(members: Members) -> None:
     words = ["team", "page", "--oidc", "https://id", "--client-id", "x", "--url", "https://hive"]
     for given in (words, ["team", "page", "--header", "X", "--proxy", "10.0.0.7"]):
         done = CliRunner().invoke(main, given)

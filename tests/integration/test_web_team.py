@@ -1,14 +1,15 @@
 """The page's team views: `team=1` in the address."""
 
 import json
-from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from hivepipe.team import membership
-from tests.integration.test_team_reading import Members, members  # noqa: F401  a fixture
+from tests.team_readers import Members, made_members, members, own_members
 from tests.web_scene import HOSTILE, client_of
+
+__all__ = ["made_members", "members", "own_members"]
 
 
 def page_of(team_members: Members, who: str) -> TestClient:
@@ -17,7 +18,7 @@ def page_of(team_members: Members, who: str) -> TestClient:
     return client_of(".")
 
 
-def test_the_views_show_rows_of_the_team(members: Members) -> None:  # noqa: F811
+def test_the_views_show_rows_of_the_team(members: Members) -> None:
     client = page_of(members, "bob/desk")
     assert 'href="/now?team=1"' in client.get("/now").text
     now = client.get("/now.json?team=1&all=1").json()
@@ -46,7 +47,7 @@ def test_the_views_show_rows_of_the_team(members: Members) -> None:  # noqa: F81
     assert "shows this machine only" in client.get("/skills?team=1").text
 
 
-def test_a_session_of_the_team_is_shown_and_audited(members: Members) -> None:  # noqa: F811
+def test_a_session_of_the_team_is_shown_and_audited(members: Members) -> None:
     client = page_of(members, "bob/desk")
     now = client.get("/now.json?team=1&all=1").json()["sessions"]
     homes = {each["id"]: each["home"] for each in now}
@@ -65,7 +66,7 @@ def test_a_session_of_the_team_is_shown_and_audited(members: Members) -> None:  
     assert client.get(f"/session/{homes['ann-1']}/ann-1").status_code == 404
 
 
-def test_the_page_shows_what_the_role_allows(members: Members) -> None:  # noqa: F811
+def test_the_page_shows_what_the_role_allows(members: Members) -> None:
     client = page_of(members, "ann/desk")
     for view in ("now", "agents", "costs"):
         text = json.dumps(client.get(f"/{view}.json?team=1&all=1").json())
@@ -74,20 +75,20 @@ def test_the_page_shows_what_the_role_allows(members: Members) -> None:  # noqa:
         assert "eve" not in text
 
 
-def test_hostile_texts_of_the_team_are_escaped(members: Members, tmp_path: Path) -> None:  # noqa: F811
-    home = members.homes["bob/desk"]
+def test_hostile_texts_of_the_team_are_escaped(own_members: Members) -> None:
+    home = own_members.homes["bob/desk"]
     home.sql("UPDATE agents SET type = '" + HOSTILE.replace("'", "''") + "'")
     home.sql("UPDATE sessions SET objective = '" + HOSTILE.replace("'", "''") + "'")
     home.sql("UPDATE prompts SET prompt = 'cart " + HOSTILE.replace("'", "''") + "'")
     home.ship()
-    client = page_of(members, "eve/desk")
+    client = page_of(own_members, "eve/desk")
     for view in ("now", "agents", "search"):
         text = client.get(f"/{view}?team=1&all=1&q=cart").text
         assert "&lt;script&gt;" in text, view
         assert "<script>alert" not in text, view
 
 
-def test_a_missing_team_is_reported(members: Members) -> None:  # noqa: F811
+def test_a_missing_team_is_reported(members: Members) -> None:
     members.use("ann/desk")
     membership.remove()
     client = client_of(".")
