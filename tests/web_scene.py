@@ -39,6 +39,15 @@ def insert(db: Database, table: str, **row: Any) -> None:
     db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join(f':{n}' for n in row)})", row)
 
 
+def insert_usage(db: Database, **changed: Any) -> None:
+    """Insert the usage of one message."""
+    row = {"message_id": "m", "request_id": "r", "agent_id": "", "is_sidechain": 0, "is_replay": 0,
+           "created_at": AT, "model": "claude-opus-4-5", "speed": "", "region": "", "input": 100,
+           "output": 10, "cache_read": 0, "cache_write_5m": 0, "cache_write_1h": 0,
+           "web_searches": 0}  # fmt: skip
+    insert(db, "usage", **row | changed)
+
+
 def record_hostile(home: Path) -> None:
     """Make a home with one session whose texts are all hostile."""
     of = {"session_id": SESSION}
@@ -51,10 +60,7 @@ def record_hostile(home: Path) -> None:
         insert(db, "prompts", prompt=HOSTILE, created_at=AT, **of)
         insert(db, "skill_uses", skill=HOSTILE, kind="tool", arguments=HOSTILE, success=0,
                created_at=AT, **of)  # fmt: skip
-        insert(db, "usage", message_id="m", request_id="r", agent_id="", is_sidechain=0,
-               is_replay=0, created_at=AT, model="claude-opus-4-5", speed="", region="",
-               input=1000, output=10, cache_read=0, cache_write_5m=0, cache_write_1h=0,
-               web_searches=0, **of)  # fmt: skip
+        insert_usage(db, input=1000, **of)
 
 
 def call(number: int, name: str, id_: str, **arguments: object) -> bytes:

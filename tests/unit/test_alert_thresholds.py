@@ -29,50 +29,27 @@ def test_a_good_state_is_not_reported() -> None:
 HIVE = "hive workers: 2 waiting for an answer, 1 ended without a result; see `hivepipe hive check`"
 
 
-@pytest.mark.parametrize(
-    ("more", "name", "text"),
-    [
-        ({"failed": 1}, "failed_jobs", "1 failed job: hivepipe failed list"),
-        (
-            {"clock_stands_still": True},
-            "no_scheduler",
-            "no scheduler is active: periodic jobs do not run (`hivepipe logs scheduler`)",
-        ),
-        ({"oldest_waiting_secs": 60.0}, "queue_age", "a job has waited for 60 s"),
-        (
-            {"oldest_spooled_secs": 7200.0},
-            "spool",
-            "3 events wait on disk, the oldest for 2 h",
-        ),
-        (
-            {"free_bytes": 199_999_999},
-            "disk",
-            "200 MB are free on the disk: a full disk loses events",
-        ),
-        (
-            {"ratings": "HTTP 401"},
-            "memory_server",
-            "the memory server did not take ratings: HTTP 401",
-        ),
-        ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),
-        ({"unserved": ("slow", "llm")}, "no_worker", "no worker serves slow, llm"),
-        (
-            {"store_secs": 180.0},
-            "store",
-            "the database has not been writable for 3 min: database is locked",
-        ),
-        (
-            {"hive": {"done": 9, "working": 3, "need_input": 2, "died": 1}},
-            "hive_workers",
-            HIVE,
-        ),
-        (
-            {"effectless": {"update_checkpoint": (1, 20), "update_instance": (1, 21)}},
-            "no_effect",
-            "no-op updates within 15 min: 1 of 20 update_checkpoint",
-        ),
-    ],
-)
+RAISED: list[tuple[dict[str, Any], str, str]] = [
+    ({"failed": 1}, "failed_jobs", "1 failed job: hivepipe failed list"),
+    ({"clock_stands_still": True}, "no_scheduler",
+     "no scheduler is active: periodic jobs do not run (`hivepipe logs scheduler`)"),
+    ({"oldest_waiting_secs": 60.0}, "queue_age", "a job has waited for 60 s"),
+    ({"oldest_spooled_secs": 7200.0}, "spool", "3 events wait on disk, the oldest for 2 h"),
+    ({"free_bytes": 199_999_999}, "disk",
+     "200 MB are free on the disk: a full disk loses events"),
+    ({"ratings": "HTTP 401"}, "memory_server",
+     "the memory server did not take ratings: HTTP 401"),
+    ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),
+    ({"unserved": ("slow", "llm")}, "no_worker", "no worker serves slow, llm"),
+    ({"store_secs": 180.0}, "store",
+     "the database has not been writable for 3 min: database is locked"),
+    ({"hive": {"done": 9, "working": 3, "need_input": 2, "died": 1}}, "hive_workers", HIVE),
+    ({"effectless": {"update_checkpoint": (1, 20), "update_instance": (1, 21)}}, "no_effect",
+     "no-op updates within 15 min: 1 of 20 update_checkpoint"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "name", "text"), RAISED)
 def test_each_alert_is_raised_at_its_threshold(more: dict[str, Any], name: str, text: str) -> None:
     assert alert_texts(**more) == {name: text}
 

@@ -21,15 +21,9 @@ def task(text: str, progress: str = "") -> dict[str, Any]:
 def test_no_part_exceeds_its_maximum(text: str, progress: str, prompt: str) -> None:
     last = {"id": "s-1", "objective": text[:100], "ended_at": TIME, "prompt": prompt, "summary": ""}
     session = {
-        "id": "5e551011",
-        "profile": "",
-        "condition": "active",
-        "last_active_at": TIME,
-        "task_id": "t-1",
-        "text": text,
-        "progress": progress,
-        "objective": prompt,
-    }
+        "id": "5e551011", "profile": "", "condition": "active", "last_active_at": TIME,
+        "task_id": "t-1", "text": text, "progress": progress, "objective": prompt,
+    }  # fmt: skip
     agent = {"type": text[:200], "status": "spawned", "name": prompt[:100]}
     assert len(words.task_part(task(text, progress))) <= words.MOST_TASK_CHARS
     assert len(words.goal_part(task(text, progress), prompt)) <= words.MOST_GOAL_CHARS
@@ -65,10 +59,6 @@ def test_a_lead_briefing_shows_the_type_and_name_of_an_agent(
     assert words.lead_part([], [agent]).split("\n\n")[0].endswith(f":\n{expected}")
 
 
-def test_a_lead_without_sessions_and_agents_gets_no_part() -> None:
-    assert words.lead_part([], []) == ""
-
-
 def test_a_lead_briefing_lists_lost_sessions_last() -> None:
     def session(number: int, condition: str) -> dict[str, Any]:
         task = {"task_id": f"t-{number}", "text": "x" * 90, "objective": ""}
@@ -89,5 +79,6 @@ def test_a_lead_briefing_lists_lost_sessions_last() -> None:
     )
     shown = sum(line.startswith("- p-") for line in work.splitlines())
     assert f"- and {30 - shown} more" in work
+    assert words.lead_part([], []) == ""
     alone = words.lead_part([session(1, "lost")], [])
     assert "duplicate their work" not in alone

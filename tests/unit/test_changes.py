@@ -66,7 +66,7 @@ def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
             tracemalloc.stop()
             return found
 
-    assert peak(10_000) < 3 * peak(1_000)
+    assert peak(5_000) < 2 * peak(1_000)
 
 
 def test_the_place_is_the_rowid_unless_a_table_has_none(tmp_path: Path) -> None:

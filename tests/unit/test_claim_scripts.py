@@ -98,7 +98,7 @@ class Scenario:
         return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS)
 def test_each_job_is_in_one_place_once(steps: list[tuple[str, str, int]]) -> None:
     scenario = Scenario()

@@ -30,14 +30,8 @@ def output(call: str, text: str) -> bytes:
 
 
 def usage_record(response: str) -> bytes:
-    usage = {
-        "input_tokens": 1000,
-        "cached_input_tokens": 300,
-        "cache_write_input_tokens": 0,
-        "output_tokens": 50,
-        "reasoning_output_tokens": 10,
-        "total_tokens": 1050,
-    }
+    usage = {"input_tokens": 1000, "cached_input_tokens": 300, "cache_write_input_tokens": 0}
+    usage |= {"output_tokens": 50, "reasoning_output_tokens": 10, "total_tokens": 1050}
     payload = {"session_id": SESSION, "response_id": response, "usage": usage}
     return line("token_usage_record", payload)
 
@@ -98,12 +92,9 @@ def test_restored_totals_keep_the_model() -> None:
     assert again.models == ["gpt-5.5"]
 
 
-def test_an_aborted_turn_counts_as_interrupted() -> None:
+def test_an_aborted_turn_counts_as_interrupted_and_a_compaction_is_counted() -> None:
     aborted = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     assert totals([*SESSION_LINES[:5], aborted]).outcome == "interrupted"
-
-
-def test_a_compaction_is_counted() -> None:
     assert totals([*SESSION_LINES, line("compacted", {"message": "So far."})]).compactions == 1
 
 

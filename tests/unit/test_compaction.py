@@ -41,9 +41,6 @@ def test_only_the_summary_remains(words: str) -> None:
 def test_a_summary_that_quotes_an_older_frame_is_kept_whole() -> None:
     inner = f"Before:\n{DETAILS}\nSummary:\nand so on"
     assert without_frame(f"{HEAD}\n\nSummary:\n{inner}\n\n{DETAILS}\n{GO_ON}") == inner
-
-
-def test_a_text_without_a_summary_is_kept() -> None:
     assert without_frame(HEAD) == HEAD
 
 

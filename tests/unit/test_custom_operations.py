@@ -66,6 +66,8 @@ def test_a_wrong_declaration_is_an_error_that_names_it(
 def test_each_installed_operation_gets_a_job_with_redacted_data(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert custom.installed_names() == ()
+    assert custom_runs.custom_jobs(committed("end_session")) == []
     monkeypatch.setattr(custom_runs, "installed_names", lambda: ("a", "b"))
     jobs = custom_runs.custom_jobs(committed("end_session", reason="password=hunter2hunter2"))
     assert [(job.operation, job.payload["name"], job.payload["event"]) for job in jobs] == [
@@ -74,11 +76,6 @@ def test_each_installed_operation_gets_a_job_with_redacted_data(
     ]
     assert "hunter2" not in str(jobs)
     assert custom_runs.custom_jobs(committed("update_checkpoint")) == []
-
-
-def test_without_installed_operations_there_is_no_job() -> None:
-    assert custom.installed_names() == ()
-    assert custom_runs.custom_jobs(committed("end_session")) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux chooses a process")

@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,64 +35,59 @@ def findings_of(name: str, facts: Facts) -> list[Finding]:
     return list(CHECKS[name](facts))
 
 
-@pytest.mark.parametrize("setting", ["allowManagedHooksOnly", "disableAllHooks"])
+@pytest.fixture
+def managed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of managed settings."""
+    path = tmp_path / "managed-settings.json"
+    monkeypatch.setattr(claude, "_MANAGED", (str(path),))
+    return path
+
+
 @pytest.mark.parametrize("file", ["managed-settings.json", "managed-settings.d/10-hooks.json"])
 def test_managed_settings_that_disable_hooks_are_reported(
-    facts: Facts,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    setting: str,
-    file: str,
+    facts: Facts, managed: Path, file: str
 ) -> None:
-    monkeypatch.setattr(claude, "_MANAGED", (str(tmp_path / "managed-settings.json"),))
     assert findings_of("managed-settings", facts) == []
-    path = tmp_path / file
+    path = managed.parent / file
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({setting: True}))
-    (finding,) = findings_of("managed-settings", facts)
-    assert f"your hooks will not run, because {path} says {setting}" in finding.text
-    path.write_text(json.dumps({setting: False}))
-    assert findings_of("managed-settings", facts) == []
+    for setting in ("allowManagedHooksOnly", "disableAllHooks"):
+        path.write_text(json.dumps({setting: True}))
+        (finding,) = findings_of("managed-settings", facts)
+        assert f"your hooks will not run, because {path} says {setting}" in finding.text
+        path.write_text(json.dumps({setting: False}))
+        assert findings_of("managed-settings", facts) == []
 
 
 @pytest.mark.parametrize("value", [True, ["skills", "hooks"]])
 def test_a_policy_that_allows_hooks_of_plugins_only_is_reported(
-    facts: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object
+    facts: Facts, managed: Path, value: object
 ) -> None:
-    path = tmp_path / "managed-settings.json"
-    monkeypatch.setattr(claude, "_MANAGED", (str(path),))
-    path.write_text(json.dumps({"strictPluginOnlyCustomization": ["skills"]}))
+    managed.write_text(json.dumps({"strictPluginOnlyCustomization": ["skills"]}))
     assert findings_of("managed-settings", facts) == []
-    path.write_text(json.dumps({"strictPluginOnlyCustomization": value}))
+    managed.write_text(json.dumps({"strictPluginOnlyCustomization": value}))
     (finding,) = findings_of("managed-settings", facts)
     assert "strictPluginOnlyCustomization" in finding.text
     facts.plugin = Plugin("hivepipe@x", "/somewhere", "0.1.0")
     assert findings_of("managed-settings", facts) == []
 
 
+@pytest.mark.parametrize(
+    ("plugins", "findings"), [({}, 1), ({"hivepipe@x": True}, 0), ({"hivepipe@x": False}, 1)]
+)
 def test_a_plugin_enabled_by_managed_settings_may_run_hooks(
-    facts: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    facts: Facts, managed: Path, plugins: dict[str, bool], findings: int
 ) -> None:
-    path = tmp_path / "managed-settings.json"
-    monkeypatch.setattr(claude, "_MANAGED", (str(path),))
-    values: dict[str, object] = {"allowManagedHooksOnly": True}
-    path.write_text(json.dumps(values))
-    assert len(findings_of("managed-settings", facts)) == 1
-    path.write_text(json.dumps({**values, "enabledPlugins": {"hivepipe@x": True}}))
-    assert findings_of("managed-settings", facts) == []
-    path.write_text(json.dumps({**values, "enabledPlugins": {"hivepipe@x": False}}))
-    assert len(findings_of("managed-settings", facts)) == 1
+    managed.write_text(json.dumps({"allowManagedHooksOnly": True, "enabledPlugins": plugins}))
+    assert len(findings_of("managed-settings", facts)) == findings
 
 
 def test_a_nearly_full_disk_is_reported(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_free(count: int) -> Callable[[object], Usage]:
-        return lambda _path: Usage(10**12, 0, count)
-
-    monkeypatch.setattr(shutil, "disk_usage", with_free(disk.ROOM_BYTES))
-    assert findings_of("disk", facts) == []
-    monkeypatch.setattr(shutil, "disk_usage", with_free(disk.ROOM_BYTES - 1_000_000))
-    (finding,) = findings_of("disk", facts)
-    assert "199 MB are free" in finding.text
+    for less, texts in ((0, []), (1_000_000, ["199 MB are free"])):
+        usage = Usage(10**12, 0, disk.ROOM_BYTES - less)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _path, it=usage: it)
+        found = findings_of("disk", facts)
+        assert len(found) == len(texts)
+        assert all(text in finding.text for text, finding in zip(texts, found, strict=True))
 
 
 def test_a_shared_file_system_is_a_note_with_the_path_of_the_database(
@@ -111,12 +106,12 @@ def test_a_short_cleanup_period_of_transcripts_is_a_note(
     monkeypatch.chdir(tmp_path)
     settings = Path(facts.place.project, ".claude", "settings.json")
     settings.parent.mkdir()
-    for values, days in (
-        ({}, 30),
-        ({"cleanupPeriodDays": 7}, 7),
-        ({"cleanupPeriodDays": 0}, 0),
+    for text, days in (
+        ("{}", 30),
+        ('{"cleanupPeriodDays": 7}', 7),
+        ('{"cleanupPeriodDays": 0}', 0),
     ):
-        settings.write_text(json.dumps(values))
+        settings.write_text(text)
         (finding,) = findings_of("transcripts", Facts(facts.place, facts.stack))
         assert finding.is_note
         assert f"after {days} days" in finding.text
@@ -192,22 +187,15 @@ def test_an_unusable_team_membership_is_reported(
 
 
 @pytest.mark.parametrize("name", ["owner", "modes"])
-def test_a_file_that_a_stack_replaces_meanwhile_is_no_failure(
-    facts: Facts, monkeypatch: pytest.MonkeyPatch, name: str
+def test_a_file_that_is_replaced_or_removed_is_no_failure(
+    facts: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    facts.home.chmod(0o700)
+    (tmp_path / "old").touch()  # was the folder of a hive
+    (facts.home / "hives").touch(mode=0o600)
+    (facts.home / "hives").write_text(f"{tmp_path}/old/.hive\n")
+    assert findings_of(name, facts) == []
     listed = [Path(facts.place.home, each) for each in ("hive.db-wal", "hive.db")]
     listed[1].touch(mode=0o600)
     monkeypatch.setattr(Path, "iterdir", lambda _folder: iter(listed))
-    facts.home.chmod(0o700)
-    assert findings_of(name, facts) == []
-
-
-@pytest.mark.parametrize("name", ["owner", "modes"])
-def test_a_hive_whose_folder_became_a_file_is_no_failure(
-    facts: Facts, tmp_path: Path, name: str
-) -> None:
-    (tmp_path / "old").touch()
-    facts.home.chmod(0o700)
-    (facts.home / "hives").touch(mode=0o600)
-    (facts.home / "hives").write_text(f"{tmp_path}/old/.hive\n")
     assert findings_of(name, facts) == []

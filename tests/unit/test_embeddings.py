@@ -89,7 +89,7 @@ def test_a_response_that_is_sent_too_slowly_is_given_up(
         connection.sendall(ok(""))
         for _ in range(100):
             connection.sendall(b" ")
-            time.sleep(0.05)
+            time.sleep(0.02)
 
     began = time.monotonic()
     with pytest.raises(EmbeddingError, match="TimeoutError"):

@@ -24,14 +24,11 @@ def test_resuming_and_leaving_a_session_does_not_change_its_excerpt() -> None:
     assert more.state != before.state
 
 
-def test_the_summary_of_a_compaction_is_no_message() -> None:
+def test_a_summary_is_no_message_and_a_command_that_asks_for_work_is_one() -> None:
     before = json.loads(line("user", "Ana wanted the parser mended"))
     excerpt = excerpt_of([json.dumps({**before, "isCompactSummary": True}).encode(), *CONVERSATION])
     assert excerpt.text.startswith("Summary of what came before: Ana wanted")
     assert excerpt.messages == 2
-
-
-def test_a_command_that_asks_for_work_is_part_of_the_excerpt() -> None:
     asked = line("user", "<command-name>/review</command-name>\n<command-args>12</command-args>")
     assert "/review" in excerpt_of([*CONVERSATION, asked]).text
 

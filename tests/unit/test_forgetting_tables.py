@@ -13,34 +13,21 @@ KEPT = {"tasks"}  # tasks of the user are released, not removed
 
 
 def test_every_table_with_a_session_or_agent_is_listed(tmp_path: Path) -> None:
-    db = Database(tmp_path / "hive.db")
-    try:
+    with closing(Database(tmp_path / "hive.db")) as db:
         tables = [
-            row["name"] for row in db.rows("SELECT name FROM sqlite_master WHERE type='table'")
+            each["name"] for each in db.rows("SELECT name FROM sqlite_master WHERE type='table'")
         ]
         columns = {
             table: {
-                row["name"] for row in db.rows(f"SELECT name FROM pragma_table_info('{table}')")
+                each["name"] for each in db.rows(f"SELECT name FROM pragma_table_info('{table}')")
             }
             for table in tables
         }
-    finally:
-        db.close()
-    named = {
-        table
-        for table, names in columns.items()
-        if any("session" in name or "agent" in name or "transcript" in name for name in names)
-    }
+        assert last_seen(db) == {}, "every listed table has a time"
+    words = ("session", "agent", "transcript")
+    named = {it for it, names in columns.items() if any(w in name for name in names for w in words)}
     assert named - KEPT <= set(TABLES)
     assert all(column in columns[table] for table, (column, _) in TABLES.items())
-
-
-def test_every_listed_table_has_a_time(tmp_path: Path) -> None:
-    db = Database(tmp_path / "hive.db")
-    try:
-        assert last_seen(db) == {}
-    finally:
-        db.close()
 
 
 def test_searching_for_a_text_does_not_load_all_rows(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_a_clean_session_of_2000_calls_has_no_finding(tmp_path: Path) -> None:
     assert (report.calls, report.findings) == (2000, [])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_two_hours_of_editing_testing_and_waiting_are_not_denied(tmp_path: Path, seed: int) -> None:
     report = replayed(honest_sessions.two_hours(seed), tmp_path)
     assert report.calls > 500
@@ -32,22 +32,13 @@ def test_two_hours_of_editing_testing_and_waiting_are_not_denied(tmp_path: Path,
     assert len(report.findings) <= report.calls / 500
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(TRANSCRIPTS.rglob("*.jsonl")),
-    ids=lambda path: str(path.relative_to(TRANSCRIPTS)),
-)
-def test_the_calls_of_real_transcripts_have_no_finding(tmp_path: Path, path: Path) -> None:
-    with path.open("rb") as lines:
-        report = replay(read_events(lines), str(tmp_path))
-    assert report.findings == []
-
-
-def test_the_transcripts_have_calls() -> None:
+def test_the_calls_of_real_transcripts_have_no_finding(tmp_path: Path) -> None:
     calls = 0
     for path in TRANSCRIPTS.rglob("*.jsonl"):
         with path.open("rb") as lines:
-            calls += replay(read_events(lines), "/nowhere").calls
+            report = replay(read_events(lines), str(tmp_path / path.stem))
+        assert report.findings == [], path
+        calls += report.calls
     assert calls >= 15
 
 

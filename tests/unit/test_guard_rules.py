@@ -31,7 +31,7 @@ def verdict_of(text: str, limits: Limits = DEFAULTS) -> tuple[str, int, str] | N
     return verdict.rule, verdict.count, "denied" if verdict.deny else "warned"
 
 
-@pytest.mark.parametrize("times", range(1, 50))
+@pytest.mark.parametrize("times", [1, 7, 8, 14, 15, 39, 40, 41, 49])
 def test_a_loop_is_warned_of_from_8_and_denied_from_15(times: int) -> None:
     expected = None
     if times >= 8:
@@ -95,7 +95,7 @@ def test_the_same_edit_again_and_again_is_a_loop() -> None:
     assert verdict_of("E1F1" * 6) == ("alternation", 12, "denied")
 
 
-@pytest.mark.parametrize("times", range(1, 20))
+@pytest.mark.parametrize("times", [1, 5, 6, 11, 12, 13, 19])
 def test_an_alternation_is_warned_of_from_6_and_denied_from_12(times: int) -> None:
     expected = None
     if times >= 6:

@@ -29,7 +29,7 @@ def run(redis: fakeredis.FakeRedis, note: Note) -> str:
     return answer.decode() if isinstance(answer, bytes) else str(answer)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(CALLS)
 def test_the_scripts_and_the_replay_return_and_store_the_same(
     entries: list[tuple[str, str, str, str, str, str]],

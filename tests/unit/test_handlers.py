@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import get_type_hints
 
@@ -26,15 +27,14 @@ from hivepipe.operations.registry import execute
 from hivepipe.worker.group_commit import commit_batch
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_handler_takes_the_args_of_its_operation(operation: str) -> None:
-    args = OPERATIONS[operation]
-    handler = Handler(args).load()
-    assert handler.__name__ == operation
-    place, origin, takes, _ = get_type_hints(handler).values()
-    assert place is (Database if args.queue is None else JobContext)
-    assert origin is Origin
-    assert takes is args
+def test_a_handler_takes_the_args_of_its_operation() -> None:
+    for operation, args in OPERATIONS.items():
+        handler = Handler(args).load()
+        assert handler.__name__ == operation
+        place, origin, takes, _ = get_type_hints(handler).values()
+        assert place is (Database if args.queue is None else JobContext), operation
+        assert origin is Origin
+        assert takes is args
 
 
 @pytest.mark.parametrize(
@@ -179,26 +179,27 @@ def test_counts_that_overflow_fail_their_job_alone(tmp_path: Path) -> None:
     assert session["status"] == "active"
 
 
-@pytest.mark.parametrize(
-    ("count", "total"),
-    [
-        *((12, 15), ("12", 15), (12.0, 15), ("12.0", 15)),
-        *(((1 << 63) - 1, 3), (-1, 3), ("many", 3), (1.5, 3), ("1.5", 3), (1e300, 3), (None, 3)),
-        *(("inf", 3), ("nan", 3), ("1" * 5000, 3), (10**400, 3)),
-    ],
-    ids=repr,
-)
-def test_an_imported_count_counts_if_it_is_a_whole_number(
-    tmp_path: Path, count: object, total: int
-) -> None:
-    row = {"id": "i0:s1", "session_id": "s1", "instance_id": "i0", "operation_count": count}
+COUNTS: list[tuple[object, int]] = [
+    *((12, 15), ("12", 15), (12.0, 15), ("12.0", 15)),
+    *(((1 << 63) - 1, 3), (-1, 3), ("many", 3), (1.5, 3), ("1.5", 3), (1e300, 3), (None, 3)),
+    *(("inf", 3), ("nan", 3), ("1" * 5000, 3), (10**400, 3)),
+]
+
+
+def test_an_imported_count_counts_if_it_is_a_whole_number(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
-        import_row(db, "sessions", {"id": "s1"}, "import-1")
-        import_row(db, "instance_sessions", row, "import-2")
-        applied(db, "start_session", swarm="swarm-1", source="resume")
-        applied(db, "update_checkpoint", op_count=3, type="auto")
-        (session,) = db.rows("SELECT checkpoint_data FROM sessions")
-    assert json.loads(session["checkpoint_data"])["operationCount"] == total
+        for number, (count, total) in enumerate(COUNTS):
+            of = {"session_id": f"s{number}", "instance_id": f"i{number}"}
+            import_row(db, "sessions", {"id": f"s{number}"}, f"import-{number}")
+            row = {**of, "id": f"{number}", "operation_count": count}
+            import_row(db, "instance_sessions", row, f"import-of-{number}")
+            for operation in ("start_session", "update_checkpoint"):
+                fields = {"swarm": "swarm-1", "source": "resume", "op_count": 3, "type": "auto"}
+                job = job_of(operation, f"own-{number}", **fields)
+                execute(db, replace(job, session=f"s{number}"))
+            sql = "SELECT checkpoint_data FROM sessions WHERE id = :id"
+            (session,) = db.rows(sql, {"id": f"s{number}"})
+            assert json.loads(session["checkpoint_data"])["operationCount"] == total, count
 
 
 @pytest.mark.parametrize("time", ["yesterday", "9999-12-31T23:59:59Z"])

@@ -25,17 +25,14 @@ def stream_of(*lines: Any) -> Stream:
     return stream
 
 
-def test_a_run_costs_the_total_of_its_last_result() -> None:
+def test_a_run_costs_the_total_of_its_last_result_and_runs_are_added() -> None:
     assert stream_of(INIT, result(0.01), result(0.05), result(0.07)).cost_usd == Decimal("0.07")
-
-
-def test_the_costs_of_runs_are_added() -> None:
     assert stream_of(INIT, result(0.07), INIT, result(0.05)).cost_usd == Decimal("0.12")
-
-
-def test_a_turn_that_claude_code_continued_belongs_to_the_same_run() -> None:
+    # A turn that Claude Code continued belongs to the same run.
     again = result(0.09, origin={"kind": "task-notification"})
     assert stream_of(INIT, result(0.07), INIT, again).cost_usd == Decimal("0.09")
+    # A run without a result has none.
+    assert stream_of(INIT, result(0.07), INIT).last is None
 
 
 def test_costs_by_model_take_precedence() -> None:
@@ -79,10 +76,6 @@ def test_totals_of_a_resumed_session_are_not_added_up(runs: list[list[Any]], cos
 def test_invalid_results_cost_nothing() -> None:
     lines = [result(-1), result(float("nan")), {"type": "result", "total_cost_usd": "x"}, b"{half"]
     assert stream_of(INIT, *lines).cost_usd == 0
-
-
-def test_a_run_without_a_result_has_none() -> None:
-    assert stream_of(INIT, result(0.07), INIT).last is None
 
 
 def test_is_error_takes_precedence_over_success() -> None:

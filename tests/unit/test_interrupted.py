@@ -106,22 +106,17 @@ def test_a_notification_after_the_end_of_a_question_changes_nothing(home: Path) 
     ]
 
 
-def test_without_a_status_file_nothing_is_planned(home: Path) -> None:
-    assert list(planned_jobs(home)) == []
+def test_a_busy_or_waiting_client_is_not_interrupted(home: Path) -> None:
+    assert list(planned_jobs(home)) == [], "without a status file"
+    for status in ("busy", "waiting"):
+        write_status(home, status=status)
+        assert list(planned_jobs(home)) == []
 
 
-@pytest.mark.parametrize("status", ["busy", "waiting"])
-def test_a_busy_or_waiting_client_is_not_interrupted(home: Path, status: str) -> None:
-    write_status(home, status=status)
-    assert list(planned_jobs(home)) == []
-
-
-@pytest.mark.parametrize("at_ns", [NOW_NS, CALLED_NS - 10**9], ids=["too young", "older"])
-def test_a_status_that_is_too_recent_or_older_than_the_call_is_ignored(
-    home: Path, at_ns: int
-) -> None:
-    write_status(home, at_ns)
-    assert list(planned_jobs(home)) == []
+def test_a_status_that_is_too_recent_or_older_than_the_call_is_ignored(home: Path) -> None:
+    for at_ns in (NOW_NS, CALLED_NS - 10**9):
+        write_status(home, at_ns)
+        assert list(planned_jobs(home)) == []
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def watch_of(payload: payloads.Payload, number: int, task: str, home: str) -> Wa
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(STEPS)
 def test_the_expected_calls_are_those_that_redis_returns(

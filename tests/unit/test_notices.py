@@ -24,29 +24,23 @@ def kinds_and_texts(payload: dict[str, Any]) -> list[tuple[object, object]]:
     return [(notice["kind"], notice["text"]) for notice in noticed(event)]
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
-    [
-        (payloads.PERMISSION_REQUEST, [("permission_asked", "Bash (A failing call)")]),
-        (
-            payloads.PERMISSION_DENIED,
-            [("permission_denied", "Bash (Tidy up): Classifier unavailable")],
-        ),
-        (
-            payloads.POST_BATCH,
-            [("call_refused", "Edit: File has not been read yet. Read it first.")],
-        ),
-        (payloads.NOTIFICATION, [("notification", "Claude needs your permission")]),
-        (
-            payloads.MODEL_SWITCH,
-            [("model_switched", "claude-opus-5 to claude-haiku-4-5, by command")],
-        ),
-        (TASK, [("task_created", "Do it")]),
-        (DONE, [("task_completed", "number 1")]),
-        (RENAMED, []),
-        (payloads.PRE_COMPACT, []),
-    ],
-)
+NOTICES: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
+    (payloads.PERMISSION_REQUEST, [("permission_asked", "Bash (A failing call)")]),
+    (payloads.PERMISSION_DENIED,
+     [("permission_denied", "Bash (Tidy up): Classifier unavailable")]),
+    (payloads.POST_BATCH,
+     [("call_refused", "Edit: File has not been read yet. Read it first.")]),
+    (payloads.NOTIFICATION, [("notification", "Claude needs your permission")]),
+    (payloads.MODEL_SWITCH,
+     [("model_switched", "claude-opus-5 to claude-haiku-4-5, by command")]),
+    (TASK, [("task_created", "Do it")]),
+    (DONE, [("task_completed", "number 1")]),
+    (RENAMED, []),
+    (payloads.PRE_COMPACT, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("payload", "expected"), NOTICES)
 def test_every_notice_has_a_reason(
     payload: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:

@@ -26,7 +26,4 @@ def test_noun_and_verb_agree_with_the_number(
     number: int, thing: str, verb: str, expected: str
 ) -> None:
     assert counted(number, thing, verb) == expected
-
-
-def test_a_noun_and_a_verb_alone() -> None:
     assert (plural("archived worker"), agreeing(1, "go on")) == ("archived workers", "goes on")

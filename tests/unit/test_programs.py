@@ -31,21 +31,15 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return proof
 
 
-def test_the_shell_would_run_a_shipped_program(shipped: Path) -> None:
-    subprocess.run(["sh", "-c", "git --version"], check=True, stdout=subprocess.DEVNULL)
-    assert shipped.exists()
-
-
-def test_relative_entries_of_path_are_ignored(shipped: Path) -> None:
+def test_relative_entries_of_path_are_ignored(shipped: Path, tmp_path: Path) -> None:
     assert find_program("pm2") is None or "clone" not in str(find_program("pm2"))
     assert str(find_program("git")).startswith("/")
     find_server()
     claude_code.version()
     git.answer(".", "--version")
     assert not shipped.exists()
-
-
-def test_a_program_named_by_its_path_is_taken(shipped: Path, tmp_path: Path) -> None:
+    subprocess.run(["sh", "-c", "git --version"], check=True, stdout=subprocess.DEVNULL)
+    assert shipped.exists(), "the shell runs a shipped program"
     assert find_program("./claude") == f"{tmp_path}/clone/claude"
     assert find_program("./missing") is None
 
@@ -60,13 +54,12 @@ def test_a_worker_is_not_started_with_the_clones_claude(
     assert claude() == f"{own}/claude"
 
 
-def test_children_get_absolute_folders_only(shipped: Path) -> None:
+def test_without_any_absolute_folder_there_is_no_path(
+    shipped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folders = os.fsdecode(inherited()[b"PATH"]).split(":")
     assert folders
     assert all(folder.startswith("/") for folder in folders)
-
-
-def test_without_any_absolute_folder_there_is_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", ".:bin")
     assert b"PATH" not in inherited()
     assert find_program("sh") is None

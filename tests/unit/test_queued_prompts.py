@@ -57,20 +57,15 @@ def test_blocks_of_a_queued_prompt_are_read_as_those_of_a_message() -> None:
     assert kinds(raw(prompt=blocks)) == [(USER, "Look at this"), (USER, "[image]")]
 
 
-@pytest.mark.parametrize("origin", [None, {}, "human"])
-def test_a_prompt_of_an_older_version_without_an_origin_is_read(origin: object) -> None:
-    assert kinds(raw(origin=origin)) == [(USER, "And then feed the numbat")]
-
-
 def test_a_prompt_of_another_program_is_a_note() -> None:
+    """An older version names no origin."""
+    for origin in (None, {}, "human"):
+        assert kinds(raw(origin=origin)) == [(USER, "And then feed the numbat")]
     assert kinds(raw(origin={"kind": "coordinator"})) == [(NOTE, "And then feed the numbat")]
     notice = raw(prompt="<task-notification> done", origin=None)
     assert [kind for kind, _ in kinds(notice)] == [NOTE]
-
-
-@pytest.mark.parametrize("mode", ["task-notification", "bash", None, 7])
-def test_other_commands_are_no_part_of_the_conversation(mode: object) -> None:
-    assert kinds(raw(commandMode=mode)) == []
+    for mode in ("task-notification", "bash", None, 7):
+        assert kinds(raw(commandMode=mode)) == []
 
 
 @pytest.mark.parametrize("attachment", [None, [], "queued_command", {"type": "date"}])

@@ -60,15 +60,8 @@ def test_a_file_of_a_repository_is_quoted_with_its_name() -> None:
 def every_part() -> list[str]:
     task = {"id": HOSTILE, "text": HOSTILE, "progress": HOSTILE, "progress_at": TIME}
     last = {"id": HOSTILE, "objective": HOSTILE, "ended_at": TIME, "prompt": HOSTILE}
-    session = {
-        "id": HOSTILE,
-        "profile": HOSTILE,
-        "condition": "active",
-        "last_active_at": TIME,
-        "task_id": HOSTILE,
-        "progress": HOSTILE,
-        "objective": HOSTILE,
-    }
+    texts = dict.fromkeys(("id", "profile", "task_id", "progress", "objective"), HOSTILE)
+    session = {**texts, "condition": "active", "last_active_at": TIME}
     free = {**session, "task_id": ""}
     agent = {"type": HOSTILE, "status": "spawned", "name": HOSTILE}
     profile = {"id": "ana", "role": HOSTILE}

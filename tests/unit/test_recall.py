@@ -99,19 +99,16 @@ def test_memories_of_others_are_not_recalled(scene: Scene) -> None:
     assert sorted(scene.names(PROMPT, swarm="elsewhere")) == ["users.md"]
 
 
-def test_a_common_word_recalls_nothing(scene: Scene) -> None:
-    for number in range(20):
-        scene.put(f"{number}.md", f"The checkout service and thing{number}.")
-    scene.prepare()
-    assert scene.names("the checkout service") == []
-
-
-def test_a_long_prompt_needs_more_than_two_words(scene: Scene) -> None:
+def test_a_common_word_recalls_nothing_and_a_long_prompt_needs_more_than_two(scene: Scene) -> None:
     scene.put("cart.md", CART)
     scene.prepare()
     noise = " ".join(f"word{number}" for number in range(100))
     assert scene.names(f"{noise} tax service") == []
     assert scene.names(f"{noise} {CART}") == ["cart.md"]
+    for number in range(20):
+        scene.put(f"{number}.md", f"The checkout service and thing{number}.")
+    scene.prepare()
+    assert scene.names("the checkout service") == []
 
 
 def test_a_memory_is_recalled_again_only_after_a_compaction(scene: Scene) -> None:
@@ -156,14 +153,12 @@ def test_a_part_is_never_longer_than_a_hook_reads(scene: Scene) -> None:
     assert scene.names("newest0 of0them") == []  # the oldest is left out
 
 
-@pytest.mark.parametrize("text", ["", "\n", "#0 {\nservice 0:1\ntax 0:1\n"])
-def test_a_damaged_part_is_left_out(scene: Scene, text: str) -> None:
-    Path(part_path(scene.home, "all")).write_text(text)
-    assert scene.names(PROMPT) == []
-
-
-def test_a_part_of_another_form_is_refused(scene: Scene) -> None:
-    Path(part_path(scene.home, "all")).write_text("tax 0:x\n")
+def test_a_damaged_part_is_left_out_and_one_of_another_form_refused(scene: Scene) -> None:
+    path = Path(part_path(scene.home, "all"))
+    for text in ("", "\n", "#0 {\nservice 0:1\ntax 0:1\n"):
+        path.write_text(text)
+        assert scene.names(PROMPT) == []
+    path.write_text("tax 0:x\n")
     with pytest.raises(ValueError, match="invalid literal"):
         scene.names(PROMPT)
 

@@ -107,6 +107,7 @@ def test_a_converted_project_that_is_off_can_be_switched_on(stack: Stack, tmp_pa
 def test_a_project_that_shares_the_default_home_keeps_its_record(
     stack: Stack, tmp_path: Path
 ) -> None:
+    """Every project without a record uses the default home, until init for the user is undone."""
     project = str(tmp_path / "shop")
     registration.register(stack.home, stack, "/usr/bin/python3")
     registration.forget(stack.home, stack.home)
@@ -115,13 +116,6 @@ def test_a_project_that_shares_the_default_home_keeps_its_record(
     registration.forget(project, stack.home)
     assert not read_record(project)
     assert not read_record(stack.home)
-
-
-def test_the_default_home_keeps_its_record_until_init_for_the_user_is_undone(
-    stack: Stack, tmp_path: Path
-) -> None:
-    """Every project without a record uses it."""
-    project = str(tmp_path / "shop")
     shared = stack._replace(home=default_home())
     registration.register(shared.home, shared, "/usr/bin/python3")
     registration.register(project, shared, "/usr/bin/python3")

@@ -67,32 +67,32 @@ def fired(redis: fakeredis.FakeRedis, home: Path) -> set[str]:
 # ---- what the scheduler does
 
 
-def test_with_own_workers_the_scheduler_replaces_none(
-    redis: fakeredis.FakeRedis, tmp_path: Path
+@pytest.mark.parametrize(
+    ("kinds", "has_stock", "rows"),
+    [
+        ((Writer, SlowWorker, LlmWorker), True, ALWAYS),
+        ((), True, ALWAYS | FALLBACKS - CONDITIONAL),
+        ((Writer,), False, ALWAYS | {"exports"}),
+    ],
+    ids=["own workers", "stock workers alone", "no slow worker"],
+)
+def test_the_scheduler_replaces_missing_workers(
+    redis: fakeredis.FakeRedis,
+    tmp_path: Path,
+    kinds: tuple[type[Writer | SlowWorker], ...],
+    has_stock: bool,
+    rows: set[str],
 ) -> None:
-    register_own_workers(redis, Writer, SlowWorker, LlmWorker)
-    register_stock_worker(redis)
-    assert fired(redis, tmp_path) == ALWAYS
-
-
-def test_with_stock_workers_alone_the_scheduler_replaces_ours(
-    redis: fakeredis.FakeRedis, tmp_path: Path
-) -> None:
-    register_stock_worker(redis)
-    assert fired(redis, tmp_path) == ALWAYS | FALLBACKS - CONDITIONAL
+    register_own_workers(redis, *kinds)
+    if has_stock:
+        register_stock_worker(redis)
+    assert fired(redis, tmp_path) == rows
 
 
 def test_the_scheduler_waits_for_workers_that_start_with_it(redis: fakeredis.FakeRedis) -> None:
     TickScheduler(redis)._cycle()
     waiting = redis.lrange("rq:queue:medium", 0, -1)
     assert {id.decode().removeprefix("tick-") for id in waiting} == ALWAYS
-
-
-def test_without_a_slow_worker_the_scheduler_exports_skills(
-    redis: fakeredis.FakeRedis, tmp_path: Path
-) -> None:
-    register_own_workers(redis, Writer)
-    assert fired(redis, tmp_path) == ALWAYS | {"exports"}
 
 
 def a_due_retry(redis: fakeredis.FakeRedis, _home: Path) -> None:

@@ -57,16 +57,12 @@ def test_rules_of_the_user_are_in_force_at_once(home: Path, key: str) -> None:
     assert "EMP-123456" not in redact.redact_text("ask EMP-123456")
 
 
-@pytest.mark.parametrize("text", ["[redaction", RULE + "patern = 'x'", "x = " + "[" * 5000])
+@pytest.mark.parametrize("text", ["[redaction", RULE + "patern = 'x'", "x = " + "[" * 5000, ""])
 def test_a_fault_in_the_rules_is_reported_at_once(home: Path, text: str) -> None:
-    (home / "config.toml").write_text(text)
-    assert str(home / "config.toml") in use_rules_when_needed(str(home))
+    path = home / "config.toml"
+    path.write_text(text) if text else path.mkdir()
+    assert str(path) in use_rules_when_needed(str(home))
     assert "ana@shop.io" not in redact.redact_text("ask ana@shop.io")
-
-
-def test_a_folder_in_place_of_the_file_is_reported_at_once(home: Path) -> None:
-    (home / "config.toml").mkdir()
-    assert "cannot be read" in use_rules_when_needed(str(home))
 
 
 def test_rules_put_in_force_later_take_the_place_of_those_to_be_loaded(home: Path) -> None:

@@ -18,6 +18,15 @@ def line_of(kind: str, content: Any, **more: Any) -> bytes:
     return json.dumps(line).encode()
 
 
+EDIT = {"type": "tool_use", "name": "Edit", "id": "toolu_01AbC",
+        "input": {"file_path": "src/a.py", "edits": [{"new_string": "x = 1"}]}}  # fmt: skip
+SEEN = [{"type": "text", "text": "seen"}, {"type": "image", "source": {"data": "iVBORw0KGgo"}}]
+
+
+def result_of(content: Any, **more: Any) -> bytes:
+    return line_of("user", [{"type": "tool_result", "content": content, **more}])
+
+
 @pytest.mark.parametrize(
     ("line", "who", "words"),
     [
@@ -25,45 +34,13 @@ def line_of(kind: str, content: Any, **more: Any) -> bytes:
         (line_of("user", [{"type": "text", "text": "in a block"}]), "user", "in a block"),
         (line_of("assistant", [{"type": "thinking", "thinking": "hm"}]), "claude", "hm"),
         (
-            line_of(
-                "assistant",
-                [
-                    {"type": "text", "text": "I edit."},
-                    {
-                        "type": "tool_use",
-                        "name": "Edit",
-                        "id": "toolu_01AbC",
-                        "input": {"file_path": "src/a.py", "edits": [{"new_string": "x = 1"}]},
-                    },
-                ],
-            ),
+            line_of("assistant", [{"type": "text", "text": "I edit."}, EDIT]),
             "claude",
             "I edit.\nEdit\nsrc/a.py\nx = 1\ntoolu_01AbC",
         ),
-        (line_of("user", [{"type": "tool_result", "content": "out"}]), "tool", "out"),
-        (
-            line_of(
-                "user", [{"type": "tool_result", "tool_use_id": "toolu_01AbC", "content": "out"}]
-            ),
-            "tool",
-            "out\ntoolu_01AbC",
-        ),
-        (
-            line_of(
-                "user",
-                [
-                    {
-                        "type": "tool_result",
-                        "content": [
-                            {"type": "text", "text": "seen"},
-                            {"type": "image", "source": {"data": "iVBORw0KGgo"}},
-                        ],
-                    }
-                ],
-            ),
-            "tool",
-            "seen",
-        ),
+        (result_of("out"), "tool", "out"),
+        (result_of("out", tool_use_id="toolu_01AbC"), "tool", "out\ntoolu_01AbC"),
+        (result_of(SEEN), "tool", "seen"),
         (b'{"type":"summary","summary":"A day"}', "title", "A day"),
         (b'{"type":"ai-title","aiTitle":"A day"}', "title", "A day"),
     ],
@@ -98,20 +75,16 @@ def test_a_malformed_line_is_an_error(line: bytes) -> None:
         passage_of(line)
 
 
-@pytest.mark.parametrize("content", ["cut \ud83d", [{"type": "text", "text": "cut \ud83d"}]])
-def test_half_an_emoji_can_be_stored(content: Any) -> None:
-    passage = passage_of(line_of("user", content))
-    assert passage is not None
-    assert passage.words == "cut \ufffd"
-
-
-def test_half_an_emoji_and_a_deep_value() -> None:
+def test_half_an_emoji_and_a_deep_value_can_be_stored() -> None:
+    for content in ("cut \ud83d", [{"type": "text", "text": "cut \ud83d"}]):
+        passage = passage_of(line_of("user", content))
+        assert passage is not None
+        assert passage.words == "cut \ufffd"
     deep: Any = "bottom"
     for _ in range(300):
         deep = [deep]
-    passage = passage_of(
-        line_of("assistant", [{"type": "tool_use", "name": "T\ud83d", "input": {"a": deep}}])
-    )
+    use = {"type": "tool_use", "name": "T\ud83d", "input": {"a": deep}}
+    passage = passage_of(line_of("assistant", [use]))
     assert passage is not None
     assert passage.words.encode()
     assert passage.words.endswith("bottom")

@@ -94,19 +94,14 @@ def test_a_file_of_another_program_is_kept(db: Database, home: Path, when: str) 
     assert str(path) not in holdings(locate(str(home.parent))).own
 
 
-def test_a_purge_deletes_what_hivepipe_wrote(db: Database, home: Path) -> None:
+def test_a_purge_and_forgetting_delete_what_hivepipe_wrote(db: Database, home: Path) -> None:
     apply(db, "start_session", 0, source="startup")
     exported(home)
     path = home.parent / ".claude-state" / "session.yaml"
     assert str(path) in holdings(locate(str(home.parent))).own
-
-
-def test_the_file_of_a_forgotten_session_is_deleted(db: Database, home: Path) -> None:
-    apply(db, "start_session", 0, source="startup")
-    exported(home)
     db.execute("DELETE FROM sessions", {})
     assert SessionExport(str(home)).finish()
-    assert not (home.parent / ".claude-state" / "session.yaml").exists()
+    assert not path.exists()
 
 
 def test_a_home_outside_of_a_project_has_no_file(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from hivepipe.reading import session_lookup
 from hivepipe.reading.homes import KnownHome, settings_of
 from hivepipe.team import capture
 from hivepipe.times import stored_time
-from tests.web_scene import insert
+from tests.web_scene import insert, insert_usage
 
 
 def garden(tmp_path: Path) -> Path:
@@ -49,10 +49,7 @@ def garden(tmp_path: Path) -> Path:
         insert(db, "sessions", id="s-garden", status="active", created_at=at, updated_at=at)
         insert(db, "activity", session_id="s-garden", since_ms=1, last_active_at=at, calls=1,
                failed=0, denied=0, warned=0, open_calls=0, turn_is_open=1)  # fmt: skip
-        insert(db, "usage", session_id="s-garden", message_id="m", request_id="r", agent_id="",
-               is_sidechain=0, is_replay=0, created_at=at, model="claude-opus-4-5", speed="",
-               region="", input=7, output=0, cache_read=0, cache_write_5m=0, cache_write_1h=0,
-               web_searches=0)  # fmt: skip
+        insert_usage(db, session_id="s-garden", created_at=at, input=7, output=0)
     return home
 
 

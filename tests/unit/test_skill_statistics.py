@@ -51,25 +51,17 @@ def test_the_file_has_exactly_the_keys_that_its_readers_know() -> None:
             "count": 2,
             "last_used": "2026-11-21T00:10:00.000Z",
             "invocations": [
-                {
-                    "timestamp": "2026-11-20T23:30:00.000Z",
-                    "session_id": "s1",
-                    "context": "args 0",
-                    "success": True,
-                },
-                {
-                    "timestamp": "2026-11-21T00:10:00.000Z",
-                    "session_id": "s2",
-                    "context": "args 40",
-                    "success": False,
-                },
+                {"timestamp": "2026-11-20T23:30:00.000Z", "session_id": "s1",
+                 "context": "args 0", "success": True},
+                {"timestamp": "2026-11-21T00:10:00.000Z", "session_id": "s2",
+                 "context": "args 40", "success": False},
             ],
             "sessions": ["s1", "s2"],
             "session_count": 2,
             "success_rate": 0.5,
             "daily": {"2026-11-20": 1, "2026-11-21": 1},
         }
-    }
+    }  # fmt: skip
 
 
 def test_rate_and_count_cover_all_uses_and_the_list_the_last_hundred() -> None:
@@ -79,13 +71,6 @@ def test_rate_and_count_cover_all_uses_and_the_list_the_last_hundred() -> None:
     assert [each["context"] for each in found["invocations"]] == [
         f"args {minute}" for minute in range(50, 150)
     ]
-
-
-def test_a_predecessors_skill_without_a_use_is_exported() -> None:
-    unused = ImportedSkill("x", 0, 0, "", (), {})
-    found = usage(statistics([use("y", 0)], day_of, [unused]))
-    assert (found["x"]["count"], found["x"]["success_rate"]) == (0, 0)
-    assert found["y"]["count"] == 1
 
 
 def test_the_newest_hundred_sessions_are_named_and_all_are_counted() -> None:
@@ -105,8 +90,10 @@ def test_only_days_of_the_newest_year_are_kept() -> None:
 
 
 def test_days_are_computed_by_the_given_function() -> None:
-    found = statistics([use("x", 0)], lambda _time: "a local day")
-    assert usage(found)["x"]["daily"] == {"a local day": 1}
+    unused = ImportedSkill("y", 0, 0, "", (), {})  # of a predecessor
+    found = usage(statistics([use("x", 0)], lambda _time: "a local day", [unused]))
+    assert found["x"]["daily"] == {"a local day": 1}
+    assert (found["y"]["count"], found["y"]["success_rate"]) == (0, 0)
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu"])

@@ -47,20 +47,14 @@ def test_values_of_claude_code_take_precedence(home: Home) -> None:
     assert shown(home, {"session_id": "s1"}) == "$9.00 session · 25 % context\n"
 
 
-def test_the_line_without_a_file_of_the_stack(home: Home) -> None:
+def test_parts_without_a_value_are_left_out(home: Home) -> None:
     assert shown(home, INPUT) == "$1.23 session\n"
     assert shown(home, {}) == ""
-
-
-def test_the_costs_of_another_day_are_not_todays(home: Home) -> None:
+    # The costs of another day are not today's.
     assert shown(home, INPUT, day="2026-01-01", today_usd=4.5) == "$1.23 session\n"
-
-
-def test_an_expired_cache_is_shown(home: Home) -> None:
-    assert shown(home, {"session_id": "s1"}, sessions={"s1": {"cache_until": 5}}) == "cache over\n"
-
-
-def test_without_a_home_the_line_is_empty(private_home: Home, home: Home) -> None:
+    expired = {"s1": {"cache_until": 5}}
+    assert shown(home, {"session_id": "s1"}, sessions=expired) == "cache over\n"
+    (home.path / FILE).unlink()
     home.path.rmdir()
     assert shown(home, INPUT) == ""
 
@@ -78,7 +72,7 @@ _JSON = st.recursive(
 
 
 @given(fields=_JSON, kept=_JSON)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=75)
 def test_any_values_give_one_line_of_plain_text(home: Home, fields: Any, kept: Any) -> None:
     (home.path / FILE).write_text(json.dumps(kept))
     found = line(json.dumps(fields).encode())
@@ -117,9 +111,9 @@ def test_the_output_of_the_previous_command_is_printed_first(home: Home) -> None
 
 @pytest.mark.parametrize("folder", ["/\ud800", "/" + "a/" * 50_000])
 def test_a_folder_that_cannot_exist_takes_no_time(home: Home, folder: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     assert shown(home, {**INPUT, "cwd": folder}) in ("", "$1.23 session\n")
-    assert time.monotonic() - began < 1
+    assert time.thread_time() - began < 1
 
 
 def test_the_previous_command_runs_in_a_deleted_folder(home: Home) -> None:

@@ -15,7 +15,7 @@ from hivepipe.db.database import Database
 from hivepipe.db.listings import listings
 from hivepipe.reading.session_events import Event, events_of
 from hivepipe.reading.time_line import TimeLine, time_line
-from tests.web_scene import insert
+from tests.web_scene import insert, insert_usage
 
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
 LONG = "Say what the default is and why a person would change it. " * 20
@@ -49,10 +49,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
         insert(made, "sessions", id=SESSION, status="ended", source="startup", model="opus",
                project="/shop", created_at=at(1), updated_at=at(59), ended_at=at(59),
                end_reason="logout")  # fmt: skip
-        insert(made, "usage", message_id="m", request_id="r", agent_id="", is_sidechain=0,
-               is_replay=0, created_at=at(6), model="claude-opus-4-5", speed="", region="",
-               input=100, output=10, cache_read=0, cache_write_5m=0, cache_write_1h=0,
-               web_searches=0, **of)  # fmt: skip
+        insert_usage(made, created_at=at(6), **of)
         insert(made, "summaries", state="s", made_at=at(58), kind="plain", provider="", model="",
                reason="", harness="", summary="The timeout can be set.", key_learnings="[]",
                files="[]", open_ends="[]", requests=0, **of)  # fmt: skip

@@ -177,11 +177,11 @@ def test_a_command_is_shown_as_the_user_typed_it(
         ({"command": "ls"}, ""),
         ({"command": "ls", "description": "List", "run": True}, "description: List\nrun: true"),
         ({"command": "x" * 300}, f"command: {'x' * 300}"),
-        ({"todos": [{"content": "mend"}]}, 'todos: [\n  {\n    "content": "mend"\n  }\n]'),
         (
             {"todos": [{"content": "mend", "status": "pending", "id": "1"}, "broken", [1]]},
             'todos: \n[pending] mend\n"broken"\n[1]',
         ),
+        ({"todos": [{"content": "mend"}]}, 'todos: [\n  {\n    "content": "mend"\n  }\n]'),
         ({"size": 1 << 80}, "size: …"),
         ({"file_path": "a.py", "old_string": "1", "new_string": "2"}, ""),  # the diff has them
     ],

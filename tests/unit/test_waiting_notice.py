@@ -51,38 +51,31 @@ def test_an_empty_or_missing_spool_gives_no_notice(at: At, tmp_path: Path) -> No
     assert not (tmp_path / "notice").exists()
 
 
-def test_late_events_are_announced_with_their_number_and_age(at: At, tmp_path: Path) -> None:
-    for pid, secs in enumerate((-4 * DAY_SECS, -60, -5)):
-        spool(tmp_path, secs, pid)
-    assert at(0) == "hivepipe: 3 events wait on disk since Tuesday; run `hivepipe doctor`"
-
-
 @pytest.mark.parametrize(
-    ("secs", "when"),
+    ("secs", "words"),
     [
-        (-3600, "11:00"),
-        (-DAY_SECS, "Friday"),
-        (-5.9 * DAY_SECS, "Sunday"),
-        (-7 * DAY_SECS, "14 November"),
+        ((-3600,), "1 event waits on disk since 11:00"),
+        ((-DAY_SECS,), "1 event waits on disk since Friday"),
+        ((-5.9 * DAY_SECS,), "1 event waits on disk since Sunday"),
+        ((-7 * DAY_SECS,), "1 event waits on disk since 14 November"),
+        ((-4 * DAY_SECS, -60, -5), "3 events wait on disk since Tuesday"),
     ],
 )
-def test_the_age_is_given_as_a_time_a_weekday_or_a_date(
-    at: At, tmp_path: Path, secs: float, when: str
+def test_late_events_are_announced_with_their_number_and_age(
+    at: At, tmp_path: Path, secs: tuple[float, ...], words: str
 ) -> None:
-    spool(tmp_path, secs)
-    assert at(0) == f"hivepipe: 1 event waits on disk since {when}; run `hivepipe doctor`"
+    for pid, each in enumerate(secs):
+        spool(tmp_path, each, pid)
+    assert at(0) == f"hivepipe: {words}; run `hivepipe doctor`"
 
 
-def test_recent_events_give_no_notice(at: At, tmp_path: Path) -> None:
+def test_a_notice_is_given_once_a_day_and_not_for_recent_events(at: At, tmp_path: Path) -> None:
     spool(tmp_path, 0)
     assert at(LATE_SECS - 1) == ""
-
-
-def test_a_notice_is_given_once_a_day(at: At, tmp_path: Path) -> None:
     spool(tmp_path, -LATE_SECS)
-    assert at(0)
-    assert [at(secs) for secs in (1, LOOK_SECS, DAY_SECS - 1)] == ["", "", ""]
-    assert at(DAY_SECS)
+    assert at(LOOK_SECS + LATE_SECS)
+    found = [at(LATE_SECS + LOOK_SECS + secs) for secs in (1, LOOK_SECS, DAY_SECS - 1, DAY_SECS)]
+    assert [bool(text) for text in found] == [False, False, False, True]
 
 
 def test_the_spool_is_listed_every_ten_minutes_at_most(

@@ -109,25 +109,19 @@ def test_the_tools_accept_the_token_as_bearer_only(client: TestClient) -> None:
 
 
 def test_hostile_texts_stay_texts(client: TestClient, home: Path) -> None:
+    """No page has a script or a style of its own."""
     shown = ""
     for path in paths(home):
         answer = client.get(path)
-        assert answer.status_code == 200, answer.text
-        assert "<img" not in answer.text
-        assert "<script>" not in answer.text
-        assert "onerror=alert(1)>" not in answer.text
-        shown += answer.text
+        text = answer.text
+        assert answer.status_code == 200, text
+        for hostile in ("<img", "<script>", "onerror=alert(1)>", "<style", " style="):
+            assert hostile not in text
+        assert text.count("<script") == text.count('<script src="/static/live.js" defer></script>')
+        assert "//" not in text.replace("http://www.w3.org", "").split("<main")[0].split("<nav")[0]
+        shown += text
     assert "&lt;script&gt;alert(1)" in shown
     assert "{{7*7}}" in shown
-
-
-def test_no_page_has_a_script_or_a_style_of_its_own(client: TestClient, home: Path) -> None:
-    for path in paths(home):
-        text = client.get(path).text
-        assert text.count("<script") == text.count('<script src="/static/live.js" defer></script>')
-        assert "<style" not in text
-        assert " style=" not in text
-        assert "//" not in text.replace("http://www.w3.org", "").split("<main")[0].split("<nav")[0]
 
 
 def test_the_json_of_views_equals_that_of_commands(client: TestClient) -> None:
@@ -161,35 +155,33 @@ def test_the_json_of_views_equals_that_of_commands(client: TestClient) -> None:
     assert {name: session[name] for name in shown} == shown
 
 
-@pytest.mark.parametrize(
-    ("query", "shown"),
-    [("skill=SCRIPT", 1), ("skill=deploy", 0), ("failed=1", 1), ("skill=deploy&failed=1", 0)],
-)
-def test_skills_are_filtered_by_name_and_failure(
-    client: TestClient, query: str, shown: int
-) -> None:
-    assert len(client.get(f"/skills.json?{query}").json()["skills"]) == shown
-    assert ("No skill matches" in client.get(f"/skills?{query}").text) is not bool(shown)
+def test_skills_are_filtered_by_name_and_failure(client: TestClient) -> None:
+    found = {"skill=SCRIPT": 1, "skill=deploy": 0, "failed=1": 1, "skill=deploy&failed=1": 0}
+    for query, shown in found.items():
+        assert len(client.get(f"/skills.json?{query}").json()["skills"]) == shown, query
+        assert ("No skill matches" in client.get(f"/skills?{query}").text) is not bool(shown)
 
 
-@pytest.mark.parametrize(
-    ("stack", "shown"),
-    [
-        ({}, 0),
-        ({"doctor": None}, 0),
-        ({"doctor": {"healthy": False}}, 1),
-        ({"alerts": ["backlog"]}, 1),
-        ({"is_fine": False}, 1),
-    ],
-)
+STACKS: list[tuple[dict[str, Any], int]] = [
+    ({}, 0),
+    ({"doctor": None}, 0),
+    ({"doctor": {"healthy": False}}, 1),
+    ({"alerts": ["backlog"]}, 1),
+    ({"is_fine": False}, 1),
+]
+
+
 def test_health_can_be_limited_to_problems(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch, stack: dict[str, Any], shown: int
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("hivepipe.web.view_cache.LASTS_SECS", 0.0)
     fine = {"alerts": [], "is_fine": True, "doctor": {"healthy": True}}
-    monkeypatch.setattr("hivepipe.web.health_view._health", lambda *_: {**fine, **stack})
-    assert len(client.get("/health.json").json()["stacks"]) == 1
-    answer = client.get("/health.json?only=problems").json()
-    assert (len(answer["stacks"]), answer["left_out"]) == (shown, 1 - shown)
+    for stack, shown in STACKS:
+        health = {**fine, **stack}
+        monkeypatch.setattr("hivepipe.web.health_view._health", lambda *_, it=health: it)
+        assert len(client.get("/health.json").json()["stacks"]) == 1
+        answer = client.get("/health.json?only=problems").json()
+        assert (len(answer["stacks"]), answer["left_out"]) == (shown, 1 - shown)
 
 
 def test_stopped_stacks_are_reported_as_status_does(client: TestClient, home: Path) -> None:
@@ -201,16 +193,13 @@ def test_stopped_stacks_are_reported_as_status_does(client: TestClient, home: Pa
     assert "run `hivepipe init`" in client.get("/queues").text
 
 
-def test_filters_are_in_the_address(client: TestClient) -> None:
+def test_filters_are_in_the_address(client: TestClient, home: Path) -> None:
     assert client.get("/agents.json?type=other").json()["sessions"] == []
     assert client.get("/agents.json?outcome=lost").json()["sessions"] == []
     assert len(client.get("/agents.json?outcome=running").json()["sessions"]) == 1
     assert client.get("/costs.json?model=other").json()["costs"] == []
     assert client.get("/now.json?home=0123456789abcdef").status_code == 404
     assert client.get("/now?home=0123456789abcdef").status_code == 404
-
-
-def test_an_unknown_session_is_named(client: TestClient, home: Path) -> None:
     answer = client.get(f"/session/{short_hash(str(home))}/nothing")
     assert answer.status_code == 404
     assert "no session has the id nothing" in answer.text

@@ -12,7 +12,7 @@ from hivepipe.cli.main import main
 from hivepipe.db.database import Database
 from hivepipe.reading.agents import agents
 from hivepipe.reading.homes import KnownHome
-from tests.web_scene import SESSION, insert
+from tests.web_scene import SESSION, insert, insert_usage
 
 
 def spawn(home: Path, agent: str, session: str | None, at: str, **more: Any) -> None:
@@ -20,10 +20,8 @@ def spawn(home: Path, agent: str, session: str | None, at: str, **more: Any) -> 
         row = {"status": "completed", "outcome": "completed", "type": "Explore", **more}
         of = {"swarm_id": "swarm", "session_id": session, "created_at": at}
         insert(db, "agents", id=agent, **of, **row)
-        insert(db, "usage", message_id=agent, request_id="r", agent_id=agent, is_sidechain=1,
-               is_replay=0, created_at=at, model="claude-opus-4-5", speed="", region="",
-               input=1000, output=10, cache_read=0, cache_write_5m=0, cache_write_1h=0,
-               web_searches=0, session_id=session or "")  # fmt: skip
+        own = {"message_id": agent, "agent_id": agent, "session_id": session or ""}
+        insert_usage(db, is_sidechain=1, created_at=at, input=1000, **own)
 
 
 def test_agents_are_listed_below_their_sessions(client: TestClient, home: Path) -> None:

@@ -4,7 +4,6 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
@@ -13,7 +12,7 @@ from hivepipe.costs.tokens import Tokens
 from hivepipe.db.database import Database
 from hivepipe.reading.costs import DayCost
 from hivepipe.web.trend import DAYS, trend_of
-from tests.web_scene import SESSION, insert
+from tests.web_scene import SESSION, insert_usage
 
 FUTURE = "2099-01-01"  # of a message before the clock was set back
 
@@ -32,21 +31,17 @@ def test_the_trend_is_to_scale_and_ends_with_the_newest_day() -> None:
     assert all(bar["x"] + bar["width"] <= 100 for bar in bars)
 
 
-@pytest.mark.parametrize("day", ["", "0001-01-02", "soon"])
-def test_without_a_day_there_is_no_trend(day: str) -> None:
-    assert trend_of([cost(day, 1)] if day else []) == []
-
-
-def test_a_model_without_a_price_costs_nothing_in_the_trend() -> None:
+def test_without_a_day_or_a_price_there_is_no_trend() -> None:
+    for day in ("0001-01-02", "soon"):
+        assert trend_of([cost(day, 1)]) == []
+    assert trend_of([]) == []
     assert {bar["height"] for bar in trend_of([cost("2026-11-21", None)])} == {0}
 
 
 def test_shares_of_the_cache_and_filters(client: TestClient, home: Path) -> None:
     with closing(Database(home / "hive.db")) as db:
-        insert(db, "usage", message_id="m2", request_id="r2", agent_id="", is_sidechain=0,
-               is_replay=0, created_at="2026-11-22T12:00:00.000Z", model="claude-opus-4-5",
-               speed="", region="", input=100, output=10, cache_read=900, cache_write_5m=0,
-               cache_write_1h=0, web_searches=0, session_id=SESSION)  # fmt: skip
+        at = "2026-11-22T12:00:00.000Z"
+        insert_usage(db, message_id="m2", created_at=at, cache_read=900, session_id=SESSION)
     whole = client.get("/costs.json").json()
     assert whole["cache_share"] == 0.45
     assert [each["cache_share"] for each in whole["costs"]] == [0.9, 0]
@@ -69,10 +64,8 @@ def test_the_last_days_are_those_up_to_the_newest_message(client: TestClient, ho
     days = ("2026-09-01", "2026-11-22", FUTURE)
     with closing(Database(home / "hive.db")) as db:
         for day in days:
-            insert(db, "usage", message_id=day, request_id="", agent_id="", is_sidechain=0,
-                   is_replay=0, created_at=f"{day}T12:00:00.000Z", model="claude-opus-4-5",
-                   speed="", region="", input=100, output=10, cache_read=0, cache_write_5m=0,
-                   cache_write_1h=0, web_searches=0, session_id=SESSION)  # fmt: skip
+            at = f"{day}T12:00:00.000Z"
+            insert_usage(db, message_id=day, created_at=at, session_id=SESSION)
     last, whole = (client.get(f"/costs.json{query}").json() for query in ("", "?all=1"))
     assert (last["since"], whole["since"]) == ("2026-10-24", "")
     assert {each["day"] for each in last["costs"]} & {*days} == {"2026-11-22", FUTURE}

@@ -27,17 +27,14 @@ def test_a_part_is_cached_by_object_and_filters() -> None:
     assert [once(one, {"piece": "2"}, render), once(one, {}, render)] == ["2", "0"]
 
 
-def test_the_oldest_parts_are_evicted() -> None:
+def test_the_oldest_parts_are_evicted_and_a_part_that_is_too_large_is_not_cached() -> None:
     once, render = FragmentCache(), counting_renderer(MOST_BYTES // 2)
     parts = [["a"], ["b"], ["c"]]
     for part in parts:
         once(part, {}, render)
     assert [once(part, {}, render)[0] for part in reversed(parts)] == ["2", "1", "3"]
-
-
-def test_a_part_that_is_too_large_is_not_cached() -> None:
     once, render = FragmentCache(), counting_renderer(MOST_BYTES + 1)
-    assert [once(parts := ["a"], {}, render)[0], once(parts, {}, render)[0]] == ["0", "1"]
+    assert [once(parts, {}, render)[0], once(parts, {}, render)[0]] == ["0", "1"]
 
 
 def test_new_rows_are_shown_beside_cached_parts(

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
@@ -22,34 +21,31 @@ def json_of(client: TestClient, **query: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        CART,
-        {**CART, "role": "user"},
-        {**CART, "since": "2026-01-11"},
-        {**CART, "until": "2026-01-11"},
-        {**CART, "agent": "Explore"},
-        {**CART, "tool": "Bash"},
-        {**CART, "session": SESSION[:6], "project": "/home/ana"},
-        {**CART, "word": "1", "limit": "1"},
-        {"q": "nowhere"},
-    ],
-)
-def test_the_json_equals_that_of_the_command(
-    client_with_archive: TestClient, query: dict[str, str]
-) -> None:
-    options = [f"--{name}={value}" for name, value in query.items() if name not in ("q", "word")]
-    options += ["--word"] if "word" in query else []
-    expected = json.loads(
-        CliRunner().invoke(main, ["search", query["q"], *options, "--json"]).stdout
-    )
-    page = json_of(client_with_archive, **query)
-    assert page["total"] == expected["total"]
-    assert page["not_indexed_bytes"] == expected["not_indexed_bytes"] == 0
-    mine = [{name: hit[name] for name in hit.keys() - {"parts", "home", "ref"}}
-            for hit in page["hits"]]  # fmt: skip
-    assert mine == expected["hits"]
+QUERIES = [
+    CART,
+    {**CART, "role": "user"},
+    {**CART, "since": "2026-01-11"},
+    {**CART, "until": "2026-01-11"},
+    {**CART, "agent": "Explore"},
+    {**CART, "tool": "Bash"},
+    {**CART, "session": SESSION[:6], "project": "/home/ana"},
+    {**CART, "word": "1", "limit": "1"},
+    {"q": "nowhere"},
+]
+
+
+def test_the_json_equals_that_of_the_command(client_with_archive: TestClient) -> None:
+    for query in QUERIES:
+        options = [f"--{name}={it}" for name, it in query.items() if name not in ("q", "word")]
+        options += ["--word"] if "word" in query else []
+        words = ["search", query["q"], *options, "--json"]
+        expected = json.loads(CliRunner().invoke(main, words).stdout)
+        page = json_of(client_with_archive, **query)
+        assert page["total"] == expected["total"], query
+        assert page["not_indexed_bytes"] == expected["not_indexed_bytes"] == 0
+        mine = [{name: hit[name] for name in hit.keys() - {"parts", "home", "ref"}}
+                for hit in page["hits"]]  # fmt: skip
+        assert mine == expected["hits"], query
 
 
 def test_facets_count_what_narrowing_finds(client_with_archive: TestClient) -> None:
@@ -87,44 +83,40 @@ REFS = (
 )
 
 
-@pytest.mark.parametrize("ref", REFS)
-def test_an_invalid_reference_is_no_error(client_with_archive: TestClient, ref: str) -> None:
+def test_an_invalid_reference_is_no_error(client_with_archive: TestClient) -> None:
     home = json_of(client_with_archive, **CART)["hits"][0]["home"]
-    open_ = ref.format(home, SESSION)
-    answer = client_with_archive.get("/search", params={**CART, "open": open_})
-    assert answer.status_code == 200
+    for ref in REFS:
+        query = {**CART, "open": ref.format(home, SESSION)}
+        assert client_with_archive.get("/search", params=query).status_code == 200, ref
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ({"q": '""'}, "give at least one word"),
-        ({**CART, "since": "soon"}, "since is not a day"),
-        ({**CART, "day": "9999-12-31"}, "day is not a day"),
-        ({**CART, "limit": "0"}, "limit is not a number"),
-        ({**CART, "limit": "٣"}, "limit is not a number"),
-        ({**CART, "limit": "0" * 8 + "9" * 5000}, "limit is not a number"),
-        ({**CART, "limit": "000000001" + "0" * 9}, "limit is not a number"),
-    ],
-)
-def test_an_invalid_query_is_reported(
-    client_with_archive: TestClient, query: dict[str, str], expected: str
-) -> None:
-    page = client_with_archive.get("/search", params=query)
-    assert page.status_code == 400
-    assert expected in page.text
-    assert '<input class="query"' in page.text
-    assert expected in client_with_archive.get("/search.json", params=query).json()["error"]
+INVALID = [
+    ({"q": '""'}, "give at least one word"),
+    ({**CART, "since": "soon"}, "since is not a day"),
+    ({**CART, "day": "9999-12-31"}, "day is not a day"),
+    ({**CART, "limit": "0"}, "limit is not a number"),
+    ({**CART, "limit": "٣"}, "limit is not a number"),
+    ({**CART, "limit": "0" * 8 + "9" * 5000}, "limit is not a number"),
+    ({**CART, "limit": "000000001" + "0" * 9}, "limit is not a number"),
+]
 
 
-@pytest.mark.parametrize("words", [HOSTILE, "\x00", "\u202e", '"', "a" * 10_000, "NEAR(", "cart*"])
-def test_hostile_words_stay_words(client_with_archive: TestClient, words: str) -> None:
-    page = client_with_archive.get(
-        "/search", params={"q": words, "role": HOSTILE, "agent": HOSTILE}
-    )
-    assert page.status_code in (200, 400)
-    assert "<script>" not in page.text
-    assert "<img" not in page.text
+def test_an_invalid_query_is_reported(client: TestClient) -> None:
+    for query, expected in INVALID:
+        page = client.get("/search", params=query)
+        assert page.status_code == 400
+        assert expected in page.text
+        assert '<input class="query"' in page.text
+        assert expected in client.get("/search.json", params=query).json()["error"]
+
+
+def test_hostile_words_stay_words(client_with_archive: TestClient) -> None:
+    for words in (HOSTILE, "\x00", "\u202e", '"', "a" * 10_000, "NEAR(", "cart*"):
+        query = {"q": words, "role": HOSTILE, "agent": HOSTILE}
+        page = client_with_archive.get("/search", params=query)
+        assert page.status_code in (200, 400)
+        assert "<script>" not in page.text
+        assert "<img" not in page.text
 
 
 def test_hostile_hits_stay_texts(client_with_archive: TestClient) -> None:
@@ -135,12 +127,9 @@ def test_hostile_hits_stay_texts(client_with_archive: TestClient) -> None:
     assert "<img" not in page
     assert not {"\x1b", "\x00", "\u202e"} & {*page}
     assert r"\x1b[31m red \u202e back" in page
-
-
-def test_a_line_of_a_megabyte_does_not_fill_the_page(client_with_archive: TestClient) -> None:
     (hit,) = json_of(client_with_archive, q=LONG[:30])["hits"]
     page = client_with_archive.get("/search", params={"q": LONG[:30], "open": hit["ref"]}).text
-    assert len(page) < 200_000
+    assert len(page) < 200_000, "of a line of a megabyte"
 
 
 def test_without_words_the_page_says_what_to_type(client: TestClient) -> None:
@@ -150,14 +139,13 @@ def test_without_words_the_page_says_what_to_type(client: TestClient) -> None:
     assert "No line has all of these words" in client.get("/search?q=x").text
 
 
-def test_a_home_whose_index_is_broken_is_named(client_with_archive: TestClient, home: Path) -> None:
+def test_a_home_whose_index_is_broken_is_named_and_a_deleted_one_is_ignored(
+    client_with_archive: TestClient, home: Path
+) -> None:
     (home / "search.db").write_bytes(b"no database" * 1000)
     page = client_with_archive.get("/search", params=CART)
     assert page.status_code == 200
     assert f"cannot use {home / 'search.db'}" in page.text
-
-
-def test_a_deleted_home_is_ignored(client_with_archive: TestClient, home: Path) -> None:
     shutil.rmtree(home)
-    assert json_of(client_with_archive, **CART)["total"] == 0
+    assert json_of(client_with_archive, q="cart again")["total"] == 0
     assert not home.exists()

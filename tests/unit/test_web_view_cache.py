@@ -42,9 +42,7 @@ def test_an_answer_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counted.get() == "2"
 
 
-@pytest.mark.parametrize(
-    "more", [{"status": 404}, {"is_cacheable": False}], ids=["error", "unfinished"]
-)
+@pytest.mark.parametrize("more", [{"status": 404}, {"is_cacheable": False}], ids=["error", "part"])
 def test_an_error_or_unfinished_answer_is_not_cached(more: dict[str, Any]) -> None:
     counted = Counted(**more)
     assert [counted.get(), counted.get()] == ["1", "2"]

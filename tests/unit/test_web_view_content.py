@@ -25,13 +25,10 @@ class View:
         return {"shown": [known.key for known in query.homes]}
 
 
-def test_without_damage_a_view_is_called_once() -> None:
+def test_a_damaged_home_is_named_and_the_others_are_shown() -> None:
     view = View()
     assert content_of(view, ViewQuery(HOMES)) == {"shown": ["a", "b", "c"], "unreadable": []}
     assert view.number == 1
-
-
-def test_a_damaged_home_is_named_and_the_others_are_shown() -> None:
     found = content_of(View("b"), ViewQuery(HOMES))
     assert found["shown"] == ["a", "c"]
     assert found["unreadable"] == [{"project": "/projects/b", "reason": "cannot read /homes/b"}]
