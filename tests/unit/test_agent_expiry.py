@@ -47,6 +47,7 @@ def agent(lifecycle: object = None, **columns: Any) -> dict[str, Any]:
         (agent(session_status=None), "orphaned"),
         (agent(session_status="ended", status="running", began_at=ago(hours=2)), "orphaned"),
         (agent(status="completed", metadata=None), "completed"),
+        (agent(created_at=ago(minutes=5), status="completed"), "completed"),
         (agent({"expires_at": "2026-11-21T12:00:00+00:00"}), "expired"),
         (agent({"expires_at": "2026-11-21T13:59:59+02:00"}), "expired"),  # 11:59:59 UTC
         (agent({"expires_at": "2026-11-21 11:00:00"}), "expired"),
@@ -85,10 +86,5 @@ def test_a_row_is_kept(row: dict[str, Any], reason: str) -> None:
     assert judge(row, NOW) == (False, reason)
 
 
-def test_a_row_may_be_removed_after_five_minutes() -> None:
-    assert judge(agent(created_at=ago(minutes=5), status="completed"), NOW) == (True, "completed")
-
-
-@pytest.mark.parametrize("text", [None, 3, "", "soon", "2026-13-01"])
-def test_an_invalid_time_is_none(text: object) -> None:
-    assert moment(text) is None
+def test_an_invalid_time_is_none() -> None:
+    assert {moment(text) for text in (None, 3, "", "soon", "2026-13-01")} == {None}

@@ -33,8 +33,4 @@ torn line
 def test_the_longest_mount_point_decides(path: str, kind: str, shared: bool) -> None:
     assert file_system_of(path, MOUNTS) == kind
     assert is_shared(kind) is shared
-
-
-def test_without_a_mount_table_a_home_counts_as_unshared() -> None:
-    assert file_system_of("/home/ana", "") == ""
-    assert not is_shared("")
+    assert (file_system_of(path, ""), is_shared("")) == ("", False), "without a table"

@@ -22,72 +22,55 @@ def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OldProject:
     return project
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        (".claude/hooks/auto-checkpoint.sh", OLD),
-        ("./.claude/hooks/auto-checkpoint.sh", OLD),
-        ("bash .claude/hooks/auto-checkpoint.sh", OLD),
-        ("/bin/bash -e .claude/hooks/auto-checkpoint.sh post", OLD),
-        ("bash -c '.claude/hooks/auto-checkpoint.sh'", OLD),
-        ('"$CLAUDE_PROJECT_DIR"/.claude/hooks/auto-checkpoint.sh', OLD),
-        ("${CLAUDE_PROJECT_DIR}/.claude/hooks/auto-checkpoint.sh >/dev/null 2>&1", OLD),
-        ("$(git rev-parse --show-toplevel)/.claude/hooks/auto-checkpoint.sh", OLD),
-        ("cd $CLAUDE_PROJECT_DIR && .claude/hooks/auto-checkpoint.sh || true", OLD),
-        ("cat | .claude/hooks/task-agent-tracker.sh 2>/dev/null; exit 0", OLD),
-        ("USE_QUEUE=true .claude/hooks/task-agent-tracker.sh", OLD),
-        ("[ -x .claude/hooks/stop ] && .claude/hooks/stop", OLD),
-        ("python3 .claude/hooks/stop", OLD),
-        # Run by something else.
-        ("timeout 5 .claude/hooks/auto-checkpoint.sh", OLD),
-        ("timeout -k 2 -s KILL 5s bash .claude/hooks/auto-checkpoint.sh", OLD),
-        ("nohup .claude/hooks/auto-checkpoint.sh >/dev/null 2>&1 &", OLD),
-        ("setsid nice -n 19 bash .claude/hooks/auto-checkpoint.sh", OLD),
-        ("time .claude/hooks/auto-checkpoint.sh", OLD),
-        ("bash -o pipefail -e .claude/hooks/auto-checkpoint.sh", OLD),
-        ("source .claude/hooks/auto-checkpoint.sh", OLD),
-        (". .claude/hooks/auto-checkpoint.sh", OLD),
-        ("eval .claude/hooks/auto-checkpoint.sh", OLD),
-        ("/usr/bin/python3.11 -u .claude/hooks/stop", OLD),
-        ("uv run --with rich .claude/hooks/stop", OLD),
-        ("timeout 5 bash -lc '.claude/hooks/auto-checkpoint.sh'", OLD),
-        ("if [ -f x ]; then .claude/hooks/auto-checkpoint.sh; else true; fi", OLD),
-        ("{ ! .claude/hooks/auto-checkpoint.sh; }", OLD),
-        ("sudo -u me .claude/hooks/auto-checkpoint.sh", DOUBTFUL),
-        ("mine/run .claude/hooks/auto-checkpoint.sh", DOUBTFUL),
-        ("timeout 5 npm run lint", OTHER),
-        ("if true; then npm run lint; fi", OTHER),
-        ("timeout 5", OTHER),
-        ("uv", OTHER),
-        ("bash", OTHER),
-        ("echo .claude/hooks/auto-checkpoint.sh", OTHER),
-        # A command of the user in the same line.
-        (".claude/hooks/auto-checkpoint.sh && npm run lint", DOUBTFUL),
-        ("npm run lint; .claude/hooks/auto-checkpoint.sh", DOUBTFUL),
-        (".claude/hooks/auto-checkpoint.sh > notes.txt", DOUBTFUL),
-        # Commands that write to the predecessor's database.
-        ("sqlite3 .hive-mind/hive.db 'DELETE FROM agents'", DOUBTFUL),
-        ("mine/tracker.sh", DOUBTFUL),
-        # Files of a known name that are missing or have nothing of the predecessor.
-        ("old/auto-checkpoint.sh", DOUBTFUL),
-        ("mine/session-start.sh", OTHER),
-        ("mine/stop", OTHER),
-        ("mine/stop.py", OTHER),
-        ("npm run lint", OTHER),
-        ("echo .hive-mind", OTHER),
-        ("echo 'not closed", OTHER),
-        ("", OTHER),
-        ("mine/../../../../../dev/zero", OTHER),
+CHECKPOINT = ".claude/hooks/auto-checkpoint.sh"
+COMMANDS = {
+    OLD: [
+        *(CHECKPOINT, f"./{CHECKPOINT}", f"bash {CHECKPOINT}", f"/bin/bash -e {CHECKPOINT} post"),
+        *(f"bash -c '{CHECKPOINT}'", f'"$CLAUDE_PROJECT_DIR"/{CHECKPOINT}'),
+        f"${{CLAUDE_PROJECT_DIR}}/{CHECKPOINT} >/dev/null 2>&1",
+        f"$(git rev-parse --show-toplevel)/{CHECKPOINT}",
+        f"cd $CLAUDE_PROJECT_DIR && {CHECKPOINT} || true",
+        "cat | .claude/hooks/task-agent-tracker.sh 2>/dev/null; exit 0",
+        "USE_QUEUE=true .claude/hooks/task-agent-tracker.sh",
+        *("[ -x .claude/hooks/stop ] && .claude/hooks/stop", "python3 .claude/hooks/stop"),
+        # run by something else
+        *(f"timeout 5 {CHECKPOINT}", f"timeout -k 2 -s KILL 5s bash {CHECKPOINT}"),
+        *(f"nohup {CHECKPOINT} >/dev/null 2>&1 &", f"setsid nice -n 19 bash {CHECKPOINT}"),
+        *(f"time {CHECKPOINT}", f"bash -o pipefail -e {CHECKPOINT}", f"source {CHECKPOINT}"),
+        *(f". {CHECKPOINT}", f"eval {CHECKPOINT}", "/usr/bin/python3.11 -u .claude/hooks/stop"),
+        *("uv run --with rich .claude/hooks/stop", f"timeout 5 bash -lc '{CHECKPOINT}'"),
+        *(f"if [ -f x ]; then {CHECKPOINT}; else true; fi", f"{{ ! {CHECKPOINT}; }}"),
     ],
-)
-def test_a_command_is_judged_by_name_and_content(
-    old: OldProject, command: str, expected: Verdict
-) -> None:
+    DOUBTFUL: [
+        *(f"sudo -u me {CHECKPOINT}", f"mine/run {CHECKPOINT}"),
+        # a command of the user in the same line
+        *(
+            f"{CHECKPOINT} && npm run lint",
+            f"npm run lint; {CHECKPOINT}",
+            f"{CHECKPOINT} > notes.txt",
+        ),
+        # commands that write to the predecessor's database
+        *("sqlite3 .hive-mind/hive.db 'DELETE FROM agents'", "mine/tracker.sh"),
+        "old/auto-checkpoint.sh",  # a file of a known name that is missing
+    ],
+    OTHER: [
+        *("timeout 5 npm run lint", "if true; then npm run lint; fi", "timeout 5", "uv", "bash"),
+        *(f"echo {CHECKPOINT}", "npm run lint", "echo .hive-mind", "echo 'not closed", ""),
+        # files of a known name that have nothing of the predecessor
+        *("mine/session-start.sh", "mine/stop", "mine/stop.py", "mine/../../../../../dev/zero"),
+    ],
+}
+
+
+@pytest.mark.parametrize("expected", COMMANDS)
+def test_a_command_is_judged_by_name_and_content(old: OldProject, expected: Verdict) -> None:
     old.write("mine/session-start.sh", "#!/bin/bash\necho hello\n")
     old.write("mine/stop", "#!/bin/bash\nsay done\n")
     old.write("mine/stop.py", "print('done')\n")
     old.write("mine/tracker.sh", "sqlite3 .hive-mind/hive.db 'INSERT ...'\n")
-    assert judge({"type": "command", "command": command}, str(old.folder)) is expected
+    for command in COMMANDS[expected]:
+        found = judge({"type": "command", "command": command}, str(old.folder))
+        assert found is expected, command
 
 
 @pytest.mark.parametrize(

@@ -27,41 +27,31 @@ def line(second: int, *blocks: dict[str, Any], **fields: str) -> dict[str, Any]:
     return {"type": kind, "timestamp": time, "message": {"content": list(blocks)}, **fields}
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "hivepipe search harbour",
-        "cd /shop && .venv/bin/hivepipe transcript last",
-        "(hivepipe tail)",
-        "ls;hivepipe",
-    ],
-)
-def test_a_command_of_hivepipe_is_its_own(command: str) -> None:
-    uses = tool_uses(line(1, call("t1", command=command)))
-    assert (uses.own, uses.is_mixed) == (("t1",), False)
+OWN: list[tuple[str, dict[str, str]]] = [
+    ("Bash", {"command": "hivepipe search harbour"}),
+    ("Bash", {"command": "cd /shop && .venv/bin/hivepipe transcript last"}),
+    ("Bash", {"command": "(hivepipe tail)"}),
+    ("Bash", {"command": "ls;hivepipe"}),
+    ("mcp__hivepipe__search", {"query": "harbour"}),
+    ("mcp__plugin_hivepipe_hivepipe__timeline", {"query": "harbour"}),
+]
+OTHERS: list[tuple[str, dict[str, str]]] = [
+    ("Bash", {"command": "grep hivepipe README.md"}),
+    ("Bash", {"command": "cat hivepipe/archive/search/index.py"}),
+    ("Bash", {"command": "hivepiped run"}),
+    ("Bash", {}),
+    ("Read", {"command": "hivepipe search"}),
+    ("Skill", {"skill": "recall"}),
+    ("mcp__other_hivepipe__search", {"query": "harbour"}),
+]
 
 
-@pytest.mark.parametrize(
-    "name", ["mcp__hivepipe__search", "mcp__plugin_hivepipe_hivepipe__timeline"]
-)
-def test_a_tool_of_hivepipe_is_its_own(name: str) -> None:
-    assert tool_uses(line(1, call("t1", name, query="harbour"))).own == ("t1",)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("Bash", {"command": "grep hivepipe README.md"}),
-        ("Bash", {"command": "cat hivepipe/archive/search/index.py"}),
-        ("Bash", {"command": "hivepiped run"}),
-        ("Bash", {}),
-        ("Read", {"command": "hivepipe search"}),
-        ("Skill", {"skill": "recall"}),
-        ("mcp__other_hivepipe__search", {"query": "harbour"}),
-    ],
-)
-def test_another_call_is_not_its_own(name: str, arguments: dict[str, str]) -> None:
-    assert tool_uses(line(1, call("t1", name, **arguments))).own == ()
+def test_only_a_command_or_tool_of_hivepipe_is_its_own() -> None:
+    for name, arguments in OWN:
+        uses = tool_uses(line(1, call("t1", name, **arguments)))
+        assert (uses.own, uses.is_mixed) == (("t1",), False), arguments
+    for name, arguments in OTHERS:
+        assert tool_uses(line(1, call("t1", name, **arguments))).own == (), arguments
 
 
 @pytest.mark.parametrize("unit", [";", "(x", "\n", " ", "a/", ";a/"])
@@ -73,9 +63,8 @@ def test_no_command_takes_long(unit: str) -> None:
 
 
 def test_a_line_with_other_calls_or_text_is_mixed() -> None:
-    assert tool_uses(
-        line(1, call("t1", command="hivepipe tail"), call("t2", command="ls"))
-    ).is_mixed
+    both = line(1, call("t1", command="hivepipe tail"), call("t2", command="ls"))
+    assert tool_uses(both).is_mixed
     assert tool_uses({"type": "user", "message": {"content": "hivepipe search"}}).is_mixed
 
 

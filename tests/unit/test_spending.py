@@ -20,12 +20,6 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posix, "environ", {b"HOME": bytes(tmp_path)})
 
 
-def test_only_the_user_can_read_the_ledger() -> None:
-    with spending():
-        pass
-    assert spending_path().stat().st_mode & 0o777 == 0o600
-
-
 @pytest.mark.parametrize(
     ("caps", "granted"),
     [
@@ -47,6 +41,7 @@ def test_a_call_that_costs_nothing_is_only_counted() -> None:
         free = EACH._replace(micro_usd=0)
         assert ledger.reserve("s", free, 2, CAPS._replace(micro_usd=0), 0, **CALL)[1] == 0
         assert ledger.reserve("s", free, 2, CAPS, 0, **CALL)[1] == 2
+    assert spending_path().stat().st_mode & 0o777 == 0o600, "only the user can read it"
 
 
 def test_a_settled_call_counts_its_amount_and_an_open_one_its_reservation() -> None:
