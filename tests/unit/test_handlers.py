@@ -80,21 +80,9 @@ def test_a_periodic_operation_is_one_file(tmp_path: Path) -> None:
 
 
 def test_only_the_users_prompts_of_an_older_release_are_stored(tmp_path: Path) -> None:
-    with closing(Database(tmp_path / "hive.db")) as db:
-        for number, prompt in enumerate(("<task-notification>\n<task-id>a1", "Mend it.")):
-            job = Envelope(
-                id=f"job-{number}",
-                operation="record_prompt",
-                priority=6,
-                payload={"prompt_id": f"p{number}", "prompt": prompt, "swarm": "swarm-1"},
-                session="s-1",
-                instance="instance-a",
-                project="/shop",
-                agent="",
-                event_time_ns=1_795_222_800 * 10**9,
-            )
-            with db.transaction():
-                execute(db, job)
+    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+        for instance, prompt in (("i1", "<task-notification>\n<task-id>a1"), ("i2", "Mend it.")):
+            applied(db, "record_prompt", instance=instance, prompt=prompt, swarm="swarm-1")
         assert [row["prompt"] for row in db.rows("SELECT prompt FROM prompts")] == ["Mend it."]
 
 

@@ -43,32 +43,25 @@ def change_while(
     person.join()
 
 
-def move_sockets_while(
-    person: threading.Thread, stack: Stack, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("removes", [False, True])
+def test_what_a_person_switches_off_or_removes_meanwhile_stays_so(
+    tmp_path: Path, stack: Stack, monkeypatch: pytest.MonkeyPatch, removes: bool
 ) -> None:
+    project = str(tmp_path / "shop")
     moved = stack._replace(folder=f"{stack.folder}-2")
+    change, arguments = (
+        (registration.forget, (project, stack.home))
+        if removes
+        else (registration.switch_off, (project,))
+    )
+    person = threading.Thread(target=change, args=arguments)  # type: ignore[arg-type]
     change_while(person, lambda: registration.update_sockets(moved), monkeypatch)
-
-
-def test_what_a_person_switches_off_meanwhile_stays_off(
-    tmp_path: Path, stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = str(tmp_path / "shop")
-    person = threading.Thread(target=registration.switch_off, args=(project,))
-    move_sockets_while(person, stack, monkeypatch)
-    record = read_record(project)
-    assert record["state"] == "off"
-    assert record["runtime"] == f"{stack.folder}-2"
-
-
-def test_a_record_that_is_removed_meanwhile_stays_removed(
-    tmp_path: Path, stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = str(tmp_path / "shop")
-    person = threading.Thread(target=registration.forget, args=(project, stack.home))
-    move_sockets_while(person, stack, monkeypatch)
-    assert not read_record(project)
-    assert not read_record(stack.home)
+    if removes:
+        assert not read_record(project)
+        assert not read_record(stack.home)
+    else:
+        record = read_record(project)
+        assert (record["state"], record["runtime"]) == ("off", moved.folder)
 
 
 @pytest.mark.parametrize("is_move", [True, False])

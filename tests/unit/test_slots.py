@@ -79,6 +79,12 @@ class Scenario:
         """Run one cycle of the scheduler and let the time of its sleep pass."""
         self.clock.pass_by(self.scheduler._cycle())
 
+    def run(self, cycles: int) -> None:
+        """Run so many cycles, with a worker that keeps up."""
+        for _ in range(cycles):
+            self.cycle()
+            self.work(3)
+
     def work(self, jobs: int) -> None:
         """Execute so many jobs of each queue, ticks included."""
         for _ in range(jobs):
@@ -164,17 +170,11 @@ def test_repeated_losses_of_redis_neither_skip_nor_repeat_a_slot(
 
 def test_a_redis_with_old_ticks_neither_skips_nor_repeats_a_slot(scenario: Scenario) -> None:
     first = scenario.redis
-    for _ in range(30):
-        scenario.cycle()
-        scenario.work(3)
+    scenario.run(30)
     scenario.use(fakeredis.FakeRedis())
-    for _ in range(120):
-        scenario.cycle()
-        scenario.work(3)
+    scenario.run(120)
     scenario.use(first)  # its ticks are old now
-    for _ in range(120):
-        scenario.cycle()
-        scenario.work(3)
+    scenario.run(120)
     scenario.assert_nothing_ran_twice()
     for row in ROWS:
         found = scenario.slots(row.name)
@@ -185,13 +185,9 @@ def test_a_redis_with_old_ticks_neither_skips_nor_repeats_a_slot(scenario: Scena
 def test_a_clock_that_is_set_back_skips_no_run_and_uses_no_future_slot(
     scenario: Scenario, hours: float
 ) -> None:
-    for _ in range(120):
-        scenario.cycle()
-        scenario.work(3)
+    scenario.run(120)
     scenario.clock.wall -= hours * 3600
-    for _ in range(120):
-        scenario.cycle()
-        scenario.work(3)
+    scenario.run(120)
     scenario.assert_nothing_ran_twice()
     times = [at for row, _, at in scenario.runs if row == "reaper"]
     assert max(after - before for before, after in pairwise(times)) <= 2 * 60 + SLACK_SECS
@@ -203,9 +199,7 @@ def test_a_clock_that_is_set_back_skips_no_run_and_uses_no_future_slot(
 def test_a_clock_that_was_far_ahead_for_a_moment_costs_one_run(scenario: Scenario) -> None:
     for wall in (0, 7 * 86_400, -7 * 86_400):
         scenario.clock.wall += wall
-        for _ in range(60):
-            scenario.cycle()
-            scenario.work(3)
+        scenario.run(60)
     scenario.assert_nothing_ran_twice()
     assert not scenario.triggered()
     found = scenario.slots("reaper")
@@ -219,9 +213,7 @@ def test_future_slots_of_an_earlier_release_do_not_stop_runs(scenario: Scenario)
             "INSERT INTO slots (name, slot, executed_at) VALUES ('reaper', :slot, :at)",
             {"slot": slot, "at": stored_time(int(NOON * 1e9))},
         )
-    for _ in range(60):
-        scenario.cycle()
-        scenario.work(3)
+    scenario.run(60)
     assert len(scenario.triggered()) >= 4
 
 

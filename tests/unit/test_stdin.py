@@ -114,6 +114,9 @@ def test_input_without_an_object_is_returned_at_the_end_of_the_file(
     assert (received.data, received.trouble) == (data, "")
 
 
+LATE = "stdin was not closed in time"
+
+
 def test_input_from_before_the_deadline_is_kept(
     pipe: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,8 +129,7 @@ def test_input_from_before_the_deadline_is_kept(
 
     monkeypatch.setattr(stdin.posix, "read", read)
     received = read_event(pipe[0])
-    assert received.data == b'{"a":1,"b":2'
-    assert received.trouble == "stdin was not closed in time"
+    assert (received.data, received.trouble) == (b'{"a":1,"b":2', LATE)
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -140,9 +142,8 @@ def test_input_that_arrived_before_the_deadline_is_used_even_if_unread(
     stdin.stop_waiting(pipe[0])
     received = read_event(pipe[0])
     assert (received.data, bool(received.trouble)) == (data, not whole)
-    assert os.get_blocking(pipe[0]) is not whole, (
-        "a descriptor that others share blocks again after a timeout"
-    )
+    # A descriptor that others share blocks again after a timeout.
+    assert os.get_blocking(pipe[0]) is not whole
 
 
 def test_a_file_without_end_is_cut_at_the_deadline() -> None:
@@ -150,7 +151,7 @@ def test_a_file_without_end_is_cut_at_the_deadline() -> None:
         stdin.stop_waiting(zeros.fileno())
         received = read_event(zeros.fileno())
     assert len(received.data) < 3 << 20
-    assert received.trouble == "stdin was not closed in time"
+    assert received.trouble == LATE
 
 
 def test_a_waiting_read_is_ended_at_the_deadline(pipe: list[int]) -> None:
@@ -161,7 +162,7 @@ def test_a_waiting_read_is_ended_at_the_deadline(pipe: list[int]) -> None:
         received = read_event(pipe[0])
     finally:
         signal.signal(signal.SIGALRM, old)
-    assert (received.data, received.trouble) == (b'{"a":', "stdin was not closed in time")
+    assert (received.data, received.trouble) == (b'{"a":', LATE)
 
 
 def test_a_stdin_that_cannot_be_read_is_named(pipe: list[int]) -> None:

@@ -58,9 +58,8 @@ def test_an_interval_of_zero_lets_every_operation_through(path: Path, elapsed: i
 
 
 def test_throttled_operations_are_counted_all_the_same(path: Path) -> None:
-    answers = [count(path, f"e{n}", T0 + n) for n in range(10)]
-    assert [answer.operations for answer in answers] == list(range(1, 11))
-    assert [answer.checkpoints for answer in answers] == [1] * 10
+    answers = [values(count(path, f"e{n}", T0 + n)) for n in range(10)]
+    assert answers == [(n == 1, n, 1) for n in range(1, 11)]
     assert values(count(path, "later", T0 + INTERVAL)) == (True, 11, 2)
 
 
@@ -96,29 +95,19 @@ def test_the_file_does_not_grow_for_ever(path: Path) -> None:
 
 
 def test_totals_are_per_session_and_the_interval_is_per_instance(path: Path) -> None:
+    assert values(read_totals(str(path), SESSION)) == (False, None, None)
+    assert not path.exists()
     assert values(count(path, "a", T0, session="s1")) == (True, 1, 1)
     assert values(count(path, "b", T0 + 1, session="s2")) == (False, 1, 0)
     assert values(count(path, "c", T0 + 2, session="s1")) == (False, 2, 1)
-    assert values(read_totals(str(path), "s1")) == (False, 2, 1)
-    assert values(read_totals(str(path), "s2")) == (False, 1, 0)
-
-
-@pytest.mark.parametrize("session", ["s1", ""])
-def test_the_totals_that_were_counted_can_be_read_and_reading_counts_nothing(
-    path: Path, session: str
-) -> None:
-    for n in range(3):
-        count(path, f"e{n}", T0 + n, session=session)
+    assert values(count(path, "d", T0 + 3, session="")) == (False, 1, 0)
     before = path.read_bytes()
-    assert values(read_totals(str(path), session)) == (False, 3, 1)
-    assert path.read_bytes() == before
-
-
-def test_totals_without_any_count_are_unknown(path: Path) -> None:
-    assert values(read_totals(str(path), SESSION)) == (False, None, None)
-    assert not path.exists()
-    count(path, "a")
+    assert values(read_totals(str(path), "s1")) == (False, 2, 1)
+    assert (
+        values(read_totals(str(path), "s2")) == values(read_totals(str(path), "")) == (False, 1, 0)
+    )
     assert values(read_totals(str(path), "another")) == (False, None, None)
+    assert path.read_bytes() == before, "reading counts nothing"
 
 
 DAMAGE = [
@@ -150,31 +139,29 @@ def test_a_file_cut_at_any_byte_is_readable(path: Path) -> None:
 
 
 def test_after_a_clock_was_set_back_the_throttle_works_again(path: Path) -> None:
-    count(path, "a", T0)
+    found = [count(path, "b", T0 + 5).due, count(path, "a", T0).due]
+    assert found == [True, False], "two events in the wrong order make one checkpoint"
     back = T0 - 24 * 3600 * SEC
     due = [count(path, f"e{n}", back + n * 20 * SEC).due for n in range(4)]
     assert due == [True, False, False, True]
 
 
-def test_two_events_in_the_wrong_order_make_one_checkpoint(path: Path) -> None:
-    assert [count(path, "b", T0 + 5).due, count(path, "a", T0).due] == [True, False]
-
-
-def test_a_link_in_the_files_place_is_not_followed(path: Path, tmp_path: Path) -> None:
-    path.parent.mkdir()
+def test_without_a_writable_file_a_checkpoint_is_due_and_uncounted(
+    path: Path, tmp_path: Path
+) -> None:
+    """A link is not followed."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
+    path.parent.mkdir()
     path.symlink_to(victim)
     assert values(count(path, "a")) == (True, None, None)
     assert values(read_totals(str(path), SESSION)) == (False, None, None)
     assert victim.read_text() == "precious"
-
-
-def test_without_a_writable_file_a_checkpoint_is_due_and_uncounted(tmp_path: Path) -> None:
-    (tmp_path / "instances").write_text("a file where the folder should be")
-    path = tmp_path / "instances" / "i1.checkpoint"
-    assert values(count(path, "a")) == (True, None, None)
-    assert values(count(path, "b", T0 + 1)) == (True, None, None)
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.write_text("a file where the folder should be")
+    for event in ("a", "b"):
+        assert values(count(path, event)) == (True, None, None)
 
 
 def test_of_twenty_processes_at_once_one_is_due_and_the_total_is_exact(path: Path) -> None:
