@@ -39,6 +39,16 @@ from tests.conftest import CLI, Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 from tests.payloads import USER_PROMPT_SUBMIT as PROMPT
 
+LINE = '{"type": "user"}\n'
+ONE = "main-session/2026-11/one.jsonl"
+
+
+def fill(home: Home) -> None:
+    """Add an archive and settings to a home."""
+    (home.kept / ONE).parent.mkdir(parents=True)
+    (home.kept / ONE).write_text(LINE)
+    (home.path / "config.toml").write_text("idle_secs = 7\n")
+
 
 @pytest.fixture
 def full(private_home: Home, redis_server: Server, writer: Writer) -> Iterator[Home]:
@@ -46,14 +56,22 @@ def full(private_home: Home, redis_server: Server, writer: Writer) -> Iterator[H
     writer.start()
     fire_all([changed(SESSION_START, source="startup"), PROMPT], private_home.env)
     until(lambda: private_home.count("prompts") == 1, "not stored")
-    kept = private_home.kept / "main-session" / "2026-11"
-    kept.mkdir(parents=True)
-    (kept / "one.jsonl").write_text('{"type": "user"}\n')
-    (private_home.path / "config.toml").write_text("idle_secs = 7\n")
+    fill(private_home)
     key_of(str(private_home.path))
     yield private_home
     if writer.is_running:
         writer.end()
+
+
+@pytest.fixture
+def saved(private_home: Home) -> tuple[Home, Path]:
+    """A home with a row, an archive and settings, and its backup."""
+    with closing(Database(private_home.database)) as db:
+        db.execute("INSERT INTO counters VALUES ('kept', 1)", {})
+    fill(private_home)
+    target = private_home.root / "b.tar.gz"
+    back_up(str(private_home.path), target)
+    return private_home, target
 
 
 def dump(home: Home) -> list[str]:
@@ -83,8 +101,8 @@ def test_a_backup_during_writes_is_restored_exactly(
     writer.end()
     redis_server.end()
     assert "--replace moves it to another folder" in full.command("restore", str(target), expect=1)
-    full_log = full.kept
-    (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")
+    two = "main-session/2026-11/two.jsonl"
+    (full.kept / two).write_text("later\n")
     (full.path / KEY).write_bytes(b"another key")
     (full.path / "search.db").write_bytes(b"an index of later lines")
     output = full.command("restore", str(target), "--replace")
@@ -92,50 +110,51 @@ def test_a_backup_during_writes_is_restored_exactly(
     assert (full.path / KEY).read_bytes() == key
     assert (moved_aside(full) / KEY).read_bytes() == b"another key"
     assert not (full.path / "search.db").exists()
-    assert (full_log / "main-session" / "2026-11" / "one.jsonl").read_text() == '{"type": "user"}\n'
-    assert not (full_log / "main-session" / "2026-11" / "two.jsonl").exists()
+    assert (full.kept / ONE).read_text() == LINE
+    assert not (full.kept / two).exists()
     aside = moved_aside(full)
     assert str(aside) in output
-    assert (aside / full.kept.name / "main-session" / "2026-11" / "two.jsonl").exists()
+    assert (aside / full.kept.name / two).exists()
     assert full.database.stat().st_mode & 0o777 == 0o600
     assert not list(full.path.glob(".restore-*"))
 
 
-def test_a_backup_is_restored_into_an_empty_home(full: Home) -> None:
-    target = full.root / "b.tar.gz"
-    full.command("backup", str(target))
-    other = full.another("other")
+def test_a_backup_is_restored_into_an_empty_home(saved: tuple[Home, Path]) -> None:
+    home, target = saved
+    other = home.another("other")
     os.umask(0)
     other.command("restore", str(target), "--with-settings")
-    assert other.rows("SELECT prompt FROM prompts") == full.rows("SELECT prompt FROM prompts")
+    assert dump(other) == dump(home)
     assert (other.path / "config.toml").read_text() == "idle_secs = 7\n"
-    month = other.path / "archive" / "main-session" / "2026-11"
-    assert (month / "one.jsonl").stat().st_mode & 0o777 == 0o600
-    assert [path.stat().st_mode & 0o777 for path in (month, month.parent)] == [0o700, 0o700]
+    kept = other.path / "archive" / ONE
+    modes = [path.stat().st_mode & 0o777 for path in (kept, *kept.parents[:2])]
+    assert modes == [0o600, 0o700, 0o700]
 
 
-def test_a_restore_does_not_need_a_safe_extractall(full: Home, monkeypatch: Any) -> None:
+def test_a_restore_does_not_need_a_safe_extractall(
+    saved: tuple[Home, Path], monkeypatch: Any
+) -> None:
     """Python before 3.11.4 has no safe extractall; Debian 12 ships such a version."""
 
     def extractall(self: tarfile.TarFile, path: str = ".", members: Any = None) -> None:
         raise AssertionError("it would follow a path that leads out")
 
-    target = full.root / "b.tar.gz"
-    full.command("backup", str(target))
-    other = full.another("other")
+    home, target = saved
+    other = home.another("other")
     monkeypatch.setattr(tarfile.TarFile, "extractall", extractall)
     restore(str(other.path), target, replace=False)
-    assert other.rows("SELECT prompt FROM prompts") == full.rows("SELECT prompt FROM prompts")
+    assert dump(other) == dump(home)
 
 
-def test_a_backup_overwrites_nothing_and_needs_no_name(full: Home) -> None:
-    (full.root / "b.tar.gz").write_text("mine")
-    assert "nothing is overwritten" in full.command("backup", str(full.root / "b.tar.gz"), expect=1)
-    assert (full.root / "b.tar.gz").read_text() == "mine"
-    report = json.loads(full.command("backup", "--json"))
-    assert Path(report["file"]).parent == full.project
+def test_a_backup_overwrites_nothing_and_needs_no_name(saved: tuple[Home, Path]) -> None:
+    home, target = saved
+    target.write_text("mine")
+    assert "nothing is overwritten" in home.command("backup", str(target), expect=1)
+    assert target.read_text() == "mine"
+    report = json.loads(home.command("backup", "--json"))
+    assert Path(report["file"]).parent == home.project
     assert report["bytes"] == Path(report["file"]).stat().st_size
-    assert not list(full.path.glob(".backup-*"))
+    assert not list(home.path.glob(".backup-*"))
 
 
 def repacked(source: Path, target: Path, change: Any, loop: str = "") -> Path:
@@ -154,14 +173,13 @@ def repacked(source: Path, target: Path, change: Any, loop: str = "") -> Path:
 
 
 @pytest.mark.parametrize("kind", ["truncated", "changed", "outside", "foreign", "newer"])
-def test_a_damaged_or_hostile_backup_changes_nothing(full: Home, writer: Writer, kind: str) -> None:
-    whole, bad = full.root / "b.tar.gz", full.root / "bad.tar.gz"
-    full.command("backup", str(whole))
-    writer.end()
-    before = dump(full)
+def test_a_damaged_or_hostile_backup_changes_nothing(saved: tuple[Home, Path], kind: str) -> None:
+    home, whole = saved
+    bad = home.root / "bad.tar.gz"
+    before = dump(home)
 
     def change(member: tarfile.TarInfo, data: bytes) -> bytes:
-        if kind == "changed" and member.name == "kept/main-session/2026-11/one.jsonl":
+        if kind == "changed" and member.name == f"kept/{ONE}":
             return b"other\n"
         if kind == "outside" and member.name == "config.toml":
             member.name = "../../escaped"
@@ -176,33 +194,21 @@ def test_a_damaged_or_hostile_backup_changes_nothing(full: Home, writer: Writer,
             pass
     else:
         repacked(whole, bad, change)
-    output = full.command("restore", str(bad), "--replace", expect=1)
+    output = home.command("restore", str(bad), "--replace", expect=1)
     assert output.startswith("hivepipe: ")
     assert output.count("\n") == 1
-    assert dump(full) == before
-    assert not (full.root / "escaped").exists()
-    assert not (full.path / "backups").exists() or not os.listdir(full.path / "backups")
+    assert dump(home) == before
+    assert not (home.root / "escaped").exists()
+    assert not (home.path / "backups").exists() or not os.listdir(home.path / "backups")
 
 
 # ---- without a stack
-
-
-@pytest.fixture
-def saved(private_home: Home) -> tuple[Home, Path]:
-    """A home with a row and settings, and its backup."""
-    with closing(Database(private_home.database)) as db:
-        db.execute("INSERT INTO counters VALUES ('kept', 1)", {})
-    (private_home.path / "config.toml").write_text("idle_secs = 7\n")
-    target = private_home.root / "b.tar.gz"
-    back_up(str(private_home.path), target)
-    return private_home, target
 
 
 def test_a_file_that_cannot_be_read_is_named(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, _ = saved
-    home.kept.mkdir(parents=True)
     (home.kept / "of-root.json").write_text("{}")
 
     def regular(path: Path) -> int:
@@ -269,7 +275,7 @@ def test_the_database_may_be_on_another_file_system(
         aside = Path(found["before"])
         assert os.listdir(database.parent) == ["hive.db"]
         assert database.stat().st_mode & 0o777 == 0o600
-        assert sorted(os.listdir(aside)) == ["config.toml", "hive.db"]
+        assert sorted(os.listdir(aside)) == ["archive", "config.toml", "hive.db"]
 
         before = sorted(home.root.rglob("*"))
         usage = shutil.disk_usage
@@ -320,10 +326,10 @@ def test_an_archive_that_is_compressed_or_unpacked_meanwhile_is_in_the_backup(
 ) -> None:
     """It changes before it is looked at, or `late`: after that, but before it is opened."""
     home, _ = saved
-    month = home.kept / "main-session" / "2026-11"
-    month.mkdir(parents=True)
+    month = (home.kept / ONE).parent
+    (home.kept / ONE).unlink()
     (month / "0.jsonl").touch()  # the first one that is listed
-    line = b'{"type": "user"}\n'
+    line = LINE.encode()
     forms = {"one.jsonl": line, "one.jsonl.gz": gzip.compress(line)}
     for name in before:
         (month / name).write_bytes(forms[name])
@@ -368,9 +374,10 @@ def test_what_a_killed_backup_left_is_removed(full: Home, ending: str) -> None:
 
 
 def test_a_leftover_that_another_backup_removes_meanwhile_stops_no_backup(
-    full: Home, monkeypatch: pytest.MonkeyPatch
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = full.path / ".backup-killed00"
+    home, _ = saved
+    left = home.path / ".backup-killed00"
     left.mkdir()
 
     def is_symlink(path: Path) -> bool:
@@ -379,16 +386,13 @@ def test_a_leftover_that_another_backup_removes_meanwhile_stops_no_backup(
         return False
 
     monkeypatch.setattr(Path, "is_symlink", is_symlink)
-    assert back_up(str(full.path), full.root / "c.tar.gz")["sha256"]
+    assert back_up(str(home.path), home.root / "c.tar.gz")["sha256"]
     assert not left.exists()
 
 
-def test_what_is_restored_is_still_hivepipes(
-    full: Home, writer: Writer, redis_server: Server
-) -> None:
+def test_what_is_restored_is_still_hivepipes(saved: tuple[Home, Path]) -> None:
     """On a new machine, where no manifest names these files, and where they were written since."""
-    writer.end()
-    redis_server.end()
+    full, _ = saved
     usage = {"skills": {"tidy": {"count": 5, "invocations": [], "sessions": []}}}
     (full.kept / "skill-usage.json").write_text(json.dumps(usage))  # a predecessor's
     with_use(full)
@@ -479,7 +483,6 @@ def test_tail_continues(full: Home) -> None:
 
 
 def _has_line(process: "subprocess.Popen[str]") -> bool:
-
     return bool(select.select([process.stdout], [], [], 1)[0])
 
 
@@ -499,44 +502,39 @@ def test_no_hook_starts_the_stack_during_a_restore(
     assert isinstance(done.exception, LockHeldError)
 
 
-def test_settings_of_a_backup_apply_only_with_with_settings(full: Home) -> None:
-    target = full.root / "b.tar.gz"
-    full.command("backup", str(target))
-    other = full.another("other")
+def test_settings_of_a_backup_apply_only_with_with_settings(saved: tuple[Home, Path]) -> None:
+    home, target = saved
+    other = home.another("other")
     output = other.command("restore", str(target))
     assert not (other.path / "config.toml").exists()
     (beside,) = other.path.glob("backups/settings-of-restore-*/config.toml")
     assert f"not in use (--with-settings): {beside}" in output
     assert beside.read_text() == "idle_secs = 7\n"
-    assert "idle_secs" in other.command("config")
     assert "7" not in re.findall(r"idle_secs.*", other.command("config"))[0].split()
 
-
-def test_a_restore_without_settings_keeps_the_present_ones(
-    saved: tuple[Home, Path],
-) -> None:
-    home, target = saved
     (home.path / "config.toml").write_text("idle_secs = 8\n")
     restore(str(home.path), target, replace=True)
     assert (home.path / "config.toml").read_text() == "idle_secs = 8\n"
 
 
 @pytest.mark.parametrize("what", ["zeros", "header", "names"])
-def test_a_small_file_that_unpacks_to_much_is_refused(saved: tuple[Home, Path], what: str) -> None:
+def test_a_small_file_that_unpacks_to_much_is_refused(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
     home, _ = saved
+    monkeypatch.setattr(backup, "LEAST_ROOM_BYTES", 1 << 20)
+    zeros = bytes(4 << 20)
     bomb = home.root / "bomb.tar.gz"
     with tarfile.open(bomb, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo("kept/one")
         if what == "zeros":
-            member = tarfile.TarInfo("kept/zeros")
-            member.size = 400 << 20
-            with open("/dev/zero", "rb") as zeros:
-                tar.addfile(member, zeros)
+            member.size = len(zeros)
+            tar.addfile(member, io.BytesIO(zeros))
         elif what == "header":
-            member = tarfile.TarInfo("kept/one")
-            member.pax_headers = {"comment": "x" * (400 << 20)}
+            member.pax_headers = {"comment": "x" * len(zeros)}
             tar.addfile(member)
         else:
-            for number in range(30_000):
+            for number in range(3000):
                 tar.addfile(tarfile.TarInfo(f"kept/{number}"))
     before = dump(home)
     with pytest.raises(BackupError, match="--any-size"):
@@ -562,9 +560,7 @@ def test_restored_archives_need_the_room_of_one_copy(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, _ = saved
-    archive = home.kept / "main-session" / "2026-11" / "one.jsonl"
-    archive.parent.mkdir(parents=True)
-    archive.write_text('{"type": "user"}\n')
+    archive = home.kept / ONE
     os.utime(archive, (1_700_000_000, 1_700_000_000))
     target = home.root / "c.tar.gz"
     back_up(str(home.path), target)
@@ -574,5 +570,5 @@ def test_restored_archives_need_the_room_of_one_copy(
 
     monkeypatch.setattr(shutil, "copyfile", copy)
     restore(str(home.path), target, replace=True)
-    assert archive.read_text() == '{"type": "user"}\n'
+    assert archive.read_text() == LINE
     assert archive.stat().st_mtime == 1_700_000_000
