@@ -24,17 +24,6 @@ SAMPLES = sorted((Path(__file__).parents[1] / "transcripts").rglob("*.jsonl"))
 # ---- growing
 
 
-def test_each_turn_appends_its_lines(scene: Scene) -> None:
-    for turn in range(10):
-        with scene.path.open("ab") as transcript:
-            transcript.write(lines(3, turn * 3))
-        assert scene.extend() == 3
-        assert scene.extend(settled=True) == 0
-    assert scene.archived == scene.path.read_bytes() == lines(30)
-    assert scene.meta["message_count"] == 30
-    assert scene.meta["tokens"]["output"] == sum(range(1, 31))
-
-
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_sample_is_kept_line_by_line(scene: Scene, sample: Path) -> None:
     """Several samples end without a newline, one with half a line."""
@@ -250,6 +239,7 @@ def test_bytes_after_the_checkpoint_are_cut_off(scene: Scene) -> None:
     scene.fresh()
     assert scene.extend() == 3
     assert scene.archived == lines(6)
+    assert len(scene.index()) == 1, "leftovers are no edit"
 
 
 @pytest.mark.parametrize("left", [0, 100, len(lines(1)), len(lines(2)) - 1, len(lines(2)) + 9])
@@ -338,22 +328,26 @@ def test_a_large_transcript_comes_in_chunks(scene: Scene, monkeypatch: pytest.Mo
 # ---- totals
 
 
-def test_totals_survive_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_turn_appends_its_lines_and_totals_survive_restarts(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.2)
-    for turn in range(30):
+    for turn in range(20):
         with scene.path.open("ab") as transcript:
-            transcript.write(lines(2, turn * 2))
+            transcript.write(lines(3, turn * 3))
         if turn % 4 == 1:
             scene.fresh()
-        scene.extend()
+        assert scene.extend() == 3
+        assert scene.extend(settled=turn % 2 == 0) == 0
+    assert scene.archived == scene.path.read_bytes() == lines(60)
     assert scene.only(".*.tally").stat().st_size > 0
     whole = Totals()
     for raw in scene.archived.splitlines():
         whole.feed(raw)
-    fields = {
-        k: v for k, v in scene.meta.items() if k not in ("archive", "source", "kind", "meta_crc32")
-    }
+    others = ("archive", "source", "kind", "meta_crc32")
+    fields = {name: value for name, value in scene.meta.items() if name not in others}
     assert fields == describe(whole, PRICES)
+    assert (fields["message_count"], fields["tokens"]["output"]) == (60, sum(range(1, 61)))
     assert sorted(scene.reported()) == sorted(f"msg-{n}" for n in range(60))
 
 
@@ -404,10 +398,9 @@ def test_a_subagent_has_an_archive_of_its_own(scene: Scene) -> None:
     assert kept.relative_to(scene.kept).parts[:3] == ("subagent", "my-plugin%3Areviewer", "2026-01")
     assert kept.read_bytes() == lines(3, 70)
     meta = json.loads(kept.with_suffix("").with_suffix(".meta.json").read_bytes())
-    assert list(meta)[:4] == ["kind", "task_id", "agent_type", "parent_session_id"]
-    assert meta["task_id"] == AGENT
-    assert meta["agent_type"] == "my-plugin:reviewer"
-    assert meta["parent_session_id"] == SESSION
+    named = {"task_id": AGENT, "agent_type": "my-plugin:reviewer", "parent_session_id": SESSION}
+    assert list(meta)[:4] == ["kind", *named]
+    assert named.items() <= meta.items()
     assert (meta["message_count"], meta["duration_seconds"]) == (3, 120)
     assert set(scene.index()) == {SESSION, f"{SESSION}/{AGENT}"}
 

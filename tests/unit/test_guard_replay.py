@@ -58,26 +58,16 @@ def test_a_stuck_session_is_warned_once_and_then_denied(tmp_path: Path) -> None:
     ]
 
 
-def test_arguments_that_differ_deep_inside_are_distinguished(tmp_path: Path) -> None:
-    calls = [
-        changed(
-            payloads.PRE_BASH,
-            tool_name="mcp__shop__query",
-            tool_input={"where": {"all": [{"id": number}]}},
-            tool_use_id=f"t{number}",
-        )
-        for number in range(40)
-    ]
-    assert replayed(calls, tmp_path).findings == []
+def bash(number: int, **fields: Any) -> dict[str, Any]:
+    return changed(payloads.PRE_BASH, tool_use_id=f"t{number}", **fields)
 
 
-def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
+def test_arguments_are_compared_deep_inside_and_in_any_order_of_keys(tmp_path: Path) -> None:
+    deep = [bash(n, tool_input={"where": {"all": [{"id": n}]}}) for n in range(40)]
+    assert replayed(deep, tmp_path).findings == []
     orders = ({"a": {"x": 1, "y": [2]}, "b": 1}, {"b": 1, "a": {"y": [2], "x": 1}})
-    calls = [
-        changed(payloads.PRE_BASH, tool_input=orders[number % 2], tool_use_id=f"t{number}")
-        for number in range(15)
-    ]
-    assert replayed(calls, tmp_path).findings[-1].count == 15
+    calls = [bash(number, tool_input=orders[number % 2]) for number in range(15)]
+    assert replayed(calls, tmp_path / "other").findings[-1].count == 15
 
 
 @pytest.mark.parametrize(
@@ -92,10 +82,7 @@ def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
     ids=["infinite", "deep", "half-an-emoji", "nan", "nothing"],
 )
 def test_odd_arguments_are_counted_or_let_through(tmp_path: Path, tool_input: object) -> None:
-    calls = [
-        changed(payloads.PRE_BASH, tool_input=tool_input, tool_use_id=f"t{number}")
-        for number in range(15)
-    ]
+    calls = [bash(number, tool_input=tool_input) for number in range(15)]
     assert replayed(calls, tmp_path).calls == 15
 
 
@@ -110,11 +97,8 @@ def test_a_prompt_restarts_all_counts(tmp_path: Path) -> None:
 
 
 def test_subagents_have_counts_of_their_own(tmp_path: Path) -> None:
-    calls = [
-        changed(payloads.PRE_BASH, tool_use_id=f"{agent}-{number}", agent_id=agent)
-        for number in range(7)
-        for agent in ("a1", "a2", "a3")
-    ]
+    agents = ("a1", "a2", "a3") * 7
+    calls = [bash(number, agent_id=agent) for number, agent in enumerate(agents)]
     assert replayed(calls, tmp_path).findings == []
 
 
@@ -129,14 +113,8 @@ def test_waiting_is_reported_once(tmp_path: Path) -> None:
 
 def test_the_same_loop_is_warned_of_once_in_500_calls(tmp_path: Path) -> None:
     """Every fifth call is the same, so it is always eight of the last forty."""
-    events = [
-        changed(
-            payloads.PRE_BASH,
-            tool_input={"command": "git status" if number % 5 == 0 else f"make step-{number}"},
-            tool_use_id=f"t{number}",
-        )
-        for number in range(1200)
-    ]
+    commands = ["git status" if n % 5 == 0 else f"make step-{n}" for n in range(1200)]
+    events = [bash(n, tool_input={"command": command}) for n, command in enumerate(commands)]
     findings = replayed(events, tmp_path).findings
     assert [(f.count, f.denied) for f in findings] == [(8, False)] * 3
     assert [f.line for f in findings] == [36, 536, 1036]

@@ -53,16 +53,13 @@ def test_a_low_limit_judges_a_first_call_too() -> None:
     assert not Limits(loop="1 9").ignore_a_first
 
 
-def test_only_the_window_counts() -> None:
-    varied = [Call(f"x{n}", OTHER, "") for n in range(WINDOW - 1)]
-    assert judge([*calls("a" * 14), *varied, *calls("a")], DEFAULTS) is None
-
-
-def test_other_calls_in_between_do_not_end_a_loop() -> None:
+def test_other_calls_in_between_do_not_end_a_loop_and_only_the_window_counts() -> None:
     mixed = [call for n in range(15) for call in (Call(f"x{n}", OTHER, ""), Call("a", OTHER, "1"))]
     verdict = judge(mixed, DEFAULTS)
     assert verdict is not None
     assert (verdict.rule, verdict.count, verdict.deny) == ("loop", 15, True)
+    varied = [Call(f"x{n}", OTHER, "") for n in range(WINDOW - 1)]
+    assert judge([*calls("a" * 14), *varied, *calls("a")], DEFAULTS) is None
 
 
 @pytest.mark.parametrize("denied", [0, 3])
@@ -90,11 +87,6 @@ def test_a_changed_file_restarts_the_counts_of_other_tools() -> None:
         assert judge(rounds[:length], DEFAULTS) is None
 
 
-def test_the_same_edit_again_and_again_is_a_loop() -> None:
-    assert verdict_of("E1" * 15) == ("loop", 15, "denied")
-    assert verdict_of("E1F1" * 6) == ("alternation", 12, "denied")
-
-
 @pytest.mark.parametrize("times", [1, 5, 6, 11, 12, 13, 19])
 def test_an_alternation_is_warned_of_from_6_and_denied_from_12(times: int) -> None:
     expected = None
@@ -103,18 +95,22 @@ def test_an_alternation_is_warned_of_from_6_and_denied_from_12(times: int) -> No
     assert verdict_of(("ab" * times)[:times]) == expected
 
 
-def test_an_alternation_may_have_a_few_calls_in_between() -> None:
-    assert verdict_of("ababababab x ab") == ("alternation", 12, "denied")
-    assert verdict_of("abx aby abz abu abv abw") is None
-
-
-def test_two_calls_that_do_not_take_turns_are_no_alternation() -> None:
-    assert verdict_of("aaaaaa bbbbbb") is None
-    assert verdict_of("aabb aabb aabb") is None
-
-
-def test_progress_of_one_of_the_two_ends_an_alternation() -> None:
-    assert verdict_of("a1b1a1b2a1b3a1b4a1b5a1b6") is None
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ababababab x ab", ("alternation", 12, "denied")),  # a few calls in between
+        ("abx aby abz abu abv abw", None),
+        ("aaaaaa bbbbbb", None),
+        ("aabb aabb aabb", None),
+        ("a1b1a1b2a1b3a1b4a1b5a1b6", None),  # progress of one of the two
+        ("E1F1" * 6, ("alternation", 12, "denied")),
+        ("E1" * 15, ("loop", 15, "denied")),  # the same edit again and again
+    ],
+)
+def test_two_calls_that_take_turns_are_an_alternation(
+    text: str, expected: tuple[str, int, str] | None
+) -> None:
+    assert verdict_of(text) == expected
 
 
 def test_polling_is_warned_of_late_and_never_denied() -> None:

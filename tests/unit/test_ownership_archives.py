@@ -134,18 +134,6 @@ def test_a_continued_session_does_not_change_its_edited_archive(scene: Scene, ed
     assert (scene.kept / entry["path"]).read_bytes() == lines(6)
 
 
-def test_leftovers_of_a_killed_run_are_no_edit(scene: Scene) -> None:
-    scene.path.write_bytes(lines(3))
-    scene.extend(settled=True)
-    with (scene.kept / f"{NAME}.jsonl").open("ab") as archive:
-        archive.write(lines(2, 3)[:-30])
-    scene.path.write_bytes(lines(6))
-    scene.fresh()
-    scene.extend(settled=True)
-    assert (scene.kept / f"{NAME}.jsonl").read_bytes() == lines(6)
-    assert len(scene.index()) == 1
-
-
 def test_archives_of_a_version_without_a_manifest_are_adopted(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend(settled=True)
