@@ -64,13 +64,6 @@ class Swarm:
         for session, status in (("open", "active"), ("over", "ended")):
             self.write(f"INSERT INTO sessions (id, status) VALUES ('{session}', '{status}')")
 
-    @classmethod
-    def of(cls, home: Home) -> "Swarm":
-        """Return a swarm for a store whose agents are written elsewhere."""
-        swarm = cls.__new__(cls)
-        swarm.home = home
-        return swarm
-
     def write(self, sql: str, *parameters: object) -> None:
         with closing(sqlite3.connect(self.home.database)) as db, db:
             db.execute(sql, parameters)
@@ -81,9 +74,6 @@ class Swarm:
         sql = """INSERT INTO agents (id, swarm_id, status, metadata, created_at, session_id)
                  VALUES (?, 'swarm-1', ?, ?, ?, ?)"""
         self.write(sql, name, status, metadata, ago(**age or {"hours": 2}), session)
-
-    def forget_session(self) -> None:
-        self.write("DELETE FROM sessions WHERE id = 'over'")
 
     def age_deleted(self, days: int) -> None:
         self.write("UPDATE agents SET deleted_at = ? WHERE deleted_at IS NOT NULL", ago(days=days))
@@ -139,7 +129,20 @@ DELETED = {
 }
 
 
-@pytest.mark.parametrize("permanent", [0, 1, 9, 20])
+@pytest.fixture
+def periodic(
+    redis_server: Server, writer: Writer, new_worker: Callable[[str], Writer]
+) -> Callable[[], None]:
+    """Start the processes that run periodic operations."""
+
+    def start() -> None:
+        for worker in (writer, new_worker("slow"), new_worker("scheduler")):
+            worker.start()
+
+    return start
+
+
+@pytest.mark.parametrize("permanent", [0, 20])
 def test_the_command_deletes_exactly_the_right_agents(private_home: Home, permanent: int) -> None:
     swarm = Swarm(private_home)
     swarm.fill(permanent)
@@ -157,19 +160,12 @@ def test_the_command_deletes_exactly_the_right_agents(private_home: Home, perman
     swarm.assert_log_equals_rows("manual")
 
 
-@pytest.mark.parametrize("permanent", [0, 9])
 def test_the_periodic_cleanup_deletes_exactly_the_right_agents(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    new_worker: Callable[[str], Writer],
-    permanent: int,
+    private_home: Home, periodic: Callable[[], None]
 ) -> None:
     swarm = Swarm(private_home)
-    swarm.fill(permanent)
-    writer.start()
-    new_worker("slow").start()
-    new_worker("scheduler").start()
+    swarm.fill(permanent=9)
+    periodic()
     until(lambda: swarm.deleted() == DELETED, "not deleted")
     until(swarm.log.exists, "not logged")
     until(lambda: RUN.search(swarm.log.read_text()), "not logged")
@@ -202,21 +198,8 @@ def test_every_tenth_checkpoint_triggers_an_extra_run(
     assert max(slots) <= time.time() // 600
 
 
-@pytest.mark.parametrize(
-    ("event", "cause"),
-    [
-        (SESSION_END, "session_end"),
-        (SUBAGENT_STOP, "task_complete"),
-        (POST_AGENT_COMPLETED, "task_complete"),
-    ],
-)
 def test_the_end_of_a_session_or_agent_triggers_a_run_with_its_cause(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    new_worker: Callable[[str], Writer],
-    event: dict[str, object],
-    cause: str,
+    private_home: Home, redis_server: Server, writer: Writer, new_worker: Callable[[str], Writer]
 ) -> None:
     writer.start()
     scheduler = new_worker("scheduler")
@@ -225,15 +208,23 @@ def test_the_end_of_a_session_or_agent_triggers_a_run_with_its_cause(
     scheduler.end()
     fire_all([changed(SESSION_START, source="startup")], private_home.env)
     until(lambda: private_home.count("sessions"), "not stored")
-    Swarm(private_home).agent("done", "completed", metadata())
-    fire_all([event], private_home.env)
+    swarm = Swarm(private_home)
+    ends = (
+        (SUBAGENT_STOP, "task_complete"),
+        (POST_AGENT_COMPLETED, "task_complete"),
+        (SESSION_END, "session_end"),
+    )
     (row,) = [row for row in PERIODIC if row.name == "cleanup"]
     with redis_server.client() as client:
-        until(lambda: client.exists(TRIGGERED_KEY), "not triggered")
-        run_triggered(client, [row], time.time_ns())
-        assert not client.exists(TRIGGERED_KEY)
-    until(lambda: "done" in Swarm.of(private_home).deleted(), "not deleted")
-    assert private_home.rows("SELECT cause FROM cleanups") == [{"cause": cause}]
+        for number, (event, _) in enumerate(ends):
+            swarm.agent(f"done-{number}", "completed", metadata())
+            fire_all([event], private_home.env)
+            until(lambda: client.exists(TRIGGERED_KEY), "not triggered")
+            run_triggered(client, [row], time.time_ns())
+            assert not client.exists(TRIGGERED_KEY)
+            until(lambda name=f"done-{number}": name in swarm.deleted(), "not deleted")  # type: ignore[misc]
+    causes = private_home.rows("SELECT cause FROM cleanups ORDER BY id")
+    assert [row["cause"] for row in causes] == [cause for _, cause in ends]
 
 
 def test_a_request_that_arrives_after_the_run_was_enqueued_gets_a_run(
@@ -264,7 +255,7 @@ def test_a_protected_agent_stays_protected_after_later_events(
     until(lambda: private_home.count("agents"), "not stored")
     report = json.loads(private_home.rows("SELECT metadata FROM agents")[0]["metadata"])
     report["lifecycle"] |= {"protected": True, "owner": "me"}
-    swarm = Swarm.of(private_home)
+    swarm = Swarm(private_home)
     swarm.write("UPDATE agents SET metadata = ?", json.dumps(report))
     fire_all([SUBAGENT_STOP], private_home.env)
     sql = "SELECT status, metadata FROM agents"
@@ -311,10 +302,7 @@ def test_a_large_log_is_rotated_without_repeating_entries(private_home: Home) ->
 
 
 def test_rows_are_deleted_permanently_only_after_their_retention(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    new_worker: Callable[[str], Writer],
+    private_home: Home, periodic: Callable[[], None]
 ) -> None:
     private_home.installed_long_ago()
     swarm = Swarm(private_home)
@@ -324,9 +312,7 @@ def test_rows_are_deleted_permanently_only_after_their_retention(
     private_home.command("cleanup")
     swarm.age_deleted(DAYS["agents"] + 1)
     swarm.agent("since", "completed", metadata())
-    writer.start()
-    new_worker("slow").start()
-    new_worker("scheduler").start()
+    periodic()
     until(lambda: not private_home.rows("SELECT 1 FROM agents WHERE id = 'done'"), "not deleted")
     left = {row["id"] for row in private_home.rows("SELECT id FROM agents")}
     assert left == {"permanent-0", "a-second-ago", "protected", "at-work", "since"}
@@ -335,10 +321,7 @@ def test_rows_are_deleted_permanently_only_after_their_retention(
 
 
 def test_applied_ids_of_failed_jobs_are_kept(
-    private_home: Home,
-    redis_server: Server,
-    writer: Writer,
-    new_worker: Callable[[str], Writer],
+    private_home: Home, redis_server: Server, periodic: Callable[[], None]
 ) -> None:
     """A job that is retried after ninety days must still find that it was applied."""
     private_home.installed_long_ago()
@@ -349,9 +332,7 @@ def test_applied_ids_of_failed_jobs_are_kept(
         created = ago(days=200)
         client.hset("rq:job:dead", mapping={"created_at": created, "status": "failed"})
         client.zadd("rq:failed:medium", {"dead": -1})
-    writer.start()
-    new_worker("slow").start()
-    new_worker("scheduler").start()
+    periodic()
     until(lambda: not private_home.rows("SELECT 1 FROM applied WHERE job_id = 'before-it'"), "kept")
     until(lambda: private_home.rows("SELECT 1 FROM slots WHERE name = 'prune'"), "no slot")
     assert private_home.rows("SELECT 1 FROM applied WHERE job_id = 'after-it'")
