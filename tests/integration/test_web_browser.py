@@ -158,6 +158,7 @@ def test_an_update_keeps_the_selection_and_open_details(
     base = address.partition("/?")[0]
     found = page.request.get(f"{base}/search.json?q=cart").json()["hits"]
     page.goto(f"{base}/session/{found[0]['home']}/{SESSION}")
+    is_live(page)
     page.locator("details.piece summary").first.click()
     page.evaluate("getSelection().selectAllChildren(document.querySelector('article pre'))")
     with page.expect_response(f"**/{SESSION}"):

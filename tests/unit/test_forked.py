@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 import venv
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -316,6 +318,18 @@ def properties(process: psutil.Process) -> dict[str, Any]:
     }
 
 
+def handles_sigterm(process: psutil.Process) -> bool:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (caught,) = re.findall(r"SigCgt:\s*(\w+)", status)
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def is_at_rest(supervisor: psutil.Process) -> bool:
+    """Return whether the command has disconnected, and all programs have their signal handlers."""
+    is_disconnected = len(supervisor.net_connections("unix")) == 1
+    return is_disconnected and all(map(handles_sigterm, supervisor.children()))
+
+
 @pytest.mark.skipif(forked.EXECUTES, reason="nothing is forked")
 def test_a_forked_supervisor_and_its_programs_equal_executed_ones(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
@@ -330,6 +344,7 @@ def test_a_forked_supervisor_and_its_programs_equal_executed_ones(
         (file,) = (private_home.root / "run").rglob("supervisord.pid")
         supervisor = psutil.Process(int(file.read_text()))
         is_forked.append(len(Path(f"/proc/{supervisor.pid}/cmdline").read_bytes()) > 4096)
+        until(partial(is_at_rest, supervisor), "not at rest")
         programs = sorted(supervisor.children(), key=psutil.Process.cmdline)
         seen.append([properties(supervisor), supervisor.num_fds(), *map(properties, programs)])
         private_home.command("down")
