@@ -34,15 +34,25 @@ def run_stack(user: User) -> None:
     """Run a stack that imports everything, and use a skill."""
     user.hivepipe("init", "--in-tree")
     user.hivepipe("up", "-d")
-    user.fire(
-        "PostToolUse",
-        tool_name="Skill",
-        tool_input={"skill": old.SKILL},
-        tool_response={"success": True},
-        tool_use_id="toolu_1",
-    )
+    use_a_skill(user)
     until(lambda: listed(user) == KEYS, "the archives were not imported")
     until(lambda: exported(user) == 43, "the export lacks old or new uses")
+
+
+def import_everything(user: User) -> None:
+    """Import without a stack, and use a skill."""
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init", "--in-tree")
+    use_a_skill(user)
+    user.hivepipe("drain")
+    user.hivepipe("archive", "sweep")
+    assert listed(user) == KEYS
+    assert exported(user) == 43
+
+
+def use_a_skill(user: User) -> None:
+    used = {"tool_input": {"skill": old.SKILL}, "tool_response": {"success": True}}
+    user.fire("PostToolUse", tool_name="Skill", tool_use_id="toolu_1", **used)
 
 
 def listed(user: User) -> set[str]:
@@ -81,13 +91,13 @@ def test_a_purge_restores_every_earlier_file(user: User) -> None:
 
 def test_uninstall_restores_earlier_files_and_keeps_recorded_data(user: User) -> None:
     before, _ = add_predecessor_files(user)
-    run_stack(user)
+    import_everything(user)
     user.hivepipe("uninstall")
     assert old.state(logs(user), before) == before
     assert (user.project / ".hive-mind" / "hive.db").exists()
     user.hivepipe("init")
-    user.hivepipe("up", "-d")
-    until(lambda: listed(user) == KEYS, "the archives are not known any more")
+    user.hivepipe("archive", "sweep")
+    assert listed(user) == KEYS
     user.hivepipe("uninstall", "--purge", "--yes")
     assert old.state(logs(user)) == before
 
@@ -107,8 +117,7 @@ def test_a_purge_deletes_files_of_a_named_instance(user: User) -> None:
 
 def test_a_purge_keeps_files_that_a_user_added_or_changed(user: User) -> None:
     before, _ = add_predecessor_files(user)
-    run_stack(user)
-    user.hivepipe("down")
+    import_everything(user)
     home, month = user.recorded, logs(user) / "main-session" / "2025-01"
     (copy,) = month.glob("*abc123_*.jsonl")
     dropped = [
@@ -127,7 +136,7 @@ def test_a_purge_keeps_files_that_a_user_added_or_changed(user: User) -> None:
     export = logs(user) / "skill-usage.json"
     export.write_text(f"{export.read_text()}\n")
     edited = {path: path.read_bytes() for path in (copy, export)}
-    user.own(user.project)
+    user.own(user.home)
     output = user.hivepipe("uninstall", "--purge", "--yes")
     assert {path: path.read_bytes() for path in edited} == edited
     assert all(path.read_text() == "mine\n" for path in dropped)
@@ -181,15 +190,15 @@ def test_deletions_are_announced_on_the_first_day_and_logged(private_home: Home)
     assert not json.loads(private_home.command("status", "--json", expect=None))["deletions"]
 
 
-@pytest.mark.parametrize("name", ["hook-errors.log.1", "security-audit.log.2025-01-09"])
-def test_a_rotated_log_of_another_program_is_never_deleted(private_home: Home, name: str) -> None:
+def test_a_rotated_log_of_another_program_is_never_deleted(private_home: Home) -> None:
     private_home.path.mkdir(mode=0o700, exist_ok=True)
     before = old.make(private_home.kept)
     private_home.command("up", "-d")
     private_home.command("down")
     private_home.command("disk", "--prune")
     after = old.state(private_home.kept)
-    assert after[name] == before[name]
+    for name in ("hook-errors.log.1", "security-audit.log.2025-01-09"):
+        assert after[name] == before[name]
 
 
 def test_an_empty_manifest_is_created_again(tmp_path: Path) -> None:
@@ -201,7 +210,7 @@ def test_an_empty_manifest_is_created_again(tmp_path: Path) -> None:
 
 def test_forget_keeps_logs_of_another_program(user: User) -> None:
     before, _ = add_predecessor_files(user)
-    run_stack(user)
+    import_everything(user)
     theirs = logs(user) / "security-audit.log.2025-01-09"
     theirs.write_text("[2025-01-09T14:30:00Z] Redacted 1 API key from session abc123\n")
     user.own(user.project)

@@ -4,6 +4,8 @@ import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from tests.conftest import PATIENCE_SECS, ROOT, Home, Server, fire
 from tests.payloads import SESSION_START
 
 OLDEST = ROOT / ".venv" / "rq-oldest"
+
+Rq = Callable[..., str]
 
 
 class Hostile:
@@ -28,25 +32,22 @@ class Hostile:
 
 
 @pytest.fixture(params=["newest", "oldest"])
-def start(request: pytest.FixtureRequest) -> list[str]:
-    """The start of the command line with the newest or the oldest supported RQ."""
-    older = f"sys.path.insert(0, {str(OLDEST)!r}); " if request.param == "oldest" else ""
-    code = f"import sys; {older}from hivepipe.cli.main import main; main()"
-    return [sys.executable, "-I", "-c", code]
+def rq(request: pytest.FixtureRequest, private_home: Home) -> Rq:
+    """Run `hivepipe rq` with the newest or the oldest supported RQ."""
+    code = f"import sys; sys.path.insert(0, {str(OLDEST)!r}); "
+    code += "from hivepipe.cli.main import main; main()"
 
+    def run_oldest(*arguments: str) -> str:
+        return subprocess.check_output(
+            [sys.executable, "-I", "-c", code, "rq", *arguments],
+            stderr=subprocess.STDOUT,
+            env=private_home.env,
+            cwd=private_home.project,
+            text=True,
+            timeout=PATIENCE_SECS,
+        )
 
-def rq(home: Home, start: list[str], *arguments: str, expect: int = 0) -> str:
-    done = subprocess.run(
-        [*start, "rq", *arguments],
-        env=home.env,
-        cwd=home.project,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECS,
-        check=False,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return run_oldest if request.param == "oldest" else partial(private_home.command, "rq")
 
 
 def add_hostile_job(server: Server, home: Home, id: str, **fields: Any) -> None:
@@ -67,7 +68,7 @@ def abandon(server: Server, id: str) -> None:
 
 
 def test_info_shows_everything_and_runs_nothing(
-    private_home: Home, redis_server: Server, start: list[str]
+    private_home: Home, redis_server: Server, rq: Rq
 ) -> None:
     fire("SessionStart", SESSION_START, private_home.env)
     add_hostile_job(redis_server, private_home, "dead")
@@ -77,17 +78,17 @@ def test_info_shows_everything_and_runs_nothing(
     add_hostile_job(redis_server, private_home, "calls", failure_callback_name="trap.call")
     for id in ("gone", "calls"):
         abandon(redis_server, id)
-    output = rq(private_home, start, "--", "info", "--raw", "--only-queues")
+    output = rq("--", "info", "--raw", "--only-queues")
     assert "queue high 1, 0 executing, 0 finished, 0 failed" in output
     assert "queue medium 0, 0 executing, 0 finished, 3 failed" in output
     assert not (private_home.root / "ran").exists()
 
 
 def test_requeue_moves_a_hostile_job_and_runs_nothing(
-    private_home: Home, redis_server: Server, start: list[str]
+    private_home: Home, redis_server: Server, rq: Rq
 ) -> None:
     add_hostile_job(redis_server, private_home, "dead", description="looks harmless")
-    output = rq(private_home, start, "--", "requeue", "--queue", "medium", "--all")
+    output = rq("--", "requeue", "--queue", "medium", "--all")
     assert "Requeueing 1 jobs" in output
     with redis_server.client() as client:
         assert client.lrange("rq:queue:medium", 0, -1) == [b"dead"]
@@ -96,13 +97,13 @@ def test_requeue_moves_a_hostile_job_and_runs_nothing(
 
 
 def test_a_worker_runs_only_functions_of_hivepipe(
-    private_home: Home, redis_server: Server, start: list[str]
+    private_home: Home, redis_server: Server, rq: Rq
 ) -> None:
     fire("SessionStart", SESSION_START, private_home.env)
     call = ("os.system", None, (f"touch {private_home.root / 'ran'}",), {})
     add_hostile_job(redis_server, private_home, "calls", data=pickle.dumps(call))
-    rq(private_home, start, "--", "requeue", "--queue", "medium", "calls")
-    rq(private_home, start, "--", "worker", "--burst", "-q", "high", "medium")
+    rq("--", "requeue", "--queue", "medium", "calls")
+    rq("--", "worker", "--burst", "-q", "high", "medium")
     assert private_home.count("sessions") == 1
     with redis_server.client() as client:
         assert client.zrange("rq:failed:medium", 0, -1) == [b"calls"]
@@ -116,15 +117,14 @@ def test_the_hostile_pickle_works(private_home: Home, redis_server: Server) -> N
     assert (private_home.root / "ran").exists()
 
 
-def test_help_a_wrong_command_and_another_address(
-    private_home: Home, redis_server: Server, start: list[str]
-) -> None:
-    assert "requeue" in rq(private_home, start)
-    assert "--only-queues" in rq(private_home, start, "--", "info", "--help")
-    rq(private_home, start, "--", "no-such-command", expect=64)
+def test_help_a_wrong_command_and_another_address(private_home: Home, redis_server: Server) -> None:
+    rq = partial(private_home.command, "rq")
+    assert "requeue" in rq()
+    assert "--only-queues" in rq("--", "info", "--help")
+    rq("--", "no-such-command", expect=64)
     url = redis_server.url
     redis_server.end()
-    output = rq(private_home, start, "--", "requeue", "--queue", "low", "--all", expect=1)
+    output = rq("--", "requeue", "--queue", "low", "--all", expect=1)
     assert "run `hivepipe init`" in output
     redis_server.start()
-    rq(private_home, start, "--", "info", "-u", f"{url}?db=1")
+    rq("--", "info", "-u", f"{url}?db=1")

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.archive_scene import SESSION, TOKEN, line
-from tests.conftest import Home, untagged
+from tests.conftest import Home, made_home, untagged
 from tests.integration.test_cli_listings import command
 
 OTHER = "ffffffff-0000-4000-8000-000000000000"
@@ -21,18 +22,31 @@ def transcript_line(home: Home, session: str, number: int, text: str, **more: An
 
 @pytest.fixture
 def home(private_home: Home) -> Home:
-    command(private_home, "init", "--local")
-    folder = private_home.root / ".claude" / "projects" / "-shop"
+    """A home of this test alone, for tests that change something."""
+    return prepared(private_home)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Home]:
+    """A home for all tests that only read."""
+    with made_home() as home:
+        yield prepared(home)
+
+
+def prepared(home: Home) -> Home:
+    """Archive two sessions."""
+    command(home, "init", "--local")
+    folder = home.root / ".claude" / "projects" / "-shop"
     folder.mkdir(parents=True)
     (folder / f"{SESSION}.jsonl").write_bytes(
-        transcript_line(private_home, SESSION, 1, f"The cart  forgets\nprices; key {TOKEN}")
-        + transcript_line(private_home, SESSION, 2, "Payment is fine \x1b[2J")
+        transcript_line(home, SESSION, 1, f"The cart  forgets\nprices; key {TOKEN}")
+        + transcript_line(home, SESSION, 2, "Payment is fine \x1b[2J")
     )
     (folder / f"{OTHER}.jsonl").write_bytes(
-        transcript_line(private_home, OTHER, 3, "The cart again, in src/cart.py")
+        transcript_line(home, OTHER, 3, "The cart again, in src/cart.py")
     )
-    command(private_home, "archive", "sweep")
-    return private_home
+    command(home, "archive", "sweep")
+    return home
 
 
 def hits(home: Home, *asked: str) -> list[dict[str, Any]]:
@@ -43,8 +57,8 @@ def hits(home: Home, *asked: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_hits_are_shown_with_time_session_and_text(home: Home) -> None:
-    shown = untagged(command(home, "search", "CART")).splitlines()
+def test_hits_are_shown_with_time_session_and_text(shared: Home) -> None:
+    shown = untagged(command(shared, "search", "CART")).splitlines()
     assert shown == [
         f"2026-01-10 05:48:00  {OTHER[:8]}  claude: The cart again, in src/cart.py",
         f"    hivepipe transcript {OTHER} --around 0",
@@ -52,35 +66,35 @@ def test_hits_are_shown_with_time_session_and_text(home: Home) -> None:
         f"    hivepipe transcript {SESSION} --around 0",
         "2 found",
     ]
-    assert command(home, "search", "cart", "--limit", "1").endswith("1 of 2 found\n")
-    assert "2026-01-10 00:03:00Z" in command(home, "search", "cart", "--utc")
-    assert command(home, "search", "nowhere") == "0 found\n"
+    assert command(shared, "search", "cart", "--limit", "1").endswith("1 of 2 found\n")
+    assert "2026-01-10 00:03:00Z" in command(shared, "search", "cart", "--utc")
+    assert command(shared, "search", "nowhere") == "0 found\n"
 
 
-def test_words_phrases_and_prefixes_are_found(home: Home) -> None:
-    assert len(hits(home, "cart", "prices")) == 1
-    assert len(hits(home, "cart forgets")) == 1
-    assert len(hits(home, "forgets cart")) == 0
-    assert len(hits(home, '"cart forgets"')) == 1
-    assert len(hits(home, 'prices "cart forgets"')) == 1
-    assert len(hits(home, '"forgets cart"')) == 0
-    assert len(hits(home, "pay*")) == 1
-    assert len(hits(home, "src/cart.py")) == 1
-    assert TOKEN not in json.dumps(hits(home, "key"))
+def test_words_phrases_and_prefixes_are_found(shared: Home) -> None:
+    assert len(hits(shared, "cart", "prices")) == 1
+    assert len(hits(shared, "cart forgets")) == 1
+    assert len(hits(shared, "forgets cart")) == 0
+    assert len(hits(shared, '"cart forgets"')) == 1
+    assert len(hits(shared, 'prices "cart forgets"')) == 1
+    assert len(hits(shared, '"forgets cart"')) == 0
+    assert len(hits(shared, "pay*")) == 1
+    assert len(hits(shared, "src/cart.py")) == 1
+    assert TOKEN not in json.dumps(hits(shared, "key"))
 
 
-def test_filters_narrow_the_search(home: Home) -> None:
-    assert [hit["session_id"] for hit in hits(home, "cart", "--session", "ffff")] == [OTHER]
-    assert hits(home, "cart", "--agent", "Explore") == []
-    assert hits(home, "cart", "--role", "user") == []
-    assert len(hits(home, "cart", "--role", "claude")) == 2
-    assert len(hits(home, "cart", "--project", str(home.project))) == 2
-    assert hits(home, "cart", "--project", str(home.root / "elsewhere")) == []
+def test_filters_narrow_the_search(shared: Home) -> None:
+    assert [hit["session_id"] for hit in hits(shared, "cart", "--session", "ffff")] == [OTHER]
+    assert hits(shared, "cart", "--agent", "Explore") == []
+    assert hits(shared, "cart", "--role", "user") == []
+    assert len(hits(shared, "cart", "--role", "claude")) == 2
+    assert len(hits(shared, "cart", "--project", str(shared.project))) == 2
+    assert hits(shared, "cart", "--project", str(shared.root / "elsewhere")) == []
     # 05:45 in Kathmandu is midnight of UTC.
-    assert len(hits(home, "cart", "--since", "2026-01-10T05:47")) == 1
-    assert len(hits(home, "cart", "--until", "2026-01-10T05:47")) == 1
-    assert hits(home, "cart", "--utc", "--since", "2026-01-11") == []
-    assert datetime.fromisoformat(hits(home, "cart")[0]["time"])
+    assert len(hits(shared, "cart", "--since", "2026-01-10T05:47")) == 1
+    assert len(hits(shared, "cart", "--until", "2026-01-10T05:47")) == 1
+    assert hits(shared, "cart", "--utc", "--since", "2026-01-11") == []
+    assert datetime.fromisoformat(hits(shared, "cart")[0]["time"])
 
 
 def test_lines_added_later_are_found(home: Home) -> None:

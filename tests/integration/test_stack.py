@@ -1,5 +1,6 @@
 """The processes of a stack: up, down, status, and never two of a kind."""
 
+import itertools
 import os
 import posix
 import signal
@@ -10,35 +11,12 @@ from pathlib import Path
 import pytest
 
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
-from hivepipe.queue.connection import connect
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, acquire_lock
 from hivepipe.stack.ping import answers
-from tests.sandbox import EVERY, ONE_OF_EACH, ROOT, Sandbox, eventually, mode
+from tests.sandbox import EVERY, ROOT, Sandbox, eventually, mode
 
 # ---- up, down, status
-
-
-def test_parallel_ups_start_one_stack(sandbox: Sandbox) -> None:
-    starters = [sandbox.start("up", "-d") for _ in range(4)]
-    for starter in starters:
-        _, err = starter.communicate(timeout=60)
-        assert starter.returncode == 0, err
-    assert sandbox.counts() == ONE_OF_EACH
-
-
-def test_down_leaves_no_process_and_up_restores_the_data(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    with connect(sandbox.socket) as client:
-        client.set("kept", "yes")
-    sandbox.run("down")
-    assert sandbox.processes() == {}
-    assert sandbox.status(expect=1)["state"] == "down"
-    sandbox.run("down")  # a second down is no error
-    sandbox.run("up", "-d")
-    assert sandbox.status()["state"] == "on"
-    with connect(sandbox.socket) as client:
-        assert client.get("kept") == b"yes"
 
 
 def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: Sandbox) -> None:
@@ -133,63 +111,50 @@ def test_without_a_server_the_commands_to_install_one_are_named(
     assert "install hivepipe as `hivepipe[embedded]`" in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("version", "files", "accepted"),
-    [
-        ("6.2.14", ["appendonlydir/1.incr.aof"], False),
-        ("7.0.15", ["appendonlydir/1.incr.aof"], True),
-        ("6.2.14", ["appendonly.aof"], True),
-        ("6.2.14", ["appendonlydir/1.incr.aof", "appendonly.aof"], True),  # 6.2 wrote last
-        ("6.2.14", ["appendonlydir/"], True),
-    ],
-)
-def test_an_older_server_is_refused_beside_newer_files(
-    version: str,
-    files: list[str],
-    accepted: bool,
-    sandbox: Sandbox,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fake = sandbox.folder / "redis-server"
-    fake.write_text(f"#!/bin/sh\necho 'Redis server v={version} sha=0'\n")
-    fake.chmod(0o755)
-    home = sandbox.folder / "home"
-    for name in files:
-        folder, _, file = name.rpartition("/")
-        (home / folder).mkdir(parents=True, exist_ok=True)
-        if file:
-            (home / folder / file).touch()
-    monkeypatch.setenv("PATH", str(sandbox.folder))
-    monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
-    if accepted:
-        assert redis_server.find_server(str(home)) == str(fake)
-    else:
-        with pytest.raises(NoRedisServerError, match="appendonlydir, which "):
-            redis_server.find_server(str(home))
+class Installed:
+    """A fake server that reports a version, as the only one on this machine."""
+
+    def __init__(self, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.program = sandbox.folder / "redis-server"
+        self.homes = (sandbox.folder / f"home-{n}" for n in itertools.count())
+        monkeypatch.setenv("PATH", str(sandbox.folder))
+        monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
+
+    def refusal(self, output: str, *files: str) -> str:
+        """Return why a server with this version is not used for a home with these files, or ""."""
+        self.program.write_text(f"#!/bin/sh\necho '{output}'\n")
+        self.program.chmod(0o755)
+        home = next(self.homes)
+        for name in files:
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).mkdir() if name.endswith("/") else (home / name).touch()
+        try:
+            found = redis_server.find_server(str(home))
+        except NoRedisServerError as error:
+            return str(error)
+        return "" if found == str(self.program) else found
 
 
-@pytest.mark.parametrize(
-    ("output", "accepted"),
-    [
-        ("Redis server v=6.0.16 sha=0", False),
-        ("Redis server v=6.2.0 sha=0", True),
-        ("Valkey server v=10.1.0 sha=0", True),
-        ("something else", False),
-    ],
-)
-def test_a_server_is_accepted_from_6_2_on(
-    output: str, accepted: bool, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = sandbox.folder / "redis-server"
-    fake.write_text(f"#!/bin/sh\necho '{output}'\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(sandbox.folder))
-    monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
-    if accepted:
-        assert redis_server.find_server() == str(fake)
-    else:
-        with pytest.raises(NoRedisServerError):
-            redis_server.find_server()
+@pytest.fixture
+def installed(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Installed:
+    return Installed(sandbox, monkeypatch)
+
+
+def test_an_older_server_is_refused_beside_newer_files(installed: Installed) -> None:
+    older, newer = "Redis server v=6.2.14 sha=0", "Redis server v=7.0.15 sha=0"
+    parts = "appendonlydir/1.incr.aof"
+    assert "appendonlydir, which " in installed.refusal(older, parts)
+    assert not installed.refusal(newer, parts)
+    assert not installed.refusal(older, "appendonly.aof")
+    assert not installed.refusal(older, parts, "appendonly.aof"), "6.2 wrote last"
+    assert not installed.refusal(older, "appendonlydir/")
+
+
+def test_a_server_is_accepted_from_6_2_on(installed: Installed) -> None:
+    assert installed.refusal("Redis server v=6.0.16 sha=0")
+    assert not installed.refusal("Redis server v=6.2.0 sha=0")
+    assert not installed.refusal("Valkey server v=10.1.0 sha=0")
+    assert installed.refusal("something else")
 
 
 def test_an_invalid_configured_server_is_an_error(sandbox: Sandbox) -> None:

@@ -16,6 +16,7 @@ import pytest
 import redis
 
 from hivepipe.home import read_record
+from hivepipe.queue.connection import connect
 from tests.rounds import rounds
 from tests.sandbox import EVERY, ONE_OF_EACH, Sandbox, eventually
 
@@ -37,16 +38,26 @@ def listed_stacks(sandbox: Sandbox) -> list[dict[str, object]]:
     return list(report["stacks"])
 
 
-def test_down_leaves_no_runtime_files_and_one_database_file(sandbox: Sandbox) -> None:
+def test_down_leaves_one_database_file_and_no_process_and_up_restores_the_data(
+    sandbox: Sandbox,
+) -> None:
     sandbox.run("up", "-d")
     assert paths_below(sandbox.run_folder)
     sandbox.fire()
     eventually(sandbox.sessions)
+    with connect(sandbox.socket) as client:
+        client.set("kept", "yes")
     sandbox.run("down")
     assert paths_below(sandbox.run_folder) == set()
     assert not list(sandbox.home.rglob("*.lock"))
     assert sandbox.processes() == {}
     assert [path.name for path in sandbox.home.glob("hive.db*")] == ["hive.db"]
+    assert sandbox.status(expect=1)["state"] == "down"
+    sandbox.run("down")  # a second down is no error
+    sandbox.run("up", "-d")
+    assert sandbox.status()["state"] == "on"
+    with connect(sandbox.socket) as client:
+        assert client.get("kept") == b"yes"
 
 
 def test_restart_starts_new_processes_and_keeps_the_state_on(
@@ -91,18 +102,22 @@ def test_restart_of_an_unknown_folder_is_an_error(sandbox: Sandbox) -> None:
 def test_record_and_processes_agree_after_parallel_commands(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    sandbox.run("up", "-d")
+    run_in_parallel(sandbox, [("up", "-d")] * 4)
+    assert sandbox.counts() == ONE_OF_EACH
     words = [("up", "-d"), ("down",)] if seed % 2 else [("down",), ("up", "-d")]
-    started = [sandbox.start(*command) for _ in range(3) for command in words]
-    for process in started:
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
+    run_in_parallel(sandbox, words * 3)
     if state_of(sandbox, monkeypatch) == "on":
         assert sandbox.counts() == ONE_OF_EACH
         assert sandbox.status()["healthy"] is True
     else:
         assert sandbox.processes() == {}
         assert paths_below(sandbox.run_folder) == set()
+
+
+def run_in_parallel(sandbox: Sandbox, commands: list[tuple[str, ...]]) -> None:
+    for process in [sandbox.start(*command) for command in commands]:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
 
 
 def test_processes_are_found_without_their_runtime_folder(sandbox: Sandbox) -> None:
