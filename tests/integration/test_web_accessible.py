@@ -1,20 +1,24 @@
 """axe-core finds no serious violation on any view, in light and wide or dark and narrow."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hivepipe.db.database import Database
 from hivepipe.web.views import VIEWS
 from tests.archive_scene import SESSION
 from tests.browser_scene import address, chromium, pytestmark
 from tests.conftest import Home, Server
 from tests.integration.test_failed import add_failed_job
 from tests.real.fetch import NotFetchedError, fetched_axe
-from tests.web_scene import record_hostile
+from tests.web_scene import AT, insert, record_hostile
 
 __all__ = ["address", "chromium", "pytestmark"]
 SERIOUS = ("serious", "critical")
+TARGET = 24  # pixels: the least height of a link
+CHECK = "axe.run({rules: {'target-size': {enabled: true}}})"  # of WCAG 2.2, off by default
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +29,20 @@ def axe() -> Path:
         pytest.skip(str(error))
 
 
+def record_summary(database: Path) -> None:
+    """Record a summary that a search finds."""
+    texts = dict.fromkeys(("provider", "model", "reason", "harness"), "")
+    texts |= dict.fromkeys(("key_learnings", "files", "open_ends"), "[]")
+    with closing(Database(database)) as db:
+        insert(db, "summaries", session_id=SESSION, state="s", made_at=AT, kind="plain",
+               summary="the script of the shop", requests=0, **texts)  # fmt: skip
+
+
 def test_no_view_has_a_serious_violation(
     axe: Path, address: str, chromium: Any, private_home: Home, redis_server: Server
 ) -> None:
     record_hostile(private_home.database.parent)
+    record_summary(private_home.database)
     add_failed_job(redis_server, "dead", b"rubbish", description="insert_agent a1")
     base = address.partition("/?")[0]
     page = chromium.new_page(bypass_csp=True)
@@ -43,8 +57,22 @@ def test_no_view_has_a_serious_violation(
             page.set_viewport_size({"width": width, "height": 900})
             found[view, colours] = [
                 (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
-                for each in page.evaluate("axe.run()")["violations"]
+                for each in page.evaluate(CHECK)["violations"]
                 if each["impact"] in SERIOUS
             ]
+    assert page.locator(".found").bounding_box()["height"] >= TARGET
     page.close()
     assert {case: faults for case, faults in found.items() if faults} == {}
+
+
+def test_a_printed_page_cuts_no_table(address: str, chromium: Any, private_home: Home) -> None:
+    record_hostile(private_home.database.parent)
+    page = chromium.new_page(viewport={"width": 600, "height": 900})
+    page.goto(address)
+    page.emulate_media(media="print")
+    cut = "each => each.filter(it => getComputedStyle(it).overflowX != 'visible').length"
+    for view in VIEWS:
+        page.goto(f"{address.partition('/?')[0]}/{view}")
+        assert page.eval_on_selector_all(".wide", cut) == 0
+        assert not page.locator("header").is_visible()
+    page.close()
