@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hivepipe.agents.briefing import words
@@ -17,6 +17,7 @@ def task(text: str, progress: str = "") -> dict[str, Any]:
     return {"id": "t-1", "text": text, "progress": progress, "progress_at": TIME}
 
 
+@settings(max_examples=40)
 @given(texts, texts, texts)
 def test_no_part_exceeds_its_maximum(text: str, progress: str, prompt: str) -> None:
     last = {"id": "s-1", "objective": text[:100], "ended_at": TIME, "prompt": prompt, "summary": ""}

@@ -7,9 +7,9 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 import venv
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -166,19 +166,10 @@ def test_a_forked_command_is_killed_after_its_timeout(forker: Forker, tmp_path: 
 
 
 def test_several_run_at_once(forker: Forker, tmp_path: Path) -> None:
-    found: list[tuple[int, str, str]] = []
-    words = ["see", "x"]
-    threads = [
-        threading.Thread(target=lambda: found.append(run_forked(forker, words, "", tmp_path)))
-        for _ in range(8)
-    ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert len(found) == 8
-    assert len(set(found)) == 1
-    assert found[0][0] == 0
+    with ThreadPoolExecutor(8) as pool:
+        runs = [pool.submit(run_forked, forker, ["see", "x"], "", tmp_path) for _ in range(8)]
+    found = {each.result() for each in runs}
+    assert [code for code, *_ in found] == [0]
 
 
 def test_changed_code_is_imported_again(package: list[str], forker: Forker, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Equal secrets have equal tags and different ones different tags, wherever they occur."""
 
+import functools
 import json
 import multiprocessing
 import os
@@ -19,6 +20,7 @@ OTHER = expand("ghp_<A36>", random.Random(2))
 TAGGED = re.compile(r"\*\*\*REDACTED:([a-z-]+):([a-z2-7]{6})\*\*\*")
 
 
+@functools.cache
 def keyed(letter: bytes = b"a") -> Redactor:
     return Redactor().of_home(lambda: letter * 32)
 

@@ -79,7 +79,7 @@ def test_keys_of_openssh_are_removed_in_every_view(key_of_openssh: str, view: st
     assert clean.startswith("key:\n")
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_secrets_are_removed_wherever_a_window_ends(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +97,7 @@ def test_secrets_are_removed_wherever_a_window_ends(
 
 
 def test_a_text_without_secrets_keeps_every_byte() -> None:
-    text = "\r\n".join(CODE_AND_PROSE * 200).encode() + b"\xff\x00 no end of line"
+    text = "\r\n".join(CODE_AND_PROSE * 60).encode() + b"\xff\x00 no end of line"
     pieces = list(Redactor().redact_stream(io.BytesIO(text)))
     assert b"".join(line for line, _ in pieces) == text
     assert len(pieces) == text.count(b"\n") + 1

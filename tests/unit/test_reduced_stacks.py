@@ -189,15 +189,11 @@ def test_own_workers_register_their_role_and_queues_before_a_job(
 
 def test_an_idle_stock_worker_counts_as_alive(redis: fakeredis.FakeRedis) -> None:
     worker = register_stock_worker(redis)
-    redis.hset(worker.key, "last_heartbeat", _ago(300))
+    at = datetime.now(UTC) - timedelta(seconds=300)
+    redis.hset(worker.key, "last_heartbeat", at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
     assert rq_workers(redis)[0].is_alive
     redis.hset(worker.key, "pid", 2**22 + 1)  # no process has it
     assert not rq_workers(redis)[0].is_alive
-
-
-def _ago(secs: float) -> str:
-    at = datetime.now(UTC) - timedelta(seconds=secs)
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @pytest.mark.parametrize(
@@ -227,23 +223,17 @@ def test_slow_and_llm_need_a_worker_where_a_writer_hands_on(
 # ---- reports
 
 
-@pytest.mark.parametrize(
-    ("has_stock", "kinds", "has_scheduler", "names"),
-    [
-        (True, (), True, ["stock_workers", "no_slow_worker", "no_llm_worker"]),
-        (
-            True,
-            (),
-            False,
-            ["stock_workers", "no_scheduler", "no_slow_worker", "no_llm_worker"],
-        ),
-        (True, (SlowWorker,), True, ["stock_workers", "no_llm_worker"]),
-        (True, (Writer, SlowWorker, LlmWorker), True, []),
-        (False, (Writer, SlowWorker, LlmWorker), False, ["no_scheduler"]),
-        (False, (Writer, SlowWorker, LlmWorker), True, []),
-        (False, (), False, []),  # nothing runs at all
-    ],
-)
+REDUCED: list[tuple[bool, tuple[type[Writer | SlowWorker], ...], bool, list[str]]] = [
+    (True, (), True, ["stock_workers", "no_slow_worker", "no_llm_worker"]),
+    (True, (), False, ["stock_workers", "no_scheduler", "no_slow_worker", "no_llm_worker"]),
+    (True, (SlowWorker,), True, ["stock_workers", "no_llm_worker"]),
+    (True, (Writer, SlowWorker, LlmWorker), True, []),
+    (False, (Writer, SlowWorker, LlmWorker), False, ["no_scheduler"]),
+    (False, (), False, []),  # nothing runs at all
+]
+
+
+@pytest.mark.parametrize(("has_stock", "kinds", "has_scheduler", "names"), REDUCED)
 def test_a_reduced_stack_is_reported_in_sentences(
     redis: fakeredis.FakeRedis,
     tmp_path: Path,

@@ -39,13 +39,9 @@ def test_without_the_token_every_request_is_refused(
 ) -> None:
     for path in ("/", "/events", "/static/live.js", "/now?token=wrong", *paths(home)):
         assert anonymous_client.get(path).status_code == 401, path
-    assert (
-        anonymous_client.get("/now", headers={"Authorization": "Bearer wrong"}).status_code == 401
-    )
-    assert (
-        anonymous_client.get("/now", headers={"Authorization": f"Bearer {TOKEN}"}).status_code
-        == 200
-    )
+    for token, status in (("wrong", 401), (TOKEN, 200)):
+        headers = {"Authorization": f"Bearer {token}"}
+        assert anonymous_client.get("/now", headers=headers).status_code == status
 
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address(anonymous_client: TestClient) -> None:
@@ -224,12 +220,9 @@ def test_a_project_whose_name_is_not_utf8_is_shown(
     assert client.get("/costs.json").json()["costs"][0]["project"] == project
 
 
-def test_a_head_request_opens_no_stream(client: TestClient) -> None:
-    answer = client.head("/events")
-    assert answer.headers["Content-Type"].startswith("text/event-stream")
-
-
 def test_empty_views_name_the_next_command(tmp_path: Path, client: TestClient, home: Path) -> None:
+    answer = client.head("/events")  # opens no stream
+    assert answer.headers["Content-Type"].startswith("text/event-stream")
     (home / "hive.db").unlink()
     assert "hivepipe init" in client.get("/now").text
     for name in ("agents", "costs", "skills"):
@@ -246,24 +239,16 @@ def test_the_regions_of_a_page_have_different_names(
     assert sorted(names) == sorted(set(names))
 
 
-def test_each_field_has_an_id_by_which_a_reload_keeps_its_entry() -> None:
-    pages = "".join(path.read_text() for path in sorted(PAGES.rglob("*.html")))
-    fields = re.findall(r'<(?:input|select) (?!type="hidden")[^>]*>', pages)
+def test_fields_have_ids_and_regions_of_a_stack_its_project() -> None:
+    """By its id a field keeps its entry when the page is reloaded."""
+    pages = {path.stem: path.read_text() for path in sorted(PAGES.rglob("*.html"))}
+    fields = re.findall(r'<(?:input|select) (?!type="hidden")[^>]*>', "".join(pages.values()))
     assert len(fields) > 15
     assert [field for field in fields if " id=" not in field] == []
-
-
-@pytest.mark.parametrize("name", ["queues", "health"])
-def test_a_region_of_one_stack_names_its_project(name: str) -> None:
-    page = (PAGES / f"{name}.html").read_text()
-    names = re.findall(r'role="region" aria-label="([^"]+)', page.partition("in stacks %}")[2])
-    assert len(names) > 2
-    assert all("each.project" in each for each in names), names
-
-
-def test_a_text_that_is_no_time_is_shown_as_it_is() -> None:
-    assert local_time("soon") == "soon"
-    assert local_time(None) == ""
+    for page in (pages["queues"], pages["health"]):
+        names = re.findall(r'role="region" aria-label="([^"]+)', page.partition("in stacks %}")[2])
+        assert len(names) > 2
+        assert all("each.project" in each for each in names), names
 
 
 def test_the_remaining_time_is_shown_in_its_largest_unit() -> None:
@@ -271,6 +256,7 @@ def test_the_remaining_time_is_shown_in_its_largest_unit() -> None:
     assert time_left(stored_time(now_ns + 150 * 10**9)) == "2 min left"
     assert time_left(stored_time(now_ns + 30 * 10**9)).endswith(" s left")
     assert time_left(stored_time(now_ns - 1)) == time_left("soon") == "cold"
+    assert (local_time("soon"), local_time(None)) == ("soon", "")
 
 
 # ---- changes
