@@ -42,19 +42,16 @@ def test_without_an_intake_the_raw_event_is_spooled(hook_home: HookHome) -> None
     assert {"start_session", "pause_session"} <= operations
 
 
-@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
-def test_without_an_intake_the_python_hook_handles_events_with_output(
-    hook_home: HookHome, event: str
+def test_the_python_hook_handles_events_with_output_and_all_if_it_is_set(
+    hook_home: HookHome,
 ) -> None:
-    hook_home.fire(hook_home.native, event, encoded(payloads.EVENTS[event]))
-    assert hook_home.raw() == []
-    assert len(hook_home.home.spool) == 1
-
-
-def test_the_python_hook_runs_if_it_is_set(hook_home: HookHome) -> None:
-    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP), HIVEPIPE_HOOK="python")
-    assert hook_home.raw() == []
-    assert len(hook_home.home.spool) == 1
+    """Without an intake; with one it answers."""
+    python = {"HIVEPIPE_HOOK": "python"}
+    for event, env in (("SessionStart", {}), ("UserPromptSubmit", {}), ("Stop", python)):
+        hook_home.forget(None)
+        hook_home.fire(hook_home.native, event, encoded(payloads.EVENTS[event]), **env)
+        assert hook_home.raw() == []
+        assert len(hook_home.home.spool) == 1
 
 
 def test_without_an_intake_the_event_goes_to_redis_and_starts_no_stack(hook_home: HookHome) -> None:
@@ -99,13 +96,15 @@ def test_a_hanging_intake_loses_no_event(hook_home: HookHome) -> None:
     assert ids <= {id.decode() for id in before}
 
 
-@pytest.mark.parametrize("size", [60_000, *range(64_600, 65_600, 100), 100_000])
-def test_a_large_environment_loses_no_event(hook_home: HookHome, size: int) -> None:
+def test_a_large_environment_loses_no_event(hook_home: HookHome) -> None:
     """The native hook passes on at most 64 kB of environment; above that the Python hook runs."""
-    hook_home.fire(hook_home.native, "Stop", encoded(payloads.STOP), HIVEPIPE_TASK_ID="x" * size)
-    assert len(hook_home.raw()) + len(hook_home.home.spool) == 1
-    hook_home.convert()
-    assert len(hook_home.home.spool) == 1
+    stop = encoded(payloads.STOP)
+    for size in (60_000, *range(64_600, 65_600, 100), 100_000):
+        hook_home.forget(None)
+        hook_home.fire(hook_home.native, "Stop", stop, HIVEPIPE_TASK_ID="x" * size)
+        assert len(hook_home.raw()) + len(hook_home.home.spool) == 1, size
+        hook_home.convert()
+        assert len(hook_home.home.spool) == 1, size
 
 
 @pytest.mark.parametrize("size", [0, 60_000, 900_000])
@@ -137,22 +136,21 @@ GONE = "#!/nowhere/python -IS\n"
 INCOMPLETE = b" (its hook is incomplete): run `hivepipe init`\n"
 
 
-@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"])
 @pytest.mark.parametrize("size", [0, 1_200_000])
-def test_without_its_python_the_event_waits_in_the_spool(
-    hook_home: HookHome, event: str, size: int
-) -> None:
+def test_without_its_python_the_event_waits_in_the_spool(hook_home: HookHome, size: int) -> None:
     """As after an upgrade of the system's Python, until hivepipe is installed again."""
     hook_home.python.write_text(GONE)
-    process = hook_home.start(hook_home.native, event)
-    event_data = encoded({**payloads.EVENTS[event], "padding": "x" * size})
-    _, errors = process.communicate(event_data, timeout=60)
-    is_reported = event == "SessionStart" or (event == "Stop" and size > 0)
-    assert errors == (b"hivepipe keeps events on disk" + INCOMPLETE if is_reported else b"")
-    assert len(hook_home.raw()) == 1
-    hook_home.convert()
-    (spooled,) = hook_home.home.spool
-    assert json.loads(spooled.read_text())["jobs"]
+    for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"):
+        hook_home.forget(None)
+        process = hook_home.start(hook_home.native, event)
+        event_data = encoded({**payloads.EVENTS[event], "padding": "x" * size})
+        _, errors = process.communicate(event_data, timeout=60)
+        is_reported = event == "SessionStart" or (event == "Stop" and size > 0)
+        assert errors == (b"hivepipe keeps events on disk" + INCOMPLETE if is_reported else b"")
+        assert len(hook_home.raw()) == 1
+        hook_home.convert()
+        (spooled,) = hook_home.home.spool
+        assert json.loads(spooled.read_text())["jobs"]
 
 
 def test_without_its_python_and_a_spool_it_says_that_nothing_is_recorded(
@@ -315,25 +313,29 @@ PREPARED = {
 }
 
 
-@pytest.mark.parametrize("has_intake", [True, False])
-@pytest.mark.parametrize("line", LINES)
-def test_the_native_status_line_equals_that_of_the_python_hook(
-    hook_home: HookHome, line: str, has_intake: bool
-) -> None:
+def test_the_native_status_line_equals_that_of_the_python_hook(hook_home: HookHome) -> None:
     (hook_home.home.path / "status-line.json").write_text(json.dumps(PREPARED))
-    if has_intake:
-        hook_home.intake()
-    environments: list[dict[str, str]] = [{}, {"HIVEPIPE_DISABLED": "1"}, {"HIVEPIPE_NESTED": "1"}]
-    for env in environments:
-        shown = hook_home.fire(hook_home.python, "Statusline", LINES[line], **env)
-        assert hook_home.fire(hook_home.native, "Statusline", LINES[line], **env) == shown
-    before = hook_home.fire(hook_home.python, "Statusline", LINES[line], "echo before; cat")
-    assert hook_home.fire(hook_home.native, "Statusline", LINES[line], "echo before; cat") == before
-    assert before.startswith(b"before\n")
+    cases: list[tuple[str, tuple[str, ...], dict[str, str]]] = [
+        *((line, (), {}) for line in LINES),
+        ("costs", (), {"HIVEPIPE_DISABLED": "1"}),
+        ("costs", (), {"HIVEPIPE_NESTED": "1"}),
+        *((line, ("echo before; cat",), {}) for line in ("costs", "large", "empty")),
+    ]
+
+    def shown(program: Path) -> list[bytes]:
+        return [
+            hook_home.fire(program, "Statusline", LINES[line], *words, **env)
+            for line, words, env in cases
+        ]
+
+    wanted = shown(hook_home.python)
+    assert all(each.startswith(b"before\n") for each in wanted[-3:])
+    assert shown(hook_home.native) == wanted
+    hook_home.intake()
+    assert shown(hook_home.native) == wanted
     hook_home.register(state="off")
-    assert hook_home.fire(hook_home.native, "Statusline", LINES[line]) == (
-        hook_home.fire(hook_home.python, "Statusline", LINES[line])
-    )
+    off = hook_home.fire(hook_home.python, "Statusline", LINES["costs"])
+    assert hook_home.fire(hook_home.native, "Statusline", LINES["costs"]) == off
     assert not (hook_home.home.path / "spool").exists()
 
 

@@ -89,8 +89,8 @@ def test_root_leaves_nothing_in_another_users_home(ana: User) -> None:
     assert str(ana.recorded) in message
     for event in ("post_tool_use", "stop", "session_end"):
         assert fire(ana, event) == NEUTRAL
-    for command in ("status", "up", "drain", "search", "doctor", "init"):
-        done = as_root(ana, command, *(["x"] if command == "search" else []))
+    for command in ("status", "up", "init"):
+        done = as_root(ana, command)
         assert done.returncode == 1
         assert "you are root" in done.stderr
     assert changed(before, ana.files()) == {}
