@@ -120,15 +120,12 @@ def test_a_claim_takes_urgent_jobs_first_and_a_tenth_of_others() -> None:
     scenario.held.clear()
     scenario.claim(5)
     assert {job.queue for job in scenario.held} == {"high"}
-
-
-def test_jobs_of_a_dead_worker_are_claimed_again_in_order() -> None:
     scenario = Scenario()
     scenario.enqueue("medium", 5)
     scenario.claim(3)
     scenario.step("die", "", 0)
     scenario.claim(5)
-    assert [job.id for job in scenario.held] == scenario.enqueued
+    assert [job.id for job in scenario.held] == scenario.enqueued, "in order after a death"
 
 
 @pytest.mark.parametrize("deaths", [1, 2, 3])

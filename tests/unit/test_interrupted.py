@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from hivepipe.hook.instance import this_machine
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.operations.interrupted import SETTLED_NS, interrupted
 from hivepipe.times import stored_time
+from tests.web_scene import insert
 
 PID = os.getpid()
 INSTANCE = "instance-1700000000-0123abcd"
@@ -27,41 +28,19 @@ JOB = Envelope(id="reap-1", operation="reap_sessions", priority=4, payload={}, e
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home whose session has an open call, and the folder of its client's status files."""
-    transcript = tmp_path / ".claude" / "projects" / "-shop" / "s1.jsonl"
-    db = Database(tmp_path / "hive.db")
-    with db.transaction():
-        db.execute(
-            "INSERT INTO sessions (id, status, turn, state_time_ns, transcript_path, project)"
-            " VALUES ('s1', 'active', 'active', :at, :path, '/shop')",
-            {"at": CALLED_NS, "path": str(transcript)},
-        )
-        host, boot, pid_space = this_machine()
-        db.execute(
-            "INSERT INTO instances (id, pid, pid_started, host, boot, pid_space)"
-            " VALUES (:id, :pid, :started, :host, :boot, :pid_space)",
-            {
-                "id": INSTANCE,
-                "pid": PID,
-                "started": start_time(PID),
-                "host": host,
-                "boot": boot,
-                "pid_space": pid_space,
-            },
-        )
-        db.execute(
-            "INSERT INTO instance_sessions (id, session_id, instance_id, status)"
-            " VALUES ('a', 's1', :id, 'active')",
-            {"id": INSTANCE},
-        )
-        state = {
-            "open_calls": 1,
-            "turn_is_open": True,
-            "last_work_at": None,
-            "last_active_at": stored_time(CALLED_NS),
-        }
-        totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
+    host, boot, pid_space = this_machine()
+    path = str(tmp_path / ".claude" / "projects" / "-shop" / "s1.jsonl")
+    totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
+    state = {"open_calls": 1, "turn_is_open": True, "last_work_at": None,
+             "last_active_at": stored_time(CALLED_NS)}  # fmt: skip
+    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+        insert(db, "sessions", id="s1", status="active", turn="active", state_time_ns=CALLED_NS,
+               transcript_path=path, project="/shop")  # fmt: skip
+        insert(db, "instances", id=INSTANCE, pid=PID, pid_started=start_time(PID), host=host,
+               boot=boot, pid_space=pid_space)  # fmt: skip
+        insert(db, "instance_sessions", id="a", session_id="s1", instance_id=INSTANCE,
+               status="active")  # fmt: skip
         record_activity(db, "s1", 1, totals, state)
-    db.close()
     (tmp_path / ".claude" / "sessions").mkdir(parents=True)
     return tmp_path
 
@@ -71,29 +50,26 @@ def write_status(home: Path, at_ns: int = IDLE_NS, status: str = "idle") -> None
     (home / ".claude" / "sessions" / f"{PID}.json").write_text(json.dumps(text))
 
 
-def planned_jobs(home: Path) -> Iterator[tuple[str, str, int]]:
-    db = Database(home / "hive.db")
-    for message in list(interrupted(db, JOB, this_machine())):
-        envelope = json.loads(message.envelope)
-        yield message.id, envelope["operation"], envelope["event_time_ns"]
-    db.close()
+def planned_jobs(home: Path) -> list[tuple[str, str, int]]:
+    with closing(Database(home / "hive.db")) as db:
+        messages = list(interrupted(db, JOB, this_machine()))
+    envelopes = [json.loads(message.envelope) for message in messages]
+    return [(each["id"], each["operation"], each["event_time_ns"]) for each in envelopes]
 
 
 def execute(home: Path, sql: str) -> None:
-    db = Database(home / "hive.db")
-    with db.transaction():
+    with closing(Database(home / "hive.db")) as db, db.transaction():
         db.execute(sql, {})
-    db.close()
 
 
 def test_an_interrupted_turn_is_paused_at_the_time_of_the_status(home: Path) -> None:
     write_status(home)
-    messages = list(planned_jobs(home))
+    messages = planned_jobs(home)
     assert [(operation, at_ns) for _, operation, at_ns in messages] == [
         ("pause_session", IDLE_NS),
         ("record_notice", IDLE_NS),
     ]
-    assert list(planned_jobs(home)) == messages, "the same ids, so the jobs take effect once"
+    assert planned_jobs(home) == messages, "the same ids, so the jobs take effect once"
 
 
 def test_a_notification_after_the_end_of_a_question_changes_nothing(home: Path) -> None:
@@ -107,16 +83,16 @@ def test_a_notification_after_the_end_of_a_question_changes_nothing(home: Path) 
 
 
 def test_a_busy_or_waiting_client_is_not_interrupted(home: Path) -> None:
-    assert list(planned_jobs(home)) == [], "without a status file"
+    assert planned_jobs(home) == [], "without a status file"
     for status in ("busy", "waiting"):
         write_status(home, status=status)
-        assert list(planned_jobs(home)) == []
+        assert planned_jobs(home) == []
 
 
 def test_a_status_that_is_too_recent_or_older_than_the_call_is_ignored(home: Path) -> None:
     for at_ns in (NOW_NS, CALLED_NS - 10**9):
         write_status(home, at_ns)
-        assert list(planned_jobs(home)) == []
+        assert planned_jobs(home) == []
 
 
 @pytest.mark.parametrize(
@@ -131,4 +107,4 @@ def test_a_status_that_is_too_recent_or_older_than_the_call_is_ignored(home: Pat
 def test_a_turn_that_is_over_or_of_a_dead_process_is_left_alone(home: Path, sql: str) -> None:
     write_status(home)
     execute(home, sql)
-    assert list(planned_jobs(home)) == []
+    assert planned_jobs(home) == []

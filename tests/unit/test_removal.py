@@ -151,8 +151,6 @@ def test_a_plugin_of_one_project_is_not_the_users(project: Path) -> None:
     assert plugin.is_usable
     assert installation.plan(Scope.LOCAL).plugin == plugin
     assert installation.plan(Scope.USER).plugin is None
-
-
-def test_settings_that_are_a_device_enable_no_plugin(project: Path) -> None:
+    (project / ".claude" / "settings.json").unlink()
     (project / ".claude" / "settings.json").symlink_to("/dev/zero")
-    assert claude_plugin.switched_on(str(project)) is None
+    assert claude_plugin.switched_on(str(project)) is None, "a device enables no plugin"

@@ -63,28 +63,23 @@ def test_nothing_is_called_healthy_under_an_alert_or_trouble() -> None:
     assert verdict_of("degraded", 1) == "running, with 1 alert"
     assert verdict_of("degraded", 2) == "running, with 2 alerts"
     assert "healthy" not in verdict_of("degraded")
-
-
-@pytest.mark.parametrize(
-    ("word", "part"),
-    [
-        ("resting", "the next event of a session starts the stack"),
-        ("stopped", "`hivepipe up -d`"),
-        ("off", "`hivepipe on`"),
-        ("unregistered", "`hivepipe init`"),
-        ("broken", "hivepipe doctor"),
-        ("unhealthy", "hivepipe doctor"),
-    ],
-)
-def test_every_other_condition_is_shown_with_the_command_that_changes_it(
-    word: str, part: str
-) -> None:
-    assert verdict_of(word).startswith(f"{word}: ")
-    assert part in verdict_of(word)
-
-
-def test_alerts_of_a_resting_stack_are_counted_after_its_condition() -> None:
     assert verdict_of("resting", 1).endswith("; 1 alert")
+
+
+REMEDIES = {
+    "resting": "the next event of a session starts the stack",
+    "stopped": "`hivepipe up -d`",
+    "off": "`hivepipe on`",
+    "unregistered": "`hivepipe init`",
+    "broken": "hivepipe doctor",
+    "unhealthy": "hivepipe doctor",
+}
+
+
+def test_every_other_condition_is_shown_with_the_command_that_changes_it() -> None:
+    for word, part in REMEDIES.items():
+        assert verdict_of(word).startswith(f"{word}: ")
+        assert part in verdict_of(word)
 
 
 def test_only_a_state_without_urgent_work_exits_with_zero() -> None:

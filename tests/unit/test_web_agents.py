@@ -25,6 +25,9 @@ def spawn(home: Path, agent: str, session: str | None, at: str, **more: Any) -> 
 
 
 def test_agents_are_listed_below_their_sessions(client: TestClient, home: Path) -> None:
+    page = client.get("/agents").text
+    assert '<th scope="rowgroup"' in page
+    assert "0.0000" not in page, "the agents have no cost"
     spawn(home, "b1", "another", "2026-11-22T10:00:00.000Z")
     spawn(home, "a2", SESSION, "2026-11-22T11:00:00.000Z", outcome="failed", error="boom")
     spawn(home, "c1", None, "2026-11-20T10:00:00.000Z")
@@ -86,9 +89,3 @@ def test_only_the_newest_are_read_in_full(client: TestClient, home: Path) -> Non
     assert [agent.id for each in found.sessions for agent in each.agents] == ["a2"]
     assert found.has_more
     assert not agents([known], 2).has_more
-
-
-def test_a_session_whose_agents_have_no_cost_shows_none(client: TestClient) -> None:
-    page = client.get("/agents").text
-    assert '<th scope="rowgroup"' in page
-    assert "0.0000" not in page
