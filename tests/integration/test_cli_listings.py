@@ -2,13 +2,23 @@
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from hivepipe.db.listings import listings
-from tests.conftest import Home, Server, Writer, fire_all, is_drained, until
+from tests.conftest import (
+    Home,
+    Server,
+    Writer,
+    fire_all,
+    is_drained,
+    made_home,
+    servers,
+    until,
+)
 from tests.payloads import (
     AGENT,
     POST_AGENT_COMPLETED,
@@ -44,71 +54,88 @@ def objects(home: Home, noun: str, *arguments: str) -> list[dict[str, Any]]:
     return list(content[noun])
 
 
+def play_day(home: Home, server: Server, writer: Writer) -> None:
+    fire_all(DAY, home.with_env(CHECKPOINT_INTERVAL="0"))
+    writer.start()
+    until(lambda: is_drained(home, server, writer), "not drained")
+
+
 @pytest.fixture
 def day(private_home: Home, redis_server: Server, writer: Writer) -> Home:
     """A home with one open session and one ended."""
-    fire_all(DAY, private_home.with_env(CHECKPOINT_INTERVAL="0"))
-    writer.start()
-    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    play_day(private_home, redis_server, writer)
     return private_home
 
 
-def test_sessions_shows_the_open_ones_or_all(day: Home) -> None:
-    (entry,) = objects(day, "sessions")
+@pytest.fixture(scope="module")
+def unchanged_day() -> Iterator[Home]:
+    """The same for all tests that only read it."""
+    with made_home() as home, servers() as new_server:
+        writer = Writer(home)
+        play_day(home, new_server(home), writer)
+        writer.end()
+        yield home
+
+
+def test_sessions_shows_the_open_ones_or_all(unchanged_day: Home) -> None:
+    (entry,) = objects(unchanged_day, "sessions")
     assert (entry["id"], entry["status"]) == (SESSION, "active")
     assert (entry["operations"], entry["agents"]) == (2, 1)
-    assert {entry["id"] for entry in objects(day, "sessions", "--all")} == {SESSION, OTHER}
-    table = command(day, "sessions", "--all")
+    assert {entry["id"] for entry in objects(unchanged_day, "sessions", "--all")} == {
+        SESSION,
+        OTHER,
+    }
+    table = command(unchanged_day, "sessions", "--all")
     assert SESSION in table
     assert "[bold]other\\x1b[2J" in table
 
 
-def test_a_pipe_gets_columns_without_borders(day: Home) -> None:
-    head, *rows = command(day, "sessions", "--all").splitlines()
+def test_a_pipe_gets_columns_without_borders(unchanged_day: Home) -> None:
+    head, *rows = command(unchanged_day, "sessions", "--all").splitlines()
     assert head.split()[:3] == ["session", "status", "last"]
     assert sorted(row.split()[0] for row in rows) == sorted([SESSION, OTHER])
 
 
-def test_times_are_local_unless_utc_is_asked_for(day: Home) -> None:
-    stored = datetime.fromisoformat(objects(day, "sessions")[0]["updated_at"])
+def test_times_are_local_unless_utc_is_asked_for(unchanged_day: Home) -> None:
+    stored = datetime.fromisoformat(objects(unchanged_day, "sessions")[0]["updated_at"])
     assert stored.utcoffset() is not None
-    assert f"{stored:%Y-%m-%d %H:%M:%S}Z" in command(day, "sessions", "--utc")
+    assert f"{stored:%Y-%m-%d %H:%M:%S}Z" in command(unchanged_day, "sessions", "--utc")
     local = stored.astimezone(timezone(timedelta(hours=5, minutes=45)))
-    shown = command(day, "sessions")
+    shown = command(unchanged_day, "sessions")
     assert f"{local:%Y-%m-%d %H:%M:%S} " in shown
     assert f"{stored:%Y-%m-%d %H:%M:%S}" not in shown
 
 
-def test_a_session_and_its_log_are_shown(day: Home) -> None:
-    shown = command(day, "session", "show", SESSION)
+def test_a_session_and_its_log_are_shown(unchanged_day: Home) -> None:
+    shown = command(unchanged_day, "session", "show", SESSION)
     for text in (SESSION, "claude-opus-5", "cart-refactor", "checkpoint", "Explore"):
         assert text in shown
     assert "{" not in shown
-    log = command(day, "session", "log", SESSION[:6])
+    log = command(unchanged_day, "session", "log", SESSION[:6])
     assert log.index("Auto-checkpoint: Edit") < log.index("Auto-checkpoint: Agent")
     assert "{" not in log
     assert f"hivepipe session show {SESSION}" in log
-    (edit, _) = json.loads(command(day, "session", "log", SESSION, "--json"))["log"]
+    (edit, _) = json.loads(command(unchanged_day, "session", "log", SESSION, "--json"))["log"]
     assert edit["message"] == "Auto-checkpoint: Edit"
 
 
-def test_agents_are_listed_for_all_or_one_session(day: Home) -> None:
-    (entry,) = objects(day, "agents")
+def test_agents_are_listed_for_all_or_one_session(unchanged_day: Home) -> None:
+    (entry,) = objects(unchanged_day, "agents")
     assert (entry["id"], entry["type"], entry["status"]) == (AGENT, "Explore", "completed")
-    assert objects(day, "agents", "--session", SESSION) == [entry]
-    assert AGENT in command(day, "agents")
-    shown = command(day, "agent", "show", AGENT[:5])
+    assert objects(unchanged_day, "agents", "--session", SESSION) == [entry]
+    assert AGENT in command(unchanged_day, "agents")
+    shown = command(unchanged_day, "agent", "show", AGENT[:5])
     assert "Map checkout callers" in shown
     assert "ephemeral" in shown
 
 
-def test_a_prefix_must_be_unambiguous(day: Home) -> None:
-    output = command(day, "session", "show", SESSION[:4], expect=1)
+def test_a_prefix_must_be_unambiguous(unchanged_day: Home) -> None:
+    output = command(unchanged_day, "session", "show", SESSION[:4], expect=1)
     assert SESSION in output
     assert OTHER in output
     for arguments in (("session", "show"), ("session", "log"), ("agent", "show")):
-        assert "has the id %" in command(day, *arguments, "%", expect=1)
-    command(day, "agents", "--session", "", expect=0)
+        assert "has the id %" in command(unchanged_day, *arguments, "%", expect=1)
+    command(unchanged_day, "agents", "--session", "", expect=0)
 
 
 def test_history_outlives_its_session(day: Home) -> None:

@@ -1,9 +1,8 @@
 """config.toml as hooks, stack and commands read it."""
 
 import json
+import shutil
 from pathlib import Path
-
-import pytest
 
 from tests.conftest import until
 from tests.installed import User
@@ -24,6 +23,11 @@ def checkpoints_of_two_edits(user: User) -> int:
     return sum(path.read_text().count('"update_checkpoint"') for path in spooled)
 
 
+def forget_edits(user: User) -> None:
+    for name in ("spool", "instances"):
+        shutil.rmtree(user.recorded / name)
+
+
 def test_hooks_read_the_file_and_the_environment_overrides_it(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
@@ -31,22 +35,18 @@ def test_hooks_read_the_file_and_the_environment_overrides_it(user: User) -> Non
     user.hivepipe("config")
     assert checkpoints_of_two_edits(user) == 2
     user.env["HIVEPIPE_CHECKPOINT_INTERVAL"] = "60"
-    for path in (user.recorded / "spool").glob("*"):
-        path.unlink()
-    for path in (user.recorded / "instances").glob("*"):
-        path.unlink()
+    forget_edits(user)
     assert checkpoints_of_two_edits(user) == 1
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"{", b"[]", b'{"values": 7}', b'{"values": {"HIVEPIPE_DB": 7}}', b'{"\xff": "\xfe"}'],
-)
-def test_a_damaged_settings_file_sets_nothing_and_loses_no_event(user: User, data: bytes) -> None:
+def test_a_damaged_settings_file_sets_nothing_and_loses_no_event(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
-    (user.recorded / "hook-settings.json").write_bytes(data)
-    assert checkpoints_of_two_edits(user) == 1
+    values = (b'{"values": 7}', b'{"values": {"HIVEPIPE_DB": 7}}', b'{"\xff": "\xfe"}')
+    for data in (b"", b"{", b"[]", *values):
+        (user.recorded / "hook-settings.json").write_bytes(data)
+        assert checkpoints_of_two_edits(user) == 1, data
+        forget_edits(user)
 
 
 def test_the_stack_reads_the_users_file(user: User) -> None:

@@ -145,44 +145,42 @@ def test_a_command_does_not_run_an_attackers_python(user: User, evil: Path) -> N
     assert "evil" not in program.with_name("hook.py").read_text()
 
 
-@pytest.mark.parametrize("with_copy", [True, False])
-def test_hooks_by_name_and_of_the_plugin_do_not_run_it(
-    with_copy: bool, user: User, evil: Path
-) -> None:
+def test_hooks_by_name_and_of_the_plugin_do_not_run_it(user: User, evil: Path) -> None:
     user.hivepipe("init")
-    if not with_copy:
-        shutil.rmtree(user.home / ".local/state/hivepipe/hooks")
     plugin = ROOT / "hooks/plugin.sh"
     path = shutil.copy(plugin, user.installation.folder / "hooks/plugin.sh")
-    for words in (
-        ("hivepipe-hook", "session_start"),
-        ("sh", "-c", f"hook=stop plugin={path}; . {path}"),
-        ("env", "PATH=/usr/bin:/bin", "sh", "-c", f"hook=stop plugin={path}; . {path}"),
-    ):
-        assert user.do(*words, data="{}").returncode == 0
-        assert not pwned(user), words
+    for has_copy in (True, False):
+        if not has_copy:
+            shutil.rmtree(user.home / ".local/state/hivepipe/hooks")
+        for words in (
+            ("hivepipe-hook", "session_start"),
+            ("sh", "-c", f"hook=stop plugin={path}; . {path}"),
+            ("env", "PATH=/usr/bin:/bin", "sh", "-c", f"hook=stop plugin={path}; . {path}"),
+        ):
+            assert user.do(*words, data="{}").returncode == 0
+            assert not pwned(user), (has_copy, words)
 
 
 PLANTED = ("hivepipe-hook", "python3", "python3.14", "readlink", "git", "redis-server", "claude")
 
 
-@pytest.mark.parametrize("relative", ["bin", "./bin", "."])
-def test_no_program_in_a_relative_folder_of_path_is_run(user: User, relative: str) -> None:
+def test_no_program_in_a_relative_folder_of_path_is_run(user: User) -> None:
     proof = user.home / "pwned"
     user.hivepipe("init")
     shutil.rmtree(user.home / ".local/state/hivepipe/hooks")
-    folder = user.project / relative
-    folder.mkdir(exist_ok=True)
-    for name in PLANTED:
-        (folder / name).write_text(f"#!/bin/sh\necho {name} >> '{proof}'\n")
-        (folder / name).chmod(0o755)
+    for folder in (user.project, user.project / "bin"):
+        folder.mkdir(exist_ok=True)
+        for name in PLANTED:
+            (folder / name).write_text(f"#!/bin/sh\necho {name} >> '{proof}'\n")
+            (folder / name).chmod(0o755)
     link = user.home / "hivepipe"
     link.symlink_to(user.installation.bin / "hivepipe")
     by_link = user.home / "hivepipe-hook"
     by_link.symlink_to(user.installation.bin / "hivepipe-hook")
     user.own(user.home)
     path = shutil.copy(ROOT / "hooks/plugin.sh", user.installation.folder / "hooks/plugin.sh")
-    for order in (f"{relative}:/usr/bin:/bin", f"/usr/bin:/bin:{relative}", f":{relative}"):
+    orders = [f"{relative}:/usr/bin:/bin" for relative in ("bin", "./bin", ".", "")]
+    for order in (*orders, "/usr/bin:/bin:bin", ":bin"):
         for words in (
             ("/bin/sh", "-c", f"hook=session_start plugin={path}; . {path}"),
             (str(link), "home"),
