@@ -120,6 +120,13 @@ class Scene:
         """Spawn a worker and return its id."""
         return self.run("spawn", project, task, *options).strip()
 
+    def finish(self, *actions: str) -> str:
+        """Spawn a worker, wait until it is done and its processes have ended; return its id."""
+        worker = self.spawn(script([*actions, DONE]))
+        self.wait_for_state(worker, "done")
+        until(lambda: not self.processes(), "a process still runs")
+        return worker
+
     def check(self, worker: str = "") -> list[dict[str, Any]]:
         """Return the rows of `hive check`."""
         arguments = [worker] if worker else []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Home
+from tests.conftest import made_home
 from tests.hive_scene import Scene, on_terminal
 from tests.rounds import SEED
 
@@ -25,10 +25,17 @@ FIELDS = {
 SHARES = (420, 6, 9, 5, 60)  # the processes of working ones have ended
 
 
-@pytest.fixture
-def crowd(private_home: Home) -> Iterator[Scene]:
-    scene = Scene(private_home)
-    scene.begin()
+@pytest.fixture(scope="module")
+def crowd() -> Iterator[Scene]:
+    with made_home() as home:
+        scene = Scene(home)
+        scene.begin()
+        write_all(scene)
+        yield scene
+        scene.end()
+
+
+def write_all(scene: Scene) -> None:
     some = random.Random(SEED)
     for word, share in zip(FIELDS, SHARES, strict=True):
         for _ in range(share):
@@ -36,10 +43,6 @@ def crowd(private_home: Home) -> Iterator[Scene]:
             project = some.choice([*scene.projects])
             folder = scene.hive / "workers" / f"{project}-{session}"
             write(folder, scene.state(folder.name), session, {"status": word, **FIELDS[word]})
-    try:
-        yield scene
-    finally:
-        scene.end()
 
 
 def write(folder: Path, state: Path, session: str, status: dict[str, object]) -> None:

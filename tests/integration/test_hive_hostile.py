@@ -27,16 +27,8 @@ def scene(private_home: Home) -> Iterator[Scene]:
     yield from played(private_home)
 
 
-def finished_worker(scene: Scene, *actions: str) -> str:
-    """Start a worker, wait until it is done and its processes have ended, and return its id."""
-    worker = scene.spawn(script([*actions, DONE]))
-    scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "a process still runs")
-    return worker
-
-
 def test_named_pipes_instead_of_files_block_nothing(scene: Scene) -> None:
-    worker = finished_worker(scene)
+    worker = scene.finish()
     folder = scene.folder(worker)
     for name in ("status.json", "run-report.md", "transcript.jsonl", "stderr.log", "task.md"):
         (folder / name).unlink(missing_ok=True)
@@ -55,7 +47,7 @@ def test_links_to_other_files_are_not_followed(scene: Scene) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     own = scene.home.root / "notes.md"
     own.write_text(f"my key {token}\n")
-    worker = finished_worker(scene)
+    worker = scene.finish()
     folder = scene.folder(worker)
     for name in ("transcript.jsonl", "stderr.log", "notes.md"):
         (folder / name).unlink(missing_ok=True)
@@ -69,7 +61,7 @@ def test_links_to_other_files_are_not_followed(scene: Scene) -> None:
 
 def test_every_text_of_an_archived_worker_is_redacted(scene: Scene) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
-    worker = finished_worker(scene)
+    worker = scene.finish()
     for name in ("dump.txt", "status.json.new", "plain"):
         (scene.folder(worker) / name).write_text(token)
     scene.run("archive", worker)
@@ -113,7 +105,7 @@ def fill(path: Path, left: int) -> None:
 
 
 def test_an_invalid_modification_time_breaks_no_command(scene: Scene) -> None:
-    worker = finished_worker(scene)
+    worker = scene.finish()
     # a status from before its run is ignored
     for far_ns, state in ((1 << 70, "done"), (-(1 << 70), "died")):
         for name in ("status.json", "transcript.jsonl"):
@@ -172,7 +164,7 @@ def test_a_folder_name_with_a_line_break_is_refused(scene: Scene) -> None:
 
 
 def test_an_error_of_one_worker_hides_no_other(scene: Scene) -> None:
-    quiet = finished_worker(scene)
+    quiet = scene.finish()
     worker = scene.spawn(script(['status {"status": "working"}', "hang"]))
     until(lambda: scene.row(worker)["status"], "it did not begin")
     scene.end_processes()
@@ -205,7 +197,7 @@ def test_workers_run_in_paths_that_are_not_utf_8(scene: Scene) -> None:
 
 
 def test_an_invalid_session_id_file_hides_no_worker(scene: Scene) -> None:
-    worker = finished_worker(scene)
+    worker = scene.finish()
     foreign = scene.hive / "workers" / "project-a-1"
     foreign.mkdir()
     (foreign / "session-id").write_bytes(b"\xff\x00\n")

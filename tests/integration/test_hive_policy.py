@@ -118,16 +118,15 @@ def note_call(db: Database, session: str, at: datetime) -> None:
         record_activity(db, session, since_ms, totals, state)
 
 
-@pytest.mark.parametrize(
-    "status", ['{"status": "need_input", "question": "?"}', '{"status": "done"}']
-)
-def test_a_waiting_or_finished_worker_is_never_stale(scene: Scene, status: str) -> None:
-    worker = started_worker(scene, script([f"status {status}", "hang"]))
-    until(lambda: scene.row(worker)["status"], "no status")
+def test_a_waiting_or_finished_worker_is_never_stale(scene: Scene) -> None:
+    waiting, finished = '{"status": "need_input", "question": "?"}', '{"status": "done"}'
+    workers = [scene.spawn(script([f"status {each}", "hang"])) for each in (waiting, finished)]
+    until(lambda: all(row["status"] for row in scene.check()), "no status")
     for _ in range(3):
         assert tick(scene, POLICY="respawn", **SHORT_TIMES) == ""
-    assert steps(scene, worker) == []
-    assert scene.row(worker)["lives"]
+    for worker in workers:
+        assert steps(scene, worker) == []
+        assert scene.row(worker)["lives"]
 
 
 def test_a_worker_that_died_by_itself_is_not_resumed(scene: Scene) -> None:
@@ -205,28 +204,30 @@ def test_a_worker_that_never_answers_is_given_up_parked_and_respawned_once(scene
 WORKING = 'status {"status": "working", "progress": "so far"}'
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "third"),
-    [
-        (["hang"], ["hang"], ["hang"]),
-        (["hang"], ["hang"], [WORKING, "hang"]),
-        (["hang"], ["hang"], ["ignore", WORKING, "hang"]),
-        (["hang"], ["hang"], [WORKING, "crash"]),
-        (["hang"], ["crash"], ["raw {", "hang"]),
-        ([WORKING, "hang"], [WORKING, "hang"], [WORKING, "exit 1"]),
-    ],
+HANGING = (
+    (["hang"], ["hang"], ["hang"]),
+    (["hang"], ["hang"], [WORKING, "hang"]),
+    (["hang"], ["hang"], ["ignore", WORKING, "hang"]),
+    (["hang"], ["hang"], [WORKING, "crash"]),
+    (["hang"], ["crash"], ["raw {", "hang"]),
+    ([WORKING, "hang"], [WORKING, "hang"], [WORKING, "exit 1"]),
 )
-def test_each_step_is_taken_once_whatever_hangs(
-    scene: Scene, first: list[str], second: list[str], third: list[str]
-) -> None:
+
+
+def test_each_step_is_taken_once_whatever_hangs(scene: Scene) -> None:
     """Each worker is asked once and parked once, because every further run costs money."""
-    worker = started_worker(scene, script(first, second, third, ["hang"], ["hang"]))
-    ticks_until_quiet(scene, worker)
-    taken = steps(scene, worker)
-    assert len(taken) == len(set(taken)), taken
-    names = [name for name, _ in taken]
-    assert [names.count(name) for name in ("ask", "give up", "park")] == [1, 1, 1], taken
-    assert scene.row(worker)["run"] == 3
+    workers = [scene.spawn(script(*three, ["hang"], ["hang"])) for three in HANGING]
+    until(lambda: runs(scene) == len(workers), "they never began")
+    ticks_until_quiet(scene)
+    for worker, three in zip(workers, HANGING, strict=True):
+        taken = steps(scene, worker)
+        assert len(taken) == len(set(taken)), (three, taken)
+        names = [name for name, _ in taken]
+        assert [names.count(name) for name in ("ask", "give up", "park")] == [1, 1, 1], (
+            three,
+            taken,
+        )
+        assert scene.row(worker)["run"] == 3
     assert scene.violations == ""
 
 
@@ -235,7 +236,7 @@ def test_a_manually_parked_worker_is_not_asked_when_it_hangs(scene: Scene) -> No
     scene.wait_for_state(worker, "died")
     scene.run("park", worker)
     until(lambda: runs(scene) == 2, "it is not parked")
-    ticks_until_quiet(scene, worker)
+    ticks_until_quiet(scene)
     assert steps(scene, worker) == [("stop", 2)]
 
 
@@ -272,19 +273,21 @@ def test_a_step_is_recorded_by_one_process_only(scene: Scene) -> None:
     assert steps(scene, worker) == [("ask", 1)]
 
 
-def ticks_until_quiet(scene: Scene, worker: str) -> None:
-    """Run the periodic check until the worker's process has ended and no step is due."""
+def ticks_until_quiet(scene: Scene) -> None:
+    """Run the periodic check until all workers' processes have ended and no step is due."""
     quiet = 0
 
     def is_quiet() -> bool:
         nonlocal quiet
         output = tick(scene, POLICY="ask", LIMIT_USD="1000", **SHORT_TIMES)
-        found = scene.row(worker)
-        lives = found["lives"] or not scene.is_recorded(worker, found["run"])
+        found = scene.check()
+        lives = any(
+            each["lives"] or not scene.is_recorded(each["id"], each["run"]) for each in found
+        )
         quiet = 0 if output or lives else quiet + 1
         return quiet == 5
 
-    until(is_quiet, f"it goes on: {steps(scene, worker)}")
+    until(is_quiet, f"they go on: {[steps(scene, each['id']) for each in scene.check()]}")
 
 
 def test_no_worker_is_asked_above_the_cost_limit(scene: Scene) -> None:

@@ -132,10 +132,7 @@ def test_a_session_that_a_user_resumed_is_not_resumed_by_hivepipe(scene: Scene) 
 
 
 def test_workers_moved_or_removed_by_hand_are_noticed(scene: Scene) -> None:
-    workers = [scene.spawn(script(["cost 0.07", DONE])) for _ in range(2)]
-    for worker in workers:
-        scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "a process still runs")
+    workers = [scene.finish("cost 0.07") for _ in range(2)]
     with scene.use_environment({}):
         assert hive_states(str(scene.home.path)) == {"done": 2}
     run_recipe(scene, 'mv ".hive/workers/$ID" ".hive/archive/"', ID=workers[0])
@@ -169,9 +166,7 @@ def test_a_process_whose_folder_was_removed_is_listed_until_it_ends(scene: Scene
 
 
 def test_an_unmounted_disk_removes_no_worker(scene: Scene) -> None:
-    worker = scene.spawn(script([DONE]))
-    scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "a process still runs")
+    worker = scene.finish()
     workers = scene.hive / "workers"
     workers.rename(scene.home.root / "elsewhere")
     assert scene.check() == []
@@ -183,9 +178,7 @@ def test_an_unmounted_disk_removes_no_worker(scene: Scene) -> None:
 
 
 def test_the_recipes_read_files_of_hivepipe(scene: Scene) -> None:
-    worker = scene.spawn(script(["cost 0.07", DONE]))
-    scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "a process still runs")
+    worker = scene.finish("cost 0.07")
     folder = f".hive/workers/{worker}"
     assert f"=== {worker} ===" in run_recipe(scene, CHECK)
     assert '"did it"' in run_recipe(scene, f"jq .result {folder}/status.json")

@@ -239,23 +239,20 @@ def test_a_process_from_before_a_reboot_has_ended(scene: Scene) -> None:
     assert scene.row(worker)["state"] == "died"
 
 
-@pytest.mark.parametrize(
-    ("written", "state"),
-    [
-        ('{"status": "need_input", "question": "Wh', "need_input"),
-        ('```json\n{"status": "Need-Input", "question": "Why?"}\n```', "need_input"),
-        ('{"status": "finished"}', "broken"),
-        ("[1, 2", "broken"),
-        ('{"status": "done"}', "done"),
-    ],
-)
-def test_the_readable_part_of_a_broken_status_is_used(
-    scene: Scene, written: str, state: str
-) -> None:
-    worker = scene.spawn(script([f"raw {written}"]))
-    found = scene.wait_for_state(worker, state)
-    if "Why" not in written:
-        assert found["fields"]["problems"]
+WRITTEN = {
+    '{"status": "need_input", "question": "Wh': "need_input",
+    '```json\n{"status": "Need-Input", "question": "Why?"}\n```': "need_input",
+    '{"status": "finished"}': "broken",
+    "[1, 2": "broken",
+    '{"status": "done"}': "done",
+}
+
+
+def test_the_readable_part_of_a_broken_status_is_used(scene: Scene) -> None:
+    workers = {written: scene.spawn(script([f"raw {written}"])) for written in WRITTEN}
+    for written, worker in workers.items():
+        found = scene.wait_for_state(worker, WRITTEN[written])
+        assert "Why" in written or found["fields"]["problems"], written
 
 
 def test_a_worker_of_the_old_recipe_is_listed_and_resumed(scene: Scene) -> None:
@@ -343,9 +340,7 @@ def test_finished_workers_are_archived_redacted_or_deleted_and_their_costs_kept(
 def test_a_killed_archiving_is_finished_by_the_next_command(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = scene.spawn(script(["cost 0.50", DONE]))
-    scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "its runner still runs")
+    worker = scene.finish("cost 0.50")
     rename, left = Path.rename, [2]  # of three renames
 
     def killed(path: Path, target: Path) -> Path:
@@ -364,9 +359,7 @@ def test_a_killed_archiving_is_finished_by_the_next_command(
 
 
 def test_a_missing_cost_is_stored_before_a_state_is_removed(scene: Scene) -> None:
-    worker = scene.spawn(script(["cost 0.50", DONE]))
-    scene.wait_for_state(worker, "done")
-    until(lambda: not scene.processes(), "its runner still runs")
+    worker = scene.finish("cost 0.50")
     run = run_of(scene, worker)  # as if the store had been locked when the run ended
     (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, "cost_usd": "0.75"}))
     shutil.rmtree(scene.folder(worker))

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -62,32 +62,34 @@ def remove_all(scene: Scene, worker: str) -> None:
 
 
 def forget(scene: Scene, worker: str) -> None:
-    scene.hivepipe("forget", scene.played()[0]["session"], "--yes")
+    scene.hivepipe("forget", worker.removeprefix("project-a-"), "--yes")
 
 
-@pytest.mark.parametrize(
-    ("end", "word"),
-    [
-        (archive, "archived"),
-        (delete, "deleted"),
-        (move, "archived"),
-        (remove, "deleted"),
-        (remove_all, "deleted"),
-        (forget, "deleted"),
-    ],
-)
-def test_removing_a_worker_cancels_its_task(
-    scene: Scene, end: Callable[[Scene, str], None], word: str
-) -> None:
-    worker = failed_worker(scene)
-    assert tasks(scene) == {worker: ("open", None)}
-    end(scene, worker)
-    reason = f"its worker was {word} before it said done"
-    assert tasks(scene) == {worker: ("cancelled", reason)}
+ENDS = {
+    archive: "archived",
+    delete: "deleted",
+    move: "archived",
+    remove: "deleted",
+    remove_all: "deleted",
+    forget: "deleted",
+}
+
+
+def test_removing_a_worker_cancels_its_task(scene: Scene) -> None:
+    workers = [scene.spawn(script([ERROR])) for _ in ENDS]
+    for worker in workers:
+        scene.wait_for_state(worker, "error")
+    until(lambda: not scene.processes(), "a runner still runs")
+    for worker, (end, word) in zip(workers, ENDS.items(), strict=True):
+        assert tasks(scene)[worker] == ("open", None)
+        end(scene, worker)
+        reason = f"its worker was {word} before it said done"
+        assert tasks(scene)[worker] == ("cancelled", reason), end
     assert scene.hivepipe("task", "list").stdout.strip() == "none"
-    scene.hivepipe("task", "reopen", worker)
+    for worker in workers:
+        scene.hivepipe("task", "reopen", worker)
     scene.check()
-    assert tasks(scene)[worker] == ("open", None)
+    assert tasks(scene) == dict.fromkeys(workers, ("open", None))
 
 
 def test_the_command_reports_the_cancelled_task(scene: Scene) -> None:

@@ -77,12 +77,12 @@ def problem_of(event: dict[str, Any]) -> str:
     )
 
 
-def summarise(scene: Scene, **env: str) -> str:
+def summarise(scene: Scene, session: str = SESSION, **env: str) -> str:
     """Summarise a text with two memories; return the command's output."""
     text, memories = scene.home.root / "text", scene.home.root / "memories"
     text.write_text("Mend the parser.\n" * 100)
     memories.write_text("".join(json.dumps({"name": it, "text": "x"}) + "\n" for it in KNOWN))
-    words = ("summaries", "run", SESSION, "--file", str(text), "--memories", str(memories))
+    words = ("summaries", "run", session, "--file", str(text), "--memories", str(memories))
     return scene.command(*words, **env)
 
 
@@ -91,31 +91,34 @@ def alerts(scene: Scene) -> list[str]:
     return [each["text"] for each in shown["alerts"] if each["name"] == "memory_server"]
 
 
-def give_task(scene: Scene, task: str) -> None:
+def give_task(scene: Scene, task: str, session: str) -> None:
     with closing(Database(scene.home.database)) as db, db.transaction():
         add_task(db, task, "Mend it.", "2026-11-21T00:00:00.000Z")
-        assign_task(db, task, SESSION, "2026-11-21T00:00:00.000Z", 1)
+        assign_task(db, task, session, "2026-11-21T00:00:00.000Z", 1)
 
 
-@pytest.mark.parametrize(("task", "task_field"), [("", {}), ("T-88", {}), (TASK, {"taskId": TASK})])
 def test_ratings_are_sent_once_in_the_form_of_the_server(
-    scene: Scene, llm: Provider, swarm: Provider, task: str, task_field: dict[str, str]
+    scene: Scene, llm: Provider, swarm: Provider
 ) -> None:
     scene.use(llm, memory_rating=True, memory_server=f"{swarm.url}/")
     scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY)
-    if task:
-        give_task(scene, task)
-    assert "memory server" not in summarise(scene)
-    ((path, headers, body),) = swarm.requests
-    assert path == "/api/memory/rate"
-    assert {name.lower(): value for name, value in headers.items()}["x-agent-id"] == SESSION
-    one = {"weight": 0.8, "source": "llm", **task_field}
-    assert body == {
-        "events": [
-            {"memoryId": "lexer", "signal": -1, **one},
-            {"memoryId": "parser", "signal": 1, **one},
-        ]
-    }
+    for session, task, field in (
+        (SESSION, "", {}), ("codex-2", "T-88", {}), ("codex-3", TASK, {"taskId": TASK})
+    ):  # fmt: skip
+        if task:
+            give_task(scene, task, session)
+        swarm.requests.clear()
+        assert "memory server" not in summarise(scene, session)
+        ((path, headers, body),) = swarm.requests
+        assert path == "/api/memory/rate"
+        assert {name.lower(): value for name, value in headers.items()}["x-agent-id"] == session
+        one = {"weight": 0.8, "source": "llm", **field}
+        assert body == {
+            "events": [
+                {"memoryId": "lexer", "signal": -1, **one},
+                {"memoryId": "parser", "signal": 1, **one},
+            ]
+        }
     assert alerts(scene) == []
 
 

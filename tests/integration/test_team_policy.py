@@ -68,69 +68,67 @@ def texts_in_backup(team: Team) -> int:
     return found
 
 
-ROWS = {
+_METADATA = {"sessions": 1, "agents": 1, "usage": 2, "skill_uses": 1}
+_PROMPTS = _METADATA | {"prompts": 2, "summaries": 1}
+ROWS: dict[str, dict[str, int]] = {
     "nothing": {},
-    "metadata": {"sessions": 1, "agents": 1, "usage": 2, "skill_uses": 1},
-    "prompts": {
-        "sessions": 1,
-        "agents": 1,
-        "usage": 2,
-        "skill_uses": 1,
-        "prompts": 2,
-        "summaries": 1,
-    },
-    "everything": {
-        "sessions": 1,
-        "agents": 1,
-        "usage": 2,
-        "skill_uses": 1,
-        "prompts": 2,
-        "summaries": 1,
-        "session_logs": 1,
-    },
+    "metadata": _METADATA,
+    "prompts": _PROMPTS,
+    "everything": _PROMPTS | {"session_logs": 1},
 }
 TABLES = ROWS["everything"]
 TEXT_COUNTS = {"nothing": 0, "metadata": 0, "prompts": 11, "everything": 13}
 
 
-@pytest.mark.parametrize(
-    ("users", "teams"),
-    [(level, "everything") for level in LEVELS] + [("everything", level) for level in LEVELS[:-1]],
-)
-def test_the_stricter_level_applies(team: Team, tmp_path: Path, users: str, teams: str) -> None:
-    team.query("SELECT hivepipe.set_policy('*', %s)", teams)
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, {"*": users})
-    write_session(ann, "one", "/p/blue")
+PAIRS = [(level, "everything") for level in LEVELS] + [
+    ("everything", level) for level in LEVELS[:-1]
+]
+
+
+def rows_of(team: Team, session: str) -> dict[str, int]:
+    """Return how many rows of a session each table of the team has."""
+    found = {
+        name: team.count(name, f"{'id' if name == 'sessions' else 'session_id'} = '{session}'")
+        for name in TABLES
+    }
+    return {name: count for name, count in found.items() if count}
+
+
+def test_the_stricter_level_applies(team: Team, tmp_path: Path) -> None:
+    share = {f"p{number}": users for number, (users, _) in enumerate(PAIRS)}
+    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes, share)
+    for number, (_, teams) in enumerate(PAIRS):
+        team.query("SELECT hivepipe.set_policy(%s, %s)", f"p{number}", teams)
+        write_session(ann, f"s{number}", f"/p/p{number}")
     ann.ship()
-    level = min(users, teams, key=LEVELS.index)
-    assert {name: team.count(name) for name in TABLES if team.count(name)} == ROWS[level]
-    assert texts_in_backup(team) == TEXT_COUNTS[level]
-    if level == "metadata":
-        sql = (
-            "SELECT metadata, project FROM hivepipe.agents a JOIN hivepipe.sessions s USING (home)"
-        )
-        assert team.rows(sql) == [['{"usage":{"tokens":7,"duration_ms":8}}', "blue"]]
+    levels = [min(pair, key=LEVELS.index) for pair in PAIRS]
+    for number, level in enumerate(levels):
+        assert rows_of(team, f"s{number}") == ROWS[level], PAIRS[number]
+    assert texts_in_backup(team) == sum(TEXT_COUNTS[level] for level in levels)
+    session = f"s{levels.index('metadata')}"
+    sql = "SELECT metadata, project FROM hivepipe.agents a JOIN hivepipe.sessions s USING (home)"
+    shared = ['{"usage":{"tokens":7,"duration_ms":8}}', session.replace("s", "p")]
+    assert team.rows(f"{sql} WHERE s.id = '{session}' AND a.session_id = s.id") == [shared]
 
 
-@pytest.mark.parametrize(
-    ("asked", "shared"),
-    [
-        ("permission: mcp__db__drop", "permission: mcp__db__drop"),
-        (f"permission: may {TEXT} be deleted?", "an answer"),
-        (TEXT, "an answer"),
-        ("", ""),
-    ],
-)
-def test_a_question_of_a_session_is_not_shared(
-    team: Team, tmp_path: Path, asked: str, shared: str
-) -> None:
+ASKED = {
+    "permission: mcp__db__drop": "permission: mcp__db__drop",
+    f"permission: may {TEXT} be deleted?": "an answer",
+    TEXT: "an answer",
+    "": "",
+}
+
+
+def test_a_question_of_a_session_is_not_shared(team: Team, tmp_path: Path) -> None:
     """The text of a notification may say anything, as an MCP server's question does."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
-    write_session(ann, "one", "/p/blue")
-    ann.sql(f"UPDATE activity SET waits_for = '{asked}'")
+    for number, asked in enumerate(ASKED):
+        write_session(ann, f"s{number}", "/p/blue")
+        ann.sql(f"UPDATE activity SET waits_for = '{asked}' WHERE session_id = 's{number}'")
     ann.ship()
-    assert team.rows("SELECT '=' || waits_for FROM hivepipe.activity") == [[f"={shared}"]]
+    sql = "SELECT '=' || waits_for FROM hivepipe.activity ORDER BY session_id"
+    assert team.rows(sql) == [[f"={shared}"] for shared in ASKED.values()]
 
 
 def test_a_question_that_an_older_machine_sent_is_replaced(
@@ -161,22 +159,24 @@ def test_a_question_that_is_on_an_older_server_is_replaced(older_team: Team) -> 
     assert found == [["=an answer"], ["=permission: Bash"], ["=an answer"], ["="]]
 
 
-@pytest.mark.parametrize("level", LEVELS[:-1])
-def test_a_stricter_team_policy_removes_rows_at_once(
-    team: Team, tmp_path: Path, level: str
-) -> None:
+@pytest.fixture
+def shipped(team: Team, tmp_path: Path) -> HomeOfTeam:
+    """A home that sent a session of a project for each level, which have the same names."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
-    write_session(ann, "one", "/p/blue")
-    write_session(ann, "two", "/p/green")
+    for level in LEVELS:
+        write_session(ann, level, f"/p/{level}")
     ann.ship()
-    team.query("SELECT hivepipe.set_policy('blue', %s)", level)
-    assert (
-        texts_in_backup(team) == TEXT_COUNTS[level] + TEXT_COUNTS["everything"]
-    )  # without a request of the machine
-    ann.ship()
-    assert texts_in_backup(team) == TEXT_COUNTS[level] + TEXT_COUNTS["everything"]
-    assert team.count("sessions") == (1 if level == "nothing" else 2)
+    return ann
+
+
+def test_a_stricter_team_policy_removes_rows_at_once(team: Team, shipped: HomeOfTeam) -> None:
+    for level in LEVELS:
+        team.query("SELECT hivepipe.set_policy(%s, %s)", level, level)
+    for _ in range(2):
+        assert {level: rows_of(team, level) for level in LEVELS} == ROWS
+        assert texts_in_backup(team) == sum(TEXT_COUNTS.values())
+        shipped.ship()  # only the second time at the machine's request
 
 
 def test_a_batch_under_an_outdated_policy_is_refused(team: Team, tmp_path: Path) -> None:
@@ -276,21 +276,14 @@ def test_rows_wait_for_a_policy_on_its_way(team: Team, tmp_path: Path) -> None:
     assert team.count("sessions") == 0
 
 
-@pytest.mark.parametrize("level", LEVELS[:-1])
-def test_a_stricter_level_of_the_user_removes_sent_rows(
-    team: Team, tmp_path: Path, level: str
-) -> None:
-    team.query("SELECT hivepipe.set_policy('*', 'everything')")
-    ann = HomeOfTeam(tmp_path / "hive.db", team.joined("ann").writes)
-    write_session(ann, "one", "/p/blue")
-    ann.ship()
-    ann.share = {"*": "everything", "blue": level}
-    ann.ship()
-    assert texts_in_backup(team) == TEXT_COUNTS[level]
-    assert {name: team.count(name) for name in TABLES if team.count(name)} == ROWS[level]
-    ann.share = {"*": "everything"}
-    ann.ship()
-    assert texts_in_backup(team) == TEXT_COUNTS["everything"]
+def test_a_stricter_level_of_the_user_removes_sent_rows(team: Team, shipped: HomeOfTeam) -> None:
+    shipped.share = {"*": "everything"} | {level: level for level in LEVELS}
+    shipped.ship()
+    assert {level: rows_of(team, level) for level in LEVELS} == ROWS
+    assert texts_in_backup(team) == sum(TEXT_COUNTS.values())
+    shipped.share = {"*": "everything"}
+    shipped.ship()
+    assert texts_in_backup(team) == len(LEVELS) * TEXT_COUNTS["everything"]
 
 
 def test_rows_of_an_unknown_session_wait_for_it(team: Team, tmp_path: Path) -> None:

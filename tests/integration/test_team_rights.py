@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from psycopg import Connection
+from psycopg import Connection, DataError
 
 from hivepipe.errors import TeamError, TeamRefusedError
 from hivepipe.team import invites, schema_steps
@@ -22,8 +22,10 @@ TABLES_SQL = "SELECT tablename FROM pg_tables WHERE schemaname = 'hivepipe'"
 TEXTS = ("prompts", "summaries", "session_logs")
 
 
-@pytest.fixture
-def shared(team: Team, tmp_path: Path) -> tuple[Team, dict[str, Joined]]:
+People = tuple[Team, dict[str, Joined]]
+
+
+def four_members(team: Team, folder: Path) -> People:
     """Return a team and its four members, each with a session; two share a team, one sees all."""
     team.query("SELECT hivepipe.set_policy('*', 'everything')")
     people = {
@@ -33,10 +35,21 @@ def shared(team: Team, tmp_path: Path) -> tuple[Team, dict[str, Joined]]:
         "tom": team.joined("tom", sees="all"),
     }
     for name, joined in people.items():
-        home = HomeOfTeam(tmp_path / name / "hive.db", joined.writes)
+        home = HomeOfTeam(folder / name / "hive.db", joined.writes)
         home.work(f"of-{name}")
         home.ship()
     return team, people
+
+
+@pytest.fixture
+def own(team: Team, tmp_path: Path) -> People:
+    """Members that a test may change."""
+    return four_members(team, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared(unused_team: Team, tmp_path_factory: pytest.TempPathFactory) -> People:
+    return four_members(unused_team.copied(), tmp_path_factory.mktemp("members"))
 
 
 def refused(login: Address, sql: str, *values: Any) -> bool:
@@ -102,9 +115,7 @@ MAY_READ = {
 
 
 @pytest.mark.parametrize("kind", MAY_CALL)
-def test_a_login_accesses_only_tables_of_its_role(
-    shared: tuple[Team, dict[str, Joined]], kind: str
-) -> None:
+def test_a_login_accesses_only_tables_of_its_role(shared: People, kind: str) -> None:
     team, people = shared
     login = team.invited("ann") if kind == "invite" else getattr(people["ann"], kind)
     tables = [name for (name,) in team.rows(TABLES_SQL)]
@@ -131,9 +142,7 @@ def test_a_login_accesses_only_tables_of_its_role(
 
 
 @pytest.mark.parametrize("kind", MAY_CALL)
-def test_a_login_calls_only_functions_of_its_role(
-    shared: tuple[Team, dict[str, Joined]], kind: str
-) -> None:
+def test_a_login_calls_only_functions_of_its_role(shared: People, kind: str) -> None:
     team, people = shared
     login = team.invited("ann") if kind == "invite" else getattr(people["ann"], kind)
     called = dict(functions(team))
@@ -169,10 +178,8 @@ def test_hostile_sql_of_a_machine_is_refused(team: Team) -> None:
         assert denied(connection, *HOSTILE) == HOSTILE
 
 
-def test_a_machine_writes_only_rows_of_its_own_member(
-    shared: tuple[Team, dict[str, Joined]], tmp_path: Path
-) -> None:
-    team, people = shared
+def test_a_machine_writes_only_rows_of_its_own_member(own: People, tmp_path: Path) -> None:
+    team, people = own
     ((bobs, before),) = team.rows(
         "SELECT uuid, mark FROM hivepipe.homes h JOIN hivepipe.members m ON m.id = h.member "
         "WHERE m.name = 'bob'"
@@ -192,10 +199,8 @@ def test_a_machine_writes_only_rows_of_its_own_member(
     assert team.rows(f"SELECT mark FROM hivepipe.homes WHERE uuid = '{bobs}' AND mark = {before}")
 
 
-def test_sql_in_a_key_is_not_executed(
-    shared: tuple[Team, dict[str, Joined]], tmp_path: Path
-) -> None:
-    team, people = shared
+def test_sql_in_a_key_is_not_executed(own: People, tmp_path: Path) -> None:
+    team, people = own
     home = HomeOfTeam(tmp_path / "ann" / "hive.db", people["ann"].writes)
     hostile = "'); DROP TABLE hivepipe.sessions; --"
     home.work(hostile.replace("'", "''") and hostile)
@@ -221,9 +226,9 @@ def test_advisory_locks_of_a_login_block_nobody(team: Team, tmp_path: Path) -> N
 
 
 def test_a_revoked_machine_is_refused_at_once_and_its_rows_are_kept(
-    shared: tuple[Team, dict[str, Joined]], tmp_path: Path
+    own: People, tmp_path: Path
 ) -> None:
-    team, people = shared
+    team, people = own
     home = HomeOfTeam(tmp_path / "eve" / "hive.db", people["eve"].writes)
     with Shipment(home.home, home.login, home.share) as connected_before:
         assert team.query("SELECT hivepipe.revoke('eve/laptop')") == "machine eve/laptop"
@@ -264,7 +269,7 @@ def seen(login: Address, table: str) -> set[str]:
 
 
 def test_readers_see_their_own_rows_their_teams_or_all(
-    shared: tuple[Team, dict[str, Joined]],
+    shared: People,
 ) -> None:
     _, people = shared
     expected = {
@@ -281,7 +286,7 @@ def test_readers_see_their_own_rows_their_teams_or_all(
 
 
 def test_texts_of_others_are_read_only_with_an_audit_entry(
-    shared: tuple[Team, dict[str, Joined]],
+    shared: People,
 ) -> None:
     team, people = shared
     ((home,),) = team.rows("SELECT home FROM hivepipe.sessions WHERE id = 'of-ann'")
@@ -305,9 +310,9 @@ def test_texts_of_others_are_read_only_with_an_audit_entry(
 
 
 def test_an_administrator_without_the_owners_role_reads_no_rows(
-    shared: tuple[Team, dict[str, Joined]],
+    own: People,
 ) -> None:
-    team, _ = shared
+    team, _ = own
     name = f"helper_{team.database}"
     team.server.psql(f"CREATE ROLE {name} LOGIN PASSWORD 'x' IN ROLE hivepipe_admin")
     login = team.admin.with_login(name, "x")
@@ -359,13 +364,7 @@ def test_the_server_gets_no_secret(team: Team) -> None:
             ("hivepipe_owner", login.verifier),
             ('hivepipe_machine_0123456789abcdef" SUPERUSER --', login.verifier),
         ):
-            with pytest.raises((TeamError, invites_error())):
+            with pytest.raises((TeamError, DataError)):
                 one(connection, join, name, verifier, "hivepipe_reader_" + "0" * 16, verifier)
         invites.join(connection, invited, "laptop")
     assert login.secret not in (team.server.folder / "log").read_text(errors="replace")
-
-
-def invites_error() -> type[Exception]:
-    import psycopg  # noqa: PLC0415
-
-    return psycopg.DataError
