@@ -161,11 +161,6 @@ def test_the_task_of_a_starting_session_is_assigned(payload: dict[str, Any]) -> 
     assert known == []
 
 
-def test_without_a_session_no_start_is_planned() -> None:
-    event_context = context(enters_session=True, session="", own_session="")
-    assert rows(plan(parse(payloads.STOP), event_context)) == STOPPED
-
-
 TOOLS = {
     **dict.fromkeys(("Write", "Edit", "MultiEdit", "NotebookEdit"), (CHECKPOINT, [])),
     **dict.fromkeys(("Agent", "Task"), (AGENT_CALL, [("insert_agent", 5, "medium")])),
@@ -201,10 +196,12 @@ def test_an_internal_agent_and_an_unnamed_or_interrupted_skill_give_no_job(
 
 @pytest.mark.parametrize("name", KINDS)
 def test_an_event_without_fields_can_be_planned(name: str) -> None:
-    event_context = context(session="", own_session="", instance="", project="", cwd="")
-    for message in encode(
-        plan(parse({"hook_event_name": name}), event_context), parse({}), event_context
-    ):
+    """Without a session no start is planned."""
+    around = context(session="", own_session="", instance="", project="", cwd="")
+    around.enters_session = name != "SessionStart"
+    planned = plan(parse({"hook_event_name": name}), around)
+    assert ("start_session" in [job.operation for job in planned]) == (name == "SessionStart")
+    for message in encode(planned, parse({}), around):
         assert json.loads(message.envelope)["metadata"]["session"] is None
 
 
@@ -556,30 +553,16 @@ def test_an_event_without_an_id_is_identified_by_its_bytes_and_time() -> None:
     assert all(message.twins for message in messages(payload))
 
 
-GENERATED = [
-    payloads.TASK_NOTIFICATION,
-    *[
-        changed(payloads.USER_PROMPT_SUBMIT, source=source)
-        for source in ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
-    ],
-]
-
-
-@pytest.mark.parametrize("payload", GENERATED)
-def test_a_generated_prompt_opens_the_turn_and_is_not_recorded(
-    payload: dict[str, Any],
-) -> None:
-    operations = {job.operation for job in plan(parse(payload), context())}
-    assert operations - {"finish_agent"} == {"activate_session"}
-
-
-@pytest.mark.parametrize("source", ["user", "sdk", ...])
-def test_a_prompt_of_the_user_is_recorded_even_if_it_quotes_a_tag(source: object) -> None:
-    payload = changed(
-        payloads.USER_PROMPT_SUBMIT, source=source, prompt="What is <task-notification>?"
-    )
-    planned = plan(parse(payload), context())
-    assert only(planned, "record_prompt").payload["prompt"] == "What is <task-notification>?"
+def test_a_generated_prompt_opens_the_turn_and_is_not_recorded() -> None:
+    generated = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
+    prompts = [changed(payloads.USER_PROMPT_SUBMIT, source=source) for source in generated]
+    for payload in (payloads.TASK_NOTIFICATION, *prompts):
+        operations = {job.operation for job in plan(parse(payload), context())}
+        assert operations - {"finish_agent"} == {"activate_session"}
+    text = "What is <task-notification>?"  # a prompt of the user may quote a tag
+    for source in ("user", "sdk", ...):
+        payload = changed(payloads.USER_PROMPT_SUBMIT, source=source, prompt=text)
+        assert only(plan(parse(payload), context()), "record_prompt").payload["prompt"] == text
 
 
 def test_a_session_of_a_profile_enters_it_and_syncs_its_file() -> None:
@@ -607,6 +590,12 @@ CUT_TASK = changed(
         (CUT_TASK, {}, "text", "Paint it \ufffd\ufffd"),
         (payloads.STOP, {"claude_folder": "/home/jos\udce9"}, "claude", "/home/jos\ufffd"),
         (payloads.STOP, {"claude_folder": "/home/\U0001f600"}, "claude", "/home/\U0001f600"),
+        (
+            payloads.USER_PROMPT_SUBMIT,
+            {"recalled": [{"name": "caf\udce9.md", "text": f"cut {HALF}"}]},
+            "prompt",
+            payloads.USER_PROMPT_SUBMIT["prompt"],
+        ),
     ],
 )
 def test_every_text_of_a_job_can_be_read(
@@ -614,14 +603,8 @@ def test_every_text_of_a_job_can_be_read(
 ) -> None:
     event = parse_event("", json.dumps(payload).encode())
     assert event
-    around = context(**fields)
+    around = context()
+    for name, value in fields.items():
+        setattr(around, name, value)
     found = [read_envelope(each.envelope) for each in encode(plan(event, around), event, around)]
     assert text in [each.payload.get(key) for each in found]
-
-
-def test_a_recalled_memory_of_an_odd_name_can_be_read() -> None:
-    event = parse(payloads.EVENTS["UserPromptSubmit"])
-    around = context()
-    around.recalled = [{"name": "caf\udce9.md", "text": f"cut {HALF}"}]
-    for message in encode(plan(event, around), event, around):
-        read_envelope(message.envelope)
