@@ -262,7 +262,7 @@ def add_bad_file(user: User) -> None:
     (home(user) / "spool" / "bad" / "1.json").write_text("torn")
 
 
-def test_each_failure_is_named_and_its_command_repairs_it(healthy: User) -> None:
+def test_a_failure_is_named_and_its_command_repairs_it(healthy: User) -> None:
     """No other failure is found, so the command has repaired the one before it."""
     for name, (check, cause, text) in REPAIRED.items():
         cause(healthy)
