@@ -210,7 +210,7 @@ def follow(folder: str | None, stop: bool, as_json: bool) -> None:
     if as_json:
         show_json(folders=found)
         return
-    for each in found:
+    for each in found or ["none"]:
         say(each)
 
 

@@ -59,7 +59,7 @@ def init(
     chosen = {Scope.LOCAL: local, Scope.PROJECT: project, Scope.USER: user, Scope.CODEX: codex}
     scope, *others = [scope for scope, is_asked in chosen.items() if is_asked] or [Scope.LOCAL]
     if others:
-        raise click.UsageError("one of --local, --project, --user and --codex")
+        raise click.UsageError("--local, --project, --user and --codex exclude each other")
     if codex and statusline:
         raise click.UsageError("--statusline is for Claude Code")
     plan = installation.plan(scope, adopt=adopt, in_tree=in_tree, with_line=statusline)
@@ -224,10 +224,9 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
         say(f"git      the line of hivepipe was removed from {short(edit.path)}")
     if plan.is_registered:
         say("record   was removed")
-    if plan.is_shared:
-        say("stack    keeps running, because other projects use it")
-    elif plan.is_registered:
-        say("stack    was stopped")
+    if plan.runs:
+        kept = "keeps running, because other projects use it"
+        say(f"stack    {kept if plan.is_shared else 'was stopped'}")
     _say_all(_about_data(plan, purge))
 
 

@@ -38,7 +38,7 @@ def move_home(in_tree: bool, old: str | None) -> None:
     The stack is stopped during the move; events wait on disk.
     """
     if old and in_tree:
-        raise click.UsageError("one of --in-tree and --from")
+        raise click.UsageError("--in-tree and --from exclude each other")
     if old:
         above, name = os.path.split(os.path.abspath(absolute(old)))
         # The last part is not resolved: a link to the new place may be there.

@@ -48,7 +48,7 @@ def transcript(
     is paged by `less`.
     """
     if markdown + html + as_json > 1:
-        raise click.UsageError("one of --markdown, --html and --json")
+        raise click.UsageError("--markdown, --html and --json exclude each other")
     home = locate(".").home
     show = partial(_show, markdown=markdown, html=html, as_json=as_json, utc=utc)
     if wanted := choice(of_team=of_team, **whose):

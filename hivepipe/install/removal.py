@@ -29,6 +29,7 @@ from hivepipe.stack import kernel, lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.project_records import records
 from hivepipe.stack.registration import STATE_MODE
+from hivepipe.stack.stack_processes import stack_processes
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Removal:
 
     settings   an edit for each settings file; later edits of the user are kept
     is_shared  whether other projects use this home, so that it is kept
+    runs       whether the stack of this home runs
     plugin     the plugin whose hooks continue to run, or None
     copies     settings files in worktrees that contain the hooks and are not changed
     """
@@ -46,6 +48,7 @@ class Removal:
     excludes: list[edits.Edit]
     is_registered: bool
     is_shared: bool
+    runs: bool
     data: list[Data]
     holds_nothing: bool
     holdings: Holdings
@@ -77,6 +80,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
         excludes=_exclude_edits(paths),
         is_registered=bool(read_record(place.project)) and not (user and is_shared),
         is_shared=is_shared,
+        runs=bool(stack_processes(Stack.of(place))),
         data=[] if is_shared else data_of(place),
         holds_nothing=is_unused,
         holdings=found,

@@ -14,7 +14,7 @@ NOT_RUNNING = (
 )
 _MEANING = {
     condition.UNHEALTHY: "hivepipe doctor says what to do",
-    condition.RESTING: "ended when idle; the next event of a session starts the stack",
+    condition.RESTING: "no process runs; the next event of a session starts the stack",
     condition.STOPPED: "by `hivepipe down`; events wait on disk until `hivepipe up -d`",
     condition.OFF: "by `hivepipe off`; nothing is recorded until `hivepipe on`",
     condition.UNREGISTERED: "hivepipe is not set up here; run `hivepipe init`",

@@ -24,7 +24,8 @@ from hivepipe.redact import redact_text
 from hivepipe.times import now
 
 _CLOSE_IDS = 3
-_OR_UNKNOWN = " (for a session without recorded events yet, add --unknown)"
+_UNKNOWN_SESSION = " (for a session without recorded events yet, add --unknown)"
+_UNKNOWN_TASK = " (for a task that only its launcher knows, add --unknown)"
 FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
 
@@ -85,7 +86,7 @@ class TaskBoard:
             raise TaskError(f"{len(found)} ids of a session begin with {prefix}")
         if found or unknown:
             return found[0] if found else prefix
-        raise TaskError(_unknown_id("session", prefix, sorted(known)) + _OR_UNKNOWN)
+        raise TaskError(_unknown_id("session", prefix, sorted(known)) + _UNKNOWN_SESSION)
 
     def finish(self, prefix: str) -> str:
         """Mark a task as done; its sessions then have no task."""
@@ -102,7 +103,7 @@ class TaskBoard:
         """
         task = valid_id(prefix) if unknown and not self._like(prefix) else ""
         if not task:
-            task = self._find(prefix, or_else=_OR_UNKNOWN if valid_id(prefix) else "")
+            task = self._find(prefix, or_else=_UNKNOWN_TASK if valid_id(prefix) else "")
         task_files.cancel(self._home, task, utc(time.time_ns()), redact_text(reason))
         self._set_state(task, "cancelled", reason)
         return task

@@ -62,7 +62,7 @@ def default_flags() -> tuple[str, ...]:
     if _name_rights(flags):
         return flags
     raise HiveError(
-        f"what may workers do without asking? The user has to choose it once: `hivepipe hive "
+        f"what may a worker do without asking? The user has to choose it once: `hivepipe hive "
         f"rights` in a terminal, or one line in {config_path()}: {config_lines()}"
     )
 

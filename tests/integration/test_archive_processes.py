@@ -485,6 +485,7 @@ def test_a_followed_folder_is_swept_and_an_opted_out_one_never(scene: Scene) -> 
     projects = Projects(scene)
     projects.write("loose", projects.loose)
     projects.write("off", projects.off)
+    assert scene.command("archive", "follow") == "none\n"
     for folder in (projects.loose, projects.off):
         scene.command("archive", "follow", str(folder))
     assert scene.command("archive", "follow").split() == [

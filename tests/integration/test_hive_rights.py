@@ -141,7 +141,7 @@ def test_the_user_is_asked_for_rights_once(scene: Scene) -> None:
     scene.config.unlink()
     scene.config.symlink_to(own)
     shown = answered_on_terminal(scene, "commits\n", "hive", "spawn", "project-a", script([DONE]))
-    assert "What may workers do without asking?" in shown
+    assert "What may a worker do without asking?" in shown
     assert "dangerously-skip-permissions" in shown
     (worker,) = [each["id"] for each in scene.check()]
     assert worker in shown
@@ -151,13 +151,13 @@ def test_the_user_is_asked_for_rights_once(scene: Scene) -> None:
     shown = answered_on_terminal(scene, "", "hive", "spawn", "project-a", script([DONE]))
     assert "What may" not in shown
     until(lambda: len(scene.played()) == 2, "not both have begun")
-    assert scene.run("rights").startswith("commits: workers may change files")
+    assert scene.run("rights").startswith("commits: a worker may change files")
 
 
 def test_a_changed_choice_replaces_the_line(scene: Scene) -> None:
     scene.config.write_text('idle_secs = 60\nhive_rights = "commits" # for now\n[retention]\n')
     shown = answered_on_terminal(scene, "", "hive", "rights", "edits")
-    assert "edits: workers may change files in its project, and run no git" in shown
+    assert "edits: a worker may change files in its project, and run no git" in shown
     assert scene.config.read_text() == 'idle_secs = 60\nhive_rights = "edits"\n[retention]\n'
     scene.config.unlink()
     answered_on_terminal(scene, "edits\n", "hive", "rights")

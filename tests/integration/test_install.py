@@ -36,7 +36,7 @@ def test_uninstall_leaves_no_file_process_or_socket(user: User) -> None:
     assert user.processes()
     assert user.sockets()
     user.hivepipe("down")
-    user.hivepipe("uninstall")
+    assert "stack" not in user.hivepipe("uninstall")  # none ran
     assert changed(before, user.files()) == {}
     assert user.processes() == []
     assert user.sockets() == []
@@ -50,6 +50,7 @@ def test_uninstall_keeps_recorded_data_unless_purged(user: User) -> None:
     until(lambda: user.sessions(), "no session was recorded")
     output = user.hivepipe("uninstall")
     left = changed(before, user.files())
+    assert "stack    was stopped" in output
     assert "kept" in output
     assert left
     state = user.home / ".local/state/hivepipe"

@@ -169,7 +169,7 @@ def test_the_next_prompt_gets_one_warning_and_passes(
 
 def test_an_unknown_task_can_be_cancelled(private_home: Home, command: Command) -> None:
     output = command("cancel", "from-elsewhere", code=1)
-    assert "no task has the id from-elsewhere" in output
+    assert "no task has the id from-elsewhere (for a task that only" in output
     assert "--unknown" in output
     assert not is_denied(private_home, TASK_ID="from-elsewhere")
     assert listed(command) == []

@@ -20,6 +20,9 @@ from hivepipe.cli.main import main
         "trust --json --remove",
         "disk --prune --log",
         "team store database --json",
+        "transcript last --markdown --html",
+        "move-home --in-tree --from /shop",
+        "init --local --user",
     ],
 )
 def test_a_contradiction_is_wrong_usage(home: Path, words: str) -> None:

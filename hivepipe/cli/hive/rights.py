@@ -28,9 +28,9 @@ def rights(name: str | None, as_json: bool) -> None:
         choose(name)
     now = CHOICES[chosen_rights()]
     if as_json:
-        show_json(rights=now.name, text=f"workers may {now.meaning}")
+        show_json(rights=now.name, text=f"a worker may {now.meaning}")
     else:
-        say(f"{now.name}: workers may {now.meaning}")
+        say(f"{now.name}: a worker may {now.meaning}")
 
 
 def ask_once() -> None:
@@ -46,7 +46,7 @@ def choose(name: str | None) -> None:
             f"rights are chosen in a terminal, or by one line in {config_path()}: {config_lines()}"
         )
     if not name:
-        say("What may workers do without asking? A running worker cannot ask.", err=True)
+        say("What may a worker do without asking? While it runs, it cannot ask.", err=True)
         for each in CHOICES.values():
             say(f"  {each.name:<8} {each.meaning}", err=True)
         name = ask("your choice", type=_NAME, err=True)
