@@ -156,23 +156,23 @@ def test_a_hundred_turns_read_and_write_each_byte_once(scene: Scene) -> None:
 # ---- many at once
 
 
-def test_two_hundred_stops_over_twenty_sessions(scene: Scene) -> None:
-    sessions = [f"session-{number:02d}" for number in range(20)]
+def test_ten_stops_of_many_sessions_at_once(scene: Scene) -> None:
+    sessions = [f"session-{number:02d}" for number in range(20 if rounds(0) else 8)]
     for session in sessions:
         scene.path(session).write_bytes(line(200, session, sessionId=session))
     scene.start()
 
     def stop_once(number: int) -> None:
-        session = sessions[number % 20]
+        session = sessions[number % len(sessions)]
         # appends whole lines, as Claude Code does
         with scene.path(session).open("ab") as transcript:
             transcript.write(line(number, f"{session} {TOKEN if number == 7 else ''}"))
         scene.stop(session, prompt_id=f"p-{number}")
 
     with ThreadPoolExecutor(40) as pool:
-        list(pool.map(stop_once, range(200)))
+        list(pool.map(stop_once, range(10 * len(sessions))))
     scene.settle()
-    assert len(list(scene.kept.glob("main-session/*/*.jsonl"))) == 20
+    assert len(list(scene.kept.glob("main-session/*/*.jsonl"))) == len(sessions)
     assert set(scene.index()) == set(sessions)
     for session in sessions:
         wanted = scene.path(session).read_text().replace(TOKEN, "***REDACTED***")
@@ -182,7 +182,7 @@ def test_two_hundred_stops_over_twenty_sessions(scene: Scene) -> None:
     assert "0 with problems" in scene.command("archive", "verify")
     assert "the index was correct" in scene.command("archive", "rebuild-index")
     usage = scene.home.rows("SELECT message_id FROM usage")
-    assert len(usage) == 201  # all sessions begin with the same message
+    assert len(usage) == 10 * len(sessions) + 1  # all sessions begin with the same message
 
 
 def test_many_processes_archive_one_session(scene: Scene) -> None:
@@ -267,38 +267,26 @@ def test_a_large_transcript_takes_little_memory(scene: Scene) -> None:
 # ---- subagents, ends, and what is refused
 
 
-def test_a_subagent_and_the_end_of_a_session(scene: Scene) -> None:
+@pytest.mark.parametrize("has_stopped", [True, False])
+def test_a_subagent_and_the_end_of_a_session(scene: Scene, has_stopped: bool) -> None:
+    """An agent that was killed with its session has no SubagentStop."""
     scene.path().write_bytes(lines(2))
-    folder = scene.transcripts / SESSION / "subagents"
-    folder.mkdir(parents=True)
-    agent = folder / "agent-a41c09be77d2f0e13.jsonl"
+    agent = scene.transcripts / SESSION / "subagents" / "agent-a41c09be77d2f0e13.jsonl"
+    agent.parent.mkdir(parents=True)
     agent.write_bytes(lines(3, 70))
     scene.start()
     both = {"transcript_path": str(scene.path())}
     stopped = changed(SUBAGENT_STOP, agent_transcript_path=str(agent), **both)
-    fire("SubagentStop", stopped, scene.env)
-    fire("SessionEnd", changed(SESSION_END, **both), scene.env)
-    scene.settle()
-    assert scene.archived() == lines(2)
-    (kept,) = scene.kept.glob("subagent/Explore/2026-01/*_a41c09be77d2f0e13.jsonl")
-    assert kept.read_bytes() == lines(3, 70)
-    meta = json.loads(kept.with_suffix("").with_suffix(".meta.json").read_bytes())
-    assert (meta["parent_session_id"], meta["outcome"]) == (SESSION, "success")
-    assert scene.meta()["tokens"]["output"] == 1 + 2 + 71 + 72 + 73
-
-
-def test_a_subagent_that_was_killed_with_its_session(scene: Scene) -> None:
-    scene.path().write_bytes(lines(2))
-    folder = scene.transcripts / SESSION / "subagents"
-    folder.mkdir(parents=True)
-    (folder / "agent-a41c09be77d2f0e13.jsonl").write_bytes(lines(3, 70))
-    scene.start()
-    ended = changed(SESSION_END, transcript_path=str(scene.path()))
-    fire("SessionEnd", ended, scene.env)  # no SubagentStop was fired
+    fire_all([*[stopped] * has_stopped, changed(SESSION_END, **both)], scene.env)
     scene.settle()
     assert scene.archived() == lines(2)
     (kept,) = scene.kept.rglob("*_a41c09be77d2f0e13.jsonl")
     assert kept.read_bytes() == lines(3, 70)
+    if has_stopped:
+        assert kept.is_relative_to(scene.kept / "subagent" / "Explore" / "2026-01")
+        meta = json.loads(kept.with_suffix("").with_suffix(".meta.json").read_bytes())
+        assert (meta["parent_session_id"], meta["outcome"]) == (SESSION, "success")
+        assert scene.meta()["tokens"]["output"] == 1 + 2 + 71 + 72 + 73
 
 
 def test_hostile_paths_write_nothing_outside(scene: Scene) -> None:
